@@ -1,0 +1,34 @@
+"""Partition functions of pairwise binary models, and how far each answer can be trusted."""
+
+from spectralz import errors, generators
+from spectralz.errors import SpectralzError
+from spectralz.inference import compare, describe, log_z, marginals
+from spectralz.io import read, write
+from spectralz.methods import METHODS, Auto, Exact, Method
+from spectralz.model import Ising
+from spectralz.result import Comparison, Estimate, Kind, Marginals, Status
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "METHODS",
+    "Auto",
+    "Comparison",
+    "Estimate",
+    "Exact",
+    "Ising",
+    "Kind",
+    "Marginals",
+    "Method",
+    "SpectralzError",
+    "Status",
+    "__version__",
+    "compare",
+    "describe",
+    "errors",
+    "generators",
+    "log_z",
+    "marginals",
+    "read",
+    "write",
+]

@@ -1,0 +1,402 @@
+"""The command line: thin commands over the verbs. Results go to stdout, messages and progress to stderr.
+
+Exit codes: 0 done, 1 not converged under ``--strict``, 2 bad input.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import os
+import re
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import spectralz as sz
+from spectralz.errors import FormatError, OptionError, SpectralzError
+from spectralz.io import read_evidence, write_mar, write_pr
+from spectralz.methods.base import bytes_in_words
+from spectralz.progress import listening
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from rich.console import Console
+    from rich.table import Table
+
+app = typer.Typer(
+    help="Partition functions of pairwise binary models, and how far each answer can be trusted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+generate_app = typer.Typer(
+    help="Make a random or standard model from a seed and write it to a file.", no_args_is_help=True
+)
+app.add_typer(generate_app, name="generate")
+
+# What a screen is assumed to be wide when output goes to a file or a pipe: statuses are sentences.
+PIPE_WIDTH = 140
+# A table entry or a state takes about this long on one core of a present-day machine.
+SECONDS_PER_TERM = 6e-9
+
+ModelFile = Annotated[Path, typer.Argument(metavar="FILE", help="A model: .uai or .npz.", show_default=False)]
+EvidenceFile = Annotated[
+    Path | None, typer.Option("--evidence", metavar="FILE", help="A UAI .evid file; its variables are fixed.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if a method did not converge.")]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; errors that have a way out end in a sentence and exit code 2, not in a traceback."""
+    try:
+        app(args=arguments, prog_name="spectralz")
+    except BrokenPipeError:
+        # The reader of our output has gone; so has the need for it. Python would complain once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except (SpectralzError, OSError) as error:
+        _console(stderr=True).print(f"error: {_sentence(error)}", style="red", markup=False, highlight=False)
+        sys.exit(2)
+    except MemoryError:
+        _console(stderr=True).print("error: the machine has too little memory for this; lower max_memory", style="red")
+        sys.exit(2)
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    if version:
+        print(sz.__version__)
+        raise typer.Exit
+
+
+@app.command()
+def solve(
+    file: ModelFile,
+    evidence: EvidenceFile = None,
+    method: Annotated[str, typer.Option(help="Which method; `spectralz methods` lists them.")] = "auto",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="An option of the method; may be repeated."),
+    ] = None,
+    as_json: AsJson = False,
+    pr: Annotated[Path | None, typer.Option(metavar="OUT", help="Write log10 Z as a UAI .PR answer.")] = None,
+    mar: Annotated[Path | None, typer.Option(metavar="OUT", help="Write marginals as a UAI .MAR answer.")] = None,
+    strict: Strict = False,
+) -> None:
+    """Find log Z of a model, with bounds, and its marginals if --mar asks for them."""
+    inputs = [path for path in (file, evidence) if path is not None]
+    for out in (pr, mar):
+        _check_output(out, inputs)
+    chosen = sz.inference.as_method(method, _parsed_settings(settings or []))
+    whole = sz.read(file)
+    fixed = {} if evidence is None else read_evidence(evidence, whole.n)
+    model = whole.condition(fixed) if fixed else whole
+    with _progress():
+        if mar is None:
+            estimate = sz.log_z(model, chosen)
+        else:
+            found = sz.marginals(model, chosen)
+            estimate = found.estimate
+            write_mar(found.probability, mar, fixed)
+    if pr is not None:
+        write_pr(estimate.log_z, pr)
+    if as_json:
+        print(json.dumps({"file": str(file), "n": model.n, **estimate.to_dict()}, indent=2, allow_nan=False))
+    else:
+        _print_estimate(file, model, estimate)
+    if strict and not estimate.status.converged:
+        raise typer.Exit(1)
+
+
+@app.command()
+def info(file: ModelFile, evidence: EvidenceFile = None, as_json: AsJson = False) -> None:
+    """Tell what a model is and what an exact answer would take, without solving it."""
+    about = sz.describe(sz.read(file, evidence))
+    if as_json:
+        print(json.dumps({"file": str(file), **about}, indent=2, allow_nan=False))
+        return
+    table = _two_columns()
+    table.add_row("spins", f"{about['spins']}")
+    table.add_row("edges", f"{about['edges']} (density {about['density']:.3g}, kept {about['storage']})")
+    table.add_row("degree", f"mean {about['degree_mean']:.3g}, largest {about['degree_max']}")
+    table.add_row(
+        "coupling |A|",
+        f"mean {about['coupling_mean']:.4g}, largest {about['coupling_max']:.4g} (an edge counted once weighs J = 2 A)",
+    )
+    table.add_row("field", f"mean size {about['field_mean']:.4g}, largest {about['field_max']:.4g}")
+    table.add_row("constant", f"{about['offset'] + about['trace']:.6g}")
+    forest = ", a forest" if about["is_forest"] else ""
+    table.add_row("components", f"{about['components']}, the largest of {about['largest_component']} spins{forest}")
+    table.add_row("treewidth", _treewidth(about))
+    table.add_row("exact answer", _exact_cost(about))
+    _console().print(table)
+
+
+@app.command()
+def compare(
+    file: ModelFile,
+    methods: Annotated[str | None, typer.Option(help="Names with commas between; all if not given.")] = None,
+    evidence: EvidenceFile = None,
+    as_json: AsJson = False,
+    strict: Strict = False,
+) -> None:
+    """Run several methods on one model and show them side by side."""
+    names = None if methods is None else [name.strip() for name in methods.split(",")]
+    model = sz.read(file, evidence)
+    with _progress():
+        comparison = sz.compare(model, names)
+    if as_json:
+        print(json.dumps([_row_as_dict(row) for row in comparison], indent=2, allow_nan=False))
+    else:
+        console = _console()
+        console.print(f"{file}: {model!r}", highlight=False, markup=False)
+        console.print(comparison_table(comparison))
+    if strict and any(row.estimate is not None and not row.estimate.status.converged for row in comparison):
+        raise typer.Exit(1)
+
+
+@app.command()
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A model: .uai or .npz.", show_default=False)],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="Where to write it: .uai or .npz.", show_default=False)],
+    evidence: EvidenceFile = None,
+) -> None:
+    """Write a model in another format."""
+    _check_output(target, [path for path in (source, evidence) if path is not None])
+    model = sz.read(source, evidence)
+    sz.write(model, target)
+    _say(f"wrote {target}: {model!r}")
+
+
+@app.command("methods")
+def list_methods(as_json: AsJson = False) -> None:
+    """List the methods with their options."""
+    rows = [
+        {"method": name, "what": _first_line(method), "options": sz.result.plain(vars(method()))}
+        for name, method in sz.METHODS.items()
+    ]
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    table = _table("method", "what it is", "options and their defaults")
+    for row in rows:
+        table.add_row(row["method"], row["what"], "\n".join(f"{k} = {v}" for k, v in row["options"].items()))
+    _console().print(table)
+
+
+def _first_line(documented: Any) -> str:
+    """Return the first line of a docstring without its markup."""
+    return re.sub(r":\w+:`([^`]*)`|``", r"\1", (inspect.getdoc(documented) or "").split("\n")[0])
+
+
+def _generate_command(generator: Callable[..., sz.Ising]) -> Callable[..., None]:
+    """Make a command whose options are the generator's parameters."""
+
+    def command(out: Path, **parameters: Any) -> None:
+        _check_output(out, [])
+        model = generator(**parameters)
+        sz.write(model, out)
+        _say(f"wrote {out}: {model!r}")
+
+    signature = inspect.signature(generator, eval_str=True)
+    out = inspect.Parameter(
+        "out",
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        annotation=Annotated[
+            Path, typer.Argument(metavar="OUT", help="Where to write it: .uai or .npz.", show_default=False)
+        ],
+    )
+    options = [
+        parameter.replace(
+            kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[parameter.annotation, typer.Option()]
+        )
+        for parameter in signature.parameters.values()
+    ]
+    command.__signature__ = inspect.Signature([out, *options])  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in [out, *options]}
+    command.__doc__ = _first_line(generator)
+    return command
+
+
+def _parsed_settings(settings: list[str]) -> dict[str, Any]:
+    """Turn ``key=value`` into options: numbers, true, false and none are read as such, the rest is text."""
+    options = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals or not key.strip():
+            raise OptionError(f"--set {setting!r} has no value; write --set key=value")
+        options[key.strip()] = _value(text.strip())
+    return options
+
+
+def _value(text: str) -> Any:
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return value if isinstance(value, int | float) else text
+
+
+def _check_output(path: Path | None, inputs: list[Path]) -> None:
+    """Refuse, before any work is done, an output that cannot be written or that would destroy an input."""
+    if path is None:
+        return
+    for source in inputs:
+        if path.exists() and source.exists() and path.samefile(source):
+            raise FormatError("this is also the input, which is never overwritten; give another name", path)
+    if path.is_dir():
+        raise FormatError("this is a folder; give the name of a file", path)
+    if not path.parent.is_dir():
+        raise FormatError(f"the folder {path.parent} does not exist; make it first", path)
+
+
+def _console(stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    console = Console(stderr=stderr, soft_wrap=stderr)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = PIPE_WIDTH
+    return console
+
+
+def _say(message: str) -> None:
+    _console(stderr=True).print(message, highlight=False, markup=False)
+
+
+@contextmanager
+def _progress() -> Iterator[None]:
+    """Show a progress bar on stderr, if that is a terminal, while the block runs."""
+    console = _console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("preparing", total=None)
+        with listening(lambda name, fraction: bar.update(task, description=name, total=1.0, completed=fraction)):
+            yield
+
+
+def _table(*headings: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading)
+    return table
+
+
+def _two_columns() -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    return table
+
+
+def _print_estimate(file: Path, model: sz.Ising, estimate: sz.Estimate) -> None:
+    table = _two_columns()
+    table.add_row("model", f"{file}: {model!r}")
+    error = f" ± {estimate.std_error:.2g} (standard error)" if estimate.std_error is not None else ""
+    table.add_row("log Z", f"{estimate.log_z:.12g}{error}")
+    table.add_row("kind", str(estimate.kind))
+    table.add_row("certified", _certified(estimate))
+    table.add_row("status", str(estimate.status))
+    table.add_row("method", repr(estimate.method))
+    table.add_row("time", f"{estimate.seconds:.3g} s")
+    console = _console()
+    console.print(table, highlight=False, markup=False)
+
+
+def _certified(estimate: sz.Estimate) -> str:
+    low, high = estimate.lower, estimate.upper
+    if low is None and high is None:
+        return "no proven bounds"
+    if low is None:
+        return f"log Z <= {high:.12g}"
+    if high is None:
+        return f"log Z >= {low:.12g}"
+    return f"{low:.12g} <= log Z <= {high:.12g} (width {high - low:.2g})"
+
+
+def comparison_table(comparison: sz.Comparison) -> Table:
+    """Lay out a comparison for the terminal, with errors where one of the methods is exact."""
+    reference = comparison.reference
+    table = _table("method", "log Z", "error", "kind", "lower", "upper", "seconds", "status")
+    for row in comparison:
+        if row.estimate is None:
+            table.add_row(row.method.name, "-", "-", "-", "-", "-", "-", f"refused: {row.error}")
+            continue
+        estimate = row.estimate
+        error = "-" if reference is None else f"{estimate.log_z - reference.log_z:.3g}"
+        bounds = ["-" if bound is None else f"{bound:.8g}" for bound in (estimate.lower, estimate.upper)]
+        cells = [row.method.name, f"{estimate.log_z:.10g}", error, str(estimate.kind), *bounds]
+        table.add_row(*cells, f"{estimate.seconds:.3g}", str(estimate.status))
+    return table
+
+
+def _row_as_dict(row: sz.result.ComparisonRow) -> dict[str, Any]:
+    if row.estimate is None:
+        return {"method": row.method.name, "error": str(row.error)}
+    return row.estimate.to_dict()
+
+
+def _treewidth(about: Mapping[str, Any]) -> str:
+    low, high = about["treewidth_lower"], about["treewidth_upper"]
+    if high is None:
+        return f"{low} or more (no order found that could be followed)"
+    return f"{low}" if low == high else f"between {low} and {high}"
+
+
+def _exact_cost(about: Mapping[str, Any]) -> str:
+    if about["exact_memory"] is None:
+        return "out of reach: the widest table would not fit into any memory"
+    seconds = about["exact_terms"] * SECONDS_PER_TERM
+    time = (
+        "under a second"
+        if seconds < 1
+        else f"about {seconds:.2g} s"
+        if seconds < 1e4
+        else f"about {seconds / 3600:.2g} h"
+    )
+    order = f" by {about['exact_order']} order" if about["exact_order"] else ""
+    return f"{bytes_in_words(about['exact_memory'])} of tables{order}, {about['exact_terms']:.3g} terms, {time}"
+
+
+for _name, _generator in sz.generators.GENERATORS.items():
+    generate_app.command(_name)(_generate_command(_generator))

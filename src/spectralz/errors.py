@@ -1,0 +1,75 @@
+"""The error types: one family, each also the builtin that a stranger would catch.
+
+A message says what was got, what was wanted, and the way out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+__all__ = [
+    "FormatError",
+    "MissingDependencyError",
+    "ModelError",
+    "NotConvergedError",
+    "OptionError",
+    "SolverError",
+    "SpectralzError",
+    "TooLargeError",
+    "UnknownMethodError",
+]
+
+
+class SpectralzError(Exception):
+    """Whatever this package raises on purpose."""
+
+
+class ModelError(SpectralzError, ValueError):
+    """The numbers do not make a model, or do not fit the model they are used with."""
+
+
+class OptionError(SpectralzError, ValueError):
+    """A method was given an option that it does not have, or a value out of range."""
+
+
+class TooLargeError(SpectralzError, ValueError):
+    """The work asked for was refused before it began: it needs more memory or time than allowed."""
+
+
+class FormatError(SpectralzError, ValueError):
+    """A file is not what its format says.
+
+    Parameters
+    ----------
+    message
+        What was found, what was expected and what to do.
+    path
+        The file.
+    line
+        The line, counted from one, where there is one.
+    """
+
+    def __init__(self, message: str, path: str | PathLike[str] | None = None, line: int | None = None) -> None:
+        self.path = path
+        self.line = line
+        place = "" if path is None else f"{path}: " if line is None else f"{path}, line {line}: "
+        super().__init__(place + message)
+
+
+class UnknownMethodError(SpectralzError, LookupError):
+    """No method has that name."""
+
+
+class SolverError(SpectralzError, RuntimeError):
+    """A computation broke down: a defect of this package, not of the input."""
+
+
+class NotConvergedError(SpectralzError, RuntimeError):
+    """A strict caller asked for convergence and the method did not converge."""
+
+
+class MissingDependencyError(SpectralzError, ImportError):
+    """An optional package is needed; the message names the extra that installs it."""

@@ -1,0 +1,161 @@
+"""The verbs: what a person asks of a model."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz.errors import ModelError, OptionError, SpectralzError, UnknownMethodError
+from spectralz.methods import METHODS, Exact, Method
+from spectralz.model import Ising
+from spectralz.result import Comparison, ComparisonRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from spectralz.result import Estimate, Marginals
+
+__all__ = ["as_method", "compare", "describe", "log_z", "marginals"]
+
+
+def log_z(model: Ising, method: str | Method = "auto", **options: Any) -> Estimate:
+    """Return log of the partition function of ``model``, with how far it can be trusted.
+
+    Parameters
+    ----------
+    model
+        The model.
+    method
+        The name of a method, or a method itself; ``log_z(model, "exact", order="banded")`` and
+        ``log_z(model, Exact(order="banded"))`` are the same call.
+    **options
+        Options of the method, if it is given by name.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> model = sz.Ising(field=[0.0, 0.0], coupling=[[0.0, 0.5], [0.5, 0.0]])
+    >>> result = sz.log_z(model)  # log(2 e + 2 / e)
+    >>> print(f"{result.log_z:.6f}, {result.kind}")
+    1.820075, exact
+    """
+    return as_method(method, options).run(_checked_model(model))
+
+
+def marginals(model: Ising, method: str | Method = "auto", **options: Any) -> Marginals:
+    """Return E[x_i] for every spin and E[x_i x_j] for every edge of ``model``.
+
+    Parameters are those of :func:`log_z`.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> found = sz.marginals(sz.Ising.from_edges(2, [(0, 1)], [1.0], field=[0.5, 0.0]))
+    >>> found.mean.round(4).tolist(), found.pair_mean.round(4).tolist()
+    ([0.4621, 0.3519], [0.7616])
+    """
+    chosen = as_method(method, options)
+    if not chosen.gives_marginals:
+        able = ", ".join(name for name, known in METHODS.items() if known.gives_marginals)
+        raise OptionError(f"method {chosen.name!r} gives no marginals; these do: {able}")
+    return chosen.run_marginals(_checked_model(model))
+
+
+def compare(model: Ising, methods: Iterable[str | Method] | None = None) -> Comparison:
+    """Run several methods on one model; a method that fails is a row with its error.
+
+    Parameters
+    ----------
+    model
+        The model.
+    methods
+        Names of methods, or methods; all known ones but ``auto`` if not given.
+    """
+    asked = [name for name in METHODS if name != "auto"] if methods is None else methods
+    if isinstance(asked, str):
+        raise OptionError(f"methods is {asked!r}; give a list, such as [{asked!r}]")
+    chosen = [as_method(method, {}) for method in asked]
+    checked = _checked_model(model)
+    return Comparison(tuple(_row(checked, method) for method in chosen))
+
+
+def describe(model: Ising) -> dict[str, Any]:
+    """Return what is worth knowing of a model before solving it: size, strength, structure, and what exact would cost.
+
+    ``treewidth_lower`` and ``treewidth_upper`` enclose the treewidth (the upper one, and what depends on it, is None
+    where the search was given up); ``exact_memory`` and ``exact_terms`` are those of log Z by the best order found.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> about = sz.describe(sz.generators.grid(side=5, strength=1.0, seed=0))
+    >>> about["edges"], about["components"], about["treewidth_lower"], about["treewidth_upper"]
+    (40, 1, 2, 5)
+    """
+    from spectralz.kernels.elimination_order import adjacency_of, degeneracy
+
+    n = _checked_model(model).n
+    edges, J = model.edges()
+    degree = np.bincount(edges.ravel(), minlength=n)
+    components = model.components()
+    # An answer nobody can afford is still worth predicting; what counts is that the search for orders ends.
+    plan = Exact(algorithm="elimination", max_memory=2**63, max_terms=2**60).plan(model)
+    known = plan.refusal is None
+    return {
+        "spins": n,
+        "edges": len(edges),
+        "density": 2.0 * len(edges) / (n * (n - 1)) if n > 1 else 0.0,
+        "degree_mean": float(degree.mean()) if n else 0.0,
+        "degree_max": int(degree.max(initial=0)),
+        "coupling_mean": float(np.abs(J).mean()) / 2.0 if len(J) else 0.0,
+        "coupling_max": float(np.abs(J).max(initial=0.0)) / 2.0,
+        "field_mean": float(np.abs(model.field).mean()) if n else 0.0,
+        "field_max": float(np.abs(model.field).max(initial=0.0)),
+        "offset": model.offset,
+        "trace": float(model.diagonal.sum()),
+        "storage": "sparse" if model.is_sparse else "dense",
+        "components": len(components),
+        "largest_component": max((len(spins) for spins in components), default=0),
+        "is_forest": len(edges) == n - len(components),
+        "treewidth_lower": degeneracy(range(n), adjacency_of(n, edges)),
+        "treewidth_upper": plan.width if known else None,
+        "exact_order": " and ".join(plan.orders) if known else None,
+        "exact_memory": plan.memory if known else None,
+        "exact_terms": plan.terms if known else None,
+    }
+
+
+def _row(model: Ising, method: Method) -> ComparisonRow:
+    try:
+        return ComparisonRow(method, method.run(model), None)
+    except SpectralzError as error:
+        return ComparisonRow(method, None, error)
+
+
+def as_method(method: str | Method, options: dict[str, Any]) -> Method:
+    """Return the method that a name and options, or the method itself, stand for."""
+    if isinstance(method, Method):
+        if options:
+            given = ", ".join(options)
+            raise OptionError(
+                f"options ({given}) go with a method's name; {method.name!r} was given as a value: set them there"
+            )
+        return method
+    if not isinstance(method, str):
+        raise UnknownMethodError(f"method is a {type(method).__name__}; it must be a name or a Method")
+    if method not in METHODS:
+        close = difflib.get_close_matches(method, METHODS, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise UnknownMethodError(f"no method is called {method!r}; {hint}known are {', '.join(METHODS)}")
+    return METHODS[method].with_options(options)
+
+
+def _checked_model(model: Any) -> Ising:
+    if not isinstance(model, Ising):
+        raise ModelError(
+            f"model is a {type(model).__name__}; make an Ising of it first: "
+            "Ising(field, coupling), Ising.from_edges or read"
+        )
+    return model

@@ -1,0 +1,1 @@
+"""Arrays in, arrays out: the numerical work, knowing nothing of models, options or results."""

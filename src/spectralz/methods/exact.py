@@ -1,0 +1,311 @@
+"""The exact answer, by bucket elimination where its tables fit into memory and by enumeration of few states."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from spectralz.errors import TooLargeError
+from spectralz.methods.base import (
+    MarginalOutcome,
+    Method,
+    Outcome,
+    bytes_in_words,
+    check_choice,
+    checked_bytes,
+    checked_count,
+)
+from spectralz.progress import report
+from spectralz.result import Kind, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from spectralz.kernels.elimination import Segments
+    from spectralz.kernels.elimination_order import EliminationTree
+    from spectralz.model import FloatArray, Ising
+
+__all__ = ["Exact", "ExactPlan"]
+
+ALGORITHMS = ("auto", "elimination", "enumeration")
+ORDER_NAMES = ("best", "min-degree", "min-fill", "banded")
+ENTRY_BYTES = 8
+UNIT_ROUNDOFF = 2.0**-53
+# Enumeration reports its progress after this many blocks of 2^10 states, a tenth of a second.
+BLOCKS_PER_REPORT = 1 << 14
+
+
+@dataclass(frozen=True)
+class ExactPlan:
+    """How the exact answer would be had, and what it would cost, before anything is allocated.
+
+    Attributes
+    ----------
+    tree
+        How the spins that are to be eliminated are eliminated.
+    enumerated
+        The components whose states are to be listed instead, as lists of spins.
+    orders
+        The elimination orders chosen, one name for each kind that occurs.
+    refusal
+        Why it cannot be done within the options, or None.
+    """
+
+    tree: EliminationTree
+    enumerated: tuple[list[int], ...]
+    orders: tuple[str, ...]
+    refusal: str | None = None
+
+    @property
+    def width(self) -> int:
+        """Spins in the widest table."""
+        return self.tree.width
+
+    @property
+    def terms(self) -> int:
+        """Table entries to fill and states to list."""
+        return self.tree.terms + sum(1 << len(spins) for spins in self.enumerated)
+
+    @property
+    def memory(self) -> int:
+        """Bytes that log Z needs."""
+        return ENTRY_BYTES * self.tree.peak
+
+    @cached_property
+    def segments(self) -> Segments:
+        """How the reverse pass will go about the marginals."""
+        from spectralz.kernels.elimination import plan_segments
+
+        return plan_segments(self.tree)
+
+    def describe(self) -> str:
+        """Say in a few words what will be done."""
+        parts = []
+        if self.tree.order:
+            by = f" by {' and '.join(self.orders)} order" if self.orders else ""
+            parts.append(f"eliminated {len(self.tree.order)} spins{by}, widest table 2^{self.width} entries")
+        parts += [f"enumerated 2^{len(spins)} states" for spins in self.enumerated]
+        return "; ".join(parts) or "no spins"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exact(Method):
+    """The exact log Z and marginals, where they are tractable.
+
+    Bucket elimination sums out one spin after the other, in logs, along the cheapest of several orders. Its cost is
+    exponential only in the widest table on the way: about the side of a grid, the smaller layer of an RBM, all
+    spins but one of a complete graph. Enumeration lists the states and needs no memory. Connected components are solved
+    apart. ``lower`` and ``upper`` enclose log Z with all rounding errors.
+
+    Parameters
+    ----------
+    algorithm
+        ``"elimination"``, ``"enumeration"``, or ``"auto"``: elimination wherever its tables fit.
+    order
+        ``"min-fill"``, ``"min-degree"``, ``"banded"`` (a front swept through the graph, the best on grids), or
+        ``"best"``, the cheapest of the three.
+    max_memory
+        Most memory for tables, in bytes or like ``"512 MiB"``; refused before anything is allocated.
+    max_terms
+        Most table entries and states to sum over; 2^36 take minutes.
+
+    Raises
+    ------
+    TooLargeError
+        If the model needs more than ``max_memory`` or ``max_terms``.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> result = sz.log_z(sz.generators.grid(side=10, strength=1.0, seed=0), "exact")
+    >>> result.kind, result.details["width"]
+    (<Kind.EXACT: 'exact'>, 10)
+    >>> result.lower <= result.log_z <= result.upper
+    True
+    """
+
+    algorithm: str = "auto"
+    order: str = "best"
+    max_memory: int | str = 4 * 2**30
+    max_terms: int = 2**36
+
+    name: ClassVar[str] = "exact"
+    gives_marginals: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_choice(self.algorithm, "algorithm", ALGORITHMS)
+        check_choice(self.order, "order", ORDER_NAMES)
+        object.__setattr__(self, "max_memory", checked_bytes(self.max_memory, "max_memory"))
+        object.__setattr__(self, "max_terms", checked_count(self.max_terms, "max_terms", least=1))
+
+    def plan(self, model: Ising) -> ExactPlan:
+        """Decide how to solve ``model`` and predict what it costs, without solving it."""
+        from spectralz.kernels.elimination_order import (
+            ORDERS,
+            adjacency_of,
+            best_order,
+            degeneracy,
+            forest_of,
+        )
+
+        adjacency = adjacency_of(model.n, model.edges()[0])
+        names = tuple(ORDERS) if self.order == "best" else (self.order,)
+        entries = min(int(self.max_memory) // ENTRY_BYTES, self.max_terms)
+        trees, enumerated, chosen = [], [], []
+        for spins in (component.tolist() for component in model.components()):
+            best, least = None, 0
+            if self.algorithm != "enumeration":
+                least = degeneracy(spins, adjacency)
+                if 1 << least <= entries:
+                    best = best_order(spins, adjacency, entries, names)
+            if best is not None:
+                trees.append(best[1])
+                if len(spins) > 1:
+                    chosen.append(best[0])
+            elif self.algorithm != "elimination" and 1 << len(spins) <= self.max_terms:
+                enumerated.append(spins)
+            else:
+                refusal = self._refusal(len(spins), least, entries)
+                return ExactPlan(forest_of(trees), tuple(enumerated), tuple(dict.fromkeys(chosen)), refusal)
+        plan = ExactPlan(forest_of(trees), tuple(enumerated), tuple(dict.fromkeys(chosen)))
+        if plan.terms <= self.max_terms:
+            return plan
+        refusal = f"exact needs {plan.terms:.3g} terms and max_terms is {self.max_terms:.3g}; raise max_terms"
+        return ExactPlan(plan.tree, plan.enumerated, plan.orders, refusal)
+
+    def _refusal(self, n: int, least: int, entries: int) -> str:
+        parts = []
+        if self.algorithm != "enumeration":
+            if 1 << least > entries:
+                size = bytes_in_words(ENTRY_BYTES << least)
+                need = f"a table over at least {least} spins, 2^{least} entries or {size}, whatever the order"
+            else:
+                need = f"more than {bytes_in_words(ENTRY_BYTES * entries)} of tables with every order tried"
+            parts.append(f"elimination needs {need} (max_memory is {bytes_in_words(int(self.max_memory))})")
+        if self.algorithm != "elimination":
+            limit = math.log2(self.max_terms)
+            parts.append(f"enumeration needs 2^{n} terms (max_terms is 2^{limit:.3g})")
+        return (
+            f"exact is out of reach for a component of {n} spins: {'; '.join(parts)}. "
+            "Raise max_memory or max_terms, or ask for an approximate method"
+        )
+
+    def _checked_plan(self, model: Ising, *, marginals: bool) -> ExactPlan:
+        plan = self.plan(model)
+        if plan.refusal is not None:
+            raise TooLargeError(plan.refusal)
+        if marginals and plan.segments.memory > int(self.max_memory):
+            raise TooLargeError(
+                f"exact marginals need {bytes_in_words(plan.segments.memory)} of tables and max_memory is "
+                f"{bytes_in_words(int(self.max_memory))}; log Z alone needs {bytes_in_words(plan.memory)}. "
+                "Raise max_memory"
+            )
+        return plan
+
+    def _solve(self, model: Ising) -> Outcome:
+        return self.solve_plan(model, self._checked_plan(model, marginals=False))
+
+    def solve_plan(self, model: Ising, plan: ExactPlan) -> Outcome:
+        """Carry out a plan that has no refusal."""
+        from spectralz.kernels.elimination import Program, log_z_of_program
+
+        program = Program.of_tree(plan.tree, *model.edges(), model.field)
+        values = [log_z_of_program(program, _reporter("eliminating spins"))] if program.steps else []
+        rounding = program.rounding_bound()
+        for spins in plan.enumerated:
+            sums = _Enumeration.of(model.submodel(spins), moments=False)
+            values.append(sums.log_z)
+            rounding += sums.rounding
+        return self._outcome(model, plan, values, rounding)
+
+    def _solve_marginals(self, model: Ising) -> MarginalOutcome:
+        from spectralz.kernels.elimination import Program, marginals_of_program
+
+        plan = self._checked_plan(model, marginals=True)
+        edges, J = model.edges()
+        program = Program.of_tree(plan.tree, edges, J, model.field)
+        found = marginals_of_program(
+            program, plan.segments, model.n, len(edges), _reporter("eliminating spins, forwards and back")
+        )
+        values, rounding = [found.log_z], program.rounding_bound()
+        up, down, pair_mean = found.up, found.down, found.pair_mean
+        for spins in plan.enumerated:
+            sums = _Enumeration.of(model.submodel(spins), moments=True)
+            values.append(sums.log_z)
+            rounding += sums.rounding
+            up[spins], down[spins] = (1.0 + sums.mean) / 2.0, (1.0 - sums.mean) / 2.0
+            local = np.full(model.n, -1)
+            local[spins] = np.arange(len(spins))
+            i, j = local[edges].T
+            inside = i >= 0
+            pair_mean[inside] = sums.pair_mean[j[inside], i[inside]]
+        return MarginalOutcome(
+            probability=np.clip(np.column_stack([down, up]), 0.0, 1.0),
+            mean=np.clip(up - down, -1.0, 1.0),
+            pair_mean=np.clip(pair_mean, -1.0, 1.0),
+            kind=Kind.EXACT,
+            outcome=self._outcome(model, plan, values, rounding),
+        )
+
+    def _outcome(self, model: Ising, plan: ExactPlan, values: Sequence[float], rounding: float) -> Outcome:
+        constants = [model.offset, *model.diagonal.tolist()]
+        log_z = math.fsum([*values, *constants])
+        # Each part is a rounded number, and so is their sum.
+        rounding += 2.0 * UNIT_ROUNDOFF * (abs(log_z) + math.fsum(map(abs, values)))
+        details: dict[str, Any] = {
+            "algorithm": "enumeration" if plan.enumerated and not plan.tree.order else "elimination",
+            "orders": plan.orders,
+            "width": plan.width,
+            "terms": plan.terms,
+            "memory": plan.memory,
+            "rounding": rounding,
+        }
+        return Outcome(
+            log_z=log_z,
+            kind=Kind.EXACT,
+            status=Status(f"exact: {plan.describe()}"),
+            lower=log_z - rounding,
+            upper=log_z + rounding,
+            details=details,
+        )
+
+
+def _reporter(task: str) -> Callable[[float], None]:
+    return lambda fraction: report(task, fraction)
+
+
+@dataclass(frozen=True)
+class _Enumeration:
+    """The sums over all states of one component."""
+
+    log_z: float
+    rounding: float
+    mean: FloatArray
+    pair_mean: FloatArray  # below the diagonal
+
+    @classmethod
+    def of(cls, model: Ising, *, moments: bool) -> _Enumeration:
+        from spectralz.kernels.enumeration import BLOCK_SPINS, combine, enumerate_blocks, rounding_bound
+
+        n = model.n
+        (i, j), J = model.edges()[0].T, model.edges()[1]
+        coupling = np.zeros((n, n))
+        coupling[j, i] = J
+        blocks = 1 << max(n - BLOCK_SPINS, 0)
+        sums = (-math.inf, np.zeros(n + 1), np.zeros((n, n)))
+        for begin in range(0, blocks, BLOCKS_PER_REPORT):
+            end = min(begin + BLOCKS_PER_REPORT, blocks)
+            sums = combine(sums, enumerate_blocks(model.field, coupling, begin, end, moments))
+            report("listing states", end / blocks)
+        largest, first, second = sums
+        total_weight = float(np.abs(model.field).sum() + np.abs(J).sum())
+        return cls(
+            largest + math.log(first[n]),
+            rounding_bound(n, total_weight),
+            first[:n] / first[n],
+            second / first[n],
+        )
