@@ -144,7 +144,7 @@ def info(file: ModelFile, evidence: EvidenceFile = None, as_json: AsJson = False
     table.add_row("components", f"{about['components']}, the largest of {about['largest_component']} spins{forest}")
     table.add_row("treewidth", _treewidth(about))
     table.add_row("exact answer", _exact_cost(about))
-    _console().print(table)
+    _print(table)
 
 
 @app.command()
@@ -163,9 +163,8 @@ def compare(
     if as_json:
         print(json.dumps([_row_as_dict(row) for row in comparison], indent=2, allow_nan=False))
     else:
-        console = _console()
-        console.print(f"{file}: {model!r}", highlight=False, markup=False)
-        console.print(comparison_table(comparison))
+        print(f"{file}: {model!r}")
+        print_comparison(comparison)
     if strict and any(row.estimate is not None and not row.estimate.status.converged for row in comparison):
         raise typer.Exit(1)
 
@@ -196,7 +195,7 @@ def list_methods(as_json: AsJson = False) -> None:
     table = _table("method", "what it is", "options and their defaults")
     for row in rows:
         table.add_row(row["method"], row["what"], "\n".join(f"{k} = {v}" for k, v in row["options"].items()))
-    _console().print(table)
+    _print(table)
 
 
 def _first_line(documented: Any) -> str:
@@ -277,6 +276,17 @@ def _console(stderr: bool = False) -> Console:
     return console
 
 
+def _print(table: Table) -> None:
+    """Print a table; into a file or a pipe without the blanks that fill a screen's lines."""
+    console = _console()
+    if console.is_terminal:
+        console.print(table, highlight=False)
+        return
+    with console.capture() as captured:
+        console.print(table, highlight=False)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
 def _say(message: str) -> None:
     _console(stderr=True).print(message, highlight=False, markup=False)
 
@@ -339,8 +349,7 @@ def _print_estimate(file: Path, model: sz.Ising, estimate: sz.Estimate) -> None:
     table.add_row("status", str(estimate.status))
     table.add_row("method", repr(estimate.method))
     table.add_row("time", f"{estimate.seconds:.3g} s")
-    console = _console()
-    console.print(table, highlight=False, markup=False)
+    _print(table)
 
 
 def _certified(estimate: sz.Estimate) -> str:
@@ -354,8 +363,8 @@ def _certified(estimate: sz.Estimate) -> str:
     return f"{low:.12g} <= log Z <= {high:.12g} (width {high - low:.2g})"
 
 
-def comparison_table(comparison: sz.Comparison) -> Table:
-    """Lay out a comparison for the terminal, with errors where one of the methods is exact."""
+def print_comparison(comparison: sz.Comparison) -> None:
+    """Print a comparison as a table, with errors where one of the methods is exact."""
     reference = comparison.reference
     table = _table("method", "log Z", "error", "kind", "lower", "upper", "seconds", "status")
     for row in comparison:
@@ -367,7 +376,7 @@ def comparison_table(comparison: sz.Comparison) -> Table:
         bounds = ["-" if bound is None else f"{bound:.8g}" for bound in (estimate.lower, estimate.upper)]
         cells = [row.method.name, f"{estimate.log_z:.10g}", error, str(estimate.kind), *bounds]
         table.add_row(*cells, f"{estimate.seconds:.3g}", str(estimate.status))
-    return table
+    _print(table)
 
 
 def _row_as_dict(row: sz.result.ComparisonRow) -> dict[str, Any]:

@@ -84,18 +84,12 @@ def _load(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise FormatError("this is a single numpy array; a model is an .npz archive", path)
             return {name: archive[name] for name in archive.files}
-        except (
-            ValueError,
-            EOFError,
-            KeyError,
-            NotImplementedError,
-            OSError,
-            zipfile.BadZipFile,
-            zlib.error,
-        ) as error:
-            if isinstance(error, FormatError):
-                raise
-            raise FormatError(f"not a readable .npz archive ({error}); write it again with sz.write", path) from None
+        except FormatError:
+            raise
+        except (ValueError, EOFError, KeyError, NotImplementedError, OSError, zipfile.BadZipFile, zlib.error):
+            raise FormatError(
+                "not a readable .npz archive; is it damaged? Write it again with sz.write", path
+            ) from None
 
 
 def _array(arrays: dict[str, NDArray[Any]], name: str, path: str | PathLike[str]) -> NDArray[Any]:

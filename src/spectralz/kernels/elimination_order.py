@@ -24,11 +24,15 @@ if TYPE_CHECKING:
 __all__ = ["ORDERS", "Adjacency", "EliminationTree", "adjacency_of", "best_order", "degeneracy", "forest_of"]
 
 Adjacency = list[set[int]]
+Order = tuple[list[int], int]  # the spins in order of elimination, and the table entries that this takes
 
 # Below this many table entries any order is fast enough, and looking for a better one costs more than it saves.
 CHEAP_TERMS = 4096
 # Min-fill keeps the graph as a matrix of bits; beyond this many spins only the other orders are tried.
 MOST_SPINS_FOR_MIN_FILL = 5000
+# Min-fill has many ties, and other choices among them are sometimes ten times cheaper.
+MOST_TRIES = 100
+PATIENCE = 10  # tries in vain before giving up
 
 
 def adjacency_of(n: int, edges: NDArray[np.int64]) -> Adjacency:
@@ -59,12 +63,13 @@ def degeneracy(spins: Iterable[int], adjacency: Adjacency) -> int:
     return most
 
 
-def min_degree(spins: Sequence[int], adjacency: Adjacency, max_width: int) -> list[int] | None:
+def min_degree(spins: Sequence[int], adjacency: Adjacency, max_width: int) -> Order | None:
     """Eliminate a spin with the fewest neighbours each time; None if a separator grows beyond ``max_width``."""
     graph = {v: set(adjacency[v]) for v in spins}
     heap = [(len(neighbours), v) for v, neighbours in graph.items()]
     heapq.heapify(heap)
     order = []
+    terms = 0
     while heap:
         degree, v = heapq.heappop(heap)
         if v not in graph or len(graph[v]) != degree:
@@ -72,6 +77,7 @@ def min_degree(spins: Sequence[int], adjacency: Adjacency, max_width: int) -> li
         if degree > max_width:
             return None
         order.append(v)
+        terms += 1 << degree
         separator = graph.pop(v)
         for u in separator:
             neighbours = graph[u]
@@ -79,11 +85,14 @@ def min_degree(spins: Sequence[int], adjacency: Adjacency, max_width: int) -> li
             neighbours.discard(u)
             neighbours.discard(v)
             heapq.heappush(heap, (len(neighbours), u))
-    return order
+    return order, terms
 
 
-def min_fill(spins: Sequence[int], adjacency: Adjacency, max_width: int) -> list[int] | None:
-    """Eliminate a spin that joins the fewest new pairs each time; None if a separator grows beyond ``max_width``."""
+def min_fill(spins: Sequence[int], adjacency: Adjacency, max_width: int, seed: int | None = None) -> Order | None:
+    """Eliminate a spin that joins the fewest new pairs each time; None if a separator grows beyond ``max_width``.
+
+    Of several such spins the one with the fewest neighbours and then the first is taken, or with a seed a random one.
+    """
     if len(spins) > MOST_SPINS_FOR_MIN_FILL:
         return None
     position = {v: k for k, v in enumerate(spins)}
@@ -92,11 +101,15 @@ def min_fill(spins: Sequence[int], adjacency: Adjacency, max_width: int) -> list
         for u in adjacency[v]:
             j = position[u]
             bits[k, j // 64] |= np.uint64(1 << (j % 64))
-    order = _min_fill_of_bits(bits, max_width)
-    return [spins[k] for k in order.tolist()] if len(order) == len(spins) else None
+    random = seed is not None
+    priority = np.random.default_rng(seed).permutation(len(spins)) if random else np.arange(len(spins))
+    order, widths = _min_fill_of_bits(bits, priority, random, max_width)
+    if len(order) < len(spins):
+        return None
+    return [spins[k] for k in order.tolist()], sum(1 << width for width in widths.tolist())
 
 
-def banded(spins: Sequence[int], adjacency: Adjacency, max_width: int) -> list[int] | None:
+def banded(spins: Sequence[int], adjacency: Adjacency, max_width: int) -> Order | None:
     """Sweep a front through the graph from one end to the other; None if the front grows beyond ``max_width``.
 
     The front is what has been reached and not yet eliminated; the next spin is the one of the front that
@@ -122,7 +135,7 @@ def banded(spins: Sequence[int], adjacency: Adjacency, max_width: int) -> list[i
             reach(u)
         if len(front) > max_width:
             return None
-    return order
+    return order, sum(1 << len(separator) for separator in _symbolic(order, adjacency)[0])
 
 
 ORDERS = {"min-degree": min_degree, "min-fill": min_fill, "banded": banded}
@@ -237,6 +250,27 @@ def _symbolic(order: Sequence[int], adjacency: Adjacency) -> tuple[list[set[int]
     return separators, children, roots
 
 
+def _random_min_fill(spins: Sequence[int], adjacency: Adjacency, max_width: int, terms: int) -> Order | None:
+    """Try min-fill with random ties for up to a quarter of the time that the ``terms`` of the best order would take.
+
+    An entry takes about 6 ns and a try about 100 n^2 ns; counted and not timed, so that the choice is always the same.
+    """
+    tries = min(MOST_TRIES, 6 * terms // (400 * len(spins) ** 2))
+    if not tries or len(spins) > MOST_SPINS_FOR_MIN_FILL or terms < 2 << degeneracy(spins, adjacency):
+        return None  # not worth it, too large, or as narrow as any order can be
+    best: Order | None = None
+    vain = 0
+    for seed in range(tries):
+        order = min_fill(spins, adjacency, max_width, seed)
+        if order is not None and order[1] < terms:
+            best, terms, vain = order, order[1], 0
+        else:
+            vain += 1
+        if vain == PATIENCE:
+            break
+    return best
+
+
 def _post_order(separators: list[set[int]], children: list[list[int]], roots: list[int]) -> list[int]:
     """Return the steps children first, the child with the most to spare above its result before its sisters."""
     peak: list[int] = []
@@ -263,17 +297,23 @@ def best_order(
 
     None if with every order of ``names`` more than ``max_entries`` table entries would be alive at once.
     """
-    best: tuple[str, EliminationTree] | None = None
+    max_width = max_entries.bit_length() - 1
+    found: list[tuple[int, str, list[int]]] = []
     for name in names:
-        order = ORDERS[name](spins, adjacency, max_entries.bit_length() - 1)
-        if order is None:
-            continue
-        tree = EliminationTree.of_order(order, adjacency)
-        if tree.peak <= max_entries and (best is None or tree.terms < best[1].terms):
-            best = name, tree
-        if best is not None and best[1].terms <= CHEAP_TERMS:
-            break
-    return best
+        order = ORDERS[name](spins, adjacency, max_width)
+        if order is not None:
+            found.append((order[1], name, order[0]))
+            if order[1] <= CHEAP_TERMS:
+                break
+    if "min-fill" in names and found:
+        order = _random_min_fill(spins, adjacency, max_width, min(found)[0])
+        if order is not None:
+            found.append((order[1], "min-fill", order[0]))
+    for _, name, steps in sorted(found):
+        tree = EliminationTree.of_order(steps, adjacency)
+        if tree.peak <= max_entries:
+            return name, tree
+    return None
 
 
 def forest_of(trees: Sequence[EliminationTree]) -> EliminationTree:
@@ -331,25 +371,35 @@ def _degree_of(bits: NDArray[np.uint64], v: int) -> int:
 
 
 @njit(cache=True)
-def _min_fill_of_bits(bits: NDArray[np.uint64], max_width: int) -> NDArray[np.int64]:
-    """Return the min-fill order (ties: fewest neighbours, then smallest index), cut short where it grows too wide."""
+def _min_fill_of_bits(
+    bits: NDArray[np.uint64], priority: NDArray[np.int64], ignore_degree: bool, max_width: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the min-fill order (ties: fewest neighbours, then priority) and its widths, cut short where too wide."""
     n, words = bits.shape
     fill = np.empty(n, np.int64)
     degree = np.empty(n, np.int64)
     alive = np.ones(n, np.bool_)
     affected = np.empty(n, np.bool_)
     order = np.empty(n, np.int64)
+    widths = np.empty(n, np.int64)
     for v in range(n):
         fill[v] = _fill_of(bits, v)
         degree[v] = _degree_of(bits, v)
     for step in range(n):
         best = -1
         for v in range(n):
-            if alive[v] and (best < 0 or fill[v] < fill[best] or (fill[v] == fill[best] and degree[v] < degree[best])):
+            if not alive[v]:
+                continue
+            if best < 0 or fill[v] < fill[best]:
                 best = v
+            elif fill[v] == fill[best]:
+                tied = ignore_degree or degree[v] == degree[best]
+                if (tied and priority[v] < priority[best]) or (not tied and degree[v] < degree[best]):
+                    best = v
         if degree[best] > max_width:
-            return order[:step]
+            return order[:step], widths[:step]
         order[step] = best
+        widths[step] = degree[best]
         alive[best] = False
         affected[:] = False
         separator = bits[best].copy()
@@ -370,4 +420,4 @@ def _min_fill_of_bits(bits: NDArray[np.uint64], max_width: int) -> NDArray[np.in
         for u in range(n):
             if affected[u]:
                 fill[u] = _fill_of(bits, u)
-    return order
+    return order, widths

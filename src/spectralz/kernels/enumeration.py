@@ -28,10 +28,10 @@ def rounding_bound(n: int, total_weight: float) -> float:
 
     A log-weight adds up n fields and n (n - 1) / 2 couplings, partial sums staying below ``total_weight``. Its distance
     from the largest is rounded too, which changes log Z by that distance's mean, at most n log 2. A block's sum of
-    positive terms is off by 2^10 units at most, and so is the sum over the blocks.
+    positive terms is off by a unit for each of them, and so is the compensated sum over the blocks, at most.
     """
     additions = n * (n + 1) / 2 + 4
-    return 1.01 * UNIT_ROUNDOFF * (additions * total_weight + n + 2.0 * (2**BLOCK_SPINS + 8))
+    return 1.01 * UNIT_ROUNDOFF * (additions * total_weight + n + 2.0 * (2 ** min(n, BLOCK_SPINS) + 8))
 
 
 @njit(cache=True)

@@ -88,7 +88,9 @@ class ExactPlan:
         if self.tree.order:
             by = f" by {' and '.join(self.orders)} order" if self.orders else ""
             parts.append(f"eliminated {len(self.tree.order)} spins{by}, widest table 2^{self.width} entries")
-        parts += [f"enumerated 2^{len(spins)} states" for spins in self.enumerated]
+        if self.enumerated:
+            apart = f" of {len(self.enumerated)} components apart" if len(self.enumerated) > 1 else ""
+            parts.append(f"enumerated 2^{max(map(len, self.enumerated))} states{apart}")
         return "; ".join(parts) or "no spins"
 
 
@@ -159,7 +161,10 @@ class Exact(Method):
         for spins in (component.tolist() for component in model.components()):
             best, least = None, 0
             if self.algorithm != "enumeration":
-                least = degeneracy(spins, adjacency)
+                # No order is narrower than the degeneracy, which is at most the largest degree.
+                least = max(len(adjacency[spin]) for spin in spins)
+                if 1 << least > entries:
+                    least = degeneracy(spins, adjacency)
                 if 1 << least <= entries:
                     best = best_order(spins, adjacency, entries, names)
             if best is not None:

@@ -1,0 +1,1 @@
+"""Speed and accuracy against rivals, measured side by side in one run: ``make bench``."""

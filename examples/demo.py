@@ -1,0 +1,111 @@
+"""The main job from start to end: make a model, solve it exactly, look at it. Run by ``make demo``.
+
+A spin glass on a 16 x 16 grid has 2^256 states. Its partition function, the mean of every spin and the way both
+change with temperature take a few seconds; everything is written to the folder ``out``.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+import numpy as np
+
+import spectralz as sz
+from spectralz.cli import print_comparison
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SIDE = 16
+
+
+def main(out: Path, side: int = SIDE) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    model = sz.generators.grid(side=side, strength=0.6, seed=7, field_strength=0.2)
+    sz.write(model, out / "demo.uai")
+    print(f"A spin glass on a {side} x {side} grid, 2^{model.n} states:\n  {model!r}\n")
+
+    print("The same answer by every method that there is:")
+    orders = [sz.Exact(order=name) for name in ("banded", "min-fill", "min-degree")]
+    comparison = sz.compare(model, [*orders, *(name for name in sz.METHODS if name not in ("auto", "exact"))])
+    print_comparison(comparison)
+
+    result = sz.log_z(model)
+    print(
+        f"log Z = {result.log_z:.12f}, {result.kind}; rounding errors proven below {result.upper - result.log_z:.1e}\n"
+    )
+    marginals = sz.marginals(model)
+    temperatures = np.geomspace(0.1, 10.0, 41)
+    curves = [thermodynamics(model, 1.0 / T) for T in temperatures]
+    draw(model, marginals, temperatures, np.array(curves), side, out / "demo.png")
+    print(f"Picture:  {out / 'demo.png'}")
+    print(f"Model:    {out / 'demo.uai'}   (try: {Path(sys.prefix).name}/bin/spectralz solve {out / 'demo.uai'})")
+
+
+def thermodynamics(model: sz.Ising, beta: float) -> tuple[float, float]:
+    """Return log Z and the mean log-weight per spin at inverse temperature beta, the latter from the marginals."""
+    found = sz.marginals(model.scaled(beta))
+    _, J = model.edges()
+    mean = float(model.field @ found.mean + J @ found.pair_mean)
+    return found.estimate.log_z / model.n, mean / model.n
+
+
+def draw(
+    model: sz.Ising, marginals: sz.Marginals, temperatures: np.ndarray, curves: np.ndarray, side: int, path: Path
+) -> None:
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, (left, middle, right) = plt.subplots(
+        1, 3, figsize=(15, 4.9), width_ratios=[1, 1.13, 1.2], constrained_layout=True
+    )
+    draw_grid(left, model.edges()[1], model, side, "The model: couplings $J_{ij}$")
+    image = draw_means(middle, marginals, side)
+    figure.colorbar(image, ax=middle, label="$E[x_i]$", shrink=0.9)
+    draw_curves(right, temperatures, curves)
+    log_z = marginals.estimate.log_z
+    figure.suptitle(f"Exact inference on a {side} x {side} spin glass, 2^{model.n} states: log Z = {log_z:.6f}")
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def draw_grid(axes: Axes, J: np.ndarray, model: sz.Ising, side: int, title: str) -> None:
+    from matplotlib.collections import LineCollection
+    from matplotlib.lines import Line2D
+
+    pairs, _ = model.edges()
+    rows, columns = np.divmod(pairs, side)
+    segments = np.stack([columns, rows], axis=-1)
+    colors = np.where(J > 0, "#c0392b", "#2471a3")
+    axes.add_collection(LineCollection(segments, colors=colors, linewidths=0.4 + 3.0 * np.abs(J) / np.abs(J).max()))
+    axes.set(title=title, xlim=(-0.7, side - 0.3), ylim=(side - 0.3, -0.7), aspect="equal", xticks=[], yticks=[])
+    handles = [
+        Line2D([], [], color="#c0392b", linewidth=3, label="wants its spins alike"),
+        Line2D([], [], color="#2471a3", linewidth=3, label="wants them opposed"),
+    ]
+    axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, frameon=False)
+
+
+def draw_means(axes: Axes, marginals: sz.Marginals, side: int) -> mpl.image.AxesImage:
+    image = axes.imshow(marginals.mean.reshape(side, side), cmap="RdBu_r", vmin=-1, vmax=1)
+    axes.set(title="The answer: mean of every spin", xticks=[], yticks=[])
+    return image
+
+
+def draw_curves(axes: Axes, temperatures: np.ndarray, curves: np.ndarray) -> None:
+    log_z, energy = curves.T
+    entropy = log_z - energy / temperatures
+    axes.plot(temperatures, energy, color="#2471a3", label="mean log-weight per spin at T = 1 units")
+    axes.plot(temperatures, entropy, color="#c0392b", label="entropy per spin")
+    axes.axhline(np.log(2), color="#c0392b", linestyle=":", linewidth=1)
+    axes.annotate("log 2", (temperatures[0], np.log(2)), textcoords="offset points", xytext=(2, 4), color="#c0392b")
+    axes.set(title="At every temperature", xscale="log", xlabel="temperature T", ylim=(0, None))
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("out"))

@@ -1,0 +1,140 @@
+"""Broken inputs and what the package says to each: the source of the table in docs/bad-input.md.
+
+``python -m tests.bad_inputs`` writes that page anew; a test holds it against the code.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+import spectralz as sz
+from spectralz.errors import SpectralzError
+from spectralz.io import read_evidence
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "bad-input.md"
+
+ARRAYS = [
+    "sz.Ising([0, 0], [[0, 1, 2], [1, 0, 3]])",
+    "sz.Ising([0, 0, 0], [[0, 1], [1, 0]])",
+    "sz.Ising([[0, 0]], [[0, 1], [1, 0]])",
+    "sz.Ising([0, 0], [[0, 1], [2, 0]])",
+    "sz.Ising([0, 0], sp.csr_array([[0, 1], [2, 0]]))",
+    "sz.Ising([0, float('nan')], [[0, 1], [1, 0]])",
+    "sz.Ising([0, 0], [[0, np.inf], [np.inf, 0]])",
+    "sz.Ising([0, 0], sp.csr_array([[0, np.inf], [np.inf, 0]]))",
+    "sz.Ising([0, 0], [[0, 1j], [-1j, 0]])",
+    "sz.Ising([0, 0], [[0, 1], [1]])",
+    "sz.Ising(['a', 'b'], [[0, 1], [1, 0]])",
+    "sz.Ising([0, 0], [[0, 1], [1, 0]], offset=float('inf'))",
+    "sz.Ising([1e308, 1e308], [[0, 0], [0, 0]])",
+    "sz.Ising.from_edges(-3, [], [])",
+    "sz.Ising.from_edges(3, [(0, 3)], [1.0])",
+    "sz.Ising.from_edges(3, [(1, 1)], [1.0])",
+    "sz.Ising.from_edges(3, [(0, 1), (1, 0)], [1.0, 1.0])",
+    "sz.Ising.from_edges(3, [(0, 1), (1, 2)], [1.0, 2.0, 3.0])",
+    "sz.Ising.from_edges(3, [(0.0, 1.0)], [1.0])",
+    "sz.Ising.from_edges(3, [(0, 1, 2)], [1.0])",
+    "model.log_weight([0, 1, 1])",
+    "model.log_weight([1, 1])",
+    "model.condition({7: +1})",
+    "model.condition({0: 0})",
+    "model.condition([0, 1])",
+    "model.scaled(float('nan'))",
+    "model.shift_diagonal([1.0, 2.0])",
+    "sz.log_z(model, 'exakt')",
+    "sz.log_z(model, 'exact', iterations=7)",
+    "sz.log_z(model, sz.Exact(), order='banded')",
+    "sz.log_z(model, 'exact', max_memory='lots')",
+    "sz.log_z([0, 1])",
+    "sz.compare(model, 'exact')",
+    "sz.generators.complete(n=5, strength=-1, seed=0)",
+    "sz.log_z(sz.generators.complete(n=60, strength=1, seed=0))",
+]
+
+PREAMBLE = "MARKOV\n2\n2 2\n"
+FILES = {
+    "empty.uai": "",
+    "type.uai": "FACTOR 2\n",
+    "states.uai": "MARKOV\n2\n2 3\n1\n1 0\n2\n1 1\n",
+    "triple.uai": "MARKOV\n3\n2 2 2\n1\n3 0 1 2\n8\n1 1 1 1 1 1 1 1\n",
+    "outside.uai": PREAMBLE + "1\n2 0 2\n4\n1 1 1 1\n",
+    "twice.uai": PREAMBLE + "1\n2 0 0\n4\n1 1 1 1\n",
+    "size.uai": PREAMBLE + "1\n2 0 1\n3\n1 1 1\n",
+    "zero.uai": PREAMBLE + "1\n2 0 1\n4\n1 0 1 1\n",
+    "negative.uai": PREAMBLE + "1\n2 0 1\n4\n1 -2 1 1\n",
+    "nan.uai": PREAMBLE + "1\n2 0 1\n4\n1 nan 1 1\n",
+    "word.uai": PREAMBLE + "one\n2 0 1\n4\n1 1 1 1\n",
+    "truncated.uai": PREAMBLE + "1\n2 0 1\n4\n1 1",
+    "long.uai": PREAMBLE + "1\n2 0 1\n4\n1 1 1 1\n4\n1 1 1 1\n",
+    "model.txt": "MARKOV\n",
+    "model.npz": "this is no archive",
+}
+EVIDENCE = {
+    "empty.evid": "",
+    "range.evid": "1 5 0",
+    "state.evid": "1 0 2",
+    "twice.evid": "2 0 1 0 1",
+    "short.evid": "2 0 1",
+}
+
+
+def array_message(code: str) -> str:
+    """Run one line on a model of three spins and return the message it ends in."""
+    model = sz.Ising.from_edges(3, [(0, 1), (1, 2)], [1.0, -1.0])
+    try:
+        eval(code, {"sz": sz, "np": np, "sp": sp, "model": model})
+    except SpectralzError as error:
+        return f"{type(error).__name__}: {error}"
+    raise AssertionError(f"no error from {code}")
+
+
+def file_message(name: str, text: str) -> str:
+    """Read one file (evidence: for a model of three spins) and return the message it ends in."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_text(text)
+        try:
+            if name.endswith(".evid"):
+                read_evidence(path, 3)
+            else:
+                sz.read(path)
+        except SpectralzError as error:
+            return f"{type(error).__name__}: {error}".replace(str(path), name)
+    raise AssertionError(f"no error from {name}")
+
+
+def page() -> str:
+    """Return the whole page."""
+    lines = [
+        "# What broken input is answered with",
+        "",
+        "Every message says what was got, what was wanted and the way out, and comes before any work is done.",
+        "From Python it is an exception under `spectralz.SpectralzError`; on the command line it is one line on",
+        "stderr and exit code 2.",
+        "This page is made by `python -m tests.bad_inputs` and held against the code by the tests.",
+        "",
+        "## Calls",
+        "",
+        "`model` has three spins.",
+        "",
+        "| call | answer |",
+        "|---|---|",
+    ]
+    lines += [f"| `{code}` | {_cell(array_message(code))} |" for code in ARRAYS]
+    lines += ["", "## Files", "", "| file | its text | answer |", "|---|---|---|"]
+    for name, text in (FILES | EVIDENCE).items():
+        shown = f"`{' / '.join(text.split(chr(10)))}`" if text else "(nothing)"
+        lines.append(f"| `{name}` | {shown} | {_cell(file_message(name, text))} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "\\<")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

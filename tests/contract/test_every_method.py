@@ -1,0 +1,122 @@
+"""What holds for every method, whatever it computes. A new method is tested here by being registered."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import pickle
+from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import spectralz as sz
+from tests.reference import states
+from tests.strategies import models
+
+EVERY = pytest.mark.parametrize("name", sz.METHODS)
+
+
+def test_the_registry_and_the_folder_agree():
+    folder = Path(sz.methods.__file__).parent
+    files = {path.stem for path in folder.glob("*.py")} - {"__init__", "base"}
+    assert {method.__module__.rsplit(".", 1)[1] for method in sz.METHODS.values()} == files
+    assert all(hasattr(sz, method.__name__) for method in sz.METHODS.values())
+
+
+@EVERY
+def test_options_are_frozen_named_and_documented(name):
+    method = sz.METHODS[name]()
+    assert method.name == name
+    assert pickle.loads(pickle.dumps(method)) == method
+    for option in fields(method):
+        with pytest.raises(FrozenInstanceError):
+            setattr(method, option.name, None)
+        assert f"\n    {option.name}\n" in method.__doc__, f"{option.name} is not documented"
+    for section in ("Parameters", "Examples"):
+        assert section in method.__doc__
+    with pytest.raises(sz.errors.OptionError, match=r"its options are|it has none"):
+        sz.log_z(sz.Ising([], []), name, no_such_option=1)
+
+
+@EVERY
+@given(model=models())
+@settings(max_examples=40)
+def test_the_result_keeps_its_promises(name, model):
+    truth, _, _ = states.solve(model)
+    result = sz.log_z(model, name)
+    assert math.isfinite(result.log_z)
+    assert result.seconds >= 0
+    assert result.status
+    assert str(result.status) == result.status
+    slack = 1e-11 * max(1.0, abs(truth))  # what rounding may add to a bound that claims no rounding analysis
+    if result.kind is sz.Kind.EXACT:
+        assert abs(result.log_z - truth) <= 1e-10 * max(1.0, abs(truth), np.abs(states.dense(model)).sum())
+    if result.kind is sz.Kind.LOWER_BOUND:
+        assert result.log_z <= truth + slack
+    if result.kind is sz.Kind.UPPER_BOUND:
+        assert result.log_z >= truth - slack
+    if result.lower is not None:
+        assert result.lower <= truth + slack
+    if result.upper is not None:
+        assert result.upper >= truth - slack
+    json.dumps(result.to_dict(), allow_nan=False)
+
+
+@EVERY
+@given(model=models())
+@settings(max_examples=20)
+def test_offset_and_diagonal_add_a_constant(name, model):
+    shifted = sz.Ising(model.field, model.coupling, model.offset + 2.5).shift_diagonal(0.25)
+    a, b = sz.log_z(model, name).log_z, sz.log_z(shifted, name).log_z
+    assert b - a == pytest.approx(2.5 + 0.25 * model.n, abs=1e-9 * max(1.0, abs(a)))
+
+
+@EVERY
+@given(model=models())
+@settings(max_examples=20)
+def test_flipping_a_spin_and_its_signs_changes_nothing(name, model):
+    signs = np.where(np.arange(model.n) % 3 == 0, -1.0, 1.0)
+    flipped = sz.Ising(signs * model.field, np.outer(signs, signs) * states.dense(model), model.offset)
+    a, b = sz.log_z(model, name).log_z, sz.log_z(flipped, name).log_z
+    assert b == pytest.approx(a, abs=1e-9 * max(1.0, abs(a)))
+
+
+@EVERY
+def test_the_model_is_not_changed_and_the_answer_is_the_same_twice(name):
+    model = sz.generators.complete(8, 0.5, seed=1)
+    field, A = model.field.copy(), model.coupling.copy()
+    first, second = sz.log_z(model, name), sz.log_z(model, name)
+    assert first.log_z == second.log_z
+    assert np.array_equal(model.field, field)
+    assert np.array_equal(model.coupling, A)
+
+
+@EVERY
+@given(model=models())
+@settings(max_examples=20)
+def test_marginals_have_their_shapes_and_ranges(name, model):
+    if not sz.METHODS[name].gives_marginals:
+        pytest.skip(f"{name} gives no marginals")
+    found = sz.marginals(model, name)
+    assert found.mean.shape == (model.n,)
+    assert found.probability.shape == (model.n, 2)
+    assert np.array_equal(found.edges, model.edges()[0])
+    assert found.pair_mean.shape == (len(found.edges),)
+    assert np.all(np.abs(found.mean) <= 1)
+    assert np.all(np.abs(found.pair_mean) <= 1)
+    assert np.allclose(found.probability.sum(axis=1), 1.0)
+    assert np.allclose(found.probability @ [-1, 1], found.mean, atol=1e-12)
+    _, mean, pair_mean = states.solve(model)
+    if found.kind is sz.Kind.EXACT:
+        assert np.allclose(found.mean, mean, atol=1e-9)
+        assert np.allclose(found.pair_mean, pair_mean[tuple(found.edges.T)], atol=1e-9)
+
+
+def test_every_method_has_an_example_that_shows_its_name():
+    for method in sz.METHODS.values():
+        source = Path(__import__(method.__module__, fromlist=["_"]).__file__).read_text()
+        assert ast.get_docstring(ast.parse(source))

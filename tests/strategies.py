@@ -1,0 +1,26 @@
+"""Hypothesis strategies for small models of every shape."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from hypothesis import strategies as st
+
+import spectralz as sz
+
+
+@st.composite
+def models(draw: st.DrawFn, max_spins: int = 9, scales: tuple[float, ...] = (0.0, 1e-3, 1.0, 30.0)) -> sz.Ising:
+    """Draw a model: any density down to none, dense or sparse, with diagonal and offset, weak to strong."""
+    n = draw(st.integers(0, max_spins))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    scale = draw(st.sampled_from(scales))
+    A = np.triu(
+        rng.uniform(-scale, scale, (n, n)) * (rng.random((n, n)) < draw(st.sampled_from([0.0, 0.2, 0.6, 1.0]))), 1
+    )
+    A = A + A.T
+    if draw(st.booleans()):
+        A += np.diag(rng.uniform(-1, 1, n))
+    field = rng.uniform(-1, 1, n) * draw(st.sampled_from([0.0, 1.0, 20.0]))
+    offset = draw(st.sampled_from([0.0, -3.25]))
+    return sz.Ising(field, sp.csr_array(A) if draw(st.booleans()) else A, offset)

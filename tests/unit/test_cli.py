@@ -1,0 +1,209 @@
+"""The command line as a person meets it: what is printed where, what is written, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import spectralz as sz
+from spectralz.cli import main
+from spectralz.io import read_evidence
+
+
+@pytest.fixture
+def run(capsys, tmp_path, monkeypatch):
+    """Run the command line in an empty folder and return exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return ended.value.code or 0, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def grid(tmp_path):
+    model = sz.generators.grid(4, 1.0, seed=0)
+    sz.write(model, tmp_path / "grid.uai")
+    return model
+
+
+def test_solve_prints_the_answer_on_stdout(run, grid):
+    code, out, err = run("solve", "grid.uai")
+    assert code == 0
+    assert err == ""
+    assert f"log Z      {sz.log_z(grid).log_z:.12g}\n" in out
+    for word in ("exact", "certified", "status", "eliminated 16 spins"):
+        assert word in out
+
+
+def test_solve_as_json(run, grid):
+    code, out, _ = run(
+        "solve", "grid.uai", "--json", "--method", "exact", "--set", "order=banded", "--set", "max_memory=1GiB"
+    )
+    answer = json.loads(out)
+    assert code == 0
+    assert answer["log_z"] == pytest.approx(sz.log_z(grid).log_z, rel=1e-13)
+    assert answer["options"] == {"algorithm": "auto", "order": "banded", "max_memory": 2**30, "max_terms": 2**36}
+    assert answer["details"]["orders"] == ["banded"]
+
+
+def test_solve_with_evidence_writes_answers_for_all_variables(run, grid, tmp_path):
+    (tmp_path / "grid.evid").write_text("2 0 1 5 0")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    code, out, _ = run("solve", "grid.uai", "--evidence", "grid.evid", "--pr", "a.PR", "--mar", "a.MAR", "--json")
+    assert code == 0
+    fixed = grid.condition(read_evidence("grid.evid", 16))
+    assert json.loads(out)["log_z"] == pytest.approx(sz.log_z(fixed).log_z, rel=1e-12)
+    kind, value = (tmp_path / "a.PR").read_text().split()
+    assert kind == "PR"
+    assert float(value) == pytest.approx(sz.log_z(fixed).log_z / np.log(10), rel=1e-12)
+    words = (tmp_path / "a.MAR").read_text().split()
+    table = np.array(words[2:], float).reshape(16, 3)
+    assert words[:2] == ["MAR", "16"]
+    assert table[0].tolist() == [2, 0, 1]
+    assert table[5].tolist() == [2, 1, 0]
+    free = [i for i in range(16) if i not in (0, 5)]
+    assert np.allclose(table[free, 1:], sz.marginals(fixed).probability, atol=1e-11)
+    assert all(path.read_bytes() == content for path, content in before.items())
+
+
+def test_info(run, grid):
+    code, out, _ = run("info", "grid.uai")
+    assert code == 0
+    for text in ("16", "24 (density 0.2", "between 2 and 4", "min-degree", "terms"):
+        assert text in out
+    assert json.loads(run("info", "grid.uai", "--json")[1])["treewidth_upper"] == 4
+
+
+def test_info_where_exact_is_out_of_reach(run, tmp_path):
+    sz.write(sz.generators.complete(100, 1.0, seed=0), tmp_path / "big.npz")
+    code, out, _ = run("info", "big.npz")
+    assert code == 0
+    assert "99 or more" in out
+    assert "out of reach" in out
+    code, _, err = run("solve", "big.npz")
+    assert code == 2
+    assert err.startswith("error: auto finds no method for this model")
+
+
+def test_compare(run, grid, tmp_path):
+    code, out, _ = run("compare", "grid.uai")
+    assert code == 0
+    assert "exact" in out
+    rows = json.loads(run("compare", "grid.uai", "--methods", "exact,auto", "--json")[1])
+    assert [row["method"] for row in rows] == ["exact", "exact"]
+    sz.write(sz.generators.complete(100, 1.0, seed=0), tmp_path / "big.npz")
+    code, out, _ = run("compare", "big.npz")
+    assert code == 0
+    assert "refused" in out
+
+
+@pytest.mark.parametrize("kind", sz.generators.GENERATORS)
+def test_generate_makes_what_python_makes(run, kind, tmp_path):
+    from tests.unit.test_generators import SMALL
+
+    arguments = []
+    for name, value in SMALL[kind].items():
+        arguments += [f"--{name}"] if value is True else [f"--{name}", value]
+    code, out, err = run("generate", kind, *arguments, "m.npz")
+    assert (code, out) == (0, "")
+    assert err.startswith("wrote m.npz: Ising(")
+    wanted = sz.generators.GENERATORS[kind](**SMALL[kind])
+    assert np.array_equal(sz.read(tmp_path / "m.npz").field, wanted.field)
+
+
+def test_convert_both_ways(run, grid, tmp_path):
+    assert run("convert", "grid.uai", "grid.npz")[0] == 0
+    assert run("convert", "grid.npz", "again.uai")[0] == 0
+    assert np.allclose(sz.read(tmp_path / "again.uai").field, grid.field, atol=1e-14)
+
+
+def test_methods_lists_all(run):
+    code, out, _ = run("methods")
+    assert code == 0
+    assert all(name in out for name in sz.METHODS)
+
+
+def test_version(run):
+    assert run("--version") == (0, f"{sz.__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["solve", "nowhere.uai"], "nowhere.uai: No such file"),
+        (["solve", "."], "no suffix"),
+        (["solve", "grid.uai", "--method", "magic"], "known are"),
+        (["solve", "grid.uai", "--set", "order"], "key=value"),
+        (["solve", "grid.uai", "--method", "exact", "--set", "order=upwards"], "it must be one of"),
+        (["solve", "grid.uai", "--set", "color=red"], "no option 'color'"),
+        (["solve", "grid.uai", "--pr", "no/such/folder.PR"], "does not exist"),
+        (["solve", "grid.uai", "--mar", "."], "this is a folder"),
+        (["solve", "grid.uai", "--pr", "grid.uai"], "never overwritten"),
+        (["solve", "grid.uai", "--evidence", "grid.uai"], "MARKOV"),
+        (["convert", "grid.uai", "./grid.uai"], "never overwritten"),
+        (["convert", "grid.uai", "grid.txt"], "no suffix|suffix '.txt'"),
+        (["generate", "complete", "--n", "-3", "--strength", "1", "--seed", "0", "m.npz"], "cannot be negative"),
+        (["compare", "grid.uai", "--methods", "exact,foo"], "no method is called 'foo'"),
+        (["solve", "grid.uai", "--no-such-flag"], "No such option"),
+        (["generate", "complete", "m.npz"], "Missing option"),
+        (["frobnicate"], "No such command"),
+    ],
+)
+def test_bad_input_is_one_message_and_exit_code_2(run, grid, arguments, message):
+    before = sorted(os.listdir("."))
+    code, out, err = run(*arguments)
+    assert code == 2
+    assert out == ""
+    assert re.search(message, err)
+    assert "Traceback" not in err
+    assert sorted(os.listdir(".")) == before
+
+
+def test_strict_turns_an_unconverged_run_into_exit_code_1(run, grid, monkeypatch):
+    from dataclasses import replace
+
+    real = sz.log_z
+
+    def unfinished(*arguments):
+        return replace(real(*arguments), status=sz.Status("gave up", converged=False))
+
+    monkeypatch.setattr(sz, "log_z", unfinished)
+    assert run("solve", "grid.uai")[0] == 0
+    assert run("solve", "grid.uai", "--strict")[0] == 1
+
+
+def as_process(arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "spectralz", *arguments], capture_output=True, text=True, check=False, **options
+    )
+
+
+def test_a_pipe_gets_plain_text(grid, tmp_path):
+    done = as_process(["solve", "grid.uai"], cwd=tmp_path)
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout + done.stderr
+    assert done.stderr == ""
+
+
+def test_no_color_is_respected(grid, tmp_path):
+    env = {**os.environ, "NO_COLOR": "1", "FORCE_COLOR": "", "TERM": "xterm"}
+    done = as_process(["compare", "grid.uai"], cwd=tmp_path, env=env)
+    assert "\x1b[3" not in done.stdout
+
+
+def test_a_closed_pipe_ends_quietly(grid, tmp_path):
+    command = f"{sys.executable} -m spectralz solve grid.uai --json | true"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr

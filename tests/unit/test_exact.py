@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import math
+import tracemalloc
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import spectralz as sz
+from spectralz.errors import OptionError, TooLargeError
+from spectralz.kernels import elimination
+from spectralz.progress import listening
+from tests.reference import closed_forms, states
+from tests.strategies import models
+
+WAYS = [
+    {"algorithm": "enumeration"},
+    {"algorithm": "elimination", "order": "min-degree"},
+    {"algorithm": "elimination", "order": "min-fill"},
+    {"algorithm": "elimination", "order": "banded"},
+]
+
+
+@given(models(), st.sampled_from(WAYS))
+def test_log_z_is_the_sum_over_states(model, way):
+    wanted, _, _ = states.solve(model)
+    result = sz.log_z(model, "exact", **way)
+    assert result.kind is sz.Kind.EXACT
+    # The enclosure is proven, so it must hold as it stands, and be tight.
+    assert result.lower <= wanted <= result.upper
+    assert result.upper - result.lower < 1e-12 * max(1.0, np.abs(states.dense(model)).sum() + abs(wanted))
+
+
+@given(models(), st.sampled_from(WAYS))
+def test_marginals_are_the_means_over_states(model, way):
+    wanted, mean, pair_mean = states.solve(model)
+    found = sz.marginals(model, "exact", **way)
+    i, j = found.edges.T
+    assert np.allclose(found.mean, mean, rtol=0, atol=1e-11)
+    assert np.allclose(found.pair_mean, pair_mean[i, j], rtol=0, atol=1e-11)
+    assert np.allclose(found.probability, np.column_stack([(1 - mean) / 2, (1 + mean) / 2]), rtol=0, atol=1e-11)
+    assert found.kind is sz.Kind.EXACT
+    assert found.estimate.lower <= wanted <= found.estimate.upper
+
+
+@given(models(max_spins=12), st.sampled_from([1, 10, 100]))
+@settings(max_examples=30)
+def test_marginals_do_not_depend_on_how_much_is_kept(model, entries):
+    """The reverse pass runs segments again where tables are many; make them many."""
+    whole = sz.marginals(model, "exact", algorithm="elimination")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(elimination, "KEEP_ALL_ENTRIES", entries)
+        pieces = sz.marginals(model, "exact", algorithm="elimination")
+    assert np.allclose(pieces.mean, whole.mean, rtol=0, atol=1e-13)
+    assert np.allclose(pieces.pair_mean, whole.pair_mean, rtol=0, atol=1e-13)
+    assert pieces.estimate.log_z == whole.estimate.log_z
+
+
+def test_segments_save_the_memory_they_promise():
+    model = sz.generators.grid(12, 1.0, seed=0)
+    plan = sz.Exact(order="banded").plan(model)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(elimination, "KEEP_ALL_ENTRIES", 1)
+        segments = elimination.plan_segments(plan.tree)
+    assert len(segments.bounds) > 3
+    assert segments.memory < elimination.plan_segments(plan.tree).memory / 3
+    program = elimination.Program.of_tree(plan.tree, *model.edges(), model.field)
+    elimination.marginals_of_program(program, segments, model.n, len(model.edges()[0]), lambda _: None)
+    tracemalloc.start()
+    elimination.marginals_of_program(program, segments, model.n, len(model.edges()[0]), lambda _: None)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= segments.memory + 200_000
+
+
+@pytest.mark.parametrize("algorithm", ["enumeration", "elimination"])
+def test_24_spins_are_right_to_twelve_digits(algorithm):
+    """A Curie-Weiss model behind a random change of signs: no symmetry is left to help, the closed form stays."""
+    n, strength, field = 24, 1.3, 0.2
+    signs = np.where(np.random.default_rng(5).random(n) < 0.5, -1.0, 1.0)
+    plain = sz.generators.curie_weiss(n, strength, field)
+    model = sz.Ising(signs * plain.field, np.outer(signs, signs) * plain.coupling)
+    wanted = closed_forms.curie_weiss(n, strength, field)
+    result = sz.log_z(model, "exact", algorithm=algorithm)
+    assert abs(result.log_z - wanted) <= 1e-12 * wanted
+    assert result.lower <= wanted <= result.upper
+
+
+def test_both_algorithms_agree_on_24_random_spins():
+    model = sz.generators.complete(24, 2.0, seed=3)
+    a, b = (sz.marginals(model, "exact", algorithm=name) for name in ("enumeration", "elimination"))
+    assert abs(a.estimate.log_z - b.estimate.log_z) <= 1e-12 * a.estimate.log_z
+    assert np.allclose(a.mean, b.mean, rtol=0, atol=1e-12)
+    assert np.allclose(a.pair_mean, b.pair_mean, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("K", [0.1, 0.4406868, 1.0, 20.0])
+@pytest.mark.parametrize("side", [3, 4, 8])
+def test_ferromagnet_on_a_torus_has_kaufmans_value(side, K):
+    grid = sz.generators.grid(side, 1.0, seed=0, periodic=True)
+    model = sz.Ising.from_edges(side * side, grid.edges()[0], K)
+    wanted = closed_forms.ferromagnet_on_torus(side, K)
+    result = sz.log_z(model, "exact")
+    assert result.lower - 1e-13 * wanted <= wanted <= result.upper + 1e-13 * wanted  # K itself is a rounded number
+    assert abs(result.log_z - wanted) <= 1e-12 * wanted
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e6])
+def test_long_chain_has_its_transfer_matrix_value(scale):
+    rng = np.random.default_rng(1)
+    n = 2000
+    J, field = scale * rng.normal(size=n - 1), scale * rng.normal(size=n)
+    model = sz.Ising.from_edges(n, [(k, k + 1) for k in range(n - 1)], J, field)
+    wanted = closed_forms.chain(field, J)
+    result = sz.log_z(model, "exact")
+    assert result.details["width"] == 1
+    assert result.lower <= wanted <= result.upper
+    assert result.upper - result.lower < 1e-11 * wanted
+    assert abs(result.log_z - wanted) < 1e-14 * wanted
+
+
+def test_extreme_weights_stay_finite():
+    for scale in (1e-300, 1e5, 1e150, 1e290):
+        model = sz.Ising(scale * np.array([1.0, -1.0, 0.5]), scale * (np.ones((3, 3)) - np.eye(3)))
+        wanted, _, _ = states.solve(model)
+        for way in WAYS:
+            found = sz.marginals(model, "exact", **way)
+            assert np.isclose(found.estimate.log_z, wanted, rtol=1e-14)
+            assert found.estimate.lower <= wanted <= found.estimate.upper
+
+
+def test_small_probabilities_keep_their_digits():
+    model = sz.Ising.from_edges(2, [(0, 1)], [20.0], field=[15.0, 0.0])
+    found = sz.marginals(model, "exact")
+    with mpmath.workdps(40):
+        weight = {(x, y): mpmath.exp(20 * x * y + 15 * x) for x in (-1, 1) for y in (-1, 1)}
+        wanted = (weight[-1, -1] + weight[-1, 1]) / mpmath.fsum(weight.values())
+    assert found.probability[0, 0] == pytest.approx(float(wanted), rel=1e-12)
+
+
+def test_no_spins_one_spin_no_couplings():
+    assert sz.log_z(sz.Ising([], [], offset=2.5)).log_z == 2.5
+    assert sz.marginals(sz.Ising([], [])).mean.shape == (0,)
+    assert sz.log_z(sz.Ising([0.3], [[2.0]])).log_z == pytest.approx(2.0 + math.log(2 * math.cosh(0.3)), rel=1e-15)
+    field = np.linspace(-400, 400, 1001)
+    result = sz.log_z(sz.Ising.from_edges(1001, [], [], field))
+    assert result.log_z == pytest.approx(math.fsum(abs(field) + np.log1p(np.exp(-2 * abs(field)))), rel=1e-14)
+
+
+def test_components_are_solved_apart():
+    """Forty 12-spin cliques: 2^480 states together, nothing apart."""
+    clique = sz.generators.complete(12, 1.0, seed=0)
+    pairs, J = clique.edges()
+    edges = np.concatenate([pairs + 12 * k for k in range(40)])
+    model = sz.Ising.from_edges(480, edges, np.tile(J, 40), np.tile(clique.field, 40))
+    one = sz.log_z(clique).log_z
+    for way in (WAYS[0], WAYS[2]):
+        result = sz.log_z(model, "exact", **way)
+        assert result.log_z == pytest.approx(40 * one, rel=1e-13)
+
+
+def test_refuses_before_allocating_and_says_what_it_would_take():
+    model = sz.generators.complete(400, 1.0, seed=0)
+    tracemalloc.start()
+    with pytest.raises(TooLargeError, match=r"table over at least 399 spins.*max_memory is 4 GiB.*2\^400 terms"):
+        sz.log_z(model, "exact")
+    assert tracemalloc.get_traced_memory()[1] < 2e8
+    tracemalloc.stop()
+
+
+def test_memory_limit_is_kept():
+    model = sz.generators.complete(20, 1.0, seed=0)
+    need = sz.Exact(algorithm="elimination").plan(model).memory
+    assert sz.Exact(algorithm="elimination", max_memory=need).plan(model).refusal is None
+    with pytest.raises(TooLargeError, match="max_memory"):
+        sz.log_z(model, "exact", algorithm="elimination", max_memory=need - 8)
+    # Left to choose, it lists the states instead.
+    result = sz.log_z(model, "exact", max_memory=need - 8)
+    assert result.details["algorithm"] == "enumeration"
+    with pytest.raises(TooLargeError, match=r"2\^20 terms"):
+        sz.log_z(model, "exact", algorithm="enumeration", max_terms=1000)
+
+
+def test_predicted_memory_is_what_is_allocated():
+    model = sz.generators.grid(15, 1.0, seed=0)
+    plan = sz.Exact().plan(model)
+    sz.log_z(model, "exact")
+    tracemalloc.start()
+    sz.Exact().solve_plan(model, plan)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert plan.memory <= peak <= plan.memory + 400_000  # the lists and arrays of the plan itself
+
+
+def test_marginals_need_more_memory_and_say_so():
+    model = sz.generators.complete(16, 1.0, seed=0)
+    plan = sz.Exact(algorithm="elimination").plan(model)
+    limit = (plan.memory + plan.segments.memory) // 2
+    sz.log_z(model, "exact", algorithm="elimination", max_memory=limit)
+    with pytest.raises(TooLargeError, match="exact marginals need"):
+        sz.marginals(model, "exact", algorithm="elimination", max_memory=limit)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"algorithm": "magic"}, "'enumeration'"),
+        ({"order": "random"}, "'banded'"),
+        ({"max_memory": "4 bananas"}, "4 GiB"),
+        ({"max_memory": 0}, "1 or more"),
+        ({"max_terms": 2.5}, "whole number"),
+        ({"max_terms": True}, "whole number"),
+        ({"max_terms": float("nan")}, "whole number"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(OptionError, match=message):
+        sz.Exact(**options)
+
+
+def test_progress_is_reported_and_ends_at_one():
+    heard = []
+    model = sz.generators.grid(6, 1.0, seed=0)
+    with listening(lambda task, fraction: heard.append((task, fraction))):
+        sz.log_z(model, "exact")
+        sz.marginals(model, "exact")
+        sz.log_z(sz.generators.complete(12, 1.0, seed=0), "exact", algorithm="enumeration")
+    assert {task for task, _ in heard} == {
+        "eliminating spins",
+        "eliminating spins, forwards and back",
+        "listing states",
+    }
+    assert all(0 <= fraction <= 1 for _, fraction in heard)
+    assert heard[0][1] == heard[-1][1] == 1.0
+    last = len(heard)
+    sz.log_z(model, "exact")
+    assert len(heard) == last

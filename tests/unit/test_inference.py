@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import spectralz as sz
+from spectralz.errors import NotConvergedError, OptionError, SolverError, TooLargeError, UnknownMethodError
+from spectralz.methods.base import Outcome
+
+MODEL = sz.generators.complete(6, 1.0, seed=0)
+HUGE = sz.generators.complete(70, 1.0, seed=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unfinished(sz.Method):
+    """A user's own method, which needs no registration."""
+
+    value: float = 1.5
+    name: ClassVar[str] = "unfinished"
+
+    def _solve(self, model):
+        return Outcome(
+            log_z=self.value, kind=sz.Kind.ESTIMATE, status=sz.Status("stopped after 3 iterations", converged=False)
+        )
+
+
+def test_a_name_with_options_and_a_method_are_the_same_call():
+    by_name = sz.log_z(MODEL, "exact", order="banded", max_memory="1 GiB")
+    by_value = sz.log_z(MODEL, sz.Exact(order="banded", max_memory=2**30))
+    assert by_name.method == by_value.method
+    assert by_name.log_z == by_value.log_z
+
+
+def test_a_users_method_runs_like_ours_and_check_is_strict():
+    result = sz.log_z(MODEL, Unfinished())
+    assert (result.log_z, result.kind, result.lower, result.std_error) == (1.5, sz.Kind.ESTIMATE, None, None)
+    assert not result.status.converged
+    with pytest.raises(NotConvergedError, match="unfinished: stopped after 3 iterations"):
+        result.check()
+    exact = sz.log_z(MODEL)
+    assert exact.check() is exact
+    with pytest.raises(OptionError, match="these do: auto, exact"):
+        sz.marginals(MODEL, Unfinished())
+
+
+def test_nan_never_leaves_a_method():
+    with pytest.raises(SolverError, match="unfinished gave log_z = nan"):
+        sz.log_z(MODEL, Unfinished(value=float("nan")))
+
+
+def test_auto_says_what_it_would_choose_and_what_ran():
+    assert sz.Auto(max_memory="1 GiB").choose(MODEL) == sz.Exact(max_memory=2**30)
+    assert sz.log_z(MODEL).method == sz.Exact()
+    assert sz.marginals(MODEL).estimate.method == sz.Exact()
+    for ask in (sz.Auto().choose, sz.log_z, sz.marginals):
+        with pytest.raises(TooLargeError, match="Methods known: exact"):
+            ask(HUGE)
+
+
+def test_unknown_names():
+    with pytest.raises(UnknownMethodError, match="did you mean 'exact'"):
+        sz.log_z(MODEL, "exat")
+    with pytest.raises(LookupError, match="known are auto, exact"):
+        sz.log_z(MODEL, "zzz")
+    with pytest.raises(UnknownMethodError, match="a name or a Method"):
+        sz.log_z(MODEL, 7)
+
+
+def test_compare_keeps_order_and_turns_refusals_into_rows():
+    table = sz.compare(HUGE, ["exact", Unfinished()])
+    assert [row.method.name for row in table] == ["exact", "unfinished"]
+    assert isinstance(table.rows[0].error, TooLargeError)
+    assert table["unfinished"].log_z == 1.5
+    assert table.reference is None
+    with pytest.raises(TooLargeError):
+        table["exact"]
+    with pytest.raises(KeyError):
+        table["bp"]
+    assert sz.compare(MODEL).reference.log_z == sz.log_z(MODEL).log_z
+    assert len(sz.compare(MODEL)) == len(sz.METHODS) - 1
+    with pytest.raises(UnknownMethodError):
+        sz.compare(MODEL, ["exact", "nonsense"])
+
+
+def test_results_survive_pickling():
+    result = pickle.loads(pickle.dumps(sz.log_z(MODEL, Unfinished())))
+    assert result.status == "stopped after 3 iterations"
+    assert not result.status.converged
+    assert result.method == Unfinished()
+
+
+def test_describe_on_models_without_anything():
+    for model in (sz.Ising([], []), sz.Ising([1.0], [[0.0]])):
+        about = sz.describe(model)
+        assert about["edges"] == 0
+        assert about["is_forest"]
+        assert about["treewidth_lower"] == about["treewidth_upper"] == 0
+    about = sz.describe(HUGE)
+    assert about["treewidth_lower"] == 69
+    assert about["treewidth_upper"] is about["exact_memory"] is None
+
+
+def test_describe_knows_a_grid():
+    about = sz.describe(sz.generators.grid(10, 0.5, seed=0))
+    assert (about["degree_mean"], about["degree_max"]) == (3.6, 4)
+    assert not about["is_forest"]
+    assert about["treewidth_lower"] == 2
+    assert 10 <= about["treewidth_upper"] <= 13
+    assert np.isclose(about["coupling_max"], 0.5, atol=0.01)

@@ -1,0 +1,32 @@
+"""The compiled exp and log against fifty digits, at the accuracy that the rounding bounds rest on."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+from spectralz.kernels.logsum import exp_minus, log1p_exp_minus
+
+UNIT = 2.0**-53
+POINTS = np.concatenate([[0.0, 1e-300, 1e-17], np.linspace(0.0, 5.0, 2001), np.geomspace(1e-9, 699.0, 2001)])
+
+
+@pytest.mark.parametrize(
+    ("function", "reference", "units"),
+    [
+        (exp_minus, lambda d: mpmath.exp(-d), 2),
+        (log1p_exp_minus, lambda d: mpmath.log1p(mpmath.exp(-d)), 8),
+    ],
+)
+def test_relative_error_is_within_its_bound(function, reference, units):
+    with mpmath.workdps(50):
+        for d in POINTS.tolist():
+            exact = reference(mpmath.mpf(d))
+            assert abs(function(d) / exact - 1) <= units * UNIT, d
+
+
+@pytest.mark.parametrize("d", [700.0, 1e4, 1e300])
+def test_beyond_its_range_the_value_is_negligible_and_finite(d):
+    assert 0.0 < exp_minus(d) < 1e-303
+    assert 0.0 < log1p_exp_minus(d) < 1e-303
