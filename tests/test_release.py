@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 import tomllib
 from pathlib import Path
 
@@ -15,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def test_one_version():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    changelog = re.findall(r"^## \[?([0-9][^\] ]*)", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
+    changelog = re.findall(r"^## \[?([0-9][^\]\s]*)", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
     citation = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), flags=re.MULTILINE)
     assert project["version"] == sz.__version__ == changelog[0] == citation[1].strip('"')
 
@@ -36,7 +37,7 @@ def test_python_blocks_of_the_pages_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for block in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL):
-        exec(compile(block, str(page), "exec"), names)
+        exec(compile(textwrap.dedent(block), str(page), "exec"), names)
 
 
 def test_every_method_is_in_the_table_of_the_readme():

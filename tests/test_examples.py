@@ -1,0 +1,47 @@
+"""The demo and the benchmarks run, in a small size."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_demo_ends_with_a_table_and_a_picture(tmp_path, capsys):
+    spec = importlib.util.spec_from_file_location("demo", ROOT / "examples" / "demo.py")
+    demo = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(demo)
+    demo.main(tmp_path, side=5)
+    assert (tmp_path / "demo.png").read_bytes()[:4] == b"\x89PNG"
+    assert (tmp_path / "demo.uai").is_file()
+    out = capsys.readouterr().out
+    assert "log Z =" in out
+    assert "banded" in out
+
+
+def test_the_smallest_case_of_every_benchmark_runs(tmp_path, monkeypatch, capsys):
+    from benchmarks import exact, harness, logsum, start_up, uai_2014
+
+    monkeypatch.setattr(harness, "OUT", tmp_path)
+    monkeypatch.setattr(logsum, "ROUNDS", 2)
+    monkeypatch.setattr(exact, "CONTESTANTS", {k: v for k, v in exact.CONTESTANTS.items() if k.startswith("spectralz")})
+    assert all(found.seconds is not None for found in logsum.main())
+    found = exact.main(["complete graph, n = 20, s = 1"])
+    assert len(found) == 2
+    assert found[0].value == pytest.approx(found[1].value, rel=1e-13)
+    assert start_up.main(repeats=1).keys() == start_up.COMMANDS.keys()
+    assert uai_2014.main(tmp_path) == []
+    assert "times ours" in capsys.readouterr().out
+
+
+def test_a_rivals_failure_is_a_result():
+    from benchmarks.harness import measure
+
+    def fail():
+        raise ValueError("no")
+
+    assert measure("x", "y", fail).note == "ValueError: no"
+    assert measure("x", "y", lambda: lambda: __import__("time").sleep(5), limit_s=0.5).note.startswith("no answer")
