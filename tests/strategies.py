@@ -24,3 +24,20 @@ def models(draw: st.DrawFn, max_spins: int = 9, scales: tuple[float, ...] = (0.0
     field = rng.uniform(-1, 1, n) * draw(st.sampled_from([0.0, 1.0, 20.0]))
     offset = draw(st.sampled_from([0.0, -3.25]))
     return sz.Ising(field, sp.csr_array(A) if draw(st.booleans()) else A, offset)
+
+
+@st.composite
+def low_rank_models(draw: st.DrawFn, max_spins: int = 9, max_rank: int = 2) -> sz.Ising:
+    """Draw a model of rank 0 to ``max_rank`` plus a diagonal, as matrix or as factors, signs mixed, weak to strong."""
+    n = draw(st.integers(0, max_spins))
+    rank = draw(st.integers(0, max_rank))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    vectors = rng.normal(size=(rank, n)) * draw(st.sampled_from([0.05, 0.5, 1.0]))
+    values = rng.choice([-1.0, 1.0], size=rank)
+    field = rng.uniform(-1, 1, n) * draw(st.sampled_from([0.0, 1.0, 20.0]))
+    diagonal = rng.uniform(-1, 1, n) * draw(st.sampled_from([0.0, 1.0]))
+    offset = draw(st.sampled_from([0.0, -3.25]))
+    # The diagonal of so few spins is not always determined by the rest, so a matrix keeps its own.
+    if rank and draw(st.booleans()):
+        return sz.Ising.from_factors(field, values, vectors, diagonal, offset)
+    return sz.Ising(field, (values[:, None] * vectors).T @ vectors, offset)

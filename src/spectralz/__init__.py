@@ -2,9 +2,9 @@
 
 from spectralz import errors, generators
 from spectralz.errors import SpectralzError
-from spectralz.inference import compare, describe, log_z, marginals
+from spectralz.inference import compare, describe, log_z, marginals, sample
 from spectralz.io import read, write
-from spectralz.methods import METHODS, Auto, Exact, Method
+from spectralz.methods import METHODS, Auto, Exact, LowRank, Method, Quadrature
 from spectralz.model import Ising
 from spectralz.result import Comparison, Estimate, Kind, Marginals, Status
 
@@ -18,8 +18,10 @@ __all__ = [
     "Exact",
     "Ising",
     "Kind",
+    "LowRank",
     "Marginals",
     "Method",
+    "Quadrature",
     "SpectralzError",
     "Status",
     "__version__",
@@ -30,5 +32,6 @@ __all__ = [
     "log_z",
     "marginals",
     "read",
+    "sample",
     "write",
 ]

@@ -118,13 +118,12 @@ def curie_weiss(n: int, strength: float = 1.0, field: float = 0.0) -> Ising:
 
     Examples
     --------
-    >>> curie_weiss(n=4, strength=1.0, field=0.5)
-    Ising(n=4, edges=6, density=1, |A| mean 0.125 max 0.125, |field| max 0.5, dense)
+    >>> curie_weiss(n=1000, strength=1.0, field=0.5)
+    Ising(n=1000, rank 1 plus diagonal, |A| at most 0.0005, |field| max 0.5)
     """
     n = _count(n, "n")
-    A = np.full((n, n), _number(strength, "strength") / (2.0 * n) if n else 0.0)
-    np.fill_diagonal(A, 0.0)
-    return Ising(np.full(n, _number(field, "field")), A)
+    weight = _number(strength, "strength") / (2.0 * n) if n else 0.0
+    return Ising.from_factors(np.full(n, _number(field, "field")), [weight], np.ones((1, n)), -weight)
 
 
 def rbm(visible: int, hidden: int, scale: float, seed: int) -> Ising:

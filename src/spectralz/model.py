@@ -11,17 +11,17 @@ import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-from spectralz.errors import ModelError
+from spectralz.errors import ModelError, TooLargeError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Ising"]
+__all__ = ["Factors", "Ising"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 IntArray: TypeAlias = "NDArray[np.int64]"
@@ -33,6 +33,16 @@ Coupling: TypeAlias = "FloatArray | sp.csr_array[Any]"
 SYMMETRY_TOLERANCE = 1e-10
 # Sums of all weights must stay finite with room for the factors 2 and n that methods put on them.
 LARGEST_TOTAL_WEIGHT = 1e300
+# A coupling kept as factors is written out as a matrix only up to this many spins (3 GiB).
+MOST_DENSE_SPINS = 20_000
+
+
+class Factors(NamedTuple):
+    """A coupling kept as ``sum_j values_j v_j v_j' + Diag(diagonal)``; the v_j are the rows of ``vectors``."""
+
+    values: FloatArray
+    vectors: FloatArray
+    diagonal: FloatArray
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -65,8 +75,9 @@ class Ising:
     """
 
     field: FloatArray
-    coupling: Coupling
     offset: float
+    factors: Factors | None
+    _matrix: Coupling | None
 
     def __init__(self, field: ArrayLike | None, coupling: ArrayLike | Any, offset: float = 0.0) -> None:
         checked = _checked_coupling(coupling)
@@ -74,9 +85,86 @@ class Ising:
         checked_field = np.zeros(n) if field is None else _checked_field(field, n)
         checked_offset = _checked_offset(offset)
         _refuse_overflow(checked_field, checked, checked_offset)
-        object.__setattr__(self, "field", _frozen(checked_field))
-        object.__setattr__(self, "coupling", _frozen_coupling(checked))
-        object.__setattr__(self, "offset", checked_offset)
+        self._set(checked_field, checked_offset, _frozen_coupling(checked), None)
+
+    def _set(self, field: FloatArray, offset: float, matrix: Coupling | None, factors: Factors | None) -> None:
+        object.__setattr__(self, "field", _frozen(field))
+        object.__setattr__(self, "offset", offset)
+        object.__setattr__(self, "factors", factors)
+        object.__setattr__(self, "_matrix", matrix)
+
+    @classmethod
+    def from_factors(
+        cls,
+        field: ArrayLike | None,
+        values: ArrayLike,
+        vectors: ArrayLike,
+        diagonal: ArrayLike = 0.0,
+        offset: float = 0.0,
+    ) -> Ising:
+        """Make a model whose coupling ``sum_j values_j v_j v_j' + Diag(diagonal)`` is never written out as a matrix.
+
+        Memory is that of the factors, so that a million spins of rank 1 are nothing special; the methods ``quadrature``
+        and ``low_rank`` work on them as they are. Whoever asks for ``coupling`` or ``edges()`` gets the matrix, up to
+        20,000 spins.
+
+        Parameters
+        ----------
+        field
+            theta, one number a spin; None for no field.
+        values, vectors
+            One number, and one row of n numbers, for each rank-1 term; the rows need be neither unit nor orthogonal.
+        diagonal
+            Added to the coupling's diagonal; one number a spin, or one for all.
+        offset
+            As in :class:`Ising`.
+
+        Examples
+        --------
+        >>> import numpy as np, spectralz as sz
+        >>> sz.Ising.from_factors(None, [0.5], np.full((1, 1_000_000), 1e-3), diagonal=-5e-7)
+        Ising(n=1000000, rank 1 plus diagonal, |A| at most 5e-07, |field| max 0)
+        """
+        checked_values = np.atleast_1d(_as_float_array(values, "values"))
+        checked_vectors = np.atleast_2d(_as_float_array(vectors, "vectors"))
+        if checked_values.ndim != 1 or checked_vectors.ndim != 2 or len(checked_values) != len(checked_vectors):
+            raise ModelError(
+                f"values has shape {checked_values.shape} and vectors {checked_vectors.shape}; "
+                "give one number and one row of n numbers for each rank-1 term"
+            )
+        n = checked_vectors.shape[1]
+        spread = _as_float_array(diagonal, "diagonal")
+        if spread.shape not in ((), (n,)):
+            raise ModelError(f"diagonal has shape {spread.shape}; a model of {n} spins wants ({n},) or one number")
+        for array, name in ((checked_values, "values"), (checked_vectors, "vectors"), (spread, "diagonal")):
+            _refuse_non_finite(array, name)
+        checked_field = np.zeros(n) if field is None else _checked_field(field, n)
+        checked_offset = _checked_offset(offset)
+        with np.errstate(over="ignore"):
+            norms = np.abs(checked_vectors).sum(axis=1)
+            sizes = np.append(np.abs(checked_values) * norms**2, np.abs(np.broadcast_to(spread, (n,))).sum())
+        _refuse_overflow(checked_field, sizes, checked_offset)
+        factors = Factors(_frozen(checked_values), _frozen(checked_vectors), _frozen(np.broadcast_to(spread, (n,))))
+        model = object.__new__(cls)
+        model._set(checked_field, checked_offset, None, factors)
+        return model
+
+    @cached_property
+    def coupling(self) -> Coupling:
+        """A, symmetric n x n: a numpy array or a scipy CSR array, read-only."""
+        if self._matrix is not None:
+            return self._matrix
+        assert self.factors is not None
+        if self.n > MOST_DENSE_SPINS:
+            raise TooLargeError(
+                f"the coupling of {self.n} spins is kept as factors and would take {8 * self.n**2 / 2**30:.3g} GiB "
+                "as a matrix; use a method that works on factors (quadrature, low_rank)"
+            )
+        values, vectors, diagonal = self.factors
+        A = (values[:, None] * vectors).T @ vectors
+        A = (A + A.T) / 2.0
+        A[np.diag_indices(self.n)] += diagonal
+        return _frozen(A)
 
     @classmethod
     def from_edges(
@@ -131,13 +219,23 @@ class Ising:
     @property
     def is_sparse(self) -> bool:
         """Whether the coupling is kept as a sparse matrix."""
-        return bool(sp.issparse(self.coupling))
+        return bool(sp.issparse(self._matrix))
 
     @property
     def diagonal(self) -> FloatArray:
         """The diagonal of the coupling, which only adds its sum to log Z."""
-        diagonal: FloatArray = self.coupling.diagonal()
-        return diagonal
+        if self.factors is not None:
+            values, vectors, diagonal = self.factors
+            return np.asarray(diagonal + np.einsum("j,ji,ji->i", values, vectors, vectors))
+        own: FloatArray = self.coupling.diagonal()
+        return own
+
+    @cached_property
+    def edge_count(self) -> int:
+        """Number of pairs that are coupled, counted without listing them."""
+        A: Any = self.coupling
+        stored = A.nnz if self.is_sparse else np.count_nonzero(A)
+        return int(stored - np.count_nonzero(self.diagonal)) // 2
 
     @property
     def constant(self) -> float:
@@ -186,7 +284,10 @@ class Ising:
         if states.dtype.kind not in "biuf" or not np.all((states == 1) | (states == -1)):
             raise ModelError("states must hold only -1 and +1; turn 0/1 values into spins by 2*x - 1")
         X = np.atleast_2d(states).astype(np.float64)
-        quadratic = np.einsum("mi,im->m", X, self.coupling @ X.T)
+        if self.factors is not None:
+            quadratic = (X @ self.factors.vectors.T) ** 2 @ self.factors.values + self.factors.diagonal.sum()
+        else:
+            quadratic = np.einsum("mi,im->m", X, self.coupling @ X.T)
         values: FloatArray = self.offset + X @ self.field + quadratic
         return values if states.ndim == 2 else values[0]
 
@@ -224,6 +325,9 @@ class Ising:
             raise ModelError(f"d has shape {shift.shape}; a model of {self.n} spins wants ({self.n},) or one number")
         shift = np.broadcast_to(shift, (self.n,))
         _refuse_non_finite(shift, "d")
+        if self.factors is not None:
+            values, vectors, diagonal = self.factors
+            return Ising.from_factors(self.field, values, vectors, diagonal + shift, self.offset)
         if self.is_sparse:
             return Ising(self.field, self.coupling + sp.diags_array(shift, format="csr"), self.offset)
         return Ising(self.field, np.asarray(self.coupling) + np.diag(shift), self.offset)
@@ -243,6 +347,8 @@ class Ising:
         """
         index, value = _checked_condition(spins, self.n)
         kept = np.setdiff1d(np.arange(self.n), index)
+        if self.factors is not None:
+            return self._condition_factors(index, value, kept)
         A, theta = self.coupling, self.field
         if self.is_sparse:
             rest, cross, fixed = A[kept][:, kept], A[kept][:, index], A[index][:, index]
@@ -251,9 +357,20 @@ class Ising:
         constant = self.offset + float(theta[index] @ value + value @ (fixed @ value))
         return Ising(theta[kept] + 2.0 * (cross @ value), rest, constant)
 
+    def _condition_factors(self, index: IntArray, value: FloatArray, kept: IntArray) -> Ising:
+        assert self.factors is not None
+        values, vectors, diagonal = self.factors
+        sums = vectors[:, index] @ value
+        constant = float(self.field[index] @ value + values @ sums**2 + diagonal[index].sum())
+        field = self.field[kept] + 2.0 * (values * sums) @ vectors[:, kept]
+        return Ising.from_factors(field, values, vectors[:, kept], diagonal[kept], self.offset + constant)
+
     def submodel(self, spins: ArrayLike) -> Ising:
         """Return the model of some spins alone, without the offset and without couplings to the others."""
         index = np.asarray(spins, dtype=np.int64)
+        if self.factors is not None:
+            values, vectors, diagonal = self.factors
+            return Ising.from_factors(self.field[index], values, vectors[:, index], diagonal[index])
         A = self.coupling
         return Ising(self.field[index], A[index][:, index] if self.is_sparse else A[np.ix_(index, index)])
 
@@ -261,6 +378,11 @@ class Ising:
         """Return the model at inverse temperature ``beta``: every log-weight, offset included, times beta."""
         factor = _checked_number(beta, "beta")
         with np.errstate(over="ignore"):
+            if self.factors is not None:
+                values, vectors, diagonal = self.factors
+                return Ising.from_factors(
+                    factor * self.field, factor * values, vectors, factor * diagonal, factor * self.offset
+                )
             return Ising(factor * self.field, factor * self.coupling, factor * self.offset)
 
     def components(self) -> list[IntArray]:
@@ -286,22 +408,37 @@ class Ising:
         return sorted(np.split(grouped, bounds), key=lambda spins: int(spins[0])) if self.n else []
 
     def __repr__(self) -> str:
-        pairs, J = self.edges()
+        field = f"|field| max {float(np.abs(self.field).max(initial=0.0)):.3g}"
+        offset = f", offset {self.offset:.6g}" if self.offset else ""
+        if self.factors is not None:
+            values, vectors, _ = self.factors
+            most = float((np.abs(values) * (vectors**2).max(axis=1, initial=0.0)).sum())
+            return f"Ising(n={self.n}, rank {len(values)} plus diagonal, |A| at most {most:.3g}, {field}{offset})"
         possible = self.n * (self.n - 1) // 2
-        density = len(pairs) / possible if possible else 0.0
-        A = np.abs(J) / 2.0
-        mean, most = (float(A.mean()), float(A.max())) if len(A) else (0.0, 0.0)
-        field = float(np.abs(self.field).max(initial=0.0))
-        text = (
-            f"Ising(n={self.n}, edges={len(pairs)}, density={density:.3g}, "
-            f"|A| mean {mean:.3g} max {most:.3g}, |field| max {field:.3g}"
+        density = self.edge_count / possible if possible else 0.0
+        size = np.abs(self.coupling.data if self.is_sparse else self.coupling)
+        total = float(size.sum()) - float(np.abs(self.diagonal).sum())
+        mean = total / (2 * self.edge_count) if self.edge_count else 0.0
+        return (
+            f"Ising(n={self.n}, edges={self.edge_count}, density={density:.3g}, "
+            f"|A| mean {mean:.3g} max {self.coupling_max:.3g}, {field}{offset}"
+            f"{', sparse)' if self.is_sparse else ', dense)'}"
         )
-        if self.offset:
-            text += f", offset {self.offset:.6g}"
-        return text + (", sparse)" if self.is_sparse else ", dense)")
 
-    def __reduce__(self) -> tuple[type[Ising], tuple[FloatArray, Coupling, float]]:
-        # Rebuilding through the constructor keeps the arrays of a copy read-only too.
+    @property
+    def coupling_max(self) -> float:
+        """The largest |A_ij| off the diagonal."""
+        if self.is_sparse:
+            off = self.coupling - sp.diags_array(self.diagonal, format="csr")
+            return float(np.abs(off.data).max(initial=0.0))
+        A = np.abs(np.asarray(self.coupling))
+        np.fill_diagonal(A, 0.0)
+        return float(A.max(initial=0.0))
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        # Rebuilding through the constructors keeps the arrays of a copy read-only too.
+        if self.factors is not None:
+            return Ising.from_factors, (self.field, *self.factors, self.offset)
         return Ising, (self.field, self.coupling, self.offset)
 
 
@@ -426,7 +563,7 @@ def _refuse_asymmetric(difference: float, size: float, i: int, j: int, a_ij: flo
         )
 
 
-def _refuse_overflow(field: FloatArray, coupling: Coupling, offset: float) -> None:
+def _refuse_overflow(field: FloatArray, coupling: Any, offset: float) -> None:
     values = coupling.data if sp.issparse(coupling) else coupling
     with np.errstate(over="ignore"):
         total = float(np.abs(field).sum() + np.abs(values).sum() + abs(offset))

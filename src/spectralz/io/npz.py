@@ -10,6 +10,9 @@ array            shape               meaning
 ``coupling``     (n, n)              A, if the model is dense
 ``edges``        (m, 2), integers    pairs i <= j with A_ij != 0 (i = i: the diagonal), if it is sparse
 ``values``       (m,)                A_ij of each of these pairs (A itself: half of a weight J counted once)
+``strengths``    (r,)                if the model is kept as factors: A = sum_j strengths_j v_j v_j' + Diag(diagonal)
+``vectors``      (r, n)              v_j, one a row, if it is kept as factors
+``diagonal``     (n,)                added to the diagonal, if it is kept as factors
 ===============  ==================  =====================================================================
 """
 
@@ -46,7 +49,9 @@ def write_npz(model: Ising, path: str | PathLike[str]) -> None:
         "field": model.field,
         "offset": model.offset,
     }
-    if model.is_sparse:
+    if model.factors is not None:
+        arrays |= dict(zip(("strengths", "vectors", "diagonal"), model.factors, strict=True))
+    elif model.is_sparse:
         upper = sp.triu(model.coupling, format="coo")
         arrays["edges"] = np.column_stack([upper.row, upper.col]).astype(np.int64)
         arrays["values"] = upper.data
@@ -71,6 +76,10 @@ def read_npz(path: str | PathLike[str]) -> Ising:
         raise FormatError(f"its format has version {arrays['version']}; this release reads {VERSION}: upgrade", path)
     field = _array(arrays, "field", path)
     try:
+        if "vectors" in arrays:
+            strengths, diagonal = _array(arrays, "strengths", path), _array(arrays, "diagonal", path)
+            offset = float(_number(arrays, "offset", path))
+            return Ising.from_factors(field, strengths, arrays["vectors"], diagonal, offset)
         coupling = _array(arrays, "coupling", path) if "coupling" in arrays else _sparse_coupling(arrays, path)
         return Ising(field, coupling, float(_number(arrays, "offset", path)))
     except ModelError as error:

@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-__all__ = ["COMPILE", "exp_minus", "log1p_exp_minus"]
+__all__ = ["COMPILE", "ROUNDER", "as_bits", "exp_minus", "log1p_exp_minus"]
 
 # numpy's error model drops the test for division by zero, and fused multiply-adds are at least as accurate as
 # the two roundings they replace; nothing else of the IEEE rules is relaxed.
@@ -29,7 +29,9 @@ LARGEST = 700.0
 
 
 @intrinsic
-def _as_bits(typingctx: Any, x: Any) -> Any:
+def as_bits(typingctx: Any, x: Any) -> Any:
+    """Return the bits of a double as an integer."""
+
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.bitcast(args[0], ir.IntType(64))
 
@@ -37,7 +39,9 @@ def _as_bits(typingctx: Any, x: Any) -> Any:
 
 
 @intrinsic
-def _as_float(typingctx: Any, bits: Any) -> Any:
+def as_float(typingctx: Any, bits: Any) -> Any:
+    """Return the double that has the bits of an integer."""
+
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.bitcast(args[0], ir.DoubleType())
 
@@ -66,7 +70,7 @@ def exp_minus(d: float) -> float:
     p = p * r + 0.5
     p = p * r + 1.0
     p = p * r + 1.0
-    return _as_float(_as_bits(p) + (_as_bits(shifted) << 52))
+    return as_float(as_bits(p) + (as_bits(shifted) << 52))
 
 
 @njit(**COMPILE)

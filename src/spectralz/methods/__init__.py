@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from spectralz.methods.auto import Auto
 from spectralz.methods.base import Method
 from spectralz.methods.exact import Exact
+from spectralz.methods.low_rank import LowRank
+from spectralz.methods.quadrature import Quadrature
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["METHODS", "Auto", "Exact", "Method"]
+__all__ = ["METHODS", "Auto", "Exact", "LowRank", "Method", "Quadrature"]
 
-METHODS: Mapping[str, type[Method]] = {method.name: method for method in (Auto, Exact)}
+METHODS: Mapping[str, type[Method]] = {method.name: method for method in (Auto, Exact, Quadrature, LowRank)}

@@ -65,18 +65,23 @@ class MarginalOutcome:
 class Method(ABC):
     """A method is its options: a frozen value that runs on a model, changes nothing and returns a result.
 
-    A new method gives ``name`` and ``_solve``, and ``_solve_marginals`` with ``gives_marginals = True`` if it can.
+    A new method gives ``name`` and ``_solve``, and if it can ``_solve_marginals`` with ``gives_marginals = True`` and
+    ``_sample`` with ``gives_samples = True``.
     The log Z of ``_solve`` is that of the whole model, its offset and the trace of its coupling included.
     """
 
     name: ClassVar[str]
     gives_marginals: ClassVar[bool] = False
+    gives_samples: ClassVar[bool] = False
 
     @abstractmethod
     def _solve(self, model: Ising) -> Outcome: ...
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
         raise OptionError(f"method {self.name!r} gives no marginals")
+
+    def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
+        raise OptionError(f"method {self.name!r} gives no samples")
 
     @final
     def run(self, model: Ising) -> Estimate:
@@ -97,6 +102,12 @@ class Method(ABC):
             kind=found.kind,
             estimate=self._pack(found.outcome, started),
         )
+
+    @final
+    def run_sample(self, model: Ising, size: int, seed: int) -> NDArray[np.int8]:
+        """Return ``size`` independent states of ``model``, one a row, the same ones for the same seed."""
+        count = checked_count(size, "size", least=0)
+        return self._sample(model, count, np.random.default_rng(checked_count(seed, "seed", least=0)))
 
     def _pack(self, outcome: Outcome, started: float) -> Estimate:
         values = {f.name: getattr(outcome, f.name) for f in fields(outcome) if f.name != "method"}
@@ -125,6 +136,15 @@ def checked_count(value: Any, name: str, least: int) -> int:
     if not whole or not math.isfinite(value) or value != int(value) or value < least:
         raise OptionError(f"{name} is {value!r}; it must be a whole number, {least} or more")
     return int(value)
+
+
+def checked_positive(value: Any, name: str, below: float = math.inf) -> float:
+    """Return a number that is above zero and below ``below``."""
+    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not real or not 0.0 < value < below:
+        limit = f" and below {below:g}" if below < math.inf else ""
+        raise OptionError(f"{name} is {value!r}; it must be a number above 0{limit}")
+    return float(value)
 
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}

@@ -19,6 +19,7 @@ from spectralz.methods.base import (
     checked_bytes,
     checked_count,
 )
+from spectralz.model import MOST_DENSE_SPINS
 from spectralz.progress import report
 from spectralz.result import Kind, Status
 
@@ -154,9 +155,12 @@ class Exact(Method):
             forest_of,
         )
 
-        adjacency = adjacency_of(model.n, model.edges()[0])
         names = tuple(ORDERS) if self.order == "best" else (self.order,)
         entries = min(int(self.max_memory) // ENTRY_BYTES, self.max_terms)
+        least = _least_width(model)
+        if 1 << least > max(entries, self.max_terms):
+            return ExactPlan(forest_of([]), (), (), self._refusal(model.n, least, entries))
+        adjacency = adjacency_of(model.n, model.edges()[0])
         trees, enumerated, chosen = [], [], []
         for spins in (component.tolist() for component in model.components()):
             best, least = None, 0
@@ -277,6 +281,22 @@ class Exact(Method):
             upper=log_z + rounding,
             details=details,
         )
+
+
+def _least_width(model: Ising) -> int:
+    """Return a lower bound on the widest table that takes no search: the least degree, or half of the mean one."""
+    if model.factors is not None:
+        used = (model.factors.vectors != 0.0) & (model.factors.values != 0.0)[:, None]
+        if len(used) == 1:
+            return max(int(used.sum()) - 1, 0)  # one rank-1 term joins all its spins
+        if model.n > MOST_DENSE_SPINS:
+            return model.n - 1
+    if not model.edge_count:
+        return 0
+    coupling: Any = model.coupling
+    row_counts = np.diff(coupling.indptr) if model.is_sparse else np.count_nonzero(coupling, axis=1)
+    degrees = row_counts - (model.diagonal != 0.0)
+    return int(max(degrees.min(), -(-model.edge_count // model.n)))
 
 
 def _reporter(task: str) -> Callable[[float], None]:

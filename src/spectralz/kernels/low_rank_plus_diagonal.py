@@ -1,0 +1,212 @@
+"""Find a diagonal D such that A + D has low rank, if there is one.
+
+Split the spins into two halves P and Q. The block B = A[P, Q] holds no diagonal entry, so that its rank is at most that
+of L = A + D, and its truncated singular value decomposition B = U S W' is known without knowing D. For a spin i of Q,
+row i of L continues the relation that its column has with the other columns of B: solving B[:, Q - i] y = B[:, i] with
+the least |y| gives y = W w_i / (1 - |w_i|^2), where w_i is row i of W, and hence
+
+    L_ii = sum over j in Q, j != i, of A_ij (w_j . w_i) / (1 - |w_i|^2).
+
+All of Q votes for every entry. |w_i|^2 is the spin's leverage; where it is near 1 the spin carries a direction alone in
+this half, and another split may do better. For P it is the same with U. Cost: a few products of A with r + 8 vectors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+__all__ = ["LowRankForm", "find_low_rank", "residual_sum"]
+
+OVERSAMPLING = 8
+MOST_SPLITS = 4
+MOST_POLISHES = 20
+FEW_SPINS = 12  # off-diagonal entries of so few spins do not always determine the diagonal
+FIT_TOLERANCE = 1e-9  # the most that may be left over, as a part of all |A_ij|
+# Singular values below this part of the largest are rounding, for matrices of up to some ten thousand rows.
+RANK_TOLERANCE = 1e-10
+ROWS_AT_A_TIME = 512
+
+
+@dataclass(frozen=True)
+class LowRankForm:
+    """A + Diag(shift) = sum_j values_j v_j v_j' up to a residual.
+
+    Attributes
+    ----------
+    values, vectors
+        Eigenvalues (r), the largest in size first, and unit eigenvectors (r x n).
+    shift
+        D.
+    residual
+        The sum of |A_ij - sum_j values_j v_ji v_jj'| over i != j: no state's log-weight is off by more.
+    """
+
+    values: NDArray[np.float64]
+    vectors: NDArray[np.float64]
+    shift: NDArray[np.float64]
+    residual: float
+
+
+def find_low_rank(A: NDArray[np.float64], max_rank: int, tol: float = 0.0, seed: int = 0) -> LowRankForm | None:
+    """Return a form of rank at most ``max_rank``, or None if none was found. Components are treated apart.
+
+    With ``tol``, directions too weak to leave more than about that much over are left out.
+    """
+    n = len(A)
+    values: list[float] = []
+    vectors: list[NDArray[np.float64]] = []
+    shift, residual = np.zeros(n), 0.0
+    for spins in _components(A):
+        part = A if len(spins) == n else A[np.ix_(spins, spins)]
+        form = _connected_form(part, max_rank - len(values), tol, np.random.default_rng(seed))
+        if form is None:
+            return None
+        shift[spins] = form.shift
+        residual += form.residual
+        for value, vector in zip(form.values.tolist(), form.vectors, strict=True):
+            values.append(value)
+            vectors.append(np.zeros(n))
+            vectors[-1][spins] = vector
+    return LowRankForm(np.array(values), np.array(vectors).reshape(len(values), n), shift, residual)
+
+
+def _components(A: NDArray[np.float64]) -> list[NDArray[np.int64]]:
+    n = len(A)
+    if n < 2 or np.all(A[0, 1:] != 0.0):
+        return [np.arange(n)] if n else []
+    _, label = connected_components(csr_array(A != 0.0), directed=False)
+    return [np.flatnonzero(label == k) for k in range(label.max() + 1)]
+
+
+def _connected_form(A: NDArray[np.float64], max_rank: int, tol: float, rng: np.random.Generator) -> LowRankForm | None:
+    n = len(A)
+    if n == 1:
+        return LowRankForm(np.empty(0), np.empty((0, 1)), -np.diagonal(A), 0.0)
+    if max_rank < 1:
+        return None
+    off = float(np.abs(A).sum() - np.abs(np.diagonal(A)).sum())
+    size = float(np.abs(A - np.diag(np.diagonal(A))).max()) if n <= FEW_SPINS else float(np.abs(A).max())
+    best: LowRankForm | None = None
+    floor = tol / (size * n)
+    for shift in _candidate_shifts(A / size, max_rank, floor, rng):
+        form = _polished(A, size * shift, max_rank, size * floor, off)
+        if form.residual <= max(FIT_TOLERANCE * off, tol) and (best is None or len(form.values) < len(best.values)):
+            best = form
+            if n > FEW_SPINS:
+                break
+    return best
+
+
+def _candidate_shifts(
+    A: NDArray[np.float64], max_rank: int, floor: float, rng: np.random.Generator
+) -> Iterator[NDArray[np.float64]]:
+    """Yield diagonals to try: from splits of the spins and, where spins are few, those that make an eigenvalue zero."""
+    n = len(A)
+    diagonal = np.diagonal(A)
+    if n <= FEW_SPINS:
+        yield np.zeros(n)
+        for base in (np.zeros(n), -diagonal):
+            for eigenvalue in np.linalg.eigvalsh(A + np.diag(base)).tolist():
+                yield base - eigenvalue
+    least = np.full(n, np.inf)
+    found = np.zeros(n)
+    most = 0
+    for _ in range(MOST_SPLITS if n > 2 else 0):
+        halves = rng.permutation(n)
+        P, Q = halves[: n // 2], halves[n // 2 :]
+        U, W = _block_vectors(A, P, Q, max_rank, floor, rng)
+        if U is None or W is None:
+            return
+        if U.shape[1] < most:
+            continue  # this split does not see all directions
+        if U.shape[1] > most:
+            least[:], most = np.inf, U.shape[1]
+        for part, vectors in ((P, U), (Q, W)):
+            leverage = np.minimum((vectors**2).sum(axis=1), 1.0)
+            spread = np.zeros((n, vectors.shape[1]))
+            spread[part] = vectors
+            product = (A @ spread)[part] - diagonal[part, None] * vectors  # without the unknown diagonal
+            estimate = (product * vectors).sum(axis=1) / np.maximum(1.0 - leverage, 1e-12)
+            better = leverage < least[part]
+            found[part[better]] = estimate[better]
+            least[part[better]] = leverage[better]
+        yield found - diagonal
+
+
+def _block_vectors(
+    A: NDArray[np.float64],
+    P: NDArray[np.int64],
+    Q: NDArray[np.int64],
+    max_rank: int,
+    floor: float,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+    """Return the singular vectors of A[P, Q], by a randomised range finder; None if its rank exceeds ``max_rank``."""
+    columns = min(max_rank + OVERSAMPLING, len(P), len(Q))
+    probe = np.zeros((len(A), columns))
+    probe[Q] = rng.normal(size=(len(Q), columns))
+    basis, _ = np.linalg.qr((A @ probe)[P])
+    spread = np.zeros((len(A), basis.shape[1]))
+    spread[P] = basis
+    left, singular, right = np.linalg.svd((A @ spread)[Q].T, full_matrices=False)
+    # A @ spread = B' basis, so that its transpose is basis' B = left S right.
+    rank = int((singular > max(RANK_TOLERANCE * singular[0], floor)).sum()) if singular[0] > 0.0 else 0
+    if rank > max_rank:
+        return None, None
+    return basis @ left[:, :rank], right[:rank].T
+
+
+def _polished(
+    A: NDArray[np.float64], shift: NDArray[np.float64], max_rank: int, floor: float, off: float
+) -> LowRankForm:
+    """Return the leading eigenpairs of A + Diag(shift), fitting D to them again while that helps."""
+    best: LowRankForm | None = None
+    for _ in range(MOST_POLISHES):
+        values, vectors = _leading_eigenpairs(A, shift, max_rank, floor)
+        shift = np.einsum("j,ji,ji->i", values, vectors, vectors) - np.diagonal(A)
+        form = LowRankForm(values, vectors, shift, residual_sum(A, values, vectors))
+        if best is not None and form.residual > 0.5 * best.residual:
+            return min(best, form, key=lambda form: form.residual)
+        best = form
+        if form.residual < 1e-14 * off or form.residual > 1e-3 * off:
+            break
+    assert best is not None
+    return best
+
+
+def _leading_eigenpairs(
+    A: NDArray[np.float64], shift: NDArray[np.float64], max_rank: int, floor: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    n = len(A)
+    columns = min(max_rank + OVERSAMPLING, n)
+    probe = np.random.default_rng(1).normal(size=(n, columns))
+    basis = probe
+    for _ in range(2):  # one would do for a matrix of exactly low rank
+        basis, _ = np.linalg.qr(A @ basis + shift[:, None] * basis)
+    small = basis.T @ (A @ basis + shift[:, None] * basis)
+    values, inner = np.linalg.eigh((small + small.T) / 2.0)
+    order = np.argsort(-np.abs(values))[:max_rank]
+    order = order[np.abs(values[order]) > max(RANK_TOLERANCE * np.abs(values).max(initial=0.0), floor)]
+    return values[order], (basis @ inner[:, order]).T
+
+
+def residual_sum(A: NDArray[np.float64], values: NDArray[np.float64], vectors: NDArray[np.float64]) -> float:
+    """Return the sum of |A - V' Diag(values) V| off the diagonal, a few rows at a time."""
+    total = 0.0
+    for begin in range(0, len(A), ROWS_AT_A_TIME):
+        rows = slice(begin, begin + ROWS_AT_A_TIME)
+        left_over = A[rows] - (values[:, None] * vectors[:, rows]).T @ vectors
+        total += float(np.abs(left_over).sum())
+        at = np.arange(left_over.shape[0])
+        total -= float(np.abs(left_over[at, begin + at]).sum())
+    return max(total, 0.0)

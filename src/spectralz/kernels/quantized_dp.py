@@ -1,0 +1,189 @@
+"""Algorithm 1 of the paper: the quantised dynamic programme for a coupling of low rank, in logs.
+
+The paper's grid has one axis a direction; here its cells lie in one row, so that adding the vector u_hat_i to a cell is
+adding one number to its index. That is exact: a cell that can be reached lies inside the grid of Claim 1, and so does
+the cell it moves to; all others hold log 0, wherever they are moved.
+
+The weights exp(-theta_i) and exp(theta_i) of a spin's two states are divided by their sum, so that t(k) is the
+probability of k under independent spins and nothing can overflow; the sums' logarithms are added at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from spectralz.kernels.logsum import COMPILE, log1p_exp_minus
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Grid", "log_sum_of_cells", "log_tables", "sample_backwards"]
+
+# Stands for log 0: finite, so that differences of two of them are no NaN, and beyond all sums of weights.
+LOG_ZERO = -1e305
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The quantised directions: ``step[j] * f_j(x)`` stands for ``<u_j, x>``.
+
+    Attributes
+    ----------
+    step
+        c, one for each direction.
+    first
+        f_j of the state with all spins -1 (Eq. (8); Alg. 1, line 7).
+    jump
+        u_hat, r x n: what a spin that is +1 adds to f_j (Eq. (9); line 10).
+    half
+        b_j (Claim 1; line 4): f_j lies between -b_j and b_j.
+    deviation
+        The most by which ``step * f_j(x)`` can be off ``<u_j, x>``, added up over the spins; at most c (n + 1) / 2.
+    """
+
+    step: NDArray[np.float64]
+    first: NDArray[np.int64]
+    jump: NDArray[np.int64]
+    half: NDArray[np.int64]
+    deviation: NDArray[np.float64]
+
+    @classmethod
+    def of_directions(cls, u: NDArray[np.float64], step: NDArray[np.float64]) -> Grid:
+        """Quantise the directions u (r x n)."""
+        n = u.shape[1]
+        c = step[:, None]
+        first = np.rint(-u.sum(axis=1) / step)
+        jump = np.rint(2.0 * u / c)
+        deviation = np.abs(step * first + u.sum(axis=1)) + np.abs(c * jump - 2.0 * u).sum(axis=1)
+        half = np.ceil(np.abs(u).sum(axis=1) / step + (n + 1) / 2)
+        return cls(step, first.astype(np.int64), jump.astype(np.int64), half.astype(np.int64), deviation)
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of the grid, 2 b_j + 1 along each direction."""
+        product = 1
+        for half in self.half.tolist():
+            product *= 2 * half + 1
+        return product
+
+    @property
+    def strides(self) -> NDArray[np.int64]:
+        """How far apart neighbours along each direction lie in the row of cells."""
+        sizes = 2 * self.half + 1
+        return np.concatenate([np.cumprod(sizes[::-1])[::-1][1:], [1]]).astype(np.int64)
+
+    @property
+    def start(self) -> int:
+        """Where in the row the state with all spins -1 stands."""
+        return int(((self.first + self.half) * self.strides).sum())
+
+    @property
+    def shifts(self) -> NDArray[np.int64]:
+        """By how much a spin that is +1 moves a cell along the row."""
+        return (self.jump * self.strides[:, None]).sum(axis=0)
+
+    def exponents(self, signs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return sum_j sign_j (c_j k_j)^2 for every cell of the row (line 14)."""
+        total = np.zeros(1)
+        for step, half, sign in zip(self.step.tolist(), self.half.tolist(), signs.tolist(), strict=True):
+            axis = sign * (step * np.arange(-half, half + 1)) ** 2
+            total = (total[:, None] + axis[None, :]).ravel()
+        return total
+
+
+@njit(**COMPILE)
+def _add_spin(
+    old: NDArray[np.float64],
+    new: NDArray[np.float64],
+    low: int,
+    high: int,
+    shift: int,
+    log_minus: float,
+    log_plus: float,
+) -> None:
+    """Claim 2 for one spin: new(k) = P(-1) old(k) + P(+1) old(k - shift) for low <= k <= high."""
+    for k in range(low, high + 1):
+        stays = old[k] + log_minus
+        moves = old[k - shift] + log_plus
+        larger = stays if stays > moves else moves
+        new[k] = larger + log1p_exp_minus(abs(stays - moves))
+
+
+@njit(cache=True)
+def log_tables(
+    shifts: NDArray[np.int64],
+    log_minus: NDArray[np.float64],
+    log_plus: NDArray[np.float64],
+    start: int,
+    cells: int,
+    keep: bool,
+) -> NDArray[np.float64]:
+    """Return log t_n, or with ``keep`` all of log t_0 to log t_n as rows (Alg. 1, lines 6 to 13).
+
+    Only the window that the spins so far can reach is touched; a margin as wide as the largest jump on either side
+    of the row takes the place of the tests for its ends.
+    """
+    n = len(shifts)
+    margin = 1
+    for i in range(n):
+        margin = max(margin, abs(shifts[i]))
+    rows = np.full((n + 1 if keep else 2, cells + 2 * margin), LOG_ZERO)
+    rows[0, margin + start] = 0.0
+    low = high = margin + start
+    for i in range(n):
+        low += min(shifts[i], 0)
+        high += max(shifts[i], 0)
+        old, new = (i, i + 1) if keep else (i % 2, (i + 1) % 2)
+        _add_spin(
+            rows[old], rows[new], max(low, margin), min(high, margin + cells - 1), shifts[i], log_minus[i], log_plus[i]
+        )
+    return rows[:, margin : margin + cells] if keep else rows[n % 2, margin : margin + cells].copy().reshape(1, cells)
+
+
+@njit(**COMPILE)
+def log_sum_of_cells(log_t: NDArray[np.float64], exponent: NDArray[np.float64]) -> float:
+    """Return log of sum_k t(k) exp(exponent(k)) (line 14)."""
+    largest = LOG_ZERO
+    for k in range(len(log_t)):
+        value = log_t[k] + exponent[k]
+        largest = value if value > largest else largest
+    total = carry = 0.0
+    for k in range(len(log_t)):
+        difference = largest - log_t[k] - exponent[k]
+        if difference < 700.0:  # Kahan's sum: cells are many
+            y = np.exp(-difference) - carry
+            new = total + y
+            carry = (new - total) - y
+            total = new
+    return largest + np.log(total)
+
+
+@njit(cache=True)
+def sample_backwards(
+    rows: NDArray[np.float64],
+    shifts: NDArray[np.int64],
+    log_minus: NDArray[np.float64],
+    log_plus: NDArray[np.float64],
+    ends: NDArray[np.int64],
+    uniform: NDArray[np.float64],
+) -> NDArray[np.int8]:
+    """Draw a state for each final cell of ``ends``, spin by spin backwards through all the tables."""
+    size, n = uniform.shape
+    x = np.empty((size, n), np.int8)
+    for s in range(size):
+        k = ends[s]
+        for i in range(n - 1, -1, -1):
+            stays = rows[i, k] + log_minus[i]
+            back = k - shifts[i]
+            moves = rows[i, back] + log_plus[i] if 0 <= back < rows.shape[1] else LOG_ZERO
+            # P(+1) = 1 / (1 + exp(stays - moves))
+            if uniform[s, i] * (1.0 + np.exp(min(stays - moves, 700.0))) < 1.0:
+                x[s, i] = 1
+                k = back
+            else:
+                x[s, i] = -1
+    return x

@@ -1,0 +1,90 @@
+"""What the low-rank methods start from: A + D = sum_j lambda_j v_j v_j', found or given, and what was left over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz.errors import ModelError
+
+if TYPE_CHECKING:
+    from spectralz.model import FloatArray, Ising
+
+__all__ = ["Decomposition", "decompose"]
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """The rank-1 terms of A + D.
+
+    Attributes
+    ----------
+    values, vectors
+        lambda_j (r), none of them zero, and v_j (r x n).
+    shift
+        D, as a vector.
+    residual
+        Bound on what the terms leave over in any state's log-weight, and so in log Z.
+    """
+
+    values: FloatArray
+    vectors: FloatArray
+    shift: FloatArray
+    residual: float
+
+    @property
+    def rank(self) -> int:
+        """Number of terms."""
+        return len(self.values)
+
+    @property
+    def signs(self) -> FloatArray:
+        """sign(lambda_j)."""
+        return np.sign(self.values)
+
+    @property
+    def directions(self) -> FloatArray:
+        """u_j = sqrt|lambda_j| v_j (Alg. 1, line 3)."""
+        return np.sqrt(np.abs(self.values))[:, None] * self.vectors
+
+    def constant(self, model: Ising) -> float:
+        """Return what log Z of the model has above that of its low-rank part: the offset and -Tr D (Eq. (10))."""
+        return model.offset - float(np.sum(self.shift))
+
+    def details(self) -> dict[str, Any]:
+        """Return what a result should tell of it."""
+        return {"rank": self.rank, "eigenvalues": self.values, "residual": self.residual}
+
+
+def decompose(model: Ising, max_rank: int, tol: float) -> Decomposition:
+    """Find D such that A + D has rank at most ``max_rank``, leaving at most ``tol`` over in log Z.
+
+    Raises
+    ------
+    ModelError
+        If there is no such D, or what is left over is too much.
+    """
+    if model.factors is not None:
+        values, vectors, diagonal = model.factors
+        used = np.flatnonzero((values != 0.0) & np.any(vectors != 0.0, axis=1))
+        if len(used) > max_rank:
+            raise ModelError(f"the coupling has {len(used)} rank-1 terms; max_rank is {max_rank}: raise it")
+        return Decomposition(values[used], vectors[used], -diagonal, 0.0)
+    from spectralz.kernels.low_rank_plus_diagonal import find_low_rank
+
+    coupling: Any = model.coupling
+    A = coupling.toarray() if model.is_sparse else coupling
+    form = find_low_rank(A, max_rank, tol)
+    if form is None:
+        raise ModelError(
+            f"no diagonal was found that gives the coupling a rank of at most {max_rank}; "
+            "raise max_rank or use a method for couplings of any rank"
+        )
+    if form.residual > tol:
+        raise ModelError(
+            f"the coupling has rank {len(form.values)} plus diagonal only up to a residual that may change log Z by "
+            f"{form.residual:.3g}; tol is {tol:.3g}: raise it to accept an interval wider by that much"
+        )
+    return Decomposition(form.values, form.vectors, form.shift, form.residual)

@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import spectralz as sz
+from spectralz.errors import TooLargeError
+from spectralz.kernels import quadrature as kernel
+from tests.reference import closed_forms, states
+from tests.strategies import low_rank_models
+
+
+def paper_strength(v, strength):
+    """The eigenvalue at which a unit direction has the strength of Sec. 4.3."""
+    n = len(v)
+    return strength * n * (n + 1) / (np.abs(np.outer(v, v)).sum() - (v**2).sum())
+
+
+def random_model(rng, n, rank, strength, field):
+    v = rng.normal(size=(rank, n))
+    v /= np.linalg.norm(v, axis=1)[:, None]
+    values = [rng.choice([-1, 1]) * paper_strength(row, strength) / rank for row in v]
+    return sz.Ising.from_factors(rng.uniform(-field, field, n), values, v)
+
+
+@given(low_rank_models())
+def test_the_enclosure_holds_the_sum_over_states(model):
+    truth, _, _ = states.solve(model)
+    result = sz.log_z(model, "quadrature")
+    assert result.lower <= truth <= result.upper
+    if result.kind is sz.Kind.EXACT:
+        assert abs(result.log_z - truth) <= 1e-9 * max(1.0, abs(truth))
+
+
+@pytest.mark.parametrize("field", [1.0, 50.0])
+@pytest.mark.parametrize("strength", [0.1, 1.0, 5.0, 20.0])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_against_enumeration_at_twenty_spins(rank, strength, field):
+    """The paper's strengths (Fig. 2c reaches 1) times 0.1 to 20, signs mixed: right wherever it says exact."""
+    rng = np.random.default_rng([rank, int(10 * strength), int(field)])
+    seen = 0
+    for _ in range(3 if rank < 3 else 1):
+        n = 20 if rank < 3 or strength <= 1 else 12
+        model = random_model(rng, n, rank, strength, field)
+        try:
+            result = sz.log_z(model, "quadrature")
+        except TooLargeError:
+            continue
+        truth = sz.log_z(model, "exact", algorithm="enumeration")
+        assert result.lower <= truth.upper
+        assert truth.lower <= result.upper
+        if result.kind is sz.Kind.EXACT:
+            seen += 1
+            assert abs(result.log_z - truth.log_z) <= 1e-9 * max(1.0, abs(truth.log_z))
+    assert seen or rank == 3 or strength > 1
+
+
+def test_lost_digits_are_noticed_and_handed_over():
+    """v constant, n = 21, lambda = -1000: after the saddle shift 7e-22 of the integral is left, beneath rounding."""
+    v = np.full((1, 21), 1 / math.sqrt(21))
+    model = sz.Ising.from_factors(None, [-1000.0], v)
+    with mpmath.workdps(40):
+        terms = [mpmath.binomial(21, k) * mpmath.exp(-1000 * mpmath.mpf(2 * k - 21) ** 2 / 21) for k in range(22)]
+        truth = float(mpmath.log(mpmath.fsum(terms)))
+    assert truth == pytest.approx(-34.1524819588, abs=3e-10)
+    result = sz.log_z(model, "quadrature")
+    assert "low_rank took over" in result.status
+    assert result.lower <= truth <= result.upper
+    assert result.details["left_after_saddle"] == pytest.approx(math.exp(truth - 21 * math.log(2)), rel=1e-6)
+    # A step that divides the lattice makes the programme exact; the paper's does not.
+    exact = sz.log_z(model, "low_rank", step=math.sqrt(1000.0 / 21))
+    assert exact.kind is sz.Kind.EXACT
+    assert exact.log_z == pytest.approx(truth, abs=1e-10)
+    paper = sz.log_z(model, "low_rank")
+    assert paper.kind is sz.Kind.ESTIMATE
+    assert paper.lower <= truth <= paper.upper
+
+
+def test_partly_lost_digits_widen_the_interval():
+    """As lambda grows, digits go one by one: every answer is enclosed, and none claims more than it has."""
+    kinds = set()
+    for value in np.geomspace(1, 2000, 25):
+        n = 15
+        model = sz.Ising.from_factors(None, [-value], np.full((1, n), 1 / math.sqrt(n)))
+        truth = sz.log_z(model, "exact")
+        result = sz.log_z(model, "quadrature")
+        assert result.lower <= truth.upper
+        assert truth.lower <= result.upper
+        if result.kind is sz.Kind.EXACT:
+            assert abs(result.log_z - truth.log_z) <= 1e-9 * max(1.0, abs(truth.log_z))
+        kinds.add((result.kind, "took over" in result.status))
+    assert (sz.Kind.EXACT, False) in kinds
+    assert (sz.Kind.EXACT, True) in kinds
+
+
+@pytest.mark.parametrize("strength", [0.3, 1.0, 1.7, 30.0])
+@pytest.mark.parametrize("field", [0.0, 0.01, -2.0])
+def test_curie_weiss_of_ten_thousand_spins(strength, field):
+    n = 10_000
+    wanted = curie_weiss_in_logs(n, strength, field)
+    result = sz.log_z(sz.generators.curie_weiss(n, strength, field))
+    assert result.method == sz.Quadrature()
+    assert abs(result.log_z - wanted) <= 1e-11 * abs(wanted)
+    assert result.lower <= wanted + 1e-12 * abs(wanted)
+    assert wanted - 1e-12 * abs(wanted) <= result.upper
+
+
+def curie_weiss_in_logs(n, strength, field):
+    """The sum over magnetisations with log-gamma, for n beyond what fifty digits can do quickly."""
+    from scipy.special import gammaln, logsumexp
+
+    k = np.arange(n + 1.0)
+    M = 2 * k - n
+    return float(
+        logsumexp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) + strength / n * (M * M - n) / 2 + field * M)
+    )
+
+
+def test_curie_weiss_in_logs_is_the_closed_form():
+    assert curie_weiss_in_logs(50, 1.2, 0.1) == pytest.approx(closed_forms.curie_weiss(50, 1.2, 0.1), rel=1e-13)
+
+
+def test_a_matrix_of_two_thousand_spins_goes_to_quadrature_by_itself():
+    """Auto finds the diagonal: zero-diagonal Curie-Weiss behind random signs, written out as a matrix."""
+    n = 2000
+    signs = np.where(np.random.default_rng(0).random(n) < 0.5, -1.0, 1.0)
+    A = np.outer(signs, signs) * (1.3 / (2 * n))
+    np.fill_diagonal(A, 0.0)
+    result = sz.log_z(sz.Ising(0.05 * signs, A))
+    assert result.method == sz.Quadrature()
+    assert result.log_z == pytest.approx(curie_weiss_in_logs(n, 1.3, 0.05), rel=1e-11)
+
+
+@given(low_rank_models(max_spins=8))
+@settings(max_examples=40)
+def test_marginals_are_the_means_over_states(model):
+    _, mean, pair_mean = states.solve(model)
+    found = sz.marginals(model, "quadrature")
+    if found.kind is sz.Kind.EXACT:
+        assert np.allclose(found.mean, mean, rtol=0, atol=1e-8)
+        assert np.allclose(found.pair_mean, pair_mean[tuple(found.edges.T)], rtol=0, atol=1e-8)
+
+
+def test_marginals_of_many_spins_agree_with_elimination():
+    model = random_model(np.random.default_rng(4), 18, 2, 0.5, 1.0)
+    a, b = sz.marginals(model, "quadrature"), sz.marginals(model, "exact")
+    assert np.allclose(a.mean, b.mean, atol=1e-10)
+    assert np.allclose(a.pair_mean, b.pair_mean, atol=1e-10)
+    assert np.allclose(a.probability, b.probability, atol=1e-10)
+
+
+def test_max_nodes_is_kept():
+    model = random_model(np.random.default_rng(0), 12, 3, 1.0, 1.0)
+    with pytest.raises(TooLargeError, match="max_nodes is 100"):
+        sz.log_z(model, "quadrature", max_nodes=100)
+
+
+# --- kernels -------------------------------------------------------------------------------------------------------
+
+
+def test_cosine_and_sine_of_half_turns():
+    with mpmath.workdps(40):
+        for c in [0.0, 1e-20, 0.25, 0.5, -0.5, 1.0, 1.5, -7.3, 1234.567, 1e6 + 0.125]:
+            cosine, sine = kernel._cos_sin_of_half_turns(c)
+            assert abs(cosine - mpmath.cospi(c)) < 8 * 2.0**-53
+            assert abs(sine - mpmath.sinpi(c)) < 8 * 2.0**-53
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(1, 3))
+@settings(max_examples=40)
+def test_the_saddle_is_a_minimum(seed, n, r):
+    rng = np.random.default_rng(seed)
+    theta, a = rng.normal(size=n) * 10, rng.normal(size=(r, n)) * rng.choice([0.1, 1, 30])
+    t, value = kernel.saddle_point(theta, a)
+    gradient = t - a @ np.tanh(theta - t @ a)
+    # F is convex with Hessian >= 1, so that F - min F <= |gradient|^2 / 2
+    assert gradient @ gradient / 2 <= 1e-9 * max(1.0, abs(value))
+    assert np.all(np.abs(t) <= np.abs(a).sum(axis=1) * (1 + 1e-9))
+    z = np.abs(theta - t @ a)
+    assert value == pytest.approx(t @ t / 2 + np.sum(z + np.log1p(np.exp(-2 * z))), rel=1e-12)
+
+
+def test_left_out_nodes_do_not_matter():
+    """The coarse-to-fine search against the whole grid."""
+    rng = np.random.default_rng(7)
+    for r in (1, 2):
+        theta, a = rng.uniform(-1, 1, 9), rng.normal(size=(r, 9)) * 2
+        nodes = kernel.positive_nodes(a, lambda g, theta=theta, a=a: (kernel.sum_positive(theta, a, g),) * 2)
+        halves = [math.ceil((np.abs(row).sum() + kernel.TAIL) / kernel.STEP) + 20 for row in a]
+        axes = [kernel.STEP * np.arange(-half, half + 1) for half in halves]
+        g = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, r)
+        z = theta + g @ a
+        terms = np.sum(np.abs(z) + np.log1p(np.exp(-2 * np.abs(z))), axis=1) - (g**2).sum(axis=1) / 2
+        weight = r * (math.log(kernel.STEP) - kernel.LOG_SQRT_2PI)
+        assert np.logaddexp.reduce(nodes.log_term) == pytest.approx(np.logaddexp.reduce(terms) + weight, rel=1e-14)
+        assert len(nodes.g) < len(g)
+
+
+@pytest.mark.parametrize("n", [1, 3, 14])
+def test_many_rank_one_factors_at_once(n):
+    rng = np.random.default_rng(n)
+    V = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    values = rng.normal(size=n) * 5
+    values[0] = 0.0
+    logs, errors = kernel.log_expectations(values, V)
+    X = states.all_states(n).astype(float)
+    for j in range(n):
+        exponents = values[j] * (X @ V[j]) ** 2
+        wanted = exponents.max() + math.log(math.fsum(np.exp(exponents - exponents.max()))) - n * math.log(2)
+        assert abs(logs[j] - wanted) <= max(errors[j], 1e-13)
+        assert errors[j] < 1e-9
+
+
+def test_a_factor_without_digits_says_so():
+    v = np.full((1, 21), 1 / math.sqrt(21))
+    assert kernel.log_expectations(np.array([-1000.0]), v)[1][0] == math.inf
+
+
+# --- samples -------------------------------------------------------------------------------------------------------
+
+
+def chi_square(model, x):
+    """Pearson's statistic of samples against the exact probabilities, with its degrees of freedom."""
+    X = states.all_states(model.n)
+    log_p = np.asarray(model.log_weight(X))
+    p = np.exp(log_p - np.logaddexp.reduce(log_p))
+    counts = np.bincount(((x.astype(int) + 1) // 2) @ (1 << np.arange(model.n - 1, -1, -1)), minlength=len(p))
+    expected = p * len(x)
+    common = expected >= 5
+    statistic = ((counts - expected)[common] ** 2 / expected[common]).sum()
+    rest = expected[~common].sum()
+    if rest > 5:
+        statistic += (counts[~common].sum() - rest) ** 2 / rest
+    return statistic, common.sum() - 1 + (rest > 5)
+
+
+@pytest.mark.parametrize("method", ["quadrature", "low_rank", "auto"])
+@pytest.mark.parametrize("signs", [(1,), (-1,), (1, 1), (1, -1)])
+def test_samples_have_the_exact_probabilities(method, signs):
+    rng = np.random.default_rng([len(signs), signs[0] + 1])
+    model = sz.Ising.from_factors(rng.uniform(-1, 1, 6), signs, 0.6 * rng.normal(size=(len(signs), 6)))
+    x = sz.sample(model, 20_000, method, seed=5)
+    assert x.shape == (20_000, 6)
+    assert x.dtype == np.int8
+    assert set(np.unique(x)) == {-1, 1}
+    statistic, freedom = chi_square(model, x)
+    assert statistic < freedom + 4 * math.sqrt(2 * freedom)
+
+
+@pytest.mark.parametrize("value", [1.5, -40.0])
+def test_samples_of_many_spins_have_the_exact_moments(value):
+    rng = np.random.default_rng(2)
+    n, size = 200, 4000
+    v = rng.normal(size=(1, n))
+    v /= np.linalg.norm(v)
+    model = sz.Ising.from_factors(rng.uniform(-1, 1, n), [value], v)
+    x = sz.sample(model, size, seed=3).astype(float)
+    exact = sz.marginals(model, "quadrature")
+    spread = np.sqrt(np.maximum(1 - exact.mean**2, 1e-12) / size)
+    assert np.max(np.abs(x.mean(axis=0) - exact.mean) / spread) < 4.5
+    # mean of the quadratic form, from the derivative of log Z by the eigenvalue
+    h = 1e-4 * abs(value)
+    up, down = (sz.log_z(sz.Ising.from_factors(model.field, [value + d], v), "quadrature").log_z for d in (h, -h))
+    y = (x @ v[0]) ** 2
+    assert abs(y.mean() - (up - down) / (2 * h)) < 5 * y.std() / math.sqrt(size) + 1e-4
+
+
+def test_the_seed_decides():
+    model = sz.generators.rank_one(10, 0.2, seed=0)
+    for method in ("quadrature", "low_rank"):
+        a, b, c = (sz.sample(model, 50, method, seed=s) for s in (1, 1, 2))
+        assert np.array_equal(a, b)
+        assert not np.array_equal(a, c)
+    assert sz.sample(model, 0).shape == (0, 10)
+    with pytest.raises(sz.errors.OptionError, match="these do: auto, quadrature, low_rank"):
+        sz.sample(model, 5, "exact")
+    with pytest.raises(sz.errors.OptionError, match="size is -1"):
+        sz.sample(model, -1)
