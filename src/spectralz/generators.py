@@ -50,7 +50,7 @@ def complete(n: int, strength: float, seed: int, field_strength: float = 1.0) ->
     Examples
     --------
     >>> complete(n=20, strength=1.0, seed=0)
-    Ising(n=20, edges=190, density=1, |A| mean 0.486 max 0.995, |field| max 0.986, dense)
+    Ising(n=20, edges=190, density=1, |A| mean 0.52 max 0.994, |field| max 0.995, dense)
     """
     n = _count(n, "n")
     stream = _Stream(seed)

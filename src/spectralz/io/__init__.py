@@ -66,7 +66,7 @@ def write(model: Ising, path: str | PathLike[str]) -> None:
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "grid.npz"
     >>> sz.write(model, path)
     >>> sz.read(path)
-    Ising(n=9, edges=12, density=0.333, |A| mean 0.585 max 0.981, |field| max 0.986, sparse)
+    Ising(n=9, edges=12, density=0.333, |A| mean 0.63 max 0.995, |field| max 0.967, sparse)
     """
     _WRITERS[_known_suffix(path)](model, path)
 

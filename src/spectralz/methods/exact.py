@@ -124,9 +124,9 @@ class Exact(Method):
     Examples
     --------
     >>> import spectralz as sz
-    >>> result = sz.log_z(sz.generators.grid(side=10, strength=1.0, seed=0), "exact")
+    >>> result = sz.log_z(sz.generators.grid(side=15, strength=1.0, seed=0), "exact")
     >>> result.kind, result.details["width"]
-    (<Kind.EXACT: 'exact'>, 10)
+    (<Kind.EXACT: 'exact'>, 15)
     >>> result.lower <= result.log_z <= result.upper
     True
     """

@@ -26,7 +26,7 @@ UNIT_ROUNDOFF = 2.0**-53
 EXACT_WIDTH = 1e-9
 # What the sums over nodes may be off beside the enclosure of their terms: trapezoidal rule, dropped nodes, summation.
 SUM_ERROR = 1e-14
-CELLS_FOR_HANDOVER = 20_000_000
+CELLS_FOR_HANDOVER = 4_000_000
 LARGEST_PAIR_TABLE = 5_000  # spins whose pair means are kept as one matrix
 
 
