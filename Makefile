@@ -9,7 +9,7 @@ BENCH_VENV ?= .venv-bench
 # Benchmarks compare algorithms, not thread pools: one thread for everybody.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: demo test test-all lint bench docs clean
+.PHONY: help demo test test-all lint bench docs fresh-kernels clean
 .DEFAULT_GOAL := help
 
 help:
@@ -55,12 +55,16 @@ test-all: lint
 bench: $(BENCH_VENV)/.installed
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.logsum
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.start_up
+	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.low_rank
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.exact
 
 docs: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.bad_inputs
 	$(BIN)/python examples/demo.py
 	cp out/demo.png docs/images/demo.png
+
+fresh-kernels:
+	find src -name '*.nbi' -delete -o -name '*.nbc' -delete
 
 clean:
 	rm -rf $(VENV) $(BENCH_VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import spectralz as sz
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -35,6 +37,19 @@ def test_the_smallest_case_of_every_benchmark_runs(tmp_path, monkeypatch, capsys
     assert start_up.main(repeats=1).keys() == start_up.COMMANDS.keys()
     assert uai_2014.main(tmp_path) == []
     assert "times ours" in capsys.readouterr().out
+
+
+def test_the_low_rank_benchmark_runs(tmp_path):
+    from benchmarks import low_rank
+
+    found = low_rank.against_algorithm_1(n=20, strengths=(0.1,))
+    assert [m.contestant for m in found] == ["quadrature", "low_rank"] * 2
+    assert all(m.seconds is not None for m in [*found, *low_rank.many_factors((12,))])
+    exact = sz.log_z(low_rank.model_of(20, -1.0, 0.1, seed=1), "exact").log_z
+    assert found[2].value == pytest.approx(exact, rel=1e-12)
+    assert low_rank.truth(low_rank.model_of(20, -1.0, 0.1, seed=1)) == pytest.approx(exact, rel=1e-13)
+    low_rank.draw(tmp_path / "p.png", n=10)
+    assert (tmp_path / "p.png").is_file()
 
 
 def test_a_rivals_failure_is_a_result():

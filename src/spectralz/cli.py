@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import io
 import json
 import os
 import re
@@ -15,11 +16,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 import spectralz as sz
 from spectralz.errors import FormatError, OptionError, SpectralzError
 from spectralz.io import read_evidence, write_mar, write_pr
+from spectralz.io.files import write_whole
 from spectralz.methods.base import bytes_in_words
 from spectralz.progress import listening
 
@@ -167,6 +170,33 @@ def compare(
         print_comparison(comparison)
     if strict and any(row.estimate is not None and not row.estimate.status.converged for row in comparison):
         raise typer.Exit(1)
+
+
+@app.command()
+def sample(
+    file: ModelFile,
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Where to write the states: .npy or .csv.", show_default=False)
+    ],
+    size: Annotated[int, typer.Option(help="How many states.")] = 1000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same states.")] = 0,
+    method: Annotated[str, typer.Option(help="Which method; `spectralz methods` lists them.")] = "auto",
+    evidence: EvidenceFile = None,
+) -> None:
+    """Draw exact independent states of a low-rank model, one a row, -1 and +1."""
+    _check_output(out, [path for path in (file, evidence) if path is not None])
+    if out.suffix.lower() not in (".npy", ".csv"):
+        raise FormatError(f"the name has the suffix {out.suffix!r}; states are written to .npy or .csv", out)
+    model = sz.read(file, evidence)
+    with _progress():
+        states = sz.sample(model, size, method, seed)
+    buffer = io.BytesIO()
+    if out.suffix.lower() == ".npy":
+        np.save(buffer, states)
+    else:
+        np.savetxt(buffer, states, fmt="%d", delimiter=",")
+    write_whole(out, buffer.getvalue())
+    _say(f"wrote {out}: {len(states)} states of {model.n} spins")
 
 
 @app.command()

@@ -129,6 +129,16 @@ def test_convert_both_ways(run, grid, tmp_path):
     assert np.allclose(sz.read(tmp_path / "again.uai").field, grid.field, atol=1e-14)
 
 
+def test_sample_writes_what_python_draws(run, tmp_path):
+    model = sz.generators.rank_one(8, 0.3, seed=0)
+    sz.write(model, tmp_path / "m.npz")
+    for name, read in (("x.npy", np.load), ("x.csv", lambda path: np.loadtxt(path, delimiter=","))):
+        code, out, err = run("sample", "m.npz", name, "--size", 20, "--seed", 3)
+        assert (code, out) == (0, "")
+        assert "20 states of 8 spins" in err
+        assert np.array_equal(read(tmp_path / name), sz.sample(model, 20, seed=3))
+
+
 def test_methods_lists_all(run):
     code, out, _ = run("methods")
     assert code == 0
@@ -154,6 +164,8 @@ def test_version(run):
         (["solve", "grid.uai", "--evidence", "grid.uai"], "MARKOV"),
         (["convert", "grid.uai", "./grid.uai"], "never overwritten"),
         (["convert", "grid.uai", "grid.txt"], "no suffix|suffix '.txt'"),
+        (["sample", "grid.uai", "x.txt"], r"written to \.npy or \.csv"),
+        (["sample", "grid.uai", "x.npy", "--method", "exact"], "gives no samples"),
         (["generate", "complete", "--n", "-3", "--strength", "1", "--seed", "0", "m.npz"], "cannot be negative"),
         (["compare", "grid.uai", "--methods", "exact,foo"], "no method is called 'foo'"),
         (["solve", "grid.uai", "--no-such-flag"], "No such option"),
