@@ -418,7 +418,7 @@ def _row_as_dict(row: sz.result.ComparisonRow) -> dict[str, Any]:
 def _treewidth(about: Mapping[str, Any]) -> str:
     low, high = about["treewidth_lower"], about["treewidth_upper"]
     if high is None:
-        return f"{low} or more (no order found that could be followed)"
+        return f"{low} or more"
     return f"{low}" if low == high else f"between {low} and {high}"
 
 

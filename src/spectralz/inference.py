@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
     from spectralz.result import Estimate, Marginals
 
+# What takes a few seconds at most.
+MOST_EDGES_TO_PEEL = 1_000_000
+MOST_EDGES_TO_SWEEP = 20_000
+
 __all__ = ["as_method", "compare", "describe", "log_z", "marginals", "sample"]
 
 
@@ -115,8 +119,8 @@ def compare(model: Ising, methods: Iterable[str | Method] | None = None) -> Comp
 def describe(model: Ising) -> dict[str, Any]:
     """Return what is worth knowing of a model before solving it: size, strength, structure, and what exact would cost.
 
-    ``treewidth_lower`` and ``treewidth_upper`` enclose the treewidth (the upper one, and what depends on it, is None
-    where the search was given up); ``exact_memory`` and ``exact_terms`` are those of log Z by the best order found.
+    ``treewidth_lower`` and ``treewidth_upper`` enclose the treewidth; ``exact_memory`` and ``exact_terms`` are those of
+    log Z by the best order found. What could not be had in seconds, or by no machine, is None.
 
     Examples
     --------
@@ -148,19 +152,30 @@ def describe(model: Ising) -> dict[str, Any]:
         "components": len(components),
         "largest_component": max((len(spins) for spins in components), default=0),
         "is_forest": len(edges) == n - len(components),
-        "treewidth_lower": _treewidth_lower(n, edges),
-        "treewidth_upper": plan.width if known else None,
+        "treewidth_lower": _degeneracy(n, edges),
+        "treewidth_upper": plan.width if known else _swept_width(n, edges, components),
         "exact_order": " and ".join(plan.orders) if known else None,
         "exact_memory": plan.memory if known else None,
         "exact_terms": plan.terms if known else None,
     }
 
 
-def _treewidth_lower(n: int, edges: NDArray[np.int64]) -> int:
-    """Return the degeneracy, or of graphs too large for that its own lower bound, half the mean degree."""
+def _degeneracy(n: int, edges: NDArray[np.int64]) -> int:
+    """Return a lower bound on the treewidth: the degeneracy, or of very many edges half the mean degree."""
     from spectralz.kernels.elimination_order import adjacency_of, degeneracy
 
-    return degeneracy(range(n), adjacency_of(n, edges)) if len(edges) <= 1_000_000 else -(-len(edges) // n)
+    return degeneracy(range(n), adjacency_of(n, edges)) if len(edges) <= MOST_EDGES_TO_PEEL else -(-len(edges) // n)
+
+
+def _swept_width(n: int, edges: NDArray[np.int64], components: list[NDArray[np.int64]]) -> int | None:
+    """Return an upper bound on the treewidth from a sweep that only counts, or None where that would take long."""
+    from spectralz.kernels.elimination_order import ORDERS, EliminationTree, adjacency_of
+
+    if len(edges) > MOST_EDGES_TO_SWEEP:
+        return None
+    adjacency = adjacency_of(n, edges)
+    swept = (ORDERS["banded"](spins.tolist(), adjacency, n) for spins in components)
+    return max((EliminationTree.of_order(order[0], adjacency).width for order in swept if order), default=0)
 
 
 def _row(model: Ising, method: Method) -> ComparisonRow:

@@ -235,7 +235,7 @@ class Ising:
         """Number of pairs that are coupled, counted without listing them."""
         A: Any = self.coupling
         stored = A.nnz if self.is_sparse else np.count_nonzero(A)
-        return int(stored - np.count_nonzero(self.diagonal)) // 2
+        return int(stored - np.count_nonzero(A.diagonal())) // 2
 
     @property
     def constant(self) -> float:

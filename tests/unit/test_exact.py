@@ -76,6 +76,34 @@ def test_segments_save_the_memory_they_promise():
     assert peak <= segments.memory + 200_000
 
 
+@given(models(max_spins=10))
+@settings(max_examples=50)
+def test_rounding_bound_is_the_documented_sum(model):
+    """A proven bound is too slack to be caught by the errors it bounds: hold it against its definition instead."""
+    plan = sz.Exact(algorithm="elimination").plan(model)
+    tree = plan.tree
+    edges, J = model.edges()
+    weight = {frozenset(pair): abs(w) for pair, w in zip(edges.tolist(), J.tolist(), strict=True)}
+    below: dict[int, set[int]] = {}  # what the table in a slot has eliminated
+    total = 0.0
+    for step, v in enumerate(tree.order):
+        children = tree.children[step]
+        eliminated = {v}.union(*(below[c] for c in children))
+        pairs = [weight[frozenset((v, u))] for u in tree.separators[step] if frozenset((v, u)) in weight]
+        joined = sum(
+            w
+            for pair, w in weight.items()
+            for c in children
+            if len(pair & below[c]) == 1 and pair - below[c] <= set(tree.separators[c])
+        )
+        size = abs(model.field[v]) + sum(pairs) + 2 * joined + 0.7
+        total += (len(pairs) + len(children) + 4) * size + 8
+        slot = tree.slots[step]
+        below[slot] = below.get(slot, set()) | eliminated
+    program = elimination.Program.of_tree(tree, edges, J, model.field)
+    assert program.rounding_bound() == pytest.approx(1.01 * 2.0**-53 * total, rel=1e-9)
+
+
 @pytest.mark.parametrize("algorithm", ["enumeration", "elimination"])
 def test_24_spins_are_right_to_twelve_digits(algorithm):
     """A Curie-Weiss model behind a random change of signs: no symmetry is left to help, the closed form stays."""

@@ -57,8 +57,10 @@ def test_auto_says_what_it_would_choose_and_what_ran():
     assert sz.log_z(MODEL).method == sz.Exact()
     assert sz.marginals(MODEL).estimate.method == sz.Exact()
     for ask in (sz.Auto().choose, sz.log_z, sz.marginals):
-        with pytest.raises(TooLargeError, match="Methods known: exact"):
+        with pytest.raises(TooLargeError, match=r"Nor is its rank low.*Methods known: exact, quadrature"):
             ask(HUGE)
+    with pytest.raises(TooLargeError, match="not searched for a low rank"):
+        sz.log_z(sz.generators.grid(90, 1.0, seed=0))
 
 
 def test_unknown_names():
@@ -100,8 +102,11 @@ def test_describe_on_models_without_anything():
         assert about["is_forest"]
         assert about["treewidth_lower"] == about["treewidth_upper"] == 0
     about = sz.describe(HUGE)
-    assert about["treewidth_lower"] == 69
-    assert about["treewidth_upper"] is about["exact_memory"] is None
+    assert about["treewidth_lower"] == about["treewidth_upper"] == 69
+    assert about["exact_memory"] is None
+    large = sz.describe(sz.generators.grid(80, 1.0, seed=0))
+    assert large["treewidth_upper"] == 80
+    assert large["exact_memory"] is None
 
 
 def test_describe_knows_a_grid():

@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["ORDERS", "Adjacency", "EliminationTree", "adjacency_of", "best_order", "degeneracy", "forest_of"]
+__all__ = [
+    "ORDERS",
+    "Adjacency",
+    "EliminationTree",
+    "adjacency_of",
+    "best_order",
+    "degeneracy",
+    "forest_of",
+    "lone_spins",
+]
 
 Adjacency = list[set[int]]
 Order = tuple[list[int], int]  # the spins in order of elimination, and the table entries that this takes
@@ -314,6 +323,11 @@ def best_order(
         if tree.peak <= max_entries:
             return name, tree
     return None
+
+
+def lone_spins(spins: Sequence[int]) -> EliminationTree:
+    """Return the forest of spins without neighbours."""
+    return EliminationTree(list(spins), [[] for _ in spins], list(range(len(spins))), [[] for _ in spins])
 
 
 def forest_of(trees: Sequence[EliminationTree]) -> EliminationTree:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Decomposition", "decompose"]
 
+# The search works on dense matrices; a large sparse coupling hardly ever has low rank.
+MOST_SPARSE_SPINS = 5000
+
 
 @dataclass(frozen=True)
 class Decomposition:
@@ -72,6 +75,11 @@ def decompose(model: Ising, max_rank: int, tol: float) -> Decomposition:
         if len(used) > max_rank:
             raise ModelError(f"the coupling has {len(used)} rank-1 terms; max_rank is {max_rank}: raise it")
         return Decomposition(values[used], vectors[used], -diagonal, 0.0)
+    if model.is_sparse and model.n > MOST_SPARSE_SPINS:
+        raise ModelError(
+            f"a sparse coupling of {model.n} spins is not searched for a low rank beyond {MOST_SPARSE_SPINS}; "
+            "if it has one, give it with Ising.from_factors"
+        )
     from spectralz.kernels.low_rank_plus_diagonal import find_low_rank
 
     coupling: Any = model.coupling

@@ -153,6 +153,7 @@ class Exact(Method):
             best_order,
             degeneracy,
             forest_of,
+            lone_spins,
         )
 
         names = tuple(ORDERS) if self.order == "best" else (self.order,)
@@ -161,8 +162,10 @@ class Exact(Method):
         if 1 << least > max(entries, self.max_terms):
             return ExactPlan(forest_of([]), (), (), self._refusal(model.n, least, entries))
         adjacency = adjacency_of(model.n, model.edges()[0])
-        trees, enumerated, chosen = [], [], []
-        for spins in (component.tolist() for component in model.components()):
+        components = [component.tolist() for component in model.components()]
+        trees = [lone_spins([spins[0] for spins in components if len(spins) == 1])]
+        enumerated, chosen = [], []
+        for spins in (spins for spins in components if len(spins) > 1):
             best, least = None, 0
             if self.algorithm != "enumeration":
                 # No order is narrower than the degeneracy, which is at most the largest degree.
@@ -173,8 +176,7 @@ class Exact(Method):
                     best = best_order(spins, adjacency, entries, names)
             if best is not None:
                 trees.append(best[1])
-                if len(spins) > 1:
-                    chosen.append(best[0])
+                chosen.append(best[0])
             elif self.algorithm != "elimination" and 1 << len(spins) <= self.max_terms:
                 enumerated.append(spins)
             else:
@@ -295,7 +297,7 @@ def _least_width(model: Ising) -> int:
         return 0
     coupling: Any = model.coupling
     row_counts = np.diff(coupling.indptr) if model.is_sparse else np.count_nonzero(coupling, axis=1)
-    degrees = row_counts - (model.diagonal != 0.0)
+    degrees = row_counts - (coupling.diagonal() != 0.0)
     return int(max(degrees.min(), -(-model.edge_count // model.n)))
 
 
