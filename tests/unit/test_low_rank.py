@@ -79,7 +79,9 @@ def test_tables_are_the_distribution_of_the_cells():
     rng = np.random.default_rng(3)
     u, p = rng.normal(size=(2, 6)), rng.uniform(0.1, 0.9, 6)
     grid = Grid.of_directions(u, np.array([0.4, 0.7]))
-    rows = log_tables(grid.shifts, np.log1p(-p), np.log(p), grid.start, grid.cells, True)
+    heard: list[float] = []
+    rows = log_tables(grid.shifts, np.log1p(-p), np.log(p), grid.start, grid.cells, True, heard.append)
+    assert heard[-1] == 1.0
     assert rows.shape == (7, grid.cells)
     wanted = np.zeros(grid.cells)
     for x in itertools.product([0, 1], repeat=6):

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "Integrand",
     "Nodes",
     "inner_moments",
     "log_expectations",

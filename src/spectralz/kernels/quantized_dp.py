@@ -19,12 +19,16 @@ from numba import njit
 from spectralz.kernels.logsum import COMPILE, log1p_exp_minus
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 __all__ = ["Grid", "log_sum_of_cells", "log_tables", "sample_backwards"]
 
 # Stands for log 0: finite, so that differences of two of them are no NaN, and beyond all sums of weights.
 LOG_ZERO = -1e305
+# Progress is reported, and an interrupt noticed, after about this many cells (a tenth of a second).
+CELLS_PER_REPORT = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,27 @@ def _add_spin(
 
 
 @njit(cache=True)
+def _add_spins(
+    rows: NDArray[np.float64],
+    shifts: NDArray[np.int64],
+    log_minus: NDArray[np.float64],
+    log_plus: NDArray[np.float64],
+    begin: int,
+    end: int,
+    window: NDArray[np.int64],
+    margin: int,
+    keep: bool,
+) -> None:
+    """Add spins begin to end, touching only the window of cells that the spins so far can reach."""
+    cells = rows.shape[1] - 2 * margin
+    for i in range(begin, end):
+        window[0] += min(shifts[i], 0)
+        window[1] += max(shifts[i], 0)
+        old, new = (i, i + 1) if keep else (i % 2, (i + 1) % 2)
+        low, high = max(window[0], margin), min(window[1], margin + cells - 1)
+        _add_spin(rows[old], rows[new], low, high, shifts[i], log_minus[i], log_plus[i])
+
+
 def log_tables(
     shifts: NDArray[np.int64],
     log_minus: NDArray[np.float64],
@@ -121,27 +146,23 @@ def log_tables(
     start: int,
     cells: int,
     keep: bool,
+    report: Callable[[float], None],
 ) -> NDArray[np.float64]:
-    """Return log t_n, or with ``keep`` all of log t_0 to log t_n as rows (Alg. 1, lines 6 to 13).
+    """Return log t_n as one row, or with ``keep`` all of log t_0 to log t_n as rows (Alg. 1, lines 6 to 13).
 
-    Only the window that the spins so far can reach is touched; a margin as wide as the largest jump on either side
-    of the row takes the place of the tests for its ends.
+    A margin as wide as the largest jump on either side of the row takes the place of the tests for its ends.
     """
     n = len(shifts)
-    margin = 1
-    for i in range(n):
-        margin = max(margin, abs(shifts[i]))
+    margin = int(np.abs(shifts).max(initial=1))
     rows = np.full((n + 1 if keep else 2, cells + 2 * margin), LOG_ZERO)
     rows[0, margin + start] = 0.0
-    low = high = margin + start
-    for i in range(n):
-        low += min(shifts[i], 0)
-        high += max(shifts[i], 0)
-        old, new = (i, i + 1) if keep else (i % 2, (i + 1) % 2)
-        _add_spin(
-            rows[old], rows[new], max(low, margin), min(high, margin + cells - 1), shifts[i], log_minus[i], log_plus[i]
-        )
-    return rows[:, margin : margin + cells] if keep else rows[n % 2, margin : margin + cells].copy().reshape(1, cells)
+    window = np.array([margin + start, margin + start], dtype=np.int64)
+    at_a_time = max(1, CELLS_PER_REPORT // cells)
+    for begin in range(0, n, at_a_time):
+        end = min(begin + at_a_time, n)
+        _add_spins(rows, shifts, log_minus, log_plus, begin, end, window, margin, keep)
+        report(end / n)
+    return rows[:, margin : margin + cells] if keep else rows[n % 2 : n % 2 + 1, margin : margin + cells]
 
 
 @njit(**COMPILE)

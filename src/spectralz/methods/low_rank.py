@@ -108,10 +108,8 @@ class LowRank(Method):
 
         grid = self._grid(form, self._steps(form, model.n))
         log_minus, log_plus, total = _independent_spins(model.field)
-        report("filling cells", 0.0)
-        log_t = log_tables(grid.shifts, log_minus, log_plus, grid.start, grid.cells, False)[0]
+        log_t = log_tables(grid.shifts, log_minus, log_plus, grid.start, grid.cells, False, _report_cells)[0]
         sum_of_cells = float(log_sum_of_cells(log_t, grid.exponents(form.signs)))
-        report("filling cells", 1.0)
         log_z = sum_of_cells + total + form.constant(model)
         norms = np.abs(form.directions).sum(axis=1)
         # |<u, x>^2 - (c f)^2| <= deviation (2 |u|_1 + deviation), as in the proof of Theorem 3
@@ -168,6 +166,10 @@ class LowRank(Method):
         return sample_decomposed(model, decompose(model, self.max_rank, self.tol), size, rng, self.max_cells)
 
 
+def _report_cells(fraction: float) -> None:
+    report("filling cells", fraction)
+
+
 def predicted_cells(u: FloatArray, steps: FloatArray) -> float:
     """Return the size of Claim 1's grid without making it."""
     n = u.shape[1]
@@ -200,7 +202,7 @@ def sample_decomposed(
         raise TooLargeError(f"the coupling is of low rank only up to {form.residual:.2g}: samples would not be exact")
     grid = _sampling_grid(form, model.n, max_cells)
     log_minus, log_plus, _ = _independent_spins(model.field)
-    rows = log_tables(grid.shifts, log_minus, log_plus, grid.start, grid.cells, True)
+    rows = log_tables(grid.shifts, log_minus, log_plus, grid.start, grid.cells, True, _report_cells)
     proposed = grid.exponents(form.signs) + _slack(grid)
     weight = np.exp(np.minimum(rows[-1] + proposed - np.max(rows[-1] + proposed), 0.0))
     cumulative = np.cumsum(weight)

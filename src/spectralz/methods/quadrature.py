@@ -12,12 +12,13 @@ from spectralz.errors import TooLargeError
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, checked_count, checked_positive
 from spectralz.methods.decomposition import Decomposition, decompose
 from spectralz.methods.low_rank import LowRank, lattice_steps, predicted_cells, sample_decomposed
+from spectralz.progress import report
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.kernels.quadrature import Nodes
+    from spectralz.kernels.quadrature import Integrand, Nodes
     from spectralz.model import FloatArray, Ising
 
 __all__ = ["Quadrature"]
@@ -27,6 +28,8 @@ EXACT_WIDTH = 1e-9
 # What the sums over nodes may be off beside the enclosure of their terms: trapezoidal rule, dropped nodes, summation.
 SUM_ERROR = 1e-14
 CELLS_FOR_HANDOVER = 4_000_000
+# Progress is reported, and an interrupt noticed, after about this many factors of the integrand (a tenth of a second).
+FACTORS_PER_REPORT = 1 << 24
 LARGEST_PAIR_TABLE = 5_000  # spins whose pair means are kept as one matrix
 
 
@@ -107,8 +110,11 @@ class Quadrature(Method):
             )
         theta = np.array(model.field)
         if len(negative):
-            return positive_nodes(positive, lambda g: sum_negative(theta, positive, negative, g))
-        return positive_nodes(positive, lambda g: (sum_positive(theta, positive, g),) * 2)
+            integrand: Integrand = lambda g: sum_negative(theta, positive, negative, g)  # noqa: E731
+        else:
+            integrand = lambda g: (sum_positive(theta, positive, g),) * 2  # noqa: E731
+        at_a_time = max(1, FACTORS_PER_REPORT // (max(model.n, 1) * negative_node_count(negative)))
+        return positive_nodes(positive, _watched(integrand, at_a_time))
 
     def _outcome(self, model: Ising, form: Decomposition, nodes: Nodes) -> Outcome:
         constant = form.constant(model)
@@ -199,6 +205,21 @@ class Quadrature(Method):
             z = np.asarray(model.field) + nodes.g[chosen[rows]] @ positive
             x[rows] = np.where(rng.random(z.shape) < 0.5 * (1.0 + np.tanh(z)), 1, -1)
         return x
+
+
+def _watched(integrand: Integrand, at_a_time: int) -> Integrand:
+    """Evaluate an integrand a few points at a time, reporting progress in between."""
+
+    def run(g: FloatArray) -> tuple[FloatArray, FloatArray]:
+        parts = []
+        for begin in range(0, len(g), at_a_time):
+            parts.append(integrand(g[begin : begin + at_a_time]))
+            report("visiting nodes", min((begin + at_a_time) / len(g), 1.0))
+        if not parts:
+            return np.empty(0), np.empty(0)
+        return np.concatenate([upper for upper, _ in parts]), np.concatenate([lower for _, lower in parts])
+
+    return run
 
 
 def _split(form: Decomposition) -> tuple[FloatArray, FloatArray]:
