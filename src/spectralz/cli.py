@@ -183,7 +183,7 @@ def sample(
     method: Annotated[str, typer.Option(help="Which method; `spectralz methods` lists them.")] = "auto",
     evidence: EvidenceFile = None,
 ) -> None:
-    """Draw exact independent states of a low-rank model, one a row, -1 and +1."""
+    """Draw exact independent states of a model, one a row, -1 and +1."""
     _check_output(out, [path for path in (file, evidence) if path is not None])
     if out.suffix.lower() not in (".npy", ".csv"):
         raise FormatError(f"the name has the suffix {out.suffix!r}; states are written to .npy or .csv", out)

@@ -43,3 +43,18 @@ def solve(model: sz.Ising) -> tuple[float, np.ndarray, np.ndarray]:
         p = np.array([float(value / total) for value in p])
         X = states.astype(float)
         return float(largest + mpmath.log(total)), X.T @ p, X.T @ (p[:, None] * X)
+
+
+def chi_square(model, x):
+    """Pearson's statistic of samples against the exact probabilities, with its degrees of freedom."""
+    X = all_states(model.n)
+    log_p = np.asarray(model.log_weight(X))
+    p = np.exp(log_p - np.logaddexp.reduce(log_p))
+    counts = np.bincount(((x.astype(int) + 1) // 2) @ (1 << np.arange(model.n - 1, -1, -1)), minlength=len(p))
+    expected = p * len(x)
+    common = expected >= 5
+    statistic = ((counts - expected)[common] ** 2 / expected[common]).sum()
+    rest = expected[~common].sum()
+    if rest > 5:
+        statistic += (counts[~common].sum() - rest) ** 2 / rest
+    return statistic, common.sum() - 1 + (rest > 5)

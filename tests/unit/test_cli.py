@@ -165,7 +165,7 @@ def test_version(run):
         (["convert", "grid.uai", "./grid.uai"], "never overwritten"),
         (["convert", "grid.uai", "grid.txt"], "no suffix|suffix '.txt'"),
         (["sample", "grid.uai", "x.txt"], r"written to \.npy or \.csv"),
-        (["sample", "grid.uai", "x.npy", "--method", "exact"], "gives no samples"),
+        (["sample", "grid.uai", "x.npy", "--method", "low_rank"], "rank of at most 3"),
         (["generate", "complete", "--n", "-3", "--strength", "1", "--seed", "0", "m.npz"], "cannot be negative"),
         (["compare", "grid.uai", "--methods", "exact,foo"], "no method is called 'foo'"),
         (["solve", "grid.uai", "--no-such-flag"], "No such option"),

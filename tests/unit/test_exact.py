@@ -266,3 +266,44 @@ def test_progress_is_reported_and_ends_at_one():
     last = len(heard)
     sz.log_z(model, "exact")
     assert len(heard) == last
+
+
+@pytest.mark.parametrize("order", ["min-degree", "min-fill", "banded"])
+@pytest.mark.parametrize("kind", ["complete", "sparse", "rbm", "apart"])
+def test_samples_have_the_exact_probabilities(kind, order):
+    model = {
+        "complete": sz.generators.complete(6, 0.5, seed=1),
+        "sparse": sz.generators.erdos_renyi(7, 0.4, 1.0, seed=1),
+        "rbm": sz.generators.rbm(3, 4, 1.0, seed=2),
+        "apart": sz.Ising.from_edges(7, [(0, 1), (3, 4), (4, 5), (3, 5)], [1.0, -1.0, 0.5, 2.0], np.linspace(-1, 1, 7)),
+    }[kind]
+    x = sz.sample(model, 20_000, "exact", seed=4, order=order)
+    assert x.dtype == np.int8
+    assert set(np.unique(x)) == {-1, 1}
+    statistic, freedom = states.chi_square(model, x)
+    assert statistic < freedom + 4 * math.sqrt(2 * freedom)
+
+
+def test_samples_of_a_grid_have_its_moments():
+    model = sz.generators.grid(10, 0.7, seed=3)
+    size = 5000
+    x = sz.sample(model, size, seed=1).astype(float)
+    found = sz.marginals(model)
+    i, j = found.edges.T
+    for drawn, exact in ((x, found.mean), (x[:, i] * x[:, j], found.pair_mean)):
+        spread = np.sqrt(np.maximum(1 - exact**2, 1e-6) / size)
+        assert np.max(np.abs(drawn.mean(axis=0) - exact) / spread) < 4.7
+    assert np.array_equal(sz.sample(model, 3, seed=1), sz.sample(model, 3, seed=1))
+    assert not np.array_equal(sz.sample(model, 3, seed=1), sz.sample(model, 3, seed=2))
+
+
+def test_samples_need_all_tables_and_say_so():
+    model = sz.generators.complete(16, 1.0, seed=0)
+    need = sz.Exact(algorithm="elimination").plan(model).memory
+    with pytest.raises(TooLargeError, match="exact samples need"):
+        sz.sample(model, 5, "exact", algorithm="elimination", max_memory=need)
+    with pytest.raises(TooLargeError, match="tables that do not fit"):
+        sz.sample(model, 5, "exact", algorithm="enumeration")
+    with pytest.raises(TooLargeError, match=r"no way to draw states.*Nor is the rank low"):
+        sz.sample(sz.generators.complete(70, 1.0, seed=0), 5)
+    assert sz.sample(sz.Ising([], []), 3).shape == (3, 0)

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 import spectralz as sz
 from spectralz.errors import TooLargeError
 from spectralz.kernels import quadrature as kernel
+from spectralz.methods import low_rank
+from spectralz.methods.decomposition import decompose
 from tests.reference import closed_forms, states
+from tests.reference.states import chi_square
 from tests.strategies import low_rank_models
 
 
@@ -185,6 +188,33 @@ def test_the_saddle_is_a_minimum(seed, n, r):
     assert value == pytest.approx(t @ t / 2 + np.sum(z + np.log1p(np.exp(-2 * z))), rel=1e-12)
 
 
+@pytest.mark.parametrize(("n", "r", "scale"), [(1, 1, 1.0), (70, 1, 0.5), (300, 1, 0.1), (40, 2, 0.2), (12, 3, 0.2)])
+def test_the_integral_at_the_saddle_is_the_plain_sum_over_nodes(n, r, scale):
+    """Blocks, early exits and half of the nodes by symmetry, against every node and factor written out."""
+    rng = np.random.default_rng(n)
+    theta, a = rng.uniform(-1, 1, n), scale * rng.normal(size=(r, n))
+    t, _ = kernel.saddle_point(theta, a)
+    steps, halves = kernel.negative_steps(a)
+    axes = [h * np.arange(-half, half + 1) for h, half in zip(steps, halves, strict=True)]
+    x = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, r)
+    m = np.tanh(theta - t @ a)
+    b = x @ a
+    product = np.exp(-1j * (x @ t)) * np.prod(np.cos(b) + 1j * m * np.sin(b), axis=1)
+    density = np.exp(-(x**2).sum(axis=1) / 2) * np.prod(steps) / (2 * np.pi) ** (r / 2)
+    wanted = (density * product).sum().real
+    assert kernel._integral_at_saddle(theta, a, t, steps, halves) == pytest.approx(wanted, abs=2e-14)
+    if n <= 70:
+        total, first, second = kernel.inner_moments(theta, a, t, steps, halves, True)
+        assert total == pytest.approx(wanted, abs=2e-14)
+        factor, odd = np.cos(b) + 1j * m * np.sin(b), m * np.cos(b) + 1j * np.sin(b)
+        for i in (0, n - 1):
+            one = np.exp(-1j * (x @ t)) * np.prod(np.delete(factor, i, axis=1), axis=1) * odd[:, i]
+            assert first[i] == pytest.approx((density * one).sum().real, abs=2e-14)
+        if n > 1:
+            both = np.exp(-1j * (x @ t)) * np.prod(factor[:, 1:-1], axis=1) * odd[:, 0] * odd[:, -1]
+            assert second[0, n - 1] == pytest.approx((density * both).sum().real, abs=2e-14)
+
+
 def test_left_out_nodes_do_not_matter():
     """The coarse-to-fine search against the whole grid."""
     rng = np.random.default_rng(7)
@@ -216,27 +246,28 @@ def test_many_rank_one_factors_at_once(n):
         assert errors[j] < 1e-9
 
 
+def test_many_factors_of_many_spins_are_the_plain_sums_over_nodes():
+    rng = np.random.default_rng(5)
+    n = 250
+    v = rng.normal(size=(3, n))
+    v /= np.linalg.norm(v, axis=1)[:, None]
+    values = np.array([-0.5, -8.0, -60.0])
+    logs, errors = kernel.log_expectations(values, v)
+    for j in range(3):
+        a = math.sqrt(-2 * values[j]) * v[j]
+        h = 2 * math.pi / (np.abs(a).sum() + 12)
+        x = h * np.arange(-math.ceil(12 / h), math.ceil(12 / h) + 1)
+        plain = (np.exp(-(x**2) / 2) * np.prod(np.cos(np.outer(x, a)), axis=1)).sum() * h / math.sqrt(2 * math.pi)
+        assert logs[j] == pytest.approx(math.log(plain), abs=1e-12)
+        assert errors[j] < 1e-9
+
+
 def test_a_factor_without_digits_says_so():
     v = np.full((1, 21), 1 / math.sqrt(21))
     assert kernel.log_expectations(np.array([-1000.0]), v)[1][0] == math.inf
 
 
 # --- samples -------------------------------------------------------------------------------------------------------
-
-
-def chi_square(model, x):
-    """Pearson's statistic of samples against the exact probabilities, with its degrees of freedom."""
-    X = states.all_states(model.n)
-    log_p = np.asarray(model.log_weight(X))
-    p = np.exp(log_p - np.logaddexp.reduce(log_p))
-    counts = np.bincount(((x.astype(int) + 1) // 2) @ (1 << np.arange(model.n - 1, -1, -1)), minlength=len(p))
-    expected = p * len(x)
-    common = expected >= 5
-    statistic = ((counts - expected)[common] ** 2 / expected[common]).sum()
-    rest = expected[~common].sum()
-    if rest > 5:
-        statistic += (counts[~common].sum() - rest) ** 2 / rest
-    return statistic, common.sum() - 1 + (rest > 5)
 
 
 @pytest.mark.parametrize("method", ["quadrature", "low_rank", "auto"])
@@ -248,6 +279,20 @@ def test_samples_have_the_exact_probabilities(method, signs):
     assert x.shape == (20_000, 6)
     assert x.dtype == np.int8
     assert set(np.unique(x)) == {-1, 1}
+    statistic, freedom = chi_square(model, x)
+    assert statistic < freedom + 4 * math.sqrt(2 * freedom)
+
+
+@pytest.mark.parametrize("signs", [(1,), (-1,), (1, -1)])
+def test_rejection_undoes_even_a_coarse_quantisation(signs):
+    """A grid so coarse that its own distribution is plainly another one: what is kept has the model's."""
+    rng = np.random.default_rng([3, len(signs), signs[0] + 1])
+    model = sz.Ising.from_factors(rng.uniform(-1, 1, 5), signs, 0.7 * rng.normal(size=(len(signs), 5)))
+    form = decompose(model, 2, 1e-6)
+    cells = 60 if len(signs) == 1 else 900
+    grid = low_rank._sampling_grid(form, 5, cells * 6)
+    assert (grid.deviation * (2 * np.abs(form.directions).sum(axis=1) + grid.deviation)).sum() > 0.3
+    x = low_rank.sample_decomposed(model, form, 40_000, np.random.default_rng(1), cells * 6)
     statistic, freedom = chi_square(model, x)
     assert statistic < freedom + 4 * math.sqrt(2 * freedom)
 
@@ -277,7 +322,5 @@ def test_the_seed_decides():
         assert np.array_equal(a, b)
         assert not np.array_equal(a, c)
     assert sz.sample(model, 0).shape == (0, 10)
-    with pytest.raises(sz.errors.OptionError, match="these do: auto, quadrature, low_rank"):
-        sz.sample(model, 5, "exact")
     with pytest.raises(sz.errors.OptionError, match="size is -1"):
         sz.sample(model, -1)

@@ -28,7 +28,14 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.elimination_order import EliminationTree
 
-__all__ = ["Program", "log_z_of_program", "marginals_of_program", "plan_segments"]
+__all__ = [
+    "Program",
+    "log_z_of_program",
+    "marginals_of_program",
+    "plan_segments",
+    "sample_program",
+    "sampling_entries",
+]
 
 UNIT_ROUNDOFF = 2.0**-53
 BYTES_PER_ENTRY = 8
@@ -38,6 +45,7 @@ BLOCK_BITS = 9
 ENTRIES_PER_REPORT = 1 << 24
 # The reverse pass keeps all tables up to this many entries (64 MiB); beyond, it trades a second run for memory.
 KEEP_ALL_ENTRIES = 1 << 23
+SAMPLES_AT_A_TIME = 1024
 
 Report = Callable[[float], None]
 
@@ -58,6 +66,8 @@ class Program:
     child_start: NDArray[np.int64]
     child_slot: NDArray[np.int64]
     child_mask: NDArray[np.int64]  # which spins of the separator are also in the child's table
+    separator_start: NDArray[np.int64]
+    separator_spin: NDArray[np.int64]  # the spins of each step's separator, bit 0 first
     heights: NDArray[np.int64]  # of the stack, before each step and after the last
     peak: int
 
@@ -106,6 +116,8 @@ class Program:
             child_start=np.array(child_start, dtype=np.int64),
             child_slot=np.array(child_slot, dtype=np.int64),
             child_mask=np.array(child_mask, dtype=np.int64),
+            separator_start=np.cumsum([0, *(len(separator) for separator in tree.separators)]),
+            separator_spin=np.array([v for separator in tree.separators for v in separator], dtype=np.int64),
             heights=np.array(tree.stack_heights(), dtype=np.int64),
             peak=tree.peak,
         )
@@ -254,6 +266,31 @@ def marginals_of_program(
     return ProgramMarginals(float(total[0] + total[1]), up, down, pair_mean)
 
 
+def sampling_entries(tree: EliminationTree) -> int:
+    """Return the table entries that sampling keeps: all of them, and room for one that is not kept."""
+    return tree.terms + (1 << tree.width)
+
+
+def sample_program(program: Program, n: int, size: int, rng: np.random.Generator, report: Report) -> NDArray[np.int8]:
+    """Draw independent states: run all steps, then backwards draw each spin given its separator.
+
+    Spins that the program does not eliminate are left 0.
+    """
+    arrays = _arrays(program)
+    arena = np.empty(_entries_in(program, 0, program.steps))
+    where = np.zeros(program.steps, dtype=np.int64)
+    top = 0
+    for begin, end in _chunks(program, 0, program.steps):
+        top = _forward(*arrays, begin, end, arena, where, top, True, np.zeros(2))
+        report(end / program.steps)
+    x = np.zeros((size, n), dtype=np.int8)
+    for begin in range(0, size, SAMPLES_AT_A_TIME):
+        rows = x[begin : begin + SAMPLES_AT_A_TIME]
+        uniform = rng.random((len(rows), program.steps))
+        _draw(*arrays, program.spin, program.separator_start, program.separator_spin, arena, where, uniform, rows)
+    return x
+
+
 def _arrays(program: Program) -> tuple[NDArray[np.float64] | NDArray[np.int64], ...]:
     p = program
     return (
@@ -263,6 +300,8 @@ def _arrays(program: Program) -> tuple[NDArray[np.float64] | NDArray[np.int64], 
 
 def _chunks(program: Program, begin: int, end: int) -> list[tuple[int, int]]:
     """Divide steps into runs that take about a tenth of a second each."""
+    if begin == end:
+        return []
     filled = np.cumsum(np.left_shift(np.int64(1), program.width[begin:end]))
     cuts = np.flatnonzero(np.diff(filled // ENTRIES_PER_REPORT)) + 1 + begin
     bounds = [begin, *cuts.tolist(), end]
@@ -473,6 +512,43 @@ def _put_away(
             arena[base + i] = arena[top + i]
     where[t] = base
     return base + size
+
+
+@njit(cache=True)
+def _draw(
+    field: NDArray[np.float64],
+    width: NDArray[np.int64],
+    slot: NDArray[np.int64],
+    pair_start: NDArray[np.int64],
+    pair_bit: NDArray[np.int64],
+    pair_weight: NDArray[np.float64],
+    child_start: NDArray[np.int64],
+    child_slot: NDArray[np.int64],
+    child_mask: NDArray[np.int64],
+    spin: NDArray[np.int64],
+    separator_start: NDArray[np.int64],
+    separator_spin: NDArray[np.int64],
+    arena: NDArray[np.float64],
+    where: NDArray[np.int64],
+    uniform: NDArray[np.float64],
+    x: NDArray[np.int8],
+) -> None:
+    """Draw every spin, the last eliminated first, from its distribution given the spins of its separator."""
+    for row in range(len(x)):
+        for t in range(len(spin) - 1, -1, -1):
+            around = separator_spin[separator_start[t] : separator_start[t + 1]]
+            state = 0
+            for k in range(len(around)):
+                if x[row, around[k]] > 0:
+                    state |= 1 << k
+            difference = 2.0 * field[t]  # of the log-weights of +1 and -1
+            for k in range(pair_start[t], pair_start[t + 1]):
+                difference += 2.0 * pair_weight[k] * x[row, around[pair_bit[k]]]
+            for k in range(child_start[t], child_start[t + 1]):
+                at = where[child_slot[k]] + 2 * _compressed(state, child_mask[k])
+                difference += arena[at + 1] - arena[at]
+            up = uniform[row, t] * (1.0 + np.exp(min(-difference, 700.0))) < 1.0
+            x[row, spin[t]] = 1 if up else -1
 
 
 @njit(cache=True)

@@ -94,4 +94,12 @@ class Auto(Method):
         return replace(found, outcome=replace(found.outcome, method=method))
 
     def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
-        return Quadrature()._sample(model, size, rng)
+        exact = Exact(max_memory=self.max_memory)
+        plan = exact.plan(model)
+        refusal = exact.refuses_samples(plan)
+        if refusal is None:
+            return exact.sample_plan(model, plan, size, rng)
+        try:
+            return Quadrature()._sample(model, size, rng)
+        except ModelError as error:
+            raise TooLargeError(f"auto finds no way to draw states: {refusal}. Nor is the rank low: {error}") from None

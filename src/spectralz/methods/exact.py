@@ -26,6 +26,8 @@ from spectralz.result import Kind, Status
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from numpy.typing import NDArray
+
     from spectralz.kernels.elimination import Segments
     from spectralz.kernels.elimination_order import EliminationTree
     from spectralz.model import FloatArray, Ising
@@ -97,7 +99,7 @@ class ExactPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Exact(Method):
-    """The exact log Z and marginals, where they are tractable.
+    """The exact log Z, marginals and samples, where they are tractable.
 
     Bucket elimination sums out one spin after the other, in logs, along the cheapest of several orders. Its cost is
     exponential only in the widest table on the way: about the side of a grid, the smaller layer of an RBM, all
@@ -138,6 +140,7 @@ class Exact(Method):
 
     name: ClassVar[str] = "exact"
     gives_marginals: ClassVar[bool] = True
+    gives_samples: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_choice(self.algorithm, "algorithm", ALGORITHMS)
@@ -261,6 +264,32 @@ class Exact(Method):
             kind=Kind.EXACT,
             outcome=self._outcome(model, plan, values, rounding),
         )
+
+    def refuses_samples(self, plan: ExactPlan) -> str | None:
+        """Say why a plan cannot be used to draw states, or None if it can."""
+        from spectralz.kernels.elimination import sampling_entries
+
+        if plan.refusal is not None:
+            return plan.refusal
+        memory = ENTRY_BYTES * sampling_entries(plan.tree)
+        if plan.enumerated or memory > int(self.max_memory):
+            need = "tables that do not fit" if plan.enumerated else bytes_in_words(memory)
+            return f"exact samples need {need}; max_memory is {bytes_in_words(int(self.max_memory))}: raise it"
+        return None
+
+    def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
+        plan = self.plan(model)
+        refusal = self.refuses_samples(plan)
+        if refusal is not None:
+            raise TooLargeError(refusal)
+        return self.sample_plan(model, plan, size, rng)
+
+    def sample_plan(self, model: Ising, plan: ExactPlan, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
+        """Draw states by a plan that `refuses_samples` does not refuse."""
+        from spectralz.kernels.elimination import Program, sample_program
+
+        program = Program.of_tree(plan.tree, *model.edges(), model.field)
+        return sample_program(program, model.n, size, rng, _reporter("eliminating spins"))
 
     def _outcome(self, model: Ising, plan: ExactPlan, values: Sequence[float], rounding: float) -> Outcome:
         constants = [model.offset, *model.diagonal.tolist()]
