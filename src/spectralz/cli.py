@@ -134,19 +134,20 @@ def info(file: ModelFile, evidence: EvidenceFile = None, as_json: AsJson = False
         print(json.dumps({"file": str(file), **about}, indent=2, allow_nan=False))
         return
     table = _two_columns()
-    table.add_row("spins", f"{about['spins']}")
-    table.add_row("edges", f"{about['edges']} (density {about['density']:.3g}, kept {about['storage']})")
-    table.add_row("degree", f"mean {about['degree_mean']:.3g}, largest {about['degree_max']}")
-    table.add_row(
+    _add_row(table, "spins", f"{about['spins']}")
+    _add_row(table, "edges", f"{about['edges']} (density {about['density']:.3g}, kept {about['storage']})")
+    _add_row(table, "degree", f"mean {about['degree_mean']:.3g}, largest {about['degree_max']}")
+    _add_row(
+        table,
         "coupling |A|",
         f"mean {about['coupling_mean']:.4g}, largest {about['coupling_max']:.4g} (an edge counted once weighs J = 2 A)",
     )
-    table.add_row("field", f"mean size {about['field_mean']:.4g}, largest {about['field_max']:.4g}")
-    table.add_row("constant", f"{about['offset'] + about['trace']:.6g}")
+    _add_row(table, "field", f"mean size {about['field_mean']:.4g}, largest {about['field_max']:.4g}")
+    _add_row(table, "constant", f"{about['offset'] + about['trace']:.6g}")
     forest = ", a forest" if about["is_forest"] else ""
-    table.add_row("components", f"{about['components']}, the largest of {about['largest_component']} spins{forest}")
-    table.add_row("treewidth", _treewidth(about))
-    table.add_row("exact answer", _exact_cost(about))
+    _add_row(table, "components", f"{about['components']}, the largest of {about['largest_component']} spins{forest}")
+    _add_row(table, "treewidth", _treewidth(about))
+    _add_row(table, "exact answer", _exact_cost(about))
     _print(table)
 
 
@@ -224,7 +225,7 @@ def list_methods(as_json: AsJson = False) -> None:
         return
     table = _table("method", "what it is", "options and their defaults")
     for row in rows:
-        table.add_row(row["method"], row["what"], "\n".join(f"{k} = {v}" for k, v in row["options"].items()))
+        _add_row(table, row["method"], row["what"], "\n".join(f"{k} = {v}" for k, v in row["options"].items()))
     _print(table)
 
 
@@ -263,7 +264,7 @@ def _generate_command(generator: Callable[..., sz.Ising]) -> Callable[..., None]
 
 
 def _parsed_settings(settings: list[str]) -> dict[str, Any]:
-    """Turn ``key=value`` into options: numbers, true, false and none are read as such, the rest is text."""
+    """Turn ``key=value`` into options: numbers, lists of them, true, false and none are read as such, else text."""
     options = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
@@ -281,7 +282,7 @@ def _value(text: str) -> Any:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
-    return value if isinstance(value, int | float) else text
+    return value if isinstance(value, int | float | tuple | list) else text
 
 
 def _check_output(path: Path | None, inputs: list[Path]) -> None:
@@ -304,6 +305,13 @@ def _console(stderr: bool = False) -> Console:
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PIPE_WIDTH
     return console
+
+
+def _add_row(table: Table, *cells: str) -> None:
+    """Add a row of plain text: brackets in names and messages are not markup."""
+    from rich.text import Text
+
+    table.add_row(*(Text(cell) for cell in cells))
 
 
 def _print(table: Table) -> None:
@@ -371,14 +379,14 @@ def _two_columns() -> Table:
 
 def _print_estimate(file: Path, model: sz.Ising, estimate: sz.Estimate) -> None:
     table = _two_columns()
-    table.add_row("model", f"{file}: {model!r}")
+    _add_row(table, "model", f"{file}: {model!r}")
     error = f" ± {estimate.std_error:.2g} (standard error)" if estimate.std_error is not None else ""
-    table.add_row("log Z", f"{estimate.log_z:.12g}{error}")
-    table.add_row("kind", str(estimate.kind))
-    table.add_row("certified", _certified(estimate))
-    table.add_row("status", str(estimate.status))
-    table.add_row("method", repr(estimate.method))
-    table.add_row("time", f"{estimate.seconds:.3g} s")
+    _add_row(table, "log Z", f"{estimate.log_z:.12g}{error}")
+    _add_row(table, "kind", str(estimate.kind))
+    _add_row(table, "certified", _certified(estimate))
+    _add_row(table, "status", str(estimate.status))
+    _add_row(table, "method", repr(estimate.method))
+    _add_row(table, "time", f"{estimate.seconds:.3g} s")
     _print(table)
 
 
@@ -399,13 +407,13 @@ def print_comparison(comparison: sz.Comparison) -> None:
     table = _table("method", "log Z", "error", "kind", "lower", "upper", "seconds", "status")
     for row in comparison:
         if row.estimate is None:
-            table.add_row(row.method.name, "-", "-", "-", "-", "-", "-", f"refused: {row.error}")
+            _add_row(table, row.method.name, "-", "-", "-", "-", "-", "-", f"refused: {row.error}")
             continue
         estimate = row.estimate
         error = "-" if reference is None else f"{estimate.log_z - reference.log_z:.3g}"
         bounds = ["-" if bound is None else f"{bound:.8g}" for bound in (estimate.lower, estimate.upper)]
         cells = [row.method.name, f"{estimate.log_z:.10g}", error, str(estimate.kind), *bounds]
-        table.add_row(*cells, f"{estimate.seconds:.3g}", str(estimate.status))
+        _add_row(table, *cells, f"{estimate.seconds:.3g}", str(estimate.status))
     _print(table)
 
 

@@ -58,6 +58,19 @@ def test_solve_as_json(run, grid):
     assert answer["details"]["orders"] == ["banded"]
 
 
+def test_brackets_in_names_are_not_markup(run, grid, tmp_path):
+    (tmp_path / "[bold]grid.uai").write_bytes((tmp_path / "grid.uai").read_bytes())
+    assert "[bold]grid.uai" in run("solve", "[bold]grid.uai")[1]
+    assert "[bold]nowhere.uai" in run("solve", "[bold]nowhere.uai")[2]
+
+
+def test_a_list_of_numbers_can_be_set(run, tmp_path):
+    sz.write(sz.generators.rank_one(6, 0.2, seed=0), tmp_path / "m.npz")
+    code, out, _ = run("solve", "m.npz", "--method", "low_rank", "--set", "step=0.5,", "--json")
+    assert code == 0
+    assert json.loads(out)["options"]["step"] == [0.5]
+
+
 def test_solve_with_evidence_writes_answers_for_all_variables(run, grid, tmp_path):
     (tmp_path / "grid.evid").write_text("2 0 1 5 0")
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
