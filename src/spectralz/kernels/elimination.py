@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -50,9 +50,11 @@ SAMPLES_AT_A_TIME = 1024
 Report = Callable[[float], None]
 
 
-@dataclass(frozen=True)
-class Program:
-    """The steps of an elimination as arrays; those of step t are at ``start[t]:start[t + 1]`` of the ragged ones."""
+class Program(NamedTuple):
+    """The steps of an elimination as arrays; those of step t are at ``start[t]:start[t + 1]`` of the ragged ones.
+
+    A named tuple, because that is what compiled functions take whole.
+    """
 
     spin: NDArray[np.int64]
     field: NDArray[np.float64]
@@ -134,21 +136,7 @@ class Program:
         roundings of numbers no larger than its own weights, log 2 and its children's tables; and a table's entries
         differ from its first by at most twice the weights |J| that join its separator to what has been eliminated.
         """
-        return (
-            1.01
-            * UNIT_ROUNDOFF
-            * float(
-                _rounding_units(
-                    self.field,
-                    self.slot,
-                    self.pair_start,
-                    self.pair_weight,
-                    self.pair_end,
-                    self.child_start,
-                    self.child_slot,
-                )
-            )
-        )
+        return 1.01 * UNIT_ROUNDOFF * float(_rounding_units(self))
 
 
 def log_z_of_program(program: Program, report: Report) -> float:
@@ -157,7 +145,7 @@ def log_z_of_program(program: Program, report: Report) -> float:
     where = np.zeros(program.steps, dtype=np.int64)
     total = np.zeros(2)
     for begin, end in _chunks(program, 0, program.steps):
-        _forward(*_arrays(program), begin, end, arena, where, int(program.heights[begin]), False, total)
+        _forward(program, begin, end, arena, where, int(program.heights[begin]), False, total)
         report(end / program.steps)
     return float(total[0] + total[1])
 
@@ -225,7 +213,6 @@ def marginals_of_program(
     program: Program, segments: Segments, n: int, edge_count: int, report: Report
 ) -> ProgramMarginals:
     """Run all steps, then backwards, and return log Z and the marginals of the program's spins and edges."""
-    arrays = _arrays(program)
     spans = list(zip(segments.bounds, segments.bounds[1:], strict=False))
     # Where each table stands on the stack: once written there it never moves.
     on_stack = np.zeros(program.steps, dtype=np.int64)
@@ -235,7 +222,7 @@ def marginals_of_program(
     for begin, end in spans:
         remembered.append(arena[: program.heights[begin]].copy())
         for a, b in _chunks(program, begin, end):
-            _forward(*arrays, a, b, arena, on_stack, int(program.heights[a]), False, total)
+            _forward(program, a, b, arena, on_stack, int(program.heights[a]), False, total)
             report(b / program.steps / 3)
     del arena
 
@@ -249,14 +236,14 @@ def marginals_of_program(
         arena[:top] = stack
         where = on_stack.copy()
         for a, b in _chunks(program, begin, end):
-            top = _forward(*arrays, a, b, arena, where, top, True, np.zeros(2))
+            top = _forward(program, a, b, arena, where, top, True, np.zeros(2))
         report((1 + 2 * done) / 3)
         bar = np.zeros(len(arena))
         for slot in _live_slots(program, end).tolist():
             size = 1 << int(program.width[slot])
             bar[where[slot] : where[slot] + size] = derivative[on_stack[slot] : on_stack[slot] + size]
         for a, b in reversed(_chunks(program, begin, end)):
-            _backward(*arrays, program.spin, program.pair_edge, a, b, arena, where, bar, up, down, pair_mean)
+            _backward(program, a, b, arena, where, bar, up, down, pair_mean)
             report((1 + 2 * (program.steps - a) / program.steps) / 3)
         derivative = bar[: len(stack)].copy()
         del arena, bar
@@ -276,26 +263,18 @@ def sample_program(program: Program, n: int, size: int, rng: np.random.Generator
 
     Spins that the program does not eliminate are left 0.
     """
-    arrays = _arrays(program)
     arena = np.empty(_entries_in(program, 0, program.steps))
     where = np.zeros(program.steps, dtype=np.int64)
     top = 0
     for begin, end in _chunks(program, 0, program.steps):
-        top = _forward(*arrays, begin, end, arena, where, top, True, np.zeros(2))
+        top = _forward(program, begin, end, arena, where, top, True, np.zeros(2))
         report(end / program.steps)
     x = np.zeros((size, n), dtype=np.int8)
     for begin in range(0, size, SAMPLES_AT_A_TIME):
         rows = x[begin : begin + SAMPLES_AT_A_TIME]
         uniform = rng.random((len(rows), program.steps))
-        _draw(*arrays, program.spin, program.separator_start, program.separator_spin, arena, where, uniform, rows)
+        _draw(program, arena, where, uniform, rows)
     return x
-
-
-def _arrays(program: Program) -> tuple[NDArray[np.float64] | NDArray[np.int64], ...]:
-    p = program
-    return (
-        p.field, p.width, p.slot, p.pair_start, p.pair_bit, p.pair_weight, p.child_start, p.child_slot, p.child_mask
-    )  # fmt: skip
 
 
 def _chunks(program: Program, begin: int, end: int) -> list[tuple[int, int]]:
@@ -323,29 +302,24 @@ def _live_slots(program: Program, end: int) -> NDArray[np.int64]:
 
 
 @njit(cache=True)
-def _rounding_units(
-    field: NDArray[np.float64],
-    slot: NDArray[np.int64],
-    pair_start: NDArray[np.int64],
-    pair_weight: NDArray[np.float64],
-    pair_end: NDArray[np.int64],
-    child_start: NDArray[np.int64],
-    child_slot: NDArray[np.int64],
-) -> float:
-    steps = len(field)
+def _rounding_units(program: Program) -> float:
+    """Add up, over the steps, the roundings times the size of the numbers that are rounded."""
+    steps = len(program.field)
     joined = np.zeros(steps)  # the weights that join a slot's separator to what has been eliminated below it
     ending = np.zeros(steps)  # the weights of a step's spin to spins eliminated before it
     total = 0.0
     for t in range(steps):
         own = below = 0.0
-        for k in range(pair_start[t], pair_start[t + 1]):
-            own += abs(pair_weight[k])
-            ending[pair_end[k]] += abs(pair_weight[k])
-        for k in range(child_start[t], child_start[t + 1]):
-            below += joined[child_slot[k]]
-        roundings = pair_start[t + 1] - pair_start[t] + child_start[t + 1] - child_start[t] + 4
-        total += roundings * (abs(field[t]) + own + 2.0 * below + 0.7) + 8.0
-        joined[slot[t]] += max(below - ending[t], 0.0) + own
+        for k in range(program.pair_start[t], program.pair_start[t + 1]):
+            own += abs(program.pair_weight[k])
+            ending[program.pair_end[k]] += abs(program.pair_weight[k])
+        for k in range(program.child_start[t], program.child_start[t + 1]):
+            below += joined[program.child_slot[k]]
+        roundings = (
+            program.pair_start[t + 1] - program.pair_start[t] + program.child_start[t + 1] - program.child_start[t] + 4
+        )
+        total += roundings * (abs(program.field[t]) + own + 2.0 * below + 0.7) + 8.0
+        joined[program.slot[t]] += max(below - ending[t], 0.0) + own
     return total
 
 
@@ -365,12 +339,10 @@ def _compressed(index: int, mask: int) -> int:
 
 @njit(cache=True)
 def _block_tables(
+    program: Program,
     low: int,
     pairs: tuple[int, int],
-    pair_bit: NDArray[np.int64],
-    pair_weight: NDArray[np.float64],
     children: tuple[int, int],
-    child_mask: NDArray[np.int64],
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
     """Tabulate what is the same in all blocks.
 
@@ -380,14 +352,14 @@ def _block_tables(
     size = 1 << low
     field_low = np.zeros(size)
     for k in range(pairs[0], pairs[1]):
-        if pair_bit[k] < low:
+        if program.pair_bit[k] < low:
             for i in range(size):
-                field_low[i] += pair_weight[k] if (i >> pair_bit[k]) & 1 else -pair_weight[k]
+                field_low[i] += program.pair_weight[k] if (i >> program.pair_bit[k]) & 1 else -program.pair_weight[k]
     count = children[1] - children[0]
     places = np.empty((count, size), np.int64)
     bits = np.zeros(count, np.int64)
     for c in range(count):
-        mask = child_mask[children[0] + c] & (size - 1)
+        mask = program.child_mask[children[0] + c] & (size - 1)
         for i in range(size):
             places[c, i] = 2 * _compressed(i, mask)
         for b in range(low):
@@ -397,15 +369,12 @@ def _block_tables(
 
 @njit(**COMPILE)
 def _fill_block(
+    program: Program,
+    t: int,
     block: int,
     low: int,
-    field: float,
     pairs: tuple[int, int],
-    pair_bit: NDArray[np.int64],
-    pair_weight: NDArray[np.float64],
     children: tuple[int, int],
-    child_slot: NDArray[np.int64],
-    child_mask: NDArray[np.int64],
     arena: NDArray[np.float64],
     where: NDArray[np.int64],
     field_low: NDArray[np.float64],
@@ -416,15 +385,16 @@ def _fill_block(
 ) -> None:
     """Write the log-weights of x_v = -1 and +1 for all separator states of one block."""
     size = 1 << low
+    local = program.field[t]
     for k in range(pairs[0], pairs[1]):
-        if pair_bit[k] >= low:
-            field += pair_weight[k] if (block >> (pair_bit[k] - low)) & 1 else -pair_weight[k]
+        if program.pair_bit[k] >= low:
+            local += program.pair_weight[k] if (block >> (program.pair_bit[k] - low)) & 1 else -program.pair_weight[k]
     for i in range(size):
-        plus[i] = field_low[i] + field
+        plus[i] = field_low[i] + local
         minus[i] = -plus[i]
     for c in range(children[1] - children[0]):
         k = children[0] + c
-        base = where[child_slot[k]] + ((2 * _compressed(block, child_mask[k] >> low)) << bits[c])
+        base = where[program.child_slot[k]] + ((2 * _compressed(block, program.child_mask[k] >> low)) << bits[c])
         if bits[c] == low:
             table = arena[base : base + 2 * size]
             for i in range(size):
@@ -438,15 +408,7 @@ def _fill_block(
 
 @njit(**COMPILE)
 def _forward(
-    field: NDArray[np.float64],
-    width: NDArray[np.int64],
-    slot: NDArray[np.int64],
-    pair_start: NDArray[np.int64],
-    pair_bit: NDArray[np.int64],
-    pair_weight: NDArray[np.float64],
-    child_start: NDArray[np.int64],
-    child_slot: NDArray[np.int64],
-    child_mask: NDArray[np.int64],
+    program: Program,
     begin: int,
     end: int,
     arena: NDArray[np.float64],
@@ -461,17 +423,14 @@ def _forward(
     """
     minus, plus = np.empty(1 << BLOCK_BITS), np.empty(1 << BLOCK_BITS)
     for t in range(begin, end):
-        low = min(width[t], BLOCK_BITS)
+        low = min(program.width[t], BLOCK_BITS)
         size = 1 << low
-        pairs = (pair_start[t], pair_start[t + 1])
-        children = (child_start[t], child_start[t + 1])
-        field_low, places, bits = _block_tables(low, pairs, pair_bit, pair_weight, children, child_mask)
+        pairs = (program.pair_start[t], program.pair_start[t + 1])
+        children = (program.child_start[t], program.child_start[t + 1])
+        field_low, places, bits = _block_tables(program, low, pairs, children)
         shift = 0.0
-        for block in range(1 << (width[t] - low)):
-            _fill_block(
-                block, low, field[t], pairs, pair_bit, pair_weight, children, child_slot, child_mask,
-                arena, where, field_low, places, bits, minus, plus,
-            )  # fmt: skip
+        for block in range(1 << (program.width[t] - low)):
+            _fill_block(program, t, block, low, pairs, children, arena, where, field_low, places, bits, minus, plus)
             out = arena[top + block * size : top + (block + 1) * size]
             for i in range(size):
                 larger = plus[i] if plus[i] > minus[i] else minus[i]
@@ -481,29 +440,27 @@ def _forward(
             for i in range(size):
                 out[i] -= shift
         _add_compensated(total, shift)
-        top = _put_away(t, width, slot, children, child_slot, arena, where, top, keep)
+        top = _put_away(program, t, children, arena, where, top, keep)
     return top
 
 
 @njit(cache=True)
 def _put_away(
+    program: Program,
     t: int,
-    width: NDArray[np.int64],
-    slot: NDArray[np.int64],
     children: tuple[int, int],
-    child_slot: NDArray[np.int64],
     arena: NDArray[np.float64],
     where: NDArray[np.int64],
     top: int,
     keep: bool,
 ) -> int:
     """Give the table just written above the stack its place: its own, its sister's, or none; return the new top."""
-    size = 1 << width[t]
-    base = top if keep or children[0] == children[1] else where[child_slot[children[0]]]
-    if width[t] == 0:
+    size = 1 << program.width[t]
+    base = top if keep or children[0] == children[1] else where[program.child_slot[children[0]]]
+    if program.width[t] == 0:
         return base
-    if slot[t] != t:
-        sister = where[slot[t]]
+    if program.slot[t] != t:
+        sister = where[program.slot[t]]
         for i in range(size):
             arena[sister + i] += arena[top + i]
         return base
@@ -516,18 +473,7 @@ def _put_away(
 
 @njit(cache=True)
 def _draw(
-    field: NDArray[np.float64],
-    width: NDArray[np.int64],
-    slot: NDArray[np.int64],
-    pair_start: NDArray[np.int64],
-    pair_bit: NDArray[np.int64],
-    pair_weight: NDArray[np.float64],
-    child_start: NDArray[np.int64],
-    child_slot: NDArray[np.int64],
-    child_mask: NDArray[np.int64],
-    spin: NDArray[np.int64],
-    separator_start: NDArray[np.int64],
-    separator_spin: NDArray[np.int64],
+    program: Program,
     arena: NDArray[np.float64],
     where: NDArray[np.int64],
     uniform: NDArray[np.float64],
@@ -535,20 +481,20 @@ def _draw(
 ) -> None:
     """Draw every spin, the last eliminated first, from its distribution given the spins of its separator."""
     for row in range(len(x)):
-        for t in range(len(spin) - 1, -1, -1):
-            around = separator_spin[separator_start[t] : separator_start[t + 1]]
+        for t in range(len(program.spin) - 1, -1, -1):
+            around = program.separator_spin[program.separator_start[t] : program.separator_start[t + 1]]
             state = 0
             for k in range(len(around)):
                 if x[row, around[k]] > 0:
                     state |= 1 << k
-            difference = 2.0 * field[t]  # of the log-weights of +1 and -1
-            for k in range(pair_start[t], pair_start[t + 1]):
-                difference += 2.0 * pair_weight[k] * x[row, around[pair_bit[k]]]
-            for k in range(child_start[t], child_start[t + 1]):
-                at = where[child_slot[k]] + 2 * _compressed(state, child_mask[k])
+            difference = 2.0 * program.field[t]  # of the log-weights of +1 and -1
+            for k in range(program.pair_start[t], program.pair_start[t + 1]):
+                difference += 2.0 * program.pair_weight[k] * x[row, around[program.pair_bit[k]]]
+            for k in range(program.child_start[t], program.child_start[t + 1]):
+                at = where[program.child_slot[k]] + 2 * _compressed(state, program.child_mask[k])
                 difference += arena[at + 1] - arena[at]
             up = uniform[row, t] * (1.0 + np.exp(min(-difference, 700.0))) < 1.0
-            x[row, spin[t]] = 1 if up else -1
+            x[row, program.spin[t]] = 1 if up else -1
 
 
 @njit(cache=True)
@@ -564,17 +510,7 @@ def _add_compensated(total: NDArray[np.float64], value: float) -> None:
 
 @njit(**COMPILE)
 def _backward(
-    field: NDArray[np.float64],
-    width: NDArray[np.int64],
-    slot: NDArray[np.int64],
-    pair_start: NDArray[np.int64],
-    pair_bit: NDArray[np.int64],
-    pair_weight: NDArray[np.float64],
-    child_start: NDArray[np.int64],
-    child_slot: NDArray[np.int64],
-    child_mask: NDArray[np.int64],
-    spin: NDArray[np.int64],
-    pair_edge: NDArray[np.int64],
+    program: Program,
     begin: int,
     end: int,
     arena: NDArray[np.float64],
@@ -591,21 +527,18 @@ def _backward(
     """
     minus, plus = np.empty(1 << BLOCK_BITS), np.empty(1 << BLOCK_BITS)
     for t in range(end - 1, begin - 1, -1):
-        low = min(width[t], BLOCK_BITS)
+        low = min(program.width[t], BLOCK_BITS)
         size = 1 << low
-        pairs = (pair_start[t], pair_start[t + 1])
-        children = (child_start[t], child_start[t + 1])
-        field_low, places, bits = _block_tables(low, pairs, pair_bit, pair_weight, children, child_mask)
+        pairs = (program.pair_start[t], program.pair_start[t + 1])
+        children = (program.child_start[t], program.child_start[t + 1])
+        field_low, places, bits = _block_tables(program, low, pairs, children)
         difference = np.zeros(size)  # P(+, s) - P(-, s), summed over the blocks
-        v = spin[t]
-        for block in range(1 << (width[t] - low)):
-            _fill_block(
-                block, low, field[t], pairs, pair_bit, pair_weight, children, child_slot, child_mask,
-                arena, where, field_low, places, bits, minus, plus,
-            )  # fmt: skip
-            at = where[slot[t]] + block * size
+        v = program.spin[t]
+        for block in range(1 << (program.width[t] - low)):
+            _fill_block(program, t, block, low, pairs, children, arena, where, field_low, places, bits, minus, plus)
+            at = where[program.slot[t]] + block * size
             for i in range(size):
-                probability = bar[at + i] if width[t] else 1.0
+                probability = bar[at + i] if program.width[t] else 1.0
                 e = exp_minus(abs(plus[i] - minus[i]))
                 likely = probability / (1.0 + e)
                 unlikely = e * likely
@@ -620,16 +553,20 @@ def _backward(
             up[v] += sum_up
             down[v] += sum_down
             for k in range(pairs[0], pairs[1]):
-                if pair_bit[k] >= low:
-                    sign = 1.0 if (block >> (pair_bit[k] - low)) & 1 else -1.0
-                    pair_mean[pair_edge[k]] += sign * (sum_up - sum_down)
+                if program.pair_bit[k] >= low:
+                    sign = 1.0 if (block >> (program.pair_bit[k] - low)) & 1 else -1.0
+                    pair_mean[program.pair_edge[k]] += sign * (sum_up - sum_down)
             for c in range(children[1] - children[0]):
                 k = children[0] + c
-                base = where[child_slot[k]] + ((2 * _compressed(block, child_mask[k] >> low)) << bits[c])
+                base = where[program.child_slot[k]] + (
+                    (2 * _compressed(block, program.child_mask[k] >> low)) << bits[c]
+                )
                 for i in range(size):
                     bar[base + places[c, i]] += minus[i]
                     bar[base + places[c, i] + 1] += plus[i]
         for k in range(pairs[0], pairs[1]):
-            if pair_bit[k] < low:
+            if program.pair_bit[k] < low:
                 for i in range(size):
-                    pair_mean[pair_edge[k]] += difference[i] if (i >> pair_bit[k]) & 1 else -difference[i]
+                    pair_mean[program.pair_edge[k]] += (
+                        difference[i] if (i >> program.pair_bit[k]) & 1 else -difference[i]
+                    )

@@ -39,6 +39,7 @@ __all__ = [
     "Nodes",
     "inner_moments",
     "log_expectations",
+    "log_sum",
     "negative_node_count",
     "positive_node_count",
     "positive_nodes",
@@ -76,18 +77,14 @@ class Nodes:
     ----------
     g
         The nodes (m x r).
-    log_term
-        Log of weight times integrand at each, from above and from below the same where that is exact.
-    log_term_lower
-        The same from below.
-    log_dropped
-        Log of a bound on all the terms that were left out.
+    log_term, log_term_lower
+        Log of weight times integrand at each, from above and from below. What was left out is less than exp(-45) of
+        the largest.
     """
 
     g: NDArray[np.float64]
     log_term: NDArray[np.float64]
     log_term_lower: NDArray[np.float64]
-    log_dropped: float
 
 
 Integrand = Callable[["NDArray[np.float64]"], tuple["NDArray[np.float64]", "NDArray[np.float64]"]]
@@ -103,7 +100,7 @@ def positive_nodes(a: NDArray[np.float64], integrand: Integrand) -> Nodes:
     r = len(a)
     if r == 0:
         upper, lower = integrand(np.zeros((1, 0)))
-        return Nodes(np.zeros((1, 0)), upper, lower, -math.inf)
+        return Nodes(np.zeros((1, 0)), upper, lower)
     spacing = {1: 16, 2: 8}.get(r, 4)
     halves = np.array([spacing * math.ceil(half / spacing) for half in _half_counts(a)], dtype=np.int64)
     shape = tuple((2 * halves + 1).tolist())
@@ -137,7 +134,7 @@ def positive_nodes(a: NDArray[np.float64], integrand: Integrand) -> Nodes:
         keys = np.concatenate([keys, new])[order]
         upper, lower = np.concatenate([upper, new_upper])[order], np.concatenate([lower, new_lower])[order]
     weight = r * (math.log(STEP) - LOG_SQRT_2PI)
-    return Nodes(_points(keys, shape, halves), upper + weight, lower + weight, float(upper.max()) + weight - NEGLIGIBLE)
+    return Nodes(_points(keys, shape, halves), upper + weight, lower + weight)
 
 
 def _points(keys: NDArray[np.int64], shape: tuple[int, ...], halves: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -532,7 +529,7 @@ def log_expectations(
         norm = float(np.abs(a).sum())
         if value > 0.0:
             nodes = positive_nodes(a[None, :], lambda g, a=a: (sum_positive(np.zeros(n), a[None, :], g),) * 2)  # type: ignore[misc]
-            logs[j] = _log_sum(nodes.log_term) - n * math.log(2.0)
+            logs[j] = log_sum(nodes.log_term) - n * math.log(2.0)
             sums = 80.0 * (abs(logs[j]) + 2.0 * n) + 5.0 * norm * (norm + TAIL)
             errors[j] = 1e-14 + UNIT_ROUNDOFF * sums
         elif value < 0.0:
@@ -544,6 +541,7 @@ def log_expectations(
     return logs, errors
 
 
-def _log_sum(logs: NDArray[np.float64]) -> float:
+def log_sum(logs: NDArray[np.float64]) -> float:
+    """Return log of the sum of exp(logs), added without rounding errors."""
     largest = float(logs.max())
     return largest + math.log(math.fsum(np.exp(logs - largest).tolist()))

@@ -25,6 +25,7 @@ __all__ = ["Quadrature"]
 
 UNIT_ROUNDOFF = 2.0**-53
 EXACT_WIDTH = 1e-9
+ALL_DIGITS_LOST = 1.0  # the width of log Z beyond which the quadrature has nothing to say
 # What the sums over nodes may be off beside the enclosure of their terms: trapezoidal rule, dropped nodes, summation.
 SUM_ERROR = 1e-14
 CELLS_FOR_HANDOVER = 4_000_000
@@ -102,28 +103,32 @@ class Quadrature(Method):
         )
 
         positive, negative = _split(form)
-        # Coarse-to-fine search visits a fraction of the positive grid; the coarse grid is what is certain.
         count = positive_node_count(positive) * negative_node_count(negative)
         if count > self.max_nodes:
             raise TooLargeError(
                 f"quadrature needs {count:.3g} nodes at rank {form.rank}; max_nodes is {self.max_nodes:.3g}: raise it"
             )
         theta = np.array(model.field)
-        if len(negative):
-            integrand: Integrand = lambda g: sum_negative(theta, positive, negative, g)  # noqa: E731
-        else:
-            integrand = lambda g: (sum_positive(theta, positive, g),) * 2  # noqa: E731
+
+        def integrand(g: FloatArray) -> tuple[FloatArray, FloatArray]:
+            if len(negative):
+                return sum_negative(theta, positive, negative, g)
+            exact = sum_positive(theta, positive, g)
+            return exact, exact
+
         at_a_time = max(1, FACTORS_PER_REPORT // (max(model.n, 1) * negative_node_count(negative)))
         return positive_nodes(positive, _watched(integrand, at_a_time))
 
     def _outcome(self, model: Ising, form: Decomposition, nodes: Nodes) -> Outcome:
+        from spectralz.kernels.quadrature import log_sum
+
         constant = form.constant(model)
-        upper, lower = _log_sum(nodes.log_term), _log_sum(nodes.log_term_lower)
+        upper, lower = log_sum(nodes.log_term), log_sum(nodes.log_term_lower)
         rounding = _rounding(model, form, upper) + SUM_ERROR + form.residual
         details: dict[str, Any] = {**form.details(), "nodes": len(nodes.g), "left_after_saddle": None}
         if _split(form)[1].size:
             details["left_after_saddle"] = math.exp(_largest_left(model, form, nodes))
-        if lower < upper - 1.0:
+        if lower < upper - ALL_DIGITS_LOST:
             return self._hand_over(model, form, upper + rounding + constant, details)
         log_z = (upper + lower) / 2.0 + constant
         low, high = lower - rounding + constant, upper + rounding + constant
@@ -168,26 +173,28 @@ class Quadrature(Method):
         )
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
+        from spectralz.kernels.quadrature import log_sum
+
         form = decompose(model, self.max_rank, self.tol)
         nodes = self._nodes(model, form)
+        total = log_sum(nodes.log_term)
+        if log_sum(nodes.log_term_lower) < total - ALL_DIGITS_LOST:
+            raise TooLargeError("cancellation left no digits for marginals; draw samples with method low_rank instead")
         outcome = self._outcome(model, form, nodes)
         positive, negative = _split(form)
-        if _log_sum(nodes.log_term_lower) < _log_sum(nodes.log_term) - 1.0:
-            raise TooLargeError("cancellation left no digits for marginals; draw samples with method low_rank instead")
-        weight = np.exp(nodes.log_term - _log_sum(nodes.log_term))
+        weight = np.exp(nodes.log_term - total)
         used = weight > 1e-18 * weight.max()
         fields = np.asarray(model.field) + nodes.g[used] @ positive
         edges, _ = model.edges()
         if len(negative):
-            log_odds, mean, pairs = _moments_with_negative(fields, negative, weight[used], edges)
+            probability, mean, pairs = _moments_with_negative(fields, negative, weight[used], edges)
         else:
-            log_odds, mean, pairs = _moments(fields, weight[used], edges)
-        accuracy = 0.0 if outcome.upper is None or outcome.lower is None else outcome.upper - outcome.lower
+            probability, mean, pairs = _moments(fields, weight[used], edges)
         return MarginalOutcome(
-            probability=np.clip(log_odds, 0.0, 1.0),
+            probability=np.clip(probability, 0.0, 1.0),
             mean=np.clip(mean, -1.0, 1.0),
             pair_mean=np.clip(pairs, -1.0, 1.0),
-            kind=Kind.EXACT if accuracy <= 2.0 * EXACT_WIDTH * max(1.0, abs(outcome.log_z)) else Kind.ESTIMATE,
+            kind=outcome.kind,
             outcome=outcome,
         )
 
@@ -226,11 +233,6 @@ def _split(form: Decomposition) -> tuple[FloatArray, FloatArray]:
     """Return a_j = sqrt(2) u_j of the positive and of the negative directions."""
     a = math.sqrt(2.0) * form.directions
     return a[form.values > 0.0], a[form.values < 0.0]
-
-
-def _log_sum(logs: FloatArray) -> float:
-    largest = float(logs.max())
-    return largest + math.log(math.fsum(np.exp(logs - largest).tolist()))
 
 
 def _rounding(model: Ising, form: Decomposition, log_sum: float) -> float:
