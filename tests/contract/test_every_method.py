@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import math
 import pickle
@@ -48,7 +49,7 @@ def test_options_are_frozen_named_and_documented(name):
     for option in fields(method):
         with pytest.raises(FrozenInstanceError):
             setattr(method, option.name, None)
-        assert f"\n    {option.name}\n" in method.__doc__, f"{option.name} is not documented"
+        assert f"\n{option.name}\n" in inspect.getdoc(method), f"{option.name} is not documented"
     for section in ("Parameters", "Examples"):
         assert section in method.__doc__
     with pytest.raises(sz.errors.OptionError, match=r"its options are|it has none"):
