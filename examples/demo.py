@@ -28,6 +28,8 @@ def main(out: Path, side: int = SIDE) -> None:
     sz.write(model, out / "demo.uai")
     print(f"A spin glass on a {side} x {side} grid, 2^{model.n} states:\n  {model!r}\n")
 
+    print("Compiling the inner loops, once ...\n", flush=True)
+    warm_up()
     print("The same answer along three elimination orders, and by every other method that can solve this model:")
     orders = [sz.Exact(order=name) for name in ("banded", "min-fill", "min-degree")]
     comparison = sz.compare(model, [*orders, *(name for name in sz.METHODS if name not in ("auto", "exact"))])
@@ -48,6 +50,15 @@ def main(out: Path, side: int = SIDE) -> None:
     draw(model, marginals, temperatures, np.array(curves), side, out / "demo.png")
     print(f"Picture:  {out / 'demo.png'}")
     print(f"Model:    {out / 'demo.uai'}   (try: {Path(sys.prefix).name}/bin/spectralz solve {out / 'demo.uai'})")
+
+
+def warm_up() -> None:
+    """Run everything once on small models, so that the times below are those of the work and not of the compiler."""
+    small = sz.generators.grid(side=4, strength=1.0, seed=0)
+    sz.marginals(small)
+    for order in ("banded", "min-fill", "min-degree"):
+        sz.log_z(small, "exact", order=order)
+    sz.log_z(sz.generators.curie_weiss(n=100))
 
 
 def thermodynamics(model: sz.Ising, beta: float) -> tuple[float, float]:
