@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> None:
         _console(stderr=True).print(f"error: {_sentence(error)}", style="red", markup=False, highlight=False)
         sys.exit(2)
     except MemoryError:
-        _console(stderr=True).print("error: the machine has too little memory for this; lower max_memory", style="red")
+        _console(stderr=True).print("error: the machine has too little memory for this", style="red")
         sys.exit(2)
 
 
@@ -105,6 +105,8 @@ def solve(
     inputs = [path for path in (file, evidence) if path is not None]
     for out in (pr, mar):
         _check_output(out, inputs)
+    if pr is not None and mar is not None and pr.resolve() == mar.resolve():
+        raise FormatError("--pr and --mar name the same file; give each its own", pr)
     chosen = sz.inference.as_method(method, _parsed_settings(settings or []))
     whole = sz.read(file)
     fixed = {} if evidence is None else read_evidence(evidence, whole.n)
@@ -188,16 +190,20 @@ def sample(
     _check_output(out, [path for path in (file, evidence) if path is not None])
     if out.suffix.lower() not in (".npy", ".csv"):
         raise FormatError(f"the name has the suffix {out.suffix!r}; states are written to .npy or .csv", out)
-    model = sz.read(file, evidence)
+    whole = sz.read(file)
+    fixed = {} if evidence is None else read_evidence(evidence, whole.n)
     with _progress():
-        states = sz.sample(model, size, method, seed)
+        free = sz.sample(whole.condition(fixed), size, method, seed)
+    states = np.empty((len(free), whole.n), dtype=np.int8)  # observed spins are columns too, as in a .MAR answer
+    states[:, [i for i in range(whole.n) if i not in fixed]] = free
+    states[:, list(fixed)] = list(fixed.values())
     buffer = io.BytesIO()
     if out.suffix.lower() == ".npy":
         np.save(buffer, states)
     else:
         np.savetxt(buffer, states, fmt="%d", delimiter=",")
     write_whole(out, buffer.getvalue())
-    _say(f"wrote {out}: {len(states)} states of {model.n} spins")
+    _say(f"wrote {out}: {len(states)} states of {whole.n} spins")
 
 
 @app.command()
@@ -265,11 +271,13 @@ def _generate_command(generator: Callable[..., sz.Ising]) -> Callable[..., None]
 
 def _parsed_settings(settings: list[str]) -> dict[str, Any]:
     """Turn ``key=value`` into options: numbers, lists of them, true, false and none are read as such, else text."""
-    options = {}
+    options: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals or not key.strip():
             raise OptionError(f"--set {setting!r} has no value; write --set key=value")
+        if key.strip() in options:
+            raise OptionError(f"--set {key.strip()} was given twice; give it once")
         options[key.strip()] = _value(text.strip())
     return options
 

@@ -367,7 +367,7 @@ class Ising:
 
     def submodel(self, spins: ArrayLike) -> Ising:
         """Return the model of some spins alone, without the offset and without couplings to the others."""
-        index = np.asarray(spins, dtype=np.int64)
+        index = _checked_spins(spins, self.n)
         if self.factors is not None:
             values, vectors, diagonal = self.factors
             return Ising.from_factors(self.field[index], values, vectors[:, index], diagonal[index])
@@ -457,6 +457,8 @@ def _frozen_coupling(coupling: Any) -> Any:
 
 
 def _as_float_array(values: Any, name: str) -> FloatArray:
+    if isinstance(values, np.ma.MaskedArray) and np.any(values.mask):
+        raise ModelError(f"{name} is a masked array with masked entries; fill them first, with values.filled(0.0), say")
     try:
         array = np.asarray(values)
     except ValueError:
@@ -605,6 +607,22 @@ def _checked_edges(edges: Any, n: int) -> IntArray:
             "list each pair once, with the sum of its weights"
         )
     return pairs
+
+
+def _checked_spins(spins: Any, n: int) -> IntArray:
+    array = np.asarray(spins)
+    if array.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ModelError(
+            f"spins holds {array.dtype} values of shape {array.shape}; "
+            "give a list of integers (of a mask: np.flatnonzero)"
+        )
+    if array.min() < 0 or array.max() >= n:
+        raise ModelError(f"spins names {int(array.min())} to {int(array.max())}; spins run from 0 to {n - 1}")
+    if len(np.unique(array)) < len(array):
+        raise ModelError("spins names a spin more than once; name each once")
+    return array.astype(np.int64)
 
 
 def _checked_condition(spins: Any, n: int) -> tuple[IntArray, FloatArray]:

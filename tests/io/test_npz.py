@@ -36,6 +36,8 @@ GOOD = {"format": "spectralz-ising", "version": 1, "field": np.zeros(2), "offset
         (GOOD | {"coupling": np.zeros((3, 3))}, "lengths must agree"),
         (GOOD | {"edges": np.array([[0, 5]]), "values": np.ones(1)}, "outside 0 to 1"),
         (GOOD | {"edges": np.array([[0, 1]]), "values": np.ones(2)}, "must be"),
+        (GOOD | {"edges": np.array([[0, 1], [0, 1]]), "values": np.ones(2)}, "every pair once"),
+        (GOOD | {"edges": np.array([[1, 0]]), "values": np.ones(1)}, "the smaller spin first"),
         (GOOD | {"edges": np.array([[0, 1]]), "values": np.array(["a"])}, "real numbers"),
         (GOOD | {"edges": np.array([[0.0, 1.0]]), "values": np.ones(1)}, "integers"),
         ({k: v for k, v in GOOD.items() if k != "field"} | {"coupling": np.zeros((2, 2))}, "'field' is missing"),

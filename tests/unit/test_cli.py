@@ -152,6 +152,17 @@ def test_sample_writes_what_python_draws(run, tmp_path):
         assert np.array_equal(read(tmp_path / name), sz.sample(model, 20, seed=3))
 
 
+def test_sample_keeps_the_columns_of_observed_spins(run, grid, tmp_path):
+    (tmp_path / "grid.evid").write_text("2 0 1 5 0")
+    assert run("sample", "grid.uai", "x.npy", "--size", 50, "--evidence", "grid.evid")[0] == 0
+    x = np.load(tmp_path / "x.npy")
+    assert x.shape == (50, 16)
+    assert np.all(x[:, 0] == 1)
+    assert np.all(x[:, 5] == -1)
+    free = [i for i in range(16) if i not in (0, 5)]
+    assert np.array_equal(x[:, free], sz.sample(sz.read("grid.uai", "grid.evid"), 50))
+
+
 def test_methods_lists_all(run):
     code, out, _ = run("methods")
     assert code == 0
@@ -175,6 +186,8 @@ def test_version(run):
         (["solve", "grid.uai", "--mar", "."], "this is a folder"),
         (["solve", "grid.uai", "--pr", "grid.uai"], "never overwritten"),
         (["solve", "grid.uai", "--evidence", "grid.uai"], "MARKOV"),
+        (["solve", "grid.uai", "--pr", "x", "--mar", "./x"], "the same file"),
+        (["solve", "grid.uai", "--set", "max_memory=1", "--set", "max_memory=2"], "given twice"),
         (["convert", "grid.uai", "./grid.uai"], "never overwritten"),
         (["convert", "grid.uai", "grid.txt"], "no suffix|suffix '.txt'"),
         (["sample", "grid.uai", "x.txt"], r"written to \.npy or \.csv"),

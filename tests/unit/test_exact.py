@@ -307,3 +307,14 @@ def test_samples_need_all_tables_and_say_so():
     with pytest.raises(TooLargeError, match=r"no way to draw states.*Nor is the rank low"):
         sz.sample(sz.generators.complete(70, 1.0, seed=0), 5)
     assert sz.sample(sz.Ising([], []), 3).shape == (3, 0)
+
+
+@pytest.mark.parametrize("algorithm", ["elimination", "enumeration"])
+def test_weights_beyond_all_digits_give_no_exact_marginals(algorithm):
+    """At J = -1e17 the fields are below the last place of the sum: means are unknowable and not to be called exact."""
+    model = sz.Ising.from_edges(2, [(0, 1)], [-1e17], field=[1.0, 0.7])
+    found = sz.marginals(model, "exact", algorithm=algorithm)
+    assert found.kind is sz.Kind.ESTIMATE
+    assert "rounding may change means" in found.status
+    with pytest.raises(TooLargeError, match=r"rounding would decide|tables that do not fit"):
+        sz.sample(model, 5, "exact", algorithm=algorithm)

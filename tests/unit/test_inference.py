@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import spectralz as sz
 from spectralz.errors import NotConvergedError, OptionError, SolverError, TooLargeError, UnknownMethodError
@@ -116,3 +117,30 @@ def test_describe_knows_a_grid():
     assert about["treewidth_lower"] == 2
     assert 10 <= about["treewidth_upper"] <= 13
     assert np.isclose(about["coupling_max"], 0.5, atol=0.01)
+
+
+def test_auto_solves_components_apart_where_the_whole_is_out_of_reach():
+    """Four magnets, a grid and lone spins: quadrature for the magnets, elimination for the rest."""
+    block = np.full((60, 60), 0.5 / 60)
+    grid = sz.generators.grid(4, 1.0, seed=0)
+    coupling = sp.block_diag([block, grid.coupling, block, block, block, sp.csr_array((3, 3))], format="csr")
+    field = np.concatenate([np.zeros(60), grid.field, np.linspace(-1, 1, 180), [0.5, -0.5, 0.0]])
+    model = sz.Ising(field, coupling, offset=1.5)
+    result = sz.log_z(model)
+    parts = [
+        model.submodel(np.arange(a, b)) for a, b in ((0, 60), (60, 76), (76, 136), (136, 196), (196, 256), (256, 259))
+    ]
+    assert result.log_z == pytest.approx(1.5 + sum(sz.log_z(part).log_z for part in parts), rel=1e-13)
+    assert result.kind is sz.Kind.EXACT
+    assert result.lower < result.log_z < result.upper
+    assert "4 by quadrature" in result.status
+    found = sz.marginals(model)
+    assert np.allclose(found.mean[60:76], sz.marginals(grid).mean, atol=1e-12)
+    assert np.allclose(found.mean[256:], np.tanh([0.5, -0.5, 0.0]), atol=1e-12)
+    inside = np.all((found.edges >= 60) & (found.edges < 76), axis=1)
+    assert np.allclose(found.pair_mean[inside], sz.marginals(grid).pair_mean, atol=1e-12)
+    magnet = np.all((found.edges >= 76) & (found.edges < 136), axis=1)
+    assert np.allclose(found.pair_mean[magnet], sz.marginals(parts[2]).pair_mean, atol=1e-12)
+    x = sz.sample(model, 2000, seed=1).astype(float)
+    spread = np.sqrt((1 - found.mean**2) / 2000)
+    assert np.max(np.abs(x.mean(axis=0) - found.mean) / spread) < 4.7

@@ -136,6 +136,7 @@ def test_a_grid_too_large_is_refused_before_it_is_made():
     ("options", "message"),
     [
         ({"step": 0.0}, "above 0"),
+        ({"step": 1e300}, r"below 1e\+100"),
         ({"step": [0.1, -1]}, "above 0"),
         ({"epsilon": 0.6}, r"below 0\.5"),
         ({"epsilon": 0.1, "step": 0.1}, "give one of them"),
@@ -196,6 +197,14 @@ def test_what_is_not_of_low_rank_is_refused():
         sz.log_z(sz.Ising.from_factors(None, np.ones(4), V), "quadrature")
     weak = sz.Ising.from_factors(None, np.full(4, 1e-3), V[:, :20])
     assert sz.log_z(weak, "quadrature", max_rank=4).details["rank"] == 4
+
+
+def test_dependent_terms_are_written_as_fewer():
+    many = sz.Ising.from_factors(None, [0.01] * 6, np.ones((6, 60)))
+    one = sz.Ising.from_factors(None, [0.06], np.ones((1, 60)))
+    result = sz.log_z(many)
+    assert result.details["rank"] == 1
+    assert result.log_z == pytest.approx(sz.log_z(one).log_z, rel=1e-12)
 
 
 def test_nearly_low_rank_widens_the_interval_or_is_refused():

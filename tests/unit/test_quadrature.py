@@ -84,6 +84,16 @@ def test_lost_digits_are_noticed_and_handed_over():
     assert paper.lower <= truth <= paper.upper
 
 
+def test_an_answer_lies_within_its_own_bounds_after_a_hand_over():
+    rng = np.random.default_rng(27)
+    V, field = rng.normal(size=(3, 6)), rng.normal(size=6)
+    model = sz.Ising.from_factors(field, [-32.0, -95.0, 0.65], V)
+    result = sz.log_z(model, "quadrature")
+    assert "took over" in result.status
+    assert result.lower <= result.log_z <= result.upper
+    assert result.lower <= sz.log_z(model, "exact").log_z <= result.upper
+
+
 def test_partly_lost_digits_widen_the_interval():
     """As lambda grows, digits go one by one: every answer is enclosed, and none claims more than it has."""
     kinds = set()

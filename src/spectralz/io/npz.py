@@ -124,6 +124,8 @@ def _sparse_coupling(arrays: dict[str, NDArray[Any]], path: str | PathLike[str])
         )
     if np.any(edges < 0) or np.any(edges >= n):
         raise FormatError(f"'edges' names spins outside 0 to {n - 1}", path)
+    if np.any(edges[:, 0] > edges[:, 1]) or len(np.unique(edges, axis=0)) < len(edges):
+        raise FormatError("'edges' must hold every pair once, the smaller spin first", path)
     if values.dtype.kind not in "iuf":
         raise FormatError(f"'values' holds {values.dtype}; it must hold real numbers", path)
     i, j = edges.T

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
 
 from spectralz.errors import ModelError, TooLargeError
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, checked_bytes
 from spectralz.methods.decomposition import decompose
 from spectralz.methods.exact import Exact
 from spectralz.methods.quadrature import Quadrature
+from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
     from numpy.typing import NDArray
 
-    from spectralz.model import Ising
+    from spectralz.model import IntArray, Ising
 
 __all__ = ["Auto"]
 
@@ -33,6 +36,8 @@ class _Choice:
 @dataclass(frozen=True, kw_only=True)
 class Auto(Method):
     """Choose the best method for the model: exact where tractable, else quadrature where the rank is low.
+
+    Where that fails for a model of several components, the choice is made for each of them.
 
     Parameters
     ----------
@@ -84,16 +89,37 @@ class Auto(Method):
             ) from None
         return _Choice(quadrature, lambda: quadrature.solve_decomposed(model, form))
 
+    def _parts(self, model: Ising) -> list[IntArray]:
+        """Return the components to be solved apart: none if exact takes the whole, or there is only one."""
+        if model.factors is not None or Exact(max_memory=self.max_memory).plan(model).refusal is None:
+            return []
+        components = model.components()
+        lone = [spins for spins in components if len(spins) == 1]
+        parts = [spins for spins in components if len(spins) > 1] + ([np.concatenate(lone)] if lone else [])
+        return parts if len(parts) > 1 else []
+
     def _solve(self, model: Ising) -> Outcome:
+        parts = self._parts(model)
+        if parts:
+            return _added(model, [self._solve(model.submodel(spins)) for spins in parts])
         choice = self._choose(model)
         return replace(choice.solve(), method=choice.method)
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
+        parts = self._parts(model)
+        if parts:
+            return _joined(model, parts, [self._solve_marginals(model.submodel(spins)) for spins in parts])
         method = self.choose(model)
         found = method._solve_marginals(model)
         return replace(found, outcome=replace(found.outcome, method=method))
 
     def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
+        parts = self._parts(model)
+        if parts:
+            x = np.empty((size, model.n), dtype=np.int8)
+            for spins in parts:
+                x[:, spins] = self._sample(model.submodel(spins), size, rng)
+            return x
         exact = Exact(max_memory=self.max_memory)
         plan = exact.plan(model)
         refusal = exact.refuses_samples(plan)
@@ -103,3 +129,41 @@ class Auto(Method):
             return Quadrature()._sample(model, size, rng)
         except ModelError as error:
             raise TooLargeError(f"auto finds no way to draw states: {refusal}. Nor is the rank low: {error}") from None
+
+
+def _added(model: Ising, outcomes: list[Outcome]) -> Outcome:
+    """Add up the log Z of components; bounds are there if all have them, and the sum is exact if all are."""
+    lowers = [outcome.lower for outcome in outcomes if outcome.lower is not None]
+    uppers = [outcome.upper for outcome in outcomes if outcome.upper is not None]
+    kinds = {outcome.kind for outcome in outcomes}
+    names = [outcome.method.name for outcome in outcomes if outcome.method is not None]
+    words = ", ".join(f"{names.count(name)} by {name}" for name in dict.fromkeys(names))
+    # Sums of rounded numbers: a unit of the last place a component is more than fsum needs.
+    slack = 2.0**-52 * (abs(model.offset) + math.fsum(abs(outcome.log_z) for outcome in outcomes))
+    return Outcome(
+        log_z=math.fsum([model.offset, *(outcome.log_z for outcome in outcomes)]),
+        kind=Kind.EXACT if kinds == {Kind.EXACT} else Kind.ESTIMATE,
+        status=Status(f"components solved apart: {words}"),
+        lower=math.fsum([model.offset, *lowers]) - slack if len(lowers) == len(outcomes) else None,
+        upper=math.fsum([model.offset, *uppers]) + slack if len(uppers) == len(outcomes) else None,
+        details={"components": [dict(outcome.details) for outcome in outcomes]},
+    )
+
+
+def _joined(model: Ising, parts: list[IntArray], found: list[MarginalOutcome]) -> MarginalOutcome:
+    """Put the marginals of components together."""
+    edges, _ = model.edges()
+    places = edges[:, 0] * model.n + edges[:, 1]  # in order, as edges are
+    mean, probability, pair_mean = np.empty(model.n), np.empty((model.n, 2)), np.empty(len(edges))
+    for spins, part in zip(parts, found, strict=True):
+        mean[spins], probability[spins] = part.mean, part.probability
+        pairs = spins[model.submodel(spins).edges()[0]]
+        pair_mean[np.searchsorted(places, pairs[:, 0] * model.n + pairs[:, 1])] = part.pair_mean
+    kinds = {part.kind for part in found}
+    return MarginalOutcome(
+        probability=probability,
+        mean=mean,
+        pair_mean=pair_mean,
+        kind=Kind.EXACT if kinds == {Kind.EXACT} else Kind.ESTIMATE,
+        outcome=_added(model, [part.outcome for part in found]),
+    )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 
-from spectralz.errors import OptionError
+from spectralz.errors import OptionError, TooLargeError
 from spectralz.result import Estimate, Kind, Marginals, Status
 
 if TYPE_CHECKING:
@@ -30,6 +30,10 @@ __all__ = [
     "checked_bytes",
     "checked_count",
 ]
+
+
+# A byte each: what one call of sample may return.
+MOST_SAMPLED_SPINS = 16 * 2**30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +111,11 @@ class Method(ABC):
     def run_sample(self, model: Ising, size: int, seed: int) -> NDArray[np.int8]:
         """Return ``size`` independent states of ``model``, one a row, the same ones for the same seed."""
         count = checked_count(size, "size", least=0)
+        if count * model.n > MOST_SAMPLED_SPINS:
+            raise TooLargeError(
+                f"{count} states of {model.n} spins take {bytes_in_words(count * model.n)}; "
+                "draw them in parts, each with its own seed"
+            )
         return self._sample(model, count, np.random.default_rng(checked_count(seed, "seed", least=0)))
 
     def _pack(self, outcome: Outcome, started: float) -> Estimate:

@@ -72,9 +72,12 @@ def decompose(model: Ising, max_rank: int, tol: float) -> Decomposition:
     if model.factors is not None:
         values, vectors, diagonal = model.factors
         used = np.flatnonzero((values != 0.0) & np.any(vectors != 0.0, axis=1))
-        if len(used) > max_rank:
-            raise ModelError(f"the coupling has {len(used)} rank-1 terms; max_rank is {max_rank}: raise it")
-        return Decomposition(values[used], vectors[used], -diagonal, 0.0)
+        given = Decomposition(values[used], vectors[used], -diagonal, 0.0)
+        if given.rank > max_rank:
+            given = _with_independent_terms(given)
+        if given.rank > max_rank:
+            raise ModelError(f"the coupling has {given.rank} rank-1 terms; max_rank is {max_rank}: raise it")
+        return given
     if model.is_sparse and model.n > MOST_SPARSE_SPINS:
         raise ModelError(
             f"a sparse coupling of {model.n} spins is not searched for a low rank beyond {MOST_SPARSE_SPINS}; "
@@ -96,3 +99,13 @@ def decompose(model: Ising, max_rank: int, tol: float) -> Decomposition:
             f"{form.residual:.3g}; tol is {tol:.3g}: raise it to accept an interval wider by that much"
         )
     return Decomposition(form.values, form.vectors, form.shift, form.residual)
+
+
+def _with_independent_terms(form: Decomposition) -> Decomposition:
+    """Write linearly dependent terms as fewer, orthogonal ones; what is dropped goes into the residual."""
+    basis, mixing = np.linalg.qr(form.vectors.T)
+    values, inner = np.linalg.eigh((mixing * form.values) @ mixing.T)
+    vectors = (basis @ inner).T
+    kept = np.abs(values) > 1e-13 * np.abs(values).max()
+    dropped = float((np.abs(values[~kept]) * np.abs(vectors[~kept]).sum(axis=1) ** 2).sum())
+    return Decomposition(values[kept], vectors[kept], form.shift, form.residual + dropped)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -40,6 +40,9 @@ ENTRY_BYTES = 8
 UNIT_ROUNDOFF = 2.0**-53
 # Enumeration reports its progress after this many blocks of 2^10 states, a tenth of a second.
 BLOCKS_PER_REPORT = 1 << 14
+# What rounding may change in marginals that are called exact, and in the log-probabilities of samples.
+LARGEST_MEAN_ERROR = 1e-9
+LARGEST_SAMPLING_ERROR = 1e-6
 
 
 @dataclass(frozen=True)
@@ -163,7 +166,7 @@ class Exact(Method):
         entries = min(int(self.max_memory) // ENTRY_BYTES, self.max_terms)
         least = _least_width(model)
         if 1 << least > max(entries, self.max_terms):
-            return ExactPlan(forest_of([]), (), (), self._refusal(model.n, least, entries))
+            return ExactPlan(forest_of([]), (), (), self._refusal(least + 1, least, entries, "at least "))
         adjacency = adjacency_of(model.n, model.edges()[0])
         components = [component.tolist() for component in model.components()]
         trees = [lone_spins([spins[0] for spins in components if len(spins) == 1])]
@@ -191,7 +194,7 @@ class Exact(Method):
         refusal = f"exact needs {plan.terms:.3g} terms and max_terms is {self.max_terms:.3g}; raise max_terms"
         return ExactPlan(plan.tree, plan.enumerated, plan.orders, refusal)
 
-    def _refusal(self, n: int, least: int, entries: int) -> str:
+    def _refusal(self, n: int, least: int, entries: int, at_least: str = "") -> str:
         parts = []
         if self.algorithm != "enumeration":
             if 1 << least > entries:
@@ -202,9 +205,9 @@ class Exact(Method):
             parts.append(f"elimination needs {need} (max_memory is {bytes_in_words(int(self.max_memory))})")
         if self.algorithm != "elimination":
             limit = math.log2(self.max_terms)
-            parts.append(f"enumeration needs 2^{n} terms (max_terms is 2^{limit:.3g})")
+            parts.append(f"enumeration needs {at_least}2^{n} terms (max_terms is 2^{limit:.3g})")
         return (
-            f"exact is out of reach for a component of {n} spins: {'; '.join(parts)}. "
+            f"exact is out of reach for a component of {at_least}{n} spins: {'; '.join(parts)}. "
             "Raise max_memory or max_terms, or ask for an approximate method"
         )
 
@@ -257,12 +260,20 @@ class Exact(Method):
             i, j = local[edges].T
             inside = i >= 0
             pair_mean[inside] = sums.pair_mean[j[inside], i[inside]]
+        outcome = self._outcome(model, plan, values, rounding)
+        # Log-weights that are off by at most r change a mean by at most 2 r, and every digit if they are huge.
+        exact = 2.0 * rounding <= LARGEST_MEAN_ERROR
+        if not exact:
+            sentence = (
+                f"{outcome.status}; the weights are so large that rounding may change means by {2.0 * rounding:.1g}"
+            )
+            outcome = replace(outcome, status=Status(sentence))
         return MarginalOutcome(
             probability=np.clip(np.column_stack([down, up]), 0.0, 1.0),
             mean=np.clip(up - down, -1.0, 1.0),
             pair_mean=np.clip(pair_mean, -1.0, 1.0),
-            kind=Kind.EXACT,
-            outcome=self._outcome(model, plan, values, rounding),
+            kind=Kind.EXACT if exact else Kind.ESTIMATE,
+            outcome=outcome,
         )
 
     def refuses_samples(self, plan: ExactPlan) -> str | None:
@@ -289,6 +300,8 @@ class Exact(Method):
         from spectralz.kernels.elimination import Program, sample_program
 
         program = Program.of_tree(plan.tree, *model.edges(), model.field)
+        if program.rounding_bound() > LARGEST_SAMPLING_ERROR:
+            raise TooLargeError("the weights are so large that rounding would decide the states; scale the model down")
         return sample_program(program, model.n, size, rng, _reporter("eliminating spins"))
 
     def _outcome(self, model: Ising, plan: ExactPlan, values: Sequence[float], rounding: float) -> Outcome:

@@ -91,7 +91,7 @@ class LowRank(Method):
         if self.step is not None and self.epsilon is not None:
             raise OptionError("step and epsilon were both given; epsilon determines the step: give one of them")
         if self.step is not None:
-            steps = tuple(checked_positive(step, "step") for step in np.atleast_1d(self.step).tolist())
+            steps = tuple(checked_positive(step, "step", below=1e100) for step in np.atleast_1d(self.step).tolist())
             object.__setattr__(self, "step", steps[0] if np.ndim(self.step) == 0 else steps)
         if self.epsilon is not None:
             object.__setattr__(self, "epsilon", checked_positive(self.epsilon, "epsilon", below=0.5))

@@ -31,6 +31,7 @@ SUM_ERROR = 1e-14
 CELLS_FOR_HANDOVER = 4_000_000
 # Progress is reported, and an interrupt noticed, after about this many factors of the integrand (a tenth of a second).
 FACTORS_PER_REPORT = 1 << 24
+SECONDS_PER_FACTOR = 5e-9
 LARGEST_PAIR_TABLE = 5_000  # spins whose pair means are kept as one matrix
 
 
@@ -106,7 +107,8 @@ class Quadrature(Method):
         count = positive_node_count(positive) * negative_node_count(negative)
         if count > self.max_nodes:
             raise TooLargeError(
-                f"quadrature needs {count:.3g} nodes at rank {form.rank}; max_nodes is {self.max_nodes:.3g}: raise it"
+                f"quadrature needs up to {count:.3g} nodes at rank {form.rank}; max_nodes is {self.max_nodes:.3g}. "
+                f"Raise it if {count * model.n * SECONDS_PER_FACTOR:.2g} s are acceptable"
             )
         theta = np.array(model.field)
 
@@ -167,6 +169,7 @@ class Quadrature(Method):
             details["left_after_saddle"] = math.exp(min(found.log_z - form.constant(model) - saddle, 0.0))
         return replace(
             found,
+            log_z=min(found.log_z, upper),
             status=Status(f"cancellation left no digits to the quadrature, so low_rank took over: {found.status}"),
             upper=min(found.upper, upper),
             details={**found.details, **details},
