@@ -264,9 +264,8 @@ class Exact(Method):
         # Log-weights that are off by at most r change a mean by at most 2 r, and every digit if they are huge.
         exact = 2.0 * rounding <= LARGEST_MEAN_ERROR
         if not exact:
-            sentence = (
-                f"{outcome.status}; the weights are so large that rounding may change means by {2.0 * rounding:.1g}"
-            )
+            change = min(2.0 * rounding, 2.0)
+            sentence = f"{outcome.status}; the weights are so large that rounding may change means by {change:.1g}"
             outcome = replace(outcome, status=Status(sentence))
         return MarginalOutcome(
             probability=np.clip(np.column_stack([down, up]), 0.0, 1.0),
