@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import spectralz as sz
 from spectralz.errors import OptionError, TooLargeError
-from spectralz.kernels import elimination
+from spectralz.kernels import elimination, enumeration
 from spectralz.progress import listening
 from tests.reference import closed_forms, states
 from tests.strategies import models
@@ -318,3 +318,13 @@ def test_weights_beyond_all_digits_give_no_exact_marginals(algorithm):
     assert "rounding may change means" in found.status
     with pytest.raises(TooLargeError, match=r"rounding would decide|tables that do not fit"):
         sz.sample(model, 5, "exact", algorithm=algorithm)
+
+
+def test_enumerated_components_bring_their_rounding_with_them():
+    """Two components, listed: the enclosure is at least as wide as the sum of what each can lose."""
+    model = sz.Ising.from_edges(4, [(0, 1), (2, 3)], [3.0, -40.0], field=[1.0, 0.0, 2.0, 0.5])
+    result = sz.log_z(model, "exact", algorithm="enumeration")
+    wanted = enumeration.rounding_bound(2, 4.0) + enumeration.rounding_bound(2, 42.5)
+    assert wanted <= result.details["rounding"] <= wanted + 1e-13
+    found = sz.marginals(model, "exact", algorithm="enumeration")
+    assert wanted <= found.estimate.details["rounding"] <= wanted + 1e-13
