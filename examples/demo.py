@@ -114,7 +114,7 @@ def draw_means(axes: Axes, marginals: sz.Marginals, side: int) -> mpl.image.Axes
 def draw_curves(axes: Axes, temperatures: np.ndarray, curves: np.ndarray) -> None:
     log_z, energy = curves.T
     entropy = log_z - energy / temperatures
-    axes.plot(temperatures, energy, color="#2471a3", label="mean log-weight per spin at T = 1 units")
+    axes.plot(temperatures, energy, color="#2471a3", label="mean log-weight per spin")
     axes.plot(temperatures, entropy, color="#c0392b", label="entropy per spin")
     axes.axhline(np.log(2), color="#c0392b", linestyle=":", linewidth=1)
     axes.annotate("log 2", (temperatures[0], np.log(2)), textcoords="offset points", xytext=(2, 4), color="#c0392b")

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numba import njit
 
+from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.logsum import COMPILE, exp_minus, log1p_exp_minus
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ __all__ = [
     "sampling_entries",
 ]
 
-UNIT_ROUNDOFF = 2.0**-53
 BYTES_PER_ENTRY = 8
 # Tables are filled in blocks of this many bits, whose scratch space stays in the first-level cache.
 BLOCK_BITS = 9

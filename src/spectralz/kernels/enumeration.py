@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
+from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.logsum import COMPILE, exp_minus
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BLOCK_SPINS", "combine", "enumerate_blocks", "rounding_bound"]
 
-UNIT_ROUNDOFF = 2.0**-53
 BLOCK_SPINS = 10  # the 2^10 weights of a block stay in the first-level cache
 
 

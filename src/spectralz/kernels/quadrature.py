@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
+from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.logsum import COMPILE, ROUNDER, as_bits, log1p_exp_minus
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ __all__ = [
     "sum_positive",
 ]
 
-UNIT_ROUNDOFF = 2.0**-53
 STEP = 0.7  # 2 exp(-2 pi^2 / 0.49) = 6e-18
 TAIL = 8.5  # a standard normal number is beyond with probability 2e-17; 2 exp(-8.5^2 / 2) = 4e-16
 LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -216,27 +216,27 @@ def _cos_sin_of_half_turns(c: float) -> tuple[float, float]:
     sign = 1.0 - 2.0 * (as_bits(shifted) & 1)
     y = f * f
     # Taylor's series for |f| <= pi / 2; the next terms are below 2e-17.
-    p = 4.110317623312165e-19
-    p = -1.5619206968586225e-16 + p * y
-    p = 4.779477332387385e-14 + p * y
-    p = -1.1470745597729725e-11 + p * y
-    p = 2.08767569878681e-09 + p * y
-    p = -2.755731922398589e-07 + p * y
-    p = 2.48015873015873e-05 + p * y
-    p = -0.001388888888888889 + p * y
-    p = 0.041666666666666664 + p * y
-    p = -0.5 + p * y
+    p = 1.0 / 2432902008176640000.0
+    p = -1.0 / 6402373705728000.0 + p * y
+    p = 1.0 / 20922789888000.0 + p * y
+    p = -1.0 / 87178291200.0 + p * y
+    p = 1.0 / 479001600.0 + p * y
+    p = -1.0 / 3628800.0 + p * y
+    p = 1.0 / 40320.0 + p * y
+    p = -1.0 / 720.0 + p * y
+    p = 1.0 / 24.0 + p * y
+    p = -1.0 / 2.0 + p * y
     cosine = 1.0 + p * y
-    q = 1.9572941063391263e-20
-    q = -8.22063524662433e-18 + q * y
-    q = 2.8114572543455206e-15 + q * y
-    q = -7.647163731819816e-13 + q * y
-    q = 1.6059043836821613e-10 + q * y
-    q = -2.505210838544172e-08 + q * y
-    q = 2.7557319223985893e-06 + q * y
-    q = -0.0001984126984126984 + q * y
-    q = 0.008333333333333333 + q * y
-    q = -0.16666666666666666 + q * y
+    q = 1.0 / 51090942171709440000.0
+    q = -1.0 / 121645100408832000.0 + q * y
+    q = 1.0 / 355687428096000.0 + q * y
+    q = -1.0 / 1307674368000.0 + q * y
+    q = 1.0 / 6227020800.0 + q * y
+    q = -1.0 / 39916800.0 + q * y
+    q = 1.0 / 362880.0 + q * y
+    q = -1.0 / 5040.0 + q * y
+    q = 1.0 / 120.0 + q * y
+    q = -1.0 / 6.0 + q * y
     sine = f + f * (q * y)
     return sign * cosine, sign * sine
 
@@ -292,6 +292,16 @@ def _saddle_value(theta: NDArray[np.float64], a: NDArray[np.float64], t: NDArray
         carry = (new - value) - y
         value = new
     return value
+
+
+@njit(cache=True)
+def _tilted_means(theta: NDArray[np.float64], a: NDArray[np.float64], t: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return m_i = tanh(theta_i - <a_i, t>)."""
+    m = theta.copy()
+    for j in range(len(t)):
+        for i in range(len(m)):
+            m[i] -= a[j, i] * t[j]
+    return np.tanh(m)
 
 
 @njit(**COMPILE)
@@ -353,12 +363,7 @@ def _integral_at_saddle(
 ) -> float:
     """Return the integral over the negative directions, with exp(F(t)) divided out: at most 1."""
     r, n = a.shape
-    m = np.empty(n)
-    for i in range(n):
-        z = theta[i]
-        for j in range(r):
-            z -= a[j, i] * t[j]
-        m[i] = np.tanh(z)
+    m = _tilted_means(theta, a, t)
     slope = a[r - 1] * (steps[r - 1] / PI)
     base = np.zeros(n)
     if r == 1:
@@ -431,12 +436,7 @@ def inner_moments(
     the other factors come from the left and from the right, so that none is divided by.
     """
     r, n = a.shape
-    m = np.empty(n)
-    for i in range(n):
-        z = theta[i]
-        for j in range(r):
-            z -= a[j, i] * t[j]
-        m[i] = np.tanh(z)
+    m = _tilted_means(theta, a, t)
     total = 0.0
     first = np.zeros(n)
     second = np.zeros((n, n) if pairs else (0, 0))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spectralz.methods.exact import ExactPlan
     from spectralz.model import IntArray, Ising
 
 __all__ = ["Auto"]
@@ -31,6 +32,7 @@ class _Choice:
 
     method: Method
     solve: Callable[[], Outcome]
+    solve_marginals: Callable[[], MarginalOutcome]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,13 +71,19 @@ class Auto(Method):
 
     def choose(self, model: Ising) -> Method:
         """Return the method, options and all, that would run on ``model``."""
-        return self._choose(model).method
+        return self._choose(model, self._exact.plan(model)).method
 
-    def _choose(self, model: Ising) -> _Choice:
-        exact = Exact(max_memory=self.max_memory)
-        plan = exact.plan(model)  # a model kept as rank-1 terms is refused without writing its matrix out
+    @property
+    def _exact(self) -> Exact:
+        return Exact(max_memory=self.max_memory)
+
+    def _choose(self, model: Ising, plan: ExactPlan) -> _Choice:
+        # A model kept as rank-1 terms has been refused by the plan without writing its matrix out.
         if plan.refusal is None:
-            return _Choice(exact, lambda: exact.solve_plan(model, plan))
+            exact = self._exact
+            return _Choice(
+                exact, lambda: exact.solve_plan(model, plan), lambda: exact.solve_marginals_of_plan(model, plan)
+            )
         quadrature = Quadrature()
         try:
             form = decompose(model, quadrature.max_rank, quadrature.tol)
@@ -87,48 +95,54 @@ class Auto(Method):
                 f"auto finds no method for this model: {plan.refusal}. Nor is its rank low: {error}. "
                 f"Methods known: {names}"
             ) from None
-        return _Choice(quadrature, lambda: quadrature.solve_decomposed(model, form))
-
-    def _parts(self, model: Ising) -> list[IntArray]:
-        """Return the components to be solved apart: none if exact takes the whole, or there is only one."""
-        if model.factors is not None or Exact(max_memory=self.max_memory).plan(model).refusal is None:
-            return []
-        components = model.components()
-        lone = [spins for spins in components if len(spins) == 1]
-        parts = [spins for spins in components if len(spins) > 1] + ([np.concatenate(lone)] if lone else [])
-        return parts if len(parts) > 1 else []
+        return _Choice(
+            quadrature,
+            lambda: quadrature.solve_decomposed(model, form),
+            lambda: quadrature.solve_marginals_decomposed(model, form),
+        )
 
     def _solve(self, model: Ising) -> Outcome:
-        parts = self._parts(model)
+        plan = self._exact.plan(model)
+        parts = _parts(model, plan)
         if parts:
             return _added(model, [self._solve(model.submodel(spins)) for spins in parts])
-        choice = self._choose(model)
+        choice = self._choose(model, plan)
         return replace(choice.solve(), method=choice.method)
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
-        parts = self._parts(model)
+        plan = self._exact.plan(model)
+        parts = _parts(model, plan)
         if parts:
             return _joined(model, parts, [self._solve_marginals(model.submodel(spins)) for spins in parts])
-        method = self.choose(model)
-        found = method._solve_marginals(model)
-        return replace(found, outcome=replace(found.outcome, method=method))
+        choice = self._choose(model, plan)
+        found = choice.solve_marginals()
+        return replace(found, outcome=replace(found.outcome, method=choice.method))
 
     def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
-        parts = self._parts(model)
+        plan = self._exact.plan(model)
+        parts = _parts(model, plan)
         if parts:
             x = np.empty((size, model.n), dtype=np.int8)
             for spins in parts:
                 x[:, spins] = self._sample(model.submodel(spins), size, rng)
             return x
-        exact = Exact(max_memory=self.max_memory)
-        plan = exact.plan(model)
-        refusal = exact.refuses_samples(plan)
+        refusal = self._exact.refuses_samples(plan)
         if refusal is None:
-            return exact.sample_plan(model, plan, size, rng)
+            return self._exact.sample_plan(model, plan, size, rng)
         try:
             return Quadrature()._sample(model, size, rng)
         except ModelError as error:
             raise TooLargeError(f"auto finds no way to draw states: {refusal}. Nor is the rank low: {error}") from None
+
+
+def _parts(model: Ising, plan: ExactPlan) -> list[IntArray]:
+    """Return the components to be solved apart: none if exact takes the whole, or there is only one."""
+    if plan.refusal is None or model.factors is not None:
+        return []
+    components = model.components()
+    lone = [spins for spins in components if len(spins) == 1]
+    parts = [spins for spins in components if len(spins) > 1] + ([np.concatenate(lone)] if lone else [])
+    return parts if len(parts) > 1 else []
 
 
 def _added(model: Ising, outcomes: list[Outcome]) -> Outcome:

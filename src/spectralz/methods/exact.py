@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from spectralz.errors import TooLargeError
+from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import (
     MarginalOutcome,
     Method,
@@ -37,7 +38,6 @@ __all__ = ["Exact", "ExactPlan"]
 ALGORITHMS = ("auto", "elimination", "enumeration")
 ORDER_NAMES = ("best", "min-degree", "min-fill", "banded")
 ENTRY_BYTES = 8
-UNIT_ROUNDOFF = 2.0**-53
 # Enumeration reports its progress after this many blocks of 2^10 states, a tenth of a second.
 BLOCKS_PER_REPORT = 1 << 14
 # What rounding may change in marginals that are called exact, and in the log-probabilities of samples.
@@ -211,20 +211,14 @@ class Exact(Method):
             "Raise max_memory or max_terms, or ask for an approximate method"
         )
 
-    def _checked_plan(self, model: Ising, *, marginals: bool) -> ExactPlan:
+    def _checked_plan(self, model: Ising) -> ExactPlan:
         plan = self.plan(model)
         if plan.refusal is not None:
             raise TooLargeError(plan.refusal)
-        if marginals and plan.segments.memory > int(self.max_memory):
-            raise TooLargeError(
-                f"exact marginals need {bytes_in_words(plan.segments.memory)} of tables and max_memory is "
-                f"{bytes_in_words(int(self.max_memory))}; log Z alone needs {bytes_in_words(plan.memory)}. "
-                "Raise max_memory"
-            )
         return plan
 
     def _solve(self, model: Ising) -> Outcome:
-        return self.solve_plan(model, self._checked_plan(model, marginals=False))
+        return self.solve_plan(model, self._checked_plan(model))
 
     def solve_plan(self, model: Ising, plan: ExactPlan) -> Outcome:
         """Carry out a plan that has no refusal."""
@@ -240,9 +234,18 @@ class Exact(Method):
         return self._outcome(model, plan, values, rounding)
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
+        return self.solve_marginals_of_plan(model, self._checked_plan(model))
+
+    def solve_marginals_of_plan(self, model: Ising, plan: ExactPlan) -> MarginalOutcome:
+        """Carry out a plan that has no refusal forwards and back, if the memory for both is there."""
         from spectralz.kernels.elimination import Program, marginals_of_program
 
-        plan = self._checked_plan(model, marginals=True)
+        if plan.segments.memory > int(self.max_memory):
+            raise TooLargeError(
+                f"exact marginals need {bytes_in_words(plan.segments.memory)} of tables and max_memory is "
+                f"{bytes_in_words(int(self.max_memory))}; log Z alone needs {bytes_in_words(plan.memory)}. "
+                "Raise max_memory"
+            )
         edges, J = model.edges()
         program = Program.of_tree(plan.tree, edges, J, model.field)
         found = marginals_of_program(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from spectralz.errors import OptionError, SolverError, TooLargeError
+from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import Method, Outcome, checked_count, checked_positive
 from spectralz.methods.decomposition import Decomposition, decompose
 from spectralz.progress import report
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LowRank"]
 
-UNIT_ROUNDOFF = 2.0**-53
 # Steps are 1/1000 of sqrt|lambda_j| in all of the paper's experiments (Sec. 4.1).
 PAPER_DIVISOR = 1000.0
 EXACT_WIDTH = 1e-9

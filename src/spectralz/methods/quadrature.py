@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from spectralz.errors import TooLargeError
+from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, checked_count, checked_positive
 from spectralz.methods.decomposition import Decomposition, decompose
-from spectralz.methods.low_rank import LowRank, lattice_steps, predicted_cells, sample_decomposed
+from spectralz.methods.low_rank import EXACT_WIDTH, LowRank, lattice_steps, predicted_cells, sample_decomposed
 from spectralz.progress import report
 from spectralz.result import Kind, Status
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Quadrature"]
 
-UNIT_ROUNDOFF = 2.0**-53
-EXACT_WIDTH = 1e-9
 ALL_DIGITS_LOST = 1.0  # the width of log Z beyond which the quadrature has nothing to say
 # What the sums over nodes may be off beside the enclosure of their terms: trapezoidal rule, dropped nodes, summation.
 SUM_ERROR = 1e-14
@@ -176,9 +175,12 @@ class Quadrature(Method):
         )
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
+        return self.solve_marginals_decomposed(model, decompose(model, self.max_rank, self.tol))
+
+    def solve_marginals_decomposed(self, model: Ising, form: Decomposition) -> MarginalOutcome:
+        """Return the marginals of a coupling that has been decomposed."""
         from spectralz.kernels.quadrature import log_sum
 
-        form = decompose(model, self.max_rank, self.tol)
         nodes = self._nodes(model, form)
         total = log_sum(nodes.log_term)
         if log_sum(nodes.log_term_lower) < total - ALL_DIGITS_LOST:
