@@ -92,11 +92,25 @@ class Grid:
 
     def exponents(self, signs: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return sum_j sign_j (c_j k_j)^2 for every cell of the row (line 14)."""
-        total = np.zeros(1)
-        for step, half, sign in zip(self.step.tolist(), self.half.tolist(), signs.tolist(), strict=True):
-            axis = sign * (step * np.arange(-half, half + 1)) ** 2
-            total = (total[:, None] + axis[None, :]).ravel()
-        return total
+        return _sum_over_cells([sign * y**2 for sign, y in zip(signs.tolist(), self._axes(), strict=True)])
+
+    def slack(self) -> NDArray[np.float64]:
+        """Return for every cell by how much a state's true exponent can differ: sum_j d_j (2 c_j |k_j| + d_j)."""
+        pairs = zip(self.deviation.tolist(), self._axes(), strict=True)
+        return _sum_over_cells([deviation * (2.0 * np.abs(y) + deviation) for deviation, y in pairs])
+
+    def _axes(self) -> list[NDArray[np.float64]]:
+        """Return c_j k_j for k_j = -b_j ... b_j."""
+        halves = zip(self.step.tolist(), self.half.tolist(), strict=True)
+        return [step * np.arange(-half, half + 1) for step, half in halves]
+
+
+def _sum_over_cells(axes: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Add up one number from each axis for every cell, the cells in one row."""
+    total = np.zeros(1)
+    for axis in axes:
+        total = (total[:, None] + axis[None, :]).ravel()
+    return total
 
 
 @njit(**COMPILE)

@@ -203,7 +203,7 @@ def sample_decomposed(
     grid = _sampling_grid(form, model.n, max_cells)
     log_minus, log_plus, _ = _independent_spins(model.field)
     rows = log_tables(grid.shifts, log_minus, log_plus, grid.start, grid.cells, True, _report_cells)
-    proposed = grid.exponents(form.signs) + _slack(grid)
+    proposed = grid.exponents(form.signs) + grid.slack()
     weight = np.exp(np.minimum(rows[-1] + proposed - np.max(rows[-1] + proposed), 0.0))
     cumulative = np.cumsum(weight)
     u = form.directions
@@ -222,15 +222,6 @@ def sample_decomposed(
         if tried > 10 / LEAST_ACCEPTANCE and have < LEAST_ACCEPTANCE * tried:
             raise SolverError("nearly all proposals are rejected; raise max_cells for a finer grid")
     return np.concatenate(kept)[:size] if kept else np.empty((0, model.n), dtype=np.int8)
-
-
-def _slack(grid: Grid) -> FloatArray:
-    """Return, for every cell, deviation_j (2 c_j |k_j| + deviation_j) added up over the directions."""
-    total = np.zeros(1)
-    for step, half, deviation in zip(grid.step.tolist(), grid.half.tolist(), grid.deviation.tolist(), strict=True):
-        axis = deviation * (2.0 * step * np.abs(np.arange(-half, half + 1)) + deviation)
-        total = (total[:, None] + axis[None, :]).ravel()
-    return total
 
 
 def _sampling_grid(form: Decomposition, n: int, max_cells: int) -> Grid:
