@@ -23,7 +23,7 @@ import spectralz as sz
 from spectralz.errors import FormatError, OptionError, SpectralzError
 from spectralz.io import read_evidence, write_mar, write_pr
 from spectralz.io.files import write_whole
-from spectralz.methods.base import bytes_in_words
+from spectralz.options import bytes_in_words
 from spectralz.progress import listening
 
 if TYPE_CHECKING:

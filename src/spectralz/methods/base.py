@@ -1,9 +1,7 @@
-"""The one interface of all methods, and the checks that their options share."""
+"""The one interface of all methods."""
 
 from __future__ import annotations
 
-import math
-import re
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
@@ -12,24 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 import numpy as np
 
 from spectralz.errors import OptionError, TooLargeError
+from spectralz.options import bytes_in_words, checked_count
 from spectralz.result import Estimate, Kind, Marginals, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
     from spectralz.model import Ising
 
-__all__ = [
-    "MarginalOutcome",
-    "Method",
-    "Outcome",
-    "bytes_in_words",
-    "check_choice",
-    "checked_bytes",
-    "checked_count",
-]
+__all__ = ["MarginalOutcome", "Method", "Outcome"]
 
 
 # A byte each: what one call of sample may return.
@@ -131,68 +122,3 @@ class Method(ABC):
                 wanted = "its options are " + ", ".join(known) if known else "it has none"
                 raise OptionError(f"method {cls.name!r} has no option {name!r}; {wanted}")
         return cls(**options)
-
-
-def check_choice(value: object, name: str, choices: Collection[str]) -> None:
-    """Refuse a value that is none of ``choices``."""
-    if value not in choices:
-        raise OptionError(f"{name} is {value!r}; it must be one of " + ", ".join(repr(c) for c in choices))
-
-
-def checked_count(value: Any, name: str, least: int) -> int:
-    """Return a whole number that is at least ``least``, given as an int or a float such as 1e9."""
-    whole = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not whole or not math.isfinite(value) or value != int(value) or value < least:
-        raise OptionError(f"{name} is {value!r}; it must be a whole number, {least} or more")
-    return int(value)
-
-
-def checked_positive(value: Any, name: str, below: float = math.inf) -> float:
-    """Return a number that is above zero and below ``below``."""
-    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not real or not 0.0 < value < below:
-        limit = f" and below {below:g}" if below < math.inf else ""
-        raise OptionError(f"{name} is {value!r}; it must be a number above 0{limit}")
-    return float(value)
-
-
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
-
-
-def checked_bytes(value: Any, name: str) -> int:
-    """Return a number of bytes, given as such or like ``"512 MiB"``.
-
-    Examples
-    --------
-    >>> checked_bytes("4 GiB", "max_memory") == 4 * 2**30
-    True
-    """
-    if isinstance(value, str):
-        match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([A-Za-z]*)\s*", value)
-        if match is None or match[2].upper() not in _UNITS:
-            raise OptionError(f"{name} is {value!r}; write a number of bytes, or one like '512 MiB' or '4 GiB'")
-        value = int(float(match[1]) * _UNITS[match[2].upper()])
-    return checked_count(value, name, least=1)
-
-
-def bytes_in_words(count: int) -> str:
-    """Write a number of bytes with the unit that suits it.
-
-    Examples
-    --------
-    >>> bytes_in_words(2**32), bytes_in_words(1500), bytes_in_words(2**200)
-    ('4 GiB', '1.46 KiB', '2^200 B')
-    """
-    for power, unit in (
-        (0, "B"),
-        (10, "KiB"),
-        (20, "MiB"),
-        (30, "GiB"),
-        (40, "TiB"),
-        (50, "PiB"),
-        (60, "EiB"),
-    ):
-        if count < 1 << (power + 10):
-            return f"{count / (1 << power):.3g} {unit}" if count < 1000 << power else f"{count >> power} {unit}"
-    return f"2^{count.bit_length() - 1} B"

@@ -11,16 +11,9 @@ import numpy as np
 
 from spectralz.errors import TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.methods.base import (
-    MarginalOutcome,
-    Method,
-    Outcome,
-    bytes_in_words,
-    check_choice,
-    checked_bytes,
-    checked_count,
-)
+from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.model import MOST_DENSE_SPINS
+from spectralz.options import bytes_in_words, check_choice, checked_bytes, checked_count
 from spectralz.progress import report
 from spectralz.result import Kind, Status
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from spectralz.errors import OptionError, SolverError, TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.methods.base import Method, Outcome, checked_count, checked_positive
+from spectralz.methods.base import Method, Outcome
 from spectralz.methods.decomposition import Decomposition, decompose
+from spectralz.options import checked_count, checked_positive
 from spectralz.progress import report
 from spectralz.result import Kind, Status
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from spectralz.errors import TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.methods.base import MarginalOutcome, Method, Outcome, checked_count, checked_positive
+from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.methods.decomposition import Decomposition, decompose
 from spectralz.methods.low_rank import EXACT_WIDTH, LowRank, lattice_steps, predicted_cells, sample_decomposed
+from spectralz.options import checked_count, checked_positive
 from spectralz.progress import report
 from spectralz.result import Kind, Status
 
