@@ -1,0 +1,427 @@
+"""The diagonal SDP by Burer and Monteiro's factorisation: maximise <C, V V'> over V (n x k) with rows of length 1.
+
+For k above sqrt(2 n) every local maximum is global (Boumal, Voroninski, Bandeira 2016), and y_i = <v_i, (C V)_i> is
+the dual solution there. First some sweeps of the mixing method (Wang, Chang, Kolter 2017), each row set to its best
+given all others; then a trust region on the product of spheres. With Z = Diag(y) - C the gradient is Z V and the
+Hessian takes a tangent U to the tangent part of Z U; steps come from conjugate gradients preconditioned by Diag(y).
+
+C is a dense array or the three arrays of a CSR matrix; every compiled function takes either. The steps need no more
+than single precision, which halves their cost: what they must lower is computed in double precision.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Csr", "Point", "Solver"]
+
+# Sums may be added up in any order: what is computed here is tested afterwards, not trusted.
+FAST: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
+BLOCK = 64
+DENSE_SWEEPS = 8
+SPARSE_SWEEPS = 50
+MOST_SPARSE_COLUMNS = 24
+# What a singular value of V must reach, relative to the largest, for its column to be kept.
+SIGNIFICANT = 1e-2
+SPARE = 0.2
+# Relative differences of <C, V V'> below this one are rounding.
+ROUNDING = 1e-13
+ACCEPTED = 0.05
+BACKTRACKS = 8
+MOST_IDLE_STEPS = 5
+TINY_Y = 1e-12
+# Size of the columns added to leave a saddle, and for how many steps they are safe from being dropped again.
+ESCAPE = 0.1
+STEPS_AFTER_ESCAPE = 8
+MOST_SPINS_DECOMPOSED = 500
+
+
+class Csr(NamedTuple):
+    """The arrays of a symmetric CSR matrix."""
+
+    data: NDArray[Any]
+    indices: NDArray[np.int32]
+    indptr: NDArray[np.int32]
+
+
+Matrix = Any  # a dense array or Csr
+
+
+def _times(C: Matrix, V: NDArray[Any]) -> NDArray[Any]:
+    """Return C V, in compiled code."""
+    raise NotImplementedError
+
+
+@overload(_times)
+def _times_overload(C: Any, V: Any) -> Any:
+    def dense(C: Any, V: Any) -> Any:
+        return np.dot(C, V)
+
+    def sparse(C: Any, V: Any) -> Any:
+        data, indices, indptr = C
+        n, k = V.shape
+        out = np.zeros((n, k), V.dtype)
+        for i in range(n):
+            for place in range(indptr[i], indptr[i + 1]):
+                weight = data[place]
+                j = indices[place]
+                for c in range(k):
+                    out[i, c] += weight * V[j, c]
+        return out
+
+    return dense if isinstance(C, types.Array) else sparse
+
+
+@njit(cache=True)
+def _product(C: Matrix, V: NDArray[Any]) -> NDArray[Any]:
+    return _times(C, V)
+
+
+@njit(**FAST)
+def _settle_block(C: NDArray[np.float64], V: NDArray[np.float64], G: NDArray[np.float64]) -> None:
+    """Set each row of a block to the direction of its G = (C V), keeping the G of the others up to date."""
+    n, k = V.shape
+    change = np.empty(k)
+    for i in range(n):
+        norm = 0.0
+        for c in range(k):
+            norm += G[i, c] * G[i, c]
+        if norm == 0.0:
+            continue
+        norm = np.sqrt(norm)
+        for c in range(k):
+            new = G[i, c] / norm
+            change[c] = new - V[i, c]
+            V[i, c] = new
+        for j in range(i + 1, n):
+            weight = C[i, j]
+            for c in range(k):
+                G[j, c] += weight * change[c]
+
+
+@njit(**FAST)
+def _sweep_sparse(C: Csr, V: NDArray[np.float64]) -> None:
+    data, indices, indptr = C
+    n, k = V.shape
+    g = np.empty(k)
+    for i in range(n):
+        g[:] = 0.0
+        for place in range(indptr[i], indptr[i + 1]):
+            weight = data[place]
+            j = indices[place]
+            for c in range(k):
+                g[c] += weight * V[j, c]
+        norm = 0.0
+        for c in range(k):
+            norm += g[c] * g[c]
+        if norm > 0.0:
+            norm = np.sqrt(norm)
+            for c in range(k):
+                V[i, c] = g[c] / norm
+
+
+@njit(**FAST)
+def _conjugate_gradients(
+    C: Matrix,
+    V: NDArray[Any],
+    y: NDArray[Any],
+    gradient: NDArray[Any],
+    radius: float,
+    max_products: int,
+    wanted: float,
+) -> tuple[NDArray[Any], float, float, bool]:
+    """Minimise <gradient, U> + <U, Z U> / 2 over tangents U within the radius (Steihaug 1983).
+
+    Lengths are those of the preconditioner, |U|^2 = sum_i y_i |u_i|^2. Stops as soon as the residual is ``wanted``
+    times the first. Returns the step, its length, what it lowers the quadratic by, and whether it ends on the boundary.
+    """
+    n, k = V.shape
+    step = np.zeros_like(V)
+    residual = gradient.copy()
+    direction = np.empty_like(V)
+    squared = 0.0  # <residual, residual / y>
+    for i in range(n):
+        for c in range(k):
+            direction[i, c] = -residual[i, c] / y[i]
+            squared -= residual[i, c] * direction[i, c]
+    first = squared
+    step_step = 0.0
+    step_direction = 0.0
+    direction_direction = squared
+    lowered = 0.0
+    for _ in range(max_products):
+        image = _times(C, direction)
+        curvature = 0.0
+        for i in range(n):
+            along = 0.0
+            for c in range(k):
+                image[i, c] = y[i] * direction[i, c] - image[i, c]
+                along += V[i, c] * image[i, c]
+            part = 0.0
+            for c in range(k):
+                image[i, c] -= along * V[i, c]
+                part += image[i, c] * direction[i, c]
+            curvature += part
+        alpha = squared / curvature if curvature > 0.0 else 0.0
+        reached = step_step + 2.0 * alpha * step_direction + alpha * alpha * direction_direction
+        if curvature <= 0.0 or reached >= radius * radius:
+            root = step_direction * step_direction + direction_direction * (radius * radius - step_step)
+            alpha = (-step_direction + np.sqrt(max(root, 0.0))) / direction_direction
+            for i in range(n):
+                for c in range(k):
+                    step[i, c] += alpha * direction[i, c]
+            lowered += alpha * squared - 0.5 * alpha * alpha * curvature
+            return step, radius, lowered, True
+        lowered += 0.5 * alpha * squared
+        new_squared = 0.0
+        for i in range(n):
+            part = 0.0
+            for c in range(k):
+                step[i, c] += alpha * direction[i, c]
+                residual[i, c] += alpha * image[i, c]
+                part += residual[i, c] * residual[i, c]
+            new_squared += part / y[i]
+        step_step = reached
+        if new_squared <= wanted * wanted * first:
+            return step, np.sqrt(step_step), lowered, False
+        beta = new_squared / squared
+        squared = new_squared
+        for i in range(n):
+            for c in range(k):
+                direction[i, c] = beta * direction[i, c] - residual[i, c] / y[i]
+        step_direction = beta * (step_direction + alpha * direction_direction)
+        direction_direction = squared + beta * beta * direction_direction
+    return step, np.sqrt(step_step), lowered, False
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where the ascent stands.
+
+    Attributes
+    ----------
+    V
+        Rows of length 1.
+    G
+        C V.
+    value
+        <C, V V'>.
+    """
+
+    V: NDArray[np.float64]
+    G: NDArray[np.float64]
+    value: float
+
+    @property
+    def y(self) -> NDArray[np.float64]:
+        """The dual solution: the lengths of the rows of C V."""
+        return np.asarray(np.sqrt(np.einsum("ic,ic->i", self.G, self.G)))
+
+    def gradient(self) -> NDArray[np.float64]:
+        """Z V, written out: the difference of squares |G|^2 - y^2 would cancel."""
+        along = np.einsum("ic,ic->i", self.V, self.G)
+        return np.asarray(along[:, None] * self.V - self.G)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A step of the trust region: where to, how long, how much <C, V V'> should gain along it."""
+
+    tangent: NDArray[np.float64]
+    length: float
+    is_at_boundary: bool
+    slope: float
+    gain: float
+
+    def expected(self, fraction: float) -> float:
+        """Return the gain that the quadratic model promises of a fraction of the step."""
+        return fraction * self.slope - fraction**2 * (self.slope - self.gain)
+
+
+class Solver:
+    """Ascend <C, V V'>; :meth:`advance` makes one step of the trust region.
+
+    Parameters
+    ----------
+    C
+        Dense or CSR, symmetric with zero diagonal, connected, the largest entry 1 in size.
+    columns
+        k, the width of V to begin with.
+    rng
+        For the start.
+    """
+
+    def __init__(self, C: Matrix, columns: int, rng: np.random.Generator) -> None:
+        self.is_dense = isinstance(C, np.ndarray)
+        self.C = C
+        self.C_single = _single(C)
+        self.n = len(C) if self.is_dense else len(C.indptr) - 1
+        self.iterations = 0
+        self.residual = math.inf
+        self.move_to(rng.standard_normal((self.n, columns)))
+        self._sweep()
+
+    def move_to(self, V: NDArray[np.float64]) -> None:
+        """Continue from V, its rows made of length 1."""
+        self.point = self._at(V)
+        self._radius: float | None = None
+        self._best = math.inf
+        self._idle = 0
+        self._keep_columns_until = 0
+
+    def _at(self, V: NDArray[np.float64]) -> Point:
+        V = V / np.sqrt(np.einsum("ic,ic->i", V, V))[:, None]
+        G = _product(self.C, V)
+        return Point(V, G, float(np.einsum("ic,ic->", V, G)))
+
+    def _sweep(self) -> None:
+        V = self.point.V.copy()
+        sweeps = DENSE_SWEEPS if self.is_dense else SPARSE_SWEEPS
+        for _ in range(sweeps):
+            if self.is_dense:
+                for begin in range(0, self.n, BLOCK):
+                    rows = slice(begin, begin + BLOCK)
+                    _settle_block(np.ascontiguousarray(self.C[rows, rows]), V[rows], self.C[rows] @ V)
+            else:
+                _sweep_sparse(self.C, V)
+        self.iterations += sweeps
+        self.move_to(V)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the last steps found nothing better: as far as rounding allows, this point is stationary."""
+        return self._idle >= MOST_IDLE_STEPS
+
+    def advance(self) -> None:
+        """Make one step of the trust region; ``residual`` is that of the point it starts from."""
+        self._drop_columns()
+        point = self.point
+        y = np.maximum(point.y, TINY_Y)
+        gradient = point.gradient()
+        length = math.sqrt(float(np.einsum("ic,ic,i->", gradient, gradient, 1.0 / y)))
+        self.residual = length / math.sqrt(float(y.sum()))
+        self.iterations += 1
+        if length == 0.0:
+            self._idle = MOST_IDLE_STEPS
+            return
+        if self._radius is None:
+            self._radius = math.sqrt(float(y.sum()))
+        step = self._step(y, gradient, length)
+        noise = ROUNDING * abs(point.value)
+        fraction, ratio = self._backtrack(step, noise)
+        self._radius = _adapted_radius(self._radius, step, fraction, ratio)
+        is_idle = ratio <= ACCEPTED or (step.gain < noise and self.residual > 0.5 * self._best)
+        self._idle = self._idle + 1 if is_idle else 0
+        self._best = min(self._best, self.residual)
+
+    def _step(self, y: NDArray[np.float64], gradient: NDArray[np.float64], length: float) -> _Step:
+        """Solve the quadratic model, in units in which the gradient has length 1."""
+        assert self._radius is not None
+        tangent, distance, lowered, is_at_boundary = _conjugate_gradients(
+            self.C_single,
+            self.point.V.astype(np.float32),
+            y.astype(np.float32),
+            (gradient / length).astype(np.float32),
+            self._radius / length,
+            self._most_products(),
+            max(min(0.1, math.sqrt(self.residual)), 1e-3),
+        )
+        whole = length * tangent.astype(np.float64)
+        # <C, V V'> is minus twice the function that the conjugate gradients lower.
+        slope = -2.0 * float(np.einsum("ic,ic->", gradient, whole))
+        return _Step(whole, length * distance, is_at_boundary, slope, 2.0 * lowered * length**2)
+
+    def _most_products(self) -> int:
+        # Far from the solution, exact steps are wasted; the caps are by measurement.
+        caps = (20, 60, 200) if self.is_dense else (50, 100, 300)
+        return caps[(self.residual < 1e-3) + (self.residual < 1e-5)]
+
+    def _backtrack(self, step: _Step, noise: float) -> tuple[float, float]:
+        """Go along the step as far as it gains what it promised; return the fraction, and gained over promised."""
+        fraction = 1.0
+        for _ in range(BACKTRACKS):
+            new = self._at(self.point.V + fraction * step.tangent)
+            gained = new.value - self.point.value
+            ratio = (gained + noise) / (step.expected(fraction) + noise)
+            if ratio > ACCEPTED:
+                self.point = new
+                break
+            # The parabola through value and slope here and the value there has its top at:
+            along = fraction * step.slope
+            fraction *= min(max(0.5 * along / (along - gained), 0.1), 0.5)
+        return fraction, ratio
+
+    def _drop_columns(self) -> None:
+        """Turn V so that its columns are orthogonal, and keep the significant ones and a fifth more."""
+        if self.iterations < self._keep_columns_until:
+            return
+        V = self.point.V
+        squares, turn = np.linalg.eigh(V.T @ V)
+        significant = int((squares > SIGNIFICANT**2 * squares[-1]).sum())
+        kept = significant + max(1, math.ceil(SPARE * significant))
+        if kept < V.shape[1]:
+            self.point = self._at(V @ turn[:, -kept:])
+
+    def escape(self, columns: int) -> bool:
+        """Leave a stationary point that is no maximum along its directions of ascent; False if there are none.
+
+        With w an eigenvector of Y^(-1/2) C Y^(-1/2) for a value beyond 1, a column Y^(-1/2) w raises <C, V V'>.
+        """
+        roots = 1.0 / np.sqrt(np.maximum(self.point.y, TINY_Y))
+        values, vectors = _largest_eigenpairs(self.C, roots, columns)
+        ascending = values > 1.0
+        if not ascending.any():
+            return False
+        new = roots[:, None] * vectors[:, ascending]
+        self.move_to(np.hstack([self.point.V, new * (ESCAPE / np.abs(new).max())]))
+        self._keep_columns_until = self.iterations + STEPS_AFTER_ESCAPE
+        return True
+
+
+def _adapted_radius(radius: float, step: _Step, fraction: float, ratio: float) -> float:
+    if fraction < 1.0:
+        return fraction * step.length
+    if ratio < 0.25:
+        return 0.25 * step.length
+    if step.is_at_boundary:
+        return 2.0 * radius if ratio > 0.75 else radius
+    # An interior step shows the scale: a radius far beyond it would let the next step run into the unknown.
+    return min(radius, 10.0 * step.length)
+
+
+def _largest_eigenpairs(C: Matrix, roots: NDArray[np.float64], count: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the largest eigenvalues and eigenvectors of C scaled by ``roots`` from both sides."""
+    import scipy.sparse as sp
+    from scipy.linalg import eigh
+    from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
+    n = len(roots)
+    if isinstance(C, np.ndarray):
+        S: Any = C * roots[:, None] * roots[None, :]
+    else:
+        scale = sp.diags_array(roots, format="csr")
+        S = scale @ sp.csr_array((C.data, C.indices, C.indptr), shape=(n, n)) @ scale
+    if n <= MOST_SPINS_DECOMPOSED:
+        dense = S if isinstance(S, np.ndarray) else S.toarray()
+        values, vectors = eigh(dense, subset_by_index=[max(n - count, 0), n - 1])
+        return values, vectors
+    try:
+        values, vectors = eigsh(S, k=count, which="LA", v0=np.ones(n), ncv=40, tol=1e-6)
+    except ArpackNoConvergence as error:
+        values, vectors = error.eigenvalues, error.eigenvectors
+    return values, vectors
+
+
+def _single(C: Matrix) -> Matrix:
+    if isinstance(C, np.ndarray):
+        return C.astype(np.float32)
+    return Csr(C.data.astype(np.float32), C.indices, C.indptr)

@@ -1,0 +1,71 @@
+"""What can be said of the diagonal SDP without solving it: how it splits, and where its solution is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["components_and_balance"]
+
+
+def components_and_balance(A: Any) -> list[tuple[NDArray[np.int64], bool]]:
+    """Return the spins of each connected component, in order, and whether its signs are balanced.
+
+    Balanced means that no cycle has an odd number of negative couplings: then there are spins s with s_i s_j A_ij >= 0
+    for all pairs, as on every forest and in every ferromagnet. Dense or sparse; the diagonal does not count.
+    """
+    n = A.shape[0]
+    if not n:
+        return []
+    if sp.issparse(A):
+        label, balanced = _visit(A.data, A.indices, A.indptr, False)
+    else:
+        label, balanced = _visit(
+            np.ascontiguousarray(A).ravel(), np.empty(0, np.int32), n * np.arange(n + 1, dtype=np.int64), True
+        )
+    grouped = np.argsort(label, kind="stable").astype(np.int64)
+    bounds = np.searchsorted(label[grouped], np.arange(1, len(balanced)))
+    return list(zip(np.split(grouped, bounds), balanced.tolist(), strict=True))
+
+
+@njit(cache=True)
+def _visit(
+    data: NDArray[np.float64], indices: NDArray[np.int32], indptr: NDArray[np.int64], is_dense: bool
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Walk through the graph from neighbour to neighbour, giving each spin its component and the sign that it needs."""
+    n = len(indptr) - 1
+    label = np.full(n, -1, np.int64)
+    sign = np.ones(n)
+    balanced = np.ones(n, np.bool_)
+    waiting = np.empty(n, np.int64)
+    count = 0
+    for start in range(n):
+        if label[start] >= 0:
+            continue
+        label[start] = count
+        waiting[0] = start
+        taken, given = 0, 1
+        while taken < given:
+            i = waiting[taken]
+            taken += 1
+            for place in range(indptr[i], indptr[i + 1]):
+                weight = data[place]
+                j = place - indptr[i] if is_dense else indices[place]
+                if weight == 0.0 or i == j:
+                    continue
+                wanted = sign[i] if weight > 0.0 else -sign[i]
+                if label[j] < 0:
+                    label[j] = count
+                    sign[j] = wanted
+                    waiting[given] = j
+                    given += 1
+                elif sign[j] != wanted:
+                    balanced[count] = False
+        count += 1
+    return label, balanced[:count]

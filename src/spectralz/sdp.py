@@ -1,0 +1,307 @@
+"""The diagonal SDP of the paper, Eq. (15): maximise Tr D subject to A + D negative semidefinite.
+
+With y = -(D + diag A) and C the coupling without its diagonal, this is
+
+    minimise sum y  subject to  Diag(y) - C >= 0,
+
+the dual of the relaxation of max-cut by Goemans and Williamson, maximise <C, X> over X >= 0 with X_ii = 1. Each X gives
+a lower bound on sum y, each feasible y an upper one; the gap between the best two is what is reported, both of them
+proven in floating point.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.kernels.sdp_certificate import is_dominated, rounding_margin
+from spectralz.model import Ising
+from spectralz.options import checked_count, checked_positive
+from spectralz.progress import report
+from spectralz.result import Status
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from spectralz.kernels.sdp_low_rank import Solver
+    from spectralz.model import Coupling, FloatArray
+
+__all__ = ["DiagonalSDP", "diagonal_sdp", "proven_excess"]
+
+# Below this density a component is kept sparse, above this size.
+SPARSE_DENSITY = 0.05
+LEAST_SPARSE_SPINS = 100
+# Sparse matrices up to here are factorised as dense ones, which is quicker.
+MOST_SPINS_FACTORISED_DENSE = 600
+MOST_SPINS_OF_INTERIOR_POINT = 1500
+# The certificate is tried when the gradient has come near enough, and again at each third of that.
+FIRST_TRY = 30.0
+# A stationary point without certificate gets this many new columns, along the directions in which it is no maximum.
+NEW_COLUMNS = 4
+MOST_ESCAPES = 5
+SMALLEST_RESIDUAL = 1e-13
+# Aim a little below the gap wanted, so that rounding at the end does not lift it above.
+SAFELY_WITHIN = 0.99
+
+
+@dataclass(frozen=True)
+class DiagonalSDP:
+    """What :func:`diagonal_sdp` found.
+
+    Attributes
+    ----------
+    diagonal
+        D, one number a spin.
+    lower, upper
+        The largest Tr D of all feasible D lies between them, proven; ``lower`` is Tr D of the D that is given.
+    gap
+        (upper - lower) relative to sum y, y = -(D + diag A), which neither the scale nor the diagonal of A changes.
+    feasible
+        Whether A + D <= 0 has been proven of the D that is given, rounding errors included.
+    iterations
+        Sweeps and steps of the trust region, over all components.
+    status
+        How it ended, as a sentence; ``status.converged`` says whether the gap is at most ``tol``.
+    """
+
+    diagonal: FloatArray
+    lower: float
+    upper: float
+    gap: float
+    feasible: bool
+    iterations: int
+    status: Status
+
+
+@dataclass(frozen=True)
+class _Solution:
+    """The solution of one component: y, proven feasible, and a proven lower bound on the smallest sum y."""
+
+    y: FloatArray
+    bound: float
+    iterations: int
+
+
+def diagonal_sdp(coupling: ArrayLike | Any, tol: float = 1e-8, *, max_iter: int = 500, seed: int = 0) -> DiagonalSDP:
+    """Maximise Tr D subject to A + D negative semidefinite, to a proven gap.
+
+    Parameters
+    ----------
+    coupling
+        A, symmetric n x n: a numpy array or anything of scipy.sparse. Its diagonal is simply subtracted from D.
+    tol
+        The relative gap wanted. Rounding sets a limit of about n^2 1e-16 to what can be proven of a dense coupling.
+    max_iter
+        Most steps of the trust region in each component. If they do not suffice, the D that is returned is still
+        feasible, and ``status`` says which gap was reached.
+    seed
+        For the random start, which changes D by no more than the gap allows.
+
+    Raises
+    ------
+    ModelError
+        If the coupling is not a symmetric matrix of finite numbers.
+
+    Examples
+    --------
+    >>> import numpy as np, spectralz as sz
+    >>> A = np.eye(5) - 1  # every pair repels every other
+    >>> found = sz.diagonal_sdp(A)
+    >>> found.diagonal.round(6).tolist()
+    [-1.0, -1.0, -1.0, -1.0, -1.0]
+    >>> found.feasible, found.gap <= 1e-8, bool(found.status.converged)
+    (True, True, True)
+    """
+    tol = checked_positive(tol, "tol", below=1.0)
+    max_iter = checked_count(max_iter, "max_iter", least=0)
+    seed = checked_count(seed, "seed", least=0)
+    return solve_diagonal(Ising(None, coupling).coupling, tol, max_iter, seed)
+
+
+def solve_diagonal(A: Coupling, tol: float, max_iter: int = 500, seed: int = 0) -> DiagonalSDP:
+    """Do the same for a coupling that has been checked."""
+    from spectralz.kernels.sdp_structure import components_and_balance
+
+    n = A.shape[0]
+    y = np.zeros(n)
+    bounds, iterations, done = [0.0], 0, 0
+    for spins, is_balanced in components_and_balance(A):
+        if len(spins) > 1:
+            C, scale = _scaled_component(A, spins)
+            solution = _row_sums(C) if is_balanced else _solve_component(C, tol, max_iter, seed, (done, n))
+            y[spins] = scale * solution.y
+            bounds.append(scale * solution.bound)
+            iterations += solution.iterations
+        done += len(spins)
+    return _assembled(np.asarray(A.diagonal()), y, math.fsum(bounds), iterations, tol)
+
+
+def _assembled(own: FloatArray, y: FloatArray, bound: float, iterations: int, tol: float) -> DiagonalSDP:
+    """Turn y into D, rounded so that it stays feasible, and the bounds into those of Tr D."""
+    # Scaling y rounded it by a unit: one step down makes up for that, one more for the subtraction.
+    D = np.nextafter(-np.nextafter(y, math.inf) - own, -math.inf)
+    D[(y == 0.0) & (own == 0.0)] = 0.0
+    total = math.fsum(y.tolist())
+    gap = max(total - bound, 0.0) / total if total > 0.0 else 0.0
+    lower = math.fsum(D.tolist())
+    upper = max(-(bound + math.fsum(own.tolist())), lower)
+    sizes = bound + float(np.abs(own).sum())
+    upper += 4.0 * UNIT_ROUNDOFF * sizes
+    if gap <= tol:
+        status = Status(f"converged: the gap is proven to be at most {max(gap, 1e-16):.1e}")
+    else:
+        status = Status(f"inaccurate: a gap of {gap:.1e} remains, where {tol:.1e} was wanted", converged=False)
+    return DiagonalSDP(D, lower, upper, gap, True, iterations, status)
+
+
+def _scaled_component(A: Coupling, spins: Any) -> tuple[Any, float]:
+    """Return the coupling of one component without its diagonal, its largest entry 1, dense or sparse as suits it."""
+    n = len(spins)
+    C: Any = A
+    if sp.issparse(A):
+        C = A if n == A.shape[0] else A[spins][:, spins]
+        C = sp.csr_array(C - sp.diags_array(C.diagonal(), format="csr"))
+        C.eliminate_zeros()
+        if n < LEAST_SPARSE_SPINS or C.nnz > SPARSE_DENSITY * n * n:
+            C = C.toarray()
+    else:
+        C = A.copy() if n == len(A) else A[np.ix_(spins, spins)]
+        np.fill_diagonal(C, 0.0)
+        if n >= LEAST_SPARSE_SPINS and np.count_nonzero(C) <= SPARSE_DENSITY * n * n:
+            C = sp.csr_array(C)
+    scale = float(np.abs(C.data if sp.issparse(C) else C).max())
+    if sp.issparse(C):
+        C.data /= scale
+        C.sort_indices()
+    else:
+        C /= scale
+    return C, scale
+
+
+def _row_sums(C: Any) -> _Solution:
+    """Return y = row sums of |C|: feasible by dominance, and optimal if the signs are balanced (X = s s')."""
+    sums = np.asarray(abs(C).sum(axis=1))
+    slack = 1.0 + 2.0 * C.shape[0] * UNIT_ROUNDOFF
+    return _Solution(slack * sums, math.fsum(sums.tolist()) / slack, 0)
+
+
+def _solve_component(C: Any, tol: float, max_iter: int, seed: int, place: tuple[int, int]) -> _Solution:
+    """Solve one connected component that is not balanced."""
+    from spectralz.kernels.sdp_low_rank import Csr, Solver
+
+    n = C.shape[0]
+    plain = Csr(C.data, C.indices, C.indptr) if sp.issparse(C) else C
+    solver = Solver(plain, _columns(n, sp.issparse(C)), np.random.default_rng(seed))
+    solution = _ascend(C, solver, tol, max_iter, place)
+    if solution is None and n <= MOST_SPINS_OF_INTERIOR_POINT:
+        from spectralz.kernels.sdp_interior_point import solve_interior_point
+
+        dense = C.toarray() if sp.issparse(C) else C
+        y, V = solve_interior_point(dense, max(tol, 1e-9), lambda done: _report(place, n, done))
+        solver.move_to(V)
+        solution = _ascend(C, solver, tol, min(max_iter, 20), place)
+        if solution is None:
+            solution = _best_provable(C, y, solver)
+    return solution or _best_provable(C, solver.point.y, solver)
+
+
+def _ascend(C: Any, solver: Solver, tol: float, max_iter: int, place: tuple[int, int]) -> _Solution | None:
+    """Step until a point is proven to have a gap of at most ``tol``; None if that does not come about."""
+    next_try, escapes = FIRST_TRY * tol, 0
+    for _ in range(max_iter):
+        solver.advance()
+        _report(place, solver.n, math.log(max(solver.residual, tol)) / math.log(tol))
+        if solver.residual <= next_try or solver.is_stuck:
+            y = _proven(C, solver, tol)
+            if y is not None:
+                return _Solution(y, _bound(C, solver), solver.iterations)
+            next_try = solver.residual / 3.0
+        if solver.is_stuck or solver.residual <= max(1e-3 * tol, SMALLEST_RESIDUAL):
+            if escapes == MOST_ESCAPES or not solver.escape(NEW_COLUMNS):
+                return None
+            escapes += 1
+            next_try = FIRST_TRY * tol
+    return None
+
+
+def _proven(C: Any, solver: Solver, tol: float) -> FloatArray | None:
+    """Return a multiple of y with a gap of at most ``tol`` that is proven feasible, a smaller gap first if likely."""
+    bound, y = _bound(C, solver), solver.point.y
+    likely = 3.0 * solver.residual + 4.0 * rounding_margin(solver.n)
+    for gap in (likely, SAFELY_WITHIN * tol):
+        if gap <= SAFELY_WITHIN * tol:
+            scaled = y * (bound / (1.0 - gap) / math.fsum(y.tolist()))
+            if _is_proven(C, scaled):
+                return scaled
+    return None
+
+
+def _columns(n: int, is_sparse: bool) -> int:
+    from spectralz.kernels.sdp_low_rank import MOST_SPARSE_COLUMNS
+
+    k = math.ceil(math.sqrt(2.0 * n)) + 1 if n < 200 else math.ceil(math.sqrt(n)) + 1
+    return min(k, MOST_SPARSE_COLUMNS) if is_sparse else k
+
+
+def _bound(C: Any, solver: Solver) -> float:
+    """Return <C, V V'> less all rounding: inner products of n and of k terms, rows of length 1 up to k roundings."""
+    k = solver.point.V.shape[1]
+    sizes = float(abs(C).sum())
+    terms: int = (int(np.diff(C.indptr).max()) if sp.issparse(C) else C.shape[0]) + 3 * k + 20
+    rows = np.einsum("ic,ic->i", solver.point.V, solver.point.G)
+    return math.fsum(rows.tolist()) - 1.01 * terms * UNIT_ROUNDOFF * sizes
+
+
+def _is_proven(C: Any, y: FloatArray) -> bool:
+    if sp.issparse(C) and C.shape[0] <= MOST_SPINS_FACTORISED_DENSE:
+        C = C.toarray()
+    return is_dominated(C, y)
+
+
+def _best_provable(C: Any, y: FloatArray, solver: Solver) -> _Solution:
+    """Return the least multiple of y that can be proven feasible, or the row sums of |C|, whichever is less."""
+    dominant = _row_sums(C).y
+    bound = max(_bound(C, solver), 0.0)
+    excess = 1e-15
+    while excess < 1.0 and (1.0 + excess) * float(y.sum()) < float(dominant.sum()):
+        if _is_proven(C, (1.0 + excess) * y):
+            return _Solution((1.0 + excess) * y, bound, solver.iterations)
+        excess *= 2.0
+    return _Solution(dominant, bound, solver.iterations)
+
+
+def proven_excess(A: Coupling, D: FloatArray, largest: float = 1e-6) -> float | None:
+    """Return how far D must be lowered for A + D <= 0 to be proven: in all its entries together, or None.
+
+    A diagonal on the boundary, such as minus the largest eigenvalue, can't be proven feasible in floating point, but
+    one a little inside can. None if even a relative ``largest`` inside nothing can be proven.
+    """
+    from spectralz.kernels.sdp_structure import components_and_balance
+
+    y = np.nextafter(-(np.asarray(A.diagonal()) + D), -math.inf)
+    lowered = 0.0
+    for spins, _ in components_and_balance(A):
+        if len(spins) == 1:
+            if float(A.diagonal()[spins[0]]) + float(D[spins[0]]) > 0.0:
+                return None
+            continue
+        C, scale = _scaled_component(A, spins)
+        inside = y[spins] / scale
+        excess = 0.0
+        while not _is_proven(C, (1.0 + excess) * inside):
+            excess = 4.0 * excess if excess else 1e-14
+            if excess > largest or inside.min() <= 0.0:
+                return None
+        lowered += scale * excess * math.fsum(inside.tolist())
+    return lowered * (1.0 + 1e-10)
+
+
+def _report(place: tuple[int, int], size: int, done: float) -> None:
+    """Report progress in one component as progress in all."""
+    before, n = place
+    report("solving the SDP", (before + size * min(max(done, 0.0), 1.0)) / n)
