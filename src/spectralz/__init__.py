@@ -4,9 +4,10 @@ from spectralz import errors, generators
 from spectralz.errors import SpectralzError
 from spectralz.inference import compare, describe, log_z, marginals, sample
 from spectralz.io import read, write
-from spectralz.methods import METHODS, Auto, Exact, LowRank, Method, Quadrature
+from spectralz.methods import METHODS, Auto, Exact, LowRank, Method, Quadrature, Spectral
 from spectralz.model import Ising
 from spectralz.result import Comparison, Estimate, Kind, Marginals, Status
+from spectralz.sdp import DiagonalSDP, diagonal_sdp
 
 __version__ = "0.1.0"
 
@@ -14,6 +15,7 @@ __all__ = [
     "METHODS",
     "Auto",
     "Comparison",
+    "DiagonalSDP",
     "Estimate",
     "Exact",
     "Ising",
@@ -22,11 +24,13 @@ __all__ = [
     "Marginals",
     "Method",
     "Quadrature",
+    "Spectral",
     "SpectralzError",
     "Status",
     "__version__",
     "compare",
     "describe",
+    "diagonal_sdp",
     "errors",
     "generators",
     "log_z",

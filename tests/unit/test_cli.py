@@ -107,7 +107,7 @@ def test_info_where_exact_is_out_of_reach(run, tmp_path):
     assert "out of reach" in out
     code, _, err = run("solve", "big.npz")
     assert code == 2
-    assert err.startswith("error: auto finds no method for this model")
+    assert err.startswith("error: auto finds no exact method for this model")
 
 
 def test_compare(run, grid, tmp_path):

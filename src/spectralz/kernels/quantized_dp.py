@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Grid", "log_sum_of_cells", "log_tables", "sample_backwards"]
+__all__ = ["Grid", "log_sum_of_cells", "log_tables", "log_uniform_expectation", "sample_backwards"]
 
 # Stands for log 0: finite, so that differences of two of them are no NaN, and beyond all sums of weights.
 LOG_ZERO = -1e305
 # Progress is reported, and an interrupt noticed, after about this many cells (a tenth of a second).
 CELLS_PER_REPORT = 1 << 24
+# Without a field the smallest t(k) is 2^-n: so many spins need no logarithms.
+MOST_SPINS_WITHOUT_LOGS = 1000
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,44 @@ def log_sum_of_cells(log_t: NDArray[np.float64], exponent: NDArray[np.float64]) 
             carry = (new - total) - y
             total = new
     return largest + np.log(total)
+
+
+@njit(cache=True, error_model="numpy")
+def _uniform_table(jumps: NDArray[np.int64], start: int, cells: int) -> NDArray[np.float64]:
+    """Return t_n for independent unbiased spins: Claim 2 in place, from the side that is read before it is written."""
+    t = np.zeros(cells)
+    t[start] = 1.0
+    low = high = start
+    for jump in jumps:
+        if jump >= 0:
+            high += jump
+            for k in range(high, low - 1, -1):
+                moves = t[k - jump] if k - jump >= low else 0.0
+                t[k] = 0.5 * (t[k] + moves)
+        else:
+            low += jump
+            for k in range(low, high + 1):
+                moves = t[k - jump] if k - jump <= high else 0.0
+                t[k] = 0.5 * (t[k] + moves)
+    return t
+
+
+def log_uniform_expectation(u: NDArray[np.float64], sign: float, step: float) -> tuple[float, float]:
+    """Return log E exp(sign <u, x>^2) over uniform x by Algorithm 1 with rank 1, and a bound on its error.
+
+    This is E_j of Algorithm 2, line 7.
+    """
+    n = len(u)
+    grid = Grid.of_directions(u[None, :], np.array([step]))
+    if n <= MOST_SPINS_WITHOUT_LOGS:
+        t = _uniform_table(grid.jump[0], grid.start, grid.cells)
+        log_t = np.log(t, out=np.full(len(t), LOG_ZERO), where=t > 0.0)
+    else:
+        half = np.full(n, -np.log(2.0))
+        log_t = log_tables(grid.shifts, half, half, grid.start, grid.cells, False, lambda _: None)[0]
+    deviation = float(grid.deviation[0])
+    error = deviation * (2.0 * float(np.abs(u).sum()) + deviation)  # as in the proof of Theorem 3
+    return float(log_sum_of_cells(log_t, grid.exponents(np.array([sign])))), error
 
 
 @njit(cache=True)

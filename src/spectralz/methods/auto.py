@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from spectralz.errors import ModelError, TooLargeError
-from spectralz.methods.base import MarginalOutcome, Method, Outcome, checked_bytes
+from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.methods.decomposition import decompose
 from spectralz.methods.exact import Exact
 from spectralz.methods.quadrature import Quadrature
+from spectralz.options import checked_bytes
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -88,12 +89,9 @@ class Auto(Method):
         try:
             form = decompose(model, quadrature.max_rank, quadrature.tol)
         except ModelError as error:
-            from spectralz.methods import METHODS
-
-            names = ", ".join(name for name in METHODS if name != self.name)
             raise TooLargeError(
-                f"auto finds no method for this model: {plan.refusal}. Nor is its rank low: {error}. "
-                f"Methods known: {names}"
+                f"auto finds no exact method for this model: {plan.refusal}. Nor is its rank low: {error}. "
+                "Method 'spectral' estimates log Z of any model and proves an upper bound"
             ) from None
         return _Choice(
             quadrature,

@@ -1,0 +1,293 @@
+"""Algorithm 2 of the paper: log Z of a coupling of any rank as a product of rank-1 expectations."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from spectralz.errors import OptionError, TooLargeError
+from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.methods.base import Method, Outcome
+from spectralz.methods.low_rank import PAPER_DIVISOR
+from spectralz.options import bytes_in_words, check_choice, checked_bytes, checked_positive
+from spectralz.progress import report
+from spectralz.result import Kind, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spectralz.model import FloatArray, Ising
+
+__all__ = ["Spectral"]
+
+DIAGONALS = ("sdp", "zero", "max_eigenvalue", "diagonally_dominant")
+FACTORS = ("quadrature", "dp")
+# Eigenvalues this small beside the largest are zeros of either sign.
+NEGLIGIBLE_EIGENVALUE = 1e-13
+# The matrix, its eigenvectors and LAPACK's workspace of 2 n^2.
+DENSE_ARRAYS = 5
+VECTORS_PER_REPORT = 256
+# Where the quadrature loses its digits, the dynamic programme has about this many cells.
+CELLS_FOR_HANDOVER = 2_000_000
+
+
+@dataclass(frozen=True)
+class _Diagonal:
+    """The choice of D.
+
+    Attributes
+    ----------
+    y
+        -(D + diag A): the diagonal of -(A + D).
+    lowered
+        Added to n log 2 - Tr D this makes a proven upper bound; None if A + D <= 0 could not be proven.
+    gap
+        That of the SDP, or None.
+    status
+        What to say of it.
+    """
+
+    y: FloatArray
+    lowered: float | None
+    gap: float | None
+    status: Status
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spectral(Method):
+    """Log Z by Algorithm 2 of the paper: shift the diagonal, decompose, multiply rank-1 expectations.
+
+    The field becomes one more spin. A diagonal D is added to the coupling, which changes log Z by Tr D only; then
+    exp(x' (A + D) x) is a product over the eigenvectors, and its mean over uniform x is replaced by the product of the
+    means (Eq. (13)): log Z = n log 2 - Tr D + sum_j log E exp(lambda_j <v_j, x>^2). With A + D <= 0 every factor is at
+    most 1, so that ``upper`` = n log 2 - Tr D is proven; the semi-definite programme makes it the least (Eq. (15)).
+
+    Parameters
+    ----------
+    diagonal
+        D: ``"sdp"``, ``"zero"``, ``"max_eigenvalue"`` (-lambda_max I), ``"diagonally_dominant"`` (minus the row sums of
+        |A|), all of them beside minus A's own diagonal; or your own numbers, one a spin and with a field one more,
+        last, for the spin that it becomes.
+    factor
+        How the rank-1 factors are computed: ``"quadrature"``, exact to rounding, or ``"dp"``, by Algorithm 1 with the
+        paper's step sqrt|lambda_j| / 1000.
+    tol
+        Relative gap of the SDP.
+    max_memory
+        Most memory for the eigen-decomposition, in bytes or like ``"4 GiB"``.
+
+    Raises
+    ------
+    TooLargeError
+        If the eigen-decomposition, which is dense even where the coupling is sparse, would exceed ``max_memory``.
+
+    See Also
+    --------
+    diagonal_sdp : the semi-definite programme by itself.
+
+    References
+    ----------
+    .. [1] Park et al., "Spectral Approximate Inference", ICML 2019, Sec. 3.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> model = sz.generators.complete(n=20, strength=0.1, seed=0)
+    >>> result = sz.log_z(model, "spectral")
+    >>> abs(result.log_z - sz.log_z(model, "exact").log_z) < 1.5
+    True
+    >>> result.upper > sz.log_z(model, "exact").log_z
+    True
+    """
+
+    diagonal: str | Sequence[float] = "sdp"
+    factor: str = "quadrature"
+    tol: float = 1e-6
+    max_memory: int | str = 8 * 2**30
+
+    name: ClassVar[str] = "spectral"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.diagonal, str):
+            check_choice(self.diagonal, "diagonal", DIAGONALS)
+        else:
+            object.__setattr__(self, "diagonal", _checked_numbers(self.diagonal))
+        check_choice(self.factor, "factor", FACTORS)
+        object.__setattr__(self, "tol", checked_positive(self.tol, "tol", below=1.0))
+        object.__setattr__(self, "max_memory", checked_bytes(self.max_memory, "max_memory"))
+
+    def _solve(self, model: Ising) -> Outcome:
+        has_field = bool(np.any(model.field))
+        self._refuse_too_large(model.n + has_field)
+        whole = model.absorb_field() if has_field else model
+        if not whole.edge_count:
+            value = whole.constant + model.n * math.log(2.0)
+            slack = 4.0 * UNIT_ROUNDOFF * (model.n + abs(value) + float(np.abs(model.diagonal).sum()))
+            return Outcome(
+                log_z=value,
+                kind=Kind.EXACT,
+                status=Status("nothing is coupled"),
+                lower=value - slack,
+                upper=value + slack,
+            )
+        clock = _Clock()
+        diagonal = self._choose_diagonal(whole)
+        clock.lap("diagonal")
+        values, blocks = _eigenpairs(whole, diagonal.y)
+        clock.lap("eigen-decomposition")
+        logs, error = self._log_factors(blocks)
+        clock.lap("factors")
+        base = whole.constant + model.n * math.log(2.0) + math.fsum(diagonal.y.tolist())
+        upper = None
+        if diagonal.lowered is not None:
+            sizes = abs(whole.offset) + float(np.abs(whole.diagonal).sum() + diagonal.y.sum()) + model.n
+            upper = base + diagonal.lowered + 8.0 * UNIT_ROUNDOFF * sizes
+        return Outcome(
+            log_z=base + math.fsum(logs.tolist()),
+            kind=Kind.ESTIMATE,
+            status=diagonal.status,
+            upper=upper,
+            details={
+                "diagonal": -diagonal.y - whole.diagonal,
+                "gap": diagonal.gap,
+                "eigenvalues": values,
+                "log_factors": logs,
+                "factor_error": error,
+                "seconds": clock.laps,
+            },
+        )
+
+    def _refuse_too_large(self, n: int) -> None:
+        assert isinstance(self.max_memory, int)
+        memory = DENSE_ARRAYS * 8 * n**2
+        if memory > self.max_memory:
+            raise TooLargeError(
+                f"spectral needs all eigenvectors of a matrix of {n} spins, {bytes_in_words(memory)}; max_memory is "
+                f"{bytes_in_words(self.max_memory)}. The upper bound alone needs no such memory: see diagonal_sdp"
+            )
+
+    def _choose_diagonal(self, whole: Ising) -> _Diagonal:
+        if self.diagonal == "sdp":
+            return _by_sdp(whole, self.tol)
+        from spectralz.sdp import proven_excess
+
+        y = self._given_diagonal(whole)
+        for spins in whole.components():
+            if len(spins) == 1:
+                y[spins] = 0.0  # what D adds to a spin without couplings, its own factor takes away
+        lowered = proven_excess(whole.coupling, -y - whole.diagonal)
+        words = "A + D <= 0 is proven" if lowered is not None else "A + D <= 0 could not be proven: no upper bound"
+        return _Diagonal(y, lowered, None, Status(words))
+
+    def _given_diagonal(self, whole: Ising) -> FloatArray:
+        if self.diagonal == "zero":
+            return np.zeros(whole.n)
+        if self.diagonal == "diagonally_dominant":
+            sums = np.asarray(abs(whole.coupling).sum(axis=1)) - np.abs(whole.diagonal)
+            return np.asarray(np.maximum(sums, 0.0))
+        if self.diagonal == "max_eigenvalue":
+            blocks = _dense_blocks(whole, np.zeros(whole.n))
+            return np.full(whole.n, max(float(np.linalg.eigvalsh(block)[-1]) for block in blocks))
+        own = np.asarray(self.diagonal, dtype=np.float64)
+        if len(own) != whole.n:
+            raise OptionError(
+                f"diagonal has {len(own)} numbers; this model wants {whole.n}: one a spin, "
+                "and if it has a field one more for the spin that the field becomes"
+            )
+        return np.asarray(-own - whole.diagonal)
+
+    def _log_factors(self, blocks: list[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, float]:
+        """Return log E_j for the eigenpairs of all blocks, and a bound on the error of their sum."""
+        logs, errors = [], []
+        total, done = sum(len(values) for values, _ in blocks), 0
+        for values, vectors in blocks:
+            for begin in range(0, len(values), VECTORS_PER_REPORT):
+                part = slice(begin, begin + VECTORS_PER_REPORT)
+                log, error = self._factors(values[part], np.ascontiguousarray(vectors[:, part].T))
+                logs.append(log)
+                errors.append(error)
+                done += len(log)
+                report("multiplying factors", done / total)
+        return np.concatenate(logs), math.fsum(np.concatenate(errors).tolist())
+
+    def _factors(self, values: FloatArray, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
+        from spectralz.kernels.quadrature import log_expectations
+
+        if self.factor == "dp":
+            return _by_programme(values, vectors, np.sqrt(np.abs(values)) / PAPER_DIVISOR)
+        logs, errors = log_expectations(values, vectors)
+        lost = np.flatnonzero(np.isinf(errors))
+        if len(lost):
+            directions = np.sqrt(np.abs(values[lost])) * np.abs(vectors[lost]).sum(axis=1)
+            logs[lost], errors[lost] = _by_programme(values[lost], vectors[lost], 2.0 * directions / CELLS_FOR_HANDOVER)
+        return logs, errors
+
+
+def _checked_numbers(numbers: Any) -> tuple[float, ...]:
+    array = np.asarray(numbers)
+    if array.ndim != 1 or array.dtype.kind not in "biuf" or not np.all(np.isfinite(array)):
+        names = ", ".join(repr(name) for name in DIAGONALS)
+        raise OptionError(f"diagonal must be one of {names}, or a list of finite numbers, one a spin")
+    return tuple(array.astype(np.float64).tolist())
+
+
+def _by_sdp(whole: Ising, tol: float) -> _Diagonal:
+    from spectralz.sdp import solve_diagonal
+
+    found = solve_diagonal(whole.coupling, tol)
+    status = Status(f"SDP {found.status}", converged=found.status.converged)
+    return _Diagonal(-found.diagonal - whole.diagonal, 0.0 if found.feasible else None, found.gap, status)
+
+
+def _dense_blocks(whole: Ising, y: FloatArray) -> list[FloatArray]:
+    """Return A + D of each component that has couplings, as dense matrices.
+
+    Alike components have equal eigenvalues, whose eigenvectors could be any mixture: apart, each has its own.
+    """
+    A: Any = whole.coupling
+    blocks = []
+    for spins in whole.components():
+        if len(spins) > 1:
+            block = A[spins][:, spins].toarray() if whole.is_sparse else A[np.ix_(spins, spins)]
+            np.fill_diagonal(block, -y[spins])
+            blocks.append(block)
+    return blocks
+
+
+def _eigenpairs(whole: Ising, y: FloatArray) -> tuple[FloatArray, list[tuple[FloatArray, FloatArray]]]:
+    """Return all eigenvalues of A + D and, of each component, those with their eigenvectors as columns."""
+    pairs = []
+    for block in _dense_blocks(whole, y):
+        report("decomposing", 0.0)
+        values, vectors = np.linalg.eigh(block)
+        values[np.abs(values) <= NEGLIGIBLE_EIGENVALUE * np.abs(values).max()] = 0.0
+        pairs.append((values, vectors))
+    return np.concatenate([values for values, _ in pairs]), pairs
+
+
+def _by_programme(values: FloatArray, vectors: FloatArray, steps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the factors by Algorithm 1, one at a time."""
+    from spectralz.kernels.quantized_dp import log_uniform_expectation
+
+    logs, errors = np.zeros(len(values)), np.zeros(len(values))
+    for j in np.flatnonzero(values):
+        u = math.sqrt(abs(values[j])) * vectors[j]
+        logs[j], errors[j] = log_uniform_expectation(u, math.copysign(1.0, values[j]), float(steps[j]))
+    return logs, errors
+
+
+class _Clock:
+    """Seconds spent in each stage."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.laps[stage] = now - self._last
+        self._last = now
