@@ -56,12 +56,15 @@ bench: $(BENCH_VENV)/.installed
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.logsum
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.start_up
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.low_rank
+	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.spectral
+	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.sdp
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.exact
 
 docs: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.bad_inputs
 	$(BIN)/python examples/demo.py
 	cp out/demo.png docs/images/demo.png
+	$(BIN)/python examples/diagonal.py docs/images/sdp-diagonal.png
 
 fresh-kernels:
 	find src -name '*.nbi' -delete -o -name '*.nbc' -delete

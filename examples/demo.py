@@ -54,10 +54,11 @@ def main(out: Path, side: int = SIDE) -> None:
 
 def warm_up() -> None:
     """Run everything once on small models, so that the times below are those of the work and not of the compiler."""
-    small = sz.generators.grid(side=4, strength=1.0, seed=0)
+    small = sz.generators.grid(side=11, strength=1.0, seed=0)  # large enough to be kept sparse by all
     sz.marginals(small)
     for order in ("banded", "min-fill", "min-degree"):
         sz.log_z(small, "exact", order=order)
+    sz.compare(small)
     sz.log_z(sz.generators.curie_weiss(n=100))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,15 @@ import spectralz as sz
 ROOT = Path(__file__).resolve().parents[1]
 
 
+def example(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def test_demo_ends_with_a_table_and_a_picture(tmp_path, capsys):
-    spec = importlib.util.spec_from_file_location("demo", ROOT / "examples" / "demo.py")
-    demo = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(demo)
-    demo.main(tmp_path, side=5)
+    example("demo").main(tmp_path, side=5)
     assert (tmp_path / "demo.png").read_bytes()[:4] == b"\x89PNG"
     assert (tmp_path / "demo.uai").is_file()
     out = capsys.readouterr().out
@@ -50,6 +55,50 @@ def test_the_low_rank_benchmark_runs(tmp_path):
     assert low_rank.truth(low_rank.model_of(20, -1.0, 0.1, seed=1)) == pytest.approx(exact, rel=1e-13)
     low_rank.draw(tmp_path / "p.png", n=10)
     assert (tmp_path / "p.png").is_file()
+
+
+def test_the_diagonal_is_drawn(tmp_path, capsys):
+    example("diagonal").main(tmp_path / "new" / "diagonal.png")
+    assert (tmp_path / "new" / "diagonal.png").read_bytes()[:4] == b"\x89PNG"
+    assert capsys.readouterr().out.count("converged") == 3
+
+
+def test_the_sdp_benchmark_runs(tmp_path, capsys):
+    from benchmarks import sdp
+
+    ours = {name: sdp.CONTESTANTS[name] for name in ("spectralz, gap 1e-6", "spectralz, gap 1e-8")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sdp, "CONTESTANTS", {name: (run, (20, 30)) for name, (run, _) in ours.items()})
+        found = sdp.dense((20, 30))
+    assert found[0].value == pytest.approx(found[1].value, rel=2e-6)
+    assert all(m.seconds is not None for m in [*found, *sdp.sparse((4,))])
+    sdp.end_to_end(n=10, repeats=1)
+    assert "eigen-decomposition" in capsys.readouterr().out
+    sdp.draw(tmp_path / "p.png", found)
+    assert (tmp_path / "p.png").is_file()
+
+
+@pytest.mark.parametrize("rival", ["scs", "clarabel", "csdp"])
+def test_the_rivals_of_the_sdp_solve_the_same_problem(rival):
+    from benchmarks import sdp
+
+    if rival == "csdp" and shutil.which("csdp") is None:
+        pytest.skip("csdp is not installed")
+    pytest.importorskip("scs" if rival == "csdp" else rival, reason="the general solvers come with the extra [sdp]")
+    A = sdp.complete(12)
+    wanted = -sz.diagonal_sdp(A).lower
+    assert sdp.objective(A, getattr(sdp, rival)(A)()) == pytest.approx(wanted, rel=1e-4)
+
+
+def test_the_spectral_benchmark_runs(capsys):
+    from benchmarks import spectral
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spectral, "MODELS", 2)
+        patch.setattr(spectral, "STRENGTHS", (0.1, 1.0))
+        patch.setattr(spectral, "FAMILIES", {"complete, n = 20": lambda s, k: sz.generators.complete(6, s, k)})
+        spectral.main()
+    assert capsys.readouterr().out.count("| sdp |") == 1
 
 
 def test_a_rivals_failure_is_a_result():
