@@ -1,0 +1,428 @@
+r"""Messages along the edges of a graph of spins: one number each, in the log domain, for any weights.
+
+A message from k to i is proportional to exp(u x_i), so that u, a field on i, says all of it. Messages are kept in
+slots, those *into* a spin side by side: slot s of spin i holds the message that ``source[s]`` sends to i, and
+``reverse[s]`` is the slot of the answer. The same loops serve belief propagation and its tree-reweighted sister:
+with weights w on the edges, and couplings J, the field of i without what it heard from j is
+
+    h_{i\j} = theta_i + sum_{k != j} w_ik u_{k->i} + (w_ij - 1) u_{j->i},
+    u_{i->j} = atanh(tanh J_ij tanh h_{i\j}).
+
+Belief propagation has w = 1. Sums without one term are made of a sum from the left and one from the right, never by
+taking the term away again: beside a message of 1e12, a field of 1e-6 would have lost its digits.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from spectralz.kernels.logsum import COMPILE, exp_minus, log1p_exp_minus
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "Graph",
+    "bethe_terms",
+    "breadth_first",
+    "climb",
+    "fields",
+    "forest_terms",
+    "graph_of",
+    "log_2cosh",
+    "mean_log_2cosh",
+    "message",
+    "messages_between",
+    "orient",
+    "parallel_iterations",
+    "reweighted_terms",
+    "sequential_iterations",
+]
+
+# Up to here tanh and atanh keep the digits of small messages; above, sums of logs do, without overflow.
+SMALL = 0.5
+
+
+class Graph(NamedTuple):
+    """The slots of the messages of a graph with n spins and m edges.
+
+    Attributes
+    ----------
+    start
+        Spin i has the slots ``start[i]`` to ``start[i + 1]``; n + 1 numbers.
+    source, reverse, edge
+        Of each slot: the spin that sends, the slot of the opposite message, and the edge; 2 m numbers.
+    slots
+        Of each edge (i, j): the slots of the messages into i and into j; m x 2.
+    """
+
+    start: NDArray[np.int64]
+    source: NDArray[np.int64]
+    reverse: NDArray[np.int64]
+    edge: NDArray[np.int64]
+    slots: NDArray[np.int64]
+
+
+def graph_of(n: int, pairs: NDArray[np.int64]) -> Graph:
+    """Lay out the messages of a graph; ``pairs`` (m x 2) lists each edge once."""
+    m = len(pairs)
+    source, target = pairs.T.ravel(), pairs[:, ::-1].T.ravel()
+    order = np.argsort(target, kind="stable")
+    slot = np.empty(2 * m, dtype=np.int64)
+    slot[order] = np.arange(2 * m)
+    reverse = np.concatenate([slot[m:], slot[:m]])[order]
+    start = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=n))]).astype(np.int64)
+    slots = np.ascontiguousarray(np.column_stack([slot[m:], slot[:m]]))
+    return Graph(start, source[order], reverse, order % max(m, 1), slots)
+
+
+@njit(**COMPILE)
+def log_2cosh(x: float) -> float:
+    """Return log(2 cosh x)."""
+    return abs(x) + log1p_exp_minus(2.0 * abs(x))
+
+
+@njit(**COMPILE)
+def message(J: float, h: float) -> float:
+    """Return atanh(tanh J tanh h), good to about 16 units of 2^-53 at any size, and never beyond |J| or |h|."""
+    low, high = min(abs(J), abs(h)), max(abs(J), abs(h))
+    if low < SMALL:
+        # (1 + tanh J tanh h) / (1 - tanh J tanh h) = 1 + (1 - p)(1 - q) / (p + q) with p = exp(-2 |J|), q = exp(-2 |h|)
+        a = -math.expm1(-2.0 * low)
+        b = -math.expm1(-2.0 * high) if high < SMALL else 1.0 - exp_minus(2.0 * high)
+        u = min(0.5 * math.log1p(a * b / (2.0 - a - b)), low)
+    else:
+        # (log cosh(J + h) - log cosh(J - h)) / 2
+        u = low + 0.5 * (log1p_exp_minus(2.0 * (low + high)) - log1p_exp_minus(2.0 * (high - low)))
+    return u if (J < 0.0) == (h < 0.0) else -u
+
+
+@njit(**COMPILE)
+def mean_log_2cosh(J: float, h: float) -> float:
+    """Return half of log(2 cosh(h + J)) + log(2 cosh(h - J)).
+
+    It is what summing out a spin leaves beside its message: sum_x exp(h x + J x y) = exp(this + message(J, h) y).
+    """
+    rest = log1p_exp_minus(2.0 * abs(h + J)) + log1p_exp_minus(2.0 * abs(h - J))
+    return max(abs(h), abs(J)) + 0.5 * rest
+
+
+@njit(**COMPILE)
+def _log_pair_sum(J: float, a: float, b: float) -> float:
+    """Return log of the sum over x, y of exp(J x y + a x + b y)."""
+    same, different = J + log_2cosh(a + b), -J + log_2cosh(a - b)
+    return max(same, different) + log1p_exp_minus(abs(same - different))
+
+
+@njit(**COMPILE)
+def _fields_of(
+    theta: float,
+    weight: NDArray[np.float64],
+    u: NDArray[np.float64],
+    begin: int,
+    end: int,
+    without: NDArray[np.float64],
+) -> float:
+    """Write the fields of one spin without each of its messages into ``without``; return its whole field."""
+    total = theta
+    for s in range(begin, end):
+        without[s] = total + (weight[s] - 1.0) * u[s]
+        total += weight[s] * u[s]
+    right = 0.0
+    for s in range(end - 1, begin - 1, -1):
+        without[s] += right
+        right += weight[s] * u[s]
+    return total
+
+
+@njit(**COMPILE)
+def fields(
+    graph: Graph, field: NDArray[np.float64], weight: NDArray[np.float64], u: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return every spin's field under the messages ``u``, and for each slot that field without the slot's message."""
+    n = len(field)
+    total, without = np.empty(n), np.empty(len(u))
+    for i in range(n):
+        total[i] = _fields_of(field[i], weight, u, graph.start[i], graph.start[i + 1], without)
+    return total, without
+
+
+@njit(**COMPILE)
+def messages_between(J: NDArray[np.float64], h: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ``message(J, h)`` for arrays of both."""
+    u = np.empty(len(J))
+    for k in range(len(u)):
+        u[k] = message(J[k], h[k])
+    return u
+
+
+@njit(**COMPILE)
+def _larger_change(residual: float, old: float, new: float) -> float:
+    """Return how far a message moved if that is above ``residual``: relatively if it is above 1, with larger digits."""
+    change = abs(new - old)
+    return residual if change <= residual else max(residual, change / max(1.0, abs(new)))
+
+
+@njit(**COMPILE)
+def parallel_iterations(
+    graph: Graph,
+    field: NDArray[np.float64],
+    coupling: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    u: NDArray[np.float64],
+    damping: float,
+    tol: float,
+    count: int,
+) -> tuple[NDArray[np.float64], int, float]:
+    """Renew all messages at once, up to ``count`` times or until none moves by more than ``tol``.
+
+    Returns
+    -------
+    u, done, residual
+        The messages, the iterations made, and the largest change that the last of them asked for, before damping.
+    """
+    old, new, without = u.copy(), np.empty(len(u)), np.empty(len(u))
+    residual = np.inf
+    for done in range(count):
+        residual = 0.0
+        for i in range(len(field)):
+            begin, end = graph.start[i], graph.start[i + 1]
+            _fields_of(field[i], weight, old, begin, end, without)
+            for s in range(begin, end):
+                r = graph.reverse[s]
+                sent = message(coupling[s], without[s])
+                residual = _larger_change(residual, old[r], sent)
+                new[r] = (1.0 - damping) * sent + damping * old[r]
+        old, new = new, old
+        if residual <= tol:
+            return old, done + 1, residual
+    return old, count, residual
+
+
+@njit(**COMPILE)
+def sequential_iterations(
+    graph: Graph,
+    order: NDArray[np.int64],
+    field: NDArray[np.float64],
+    coupling: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    u: NDArray[np.float64],
+    damping: float,
+    tol: float,
+    count: int,
+) -> tuple[NDArray[np.float64], int, float]:
+    """Renew the messages one after the other, in sweeps backwards and forwards along ``order``.
+
+    Backwards every spin writes to those before it, forwards to those after it, so that an iteration renews each message
+    once, and one iteration solves a forest in breadth-first order: the messages go up to the roots, then down.
+    Returns the same as :func:`parallel_iterations`.
+    """
+    n = len(field)
+    position = np.empty(n, np.int64)
+    for k in range(n):
+        position[order[k]] = k
+    u, without = u.copy(), np.empty(len(u))
+    residual = np.inf
+    for done in range(count):
+        residual = 0.0
+        for step in range(2 * n):
+            is_backwards = step < n
+            i = order[n - 1 - step] if is_backwards else order[step - n]
+            begin, end = graph.start[i], graph.start[i + 1]
+            _fields_of(field[i], weight, u, begin, end, without)
+            for s in range(begin, end):
+                if (position[graph.source[s]] < position[i]) == is_backwards:
+                    r = graph.reverse[s]
+                    sent = message(coupling[s], without[s])
+                    residual = _larger_change(residual, u[r], sent)
+                    u[r] = (1.0 - damping) * sent + damping * u[r]
+        if residual <= tol:
+            return u, done + 1, residual
+    return u, count, residual
+
+
+@njit(**COMPILE)
+def bethe_terms(
+    graph: Graph,
+    field: NDArray[np.float64],
+    coupling: NDArray[np.float64],
+    without: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    r"""Return log Z_i of every spin and log Z_ij of every edge: Bethe's log Z is the sum of the first less the second.
+
+    With the cavity fields h_{i\j} as variables (Mezard and Montanari, Chapter 14), and the norms 2 cosh h_{i\j} left
+    out because each stands once in a Z_i and once in a Z_ij,
+
+        Z_i  = sum_x exp(theta_i x) prod_k sum_y exp(J_ik x y + h_{k\i} y),
+        Z_ij = sum_{x,y} exp(J_ij x y + h_{i\j} x + h_{j\i} y).
+
+    Their derivatives by the cavity fields vanish exactly where the messages are a fixed point.
+    """
+    n, m = len(field), len(graph.slots)
+    spin, edge = np.empty(n), np.empty(m)
+    for i in range(n):
+        total, rest = field[i], 0.0
+        for s in range(graph.start[i], graph.start[i + 1]):
+            h = without[graph.reverse[s]]
+            total += message(coupling[s], h)
+            rest += mean_log_2cosh(coupling[s], h)
+        spin[i] = log_2cosh(total) + rest
+    for e in range(m):
+        s, r = graph.slots[e]
+        edge[e] = _log_pair_sum(coupling[s], without[s], without[r])
+    return spin, edge
+
+
+@njit(**COMPILE)
+def forest_terms(
+    graph: Graph,
+    up: NDArray[np.int64],
+    total: NDArray[np.float64],
+    without: NDArray[np.float64],
+    coupling: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return what each spin leaves behind when the spins of a forest are summed out towards the roots.
+
+    ``up`` has for each spin the slot of its parent's message, or -1; the sum of the terms is log Z.
+    """
+    terms = np.empty(len(total))
+    for i in range(len(total)):
+        s = up[i]
+        terms[i] = log_2cosh(total[i]) if s < 0 else mean_log_2cosh(coupling[s], without[s])
+    return terms
+
+
+@njit(**COMPILE)
+def reweighted_terms(
+    graph: Graph,
+    field: NDArray[np.float64],
+    coupling: NDArray[np.float64],
+    parent: NDArray[np.float64],
+    root: NDArray[np.float64],
+    without: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the terms of the tree-reweighted upper bound at any cavity fields, and what to multiply a roundoff by.
+
+    Parameters
+    ----------
+    coupling
+        J / rho of each slot.
+    parent
+        Of each slot, how often the receiving spin is the parent of the sending one; the two of an edge add up to rho.
+    root
+        How often each spin is the root.
+    without
+        c of each slot, any numbers: the field that the receiving spin would answer from.
+
+    Returns
+    -------
+    terms
+        One number a spin; their sum is the bound. See ``methods/tree_reweighted.py`` for its derivation.
+    sizes
+        Times the unit roundoff, a bound on the error of each term.
+    """
+    n = len(field)
+    terms, sizes = np.empty(n), np.empty(n)
+    for i in range(n):
+        begin, end = graph.start[i], graph.start[i + 1]
+        argument, size = field[i], abs(field[i])
+        rest, rest_size = 0.0, 1.0
+        for s in range(begin, end):
+            r = graph.reverse[s]
+            u = message(coupling[s], without[r])
+            argument += parent[s] * u - parent[r] * without[s]
+            size += parent[s] * abs(u) + parent[r] * abs(without[s])
+            rest += parent[s] * mean_log_2cosh(coupling[s], without[r])
+            rest_size += parent[s] * (1.0 + abs(coupling[s]) + abs(without[r]))
+        terms[i] = root[i] * log_2cosh(argument / root[i]) + rest
+        # Each sum has 2 (end - begin) additions, each of its terms is good to some 24 roundoffs, and so is J / rho.
+        sizes[i] = (2.0 * (end - begin) + 32.0) * (size + rest_size)
+    return terms, sizes
+
+
+@njit(**COMPILE)
+def breadth_first(
+    graph: Graph, used: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Walk through the graph along the edges in ``used``, component by component.
+
+    Returns
+    -------
+    order
+        The spins in the order of the walk.
+    up
+        For each spin the slot of the message from its parent, or -1 at a root.
+    label
+        The component of each spin, numbered from 0.
+    """
+    n = len(graph.start) - 1
+    order, up, label = np.empty(n, np.int64), np.full(n, -1, np.int64), np.full(n, -1, np.int64)
+    taken = given = count = 0
+    for first in range(n):
+        if label[first] >= 0:
+            continue
+        label[first] = count
+        order[given] = first
+        given += 1
+        while taken < given:
+            i = order[taken]
+            taken += 1
+            for s in range(graph.start[i], graph.start[i + 1]):
+                j = graph.source[s]
+                if used[graph.edge[s]] and label[j] < 0:
+                    label[j] = count
+                    up[j] = graph.reverse[s]
+                    order[given] = j
+                    given += 1
+        count += 1
+    return order, up, label
+
+
+@njit(**COMPILE)
+def orient(graph: Graph, used: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return, for the forest of the edges ``used`` and uniformly drawn roots, who is whose parent how often.
+
+    For each slot: the probability that the receiving spin is the parent of the sending one, which is the share of the
+    spins that lie on the receiver's side of the edge; 0 off the forest.
+    """
+    order, up, label = breadth_first(graph, used)
+    n = len(order)
+    below, whole = np.ones(n), np.zeros(n)
+    for i in range(n):
+        whole[label[i]] += 1.0
+    parent = np.zeros(len(graph.source))
+    for k in range(n - 1, -1, -1):
+        i = order[k]
+        if up[i] >= 0:
+            below[graph.source[up[i]]] += below[i]
+            parent[up[i]] = below[i] / whole[label[i]]
+            parent[graph.reverse[up[i]]] = (whole[label[i]] - below[i]) / whole[label[i]]
+    return parent
+
+
+@njit(**COMPILE)
+def climb(
+    graph: Graph,
+    field: NDArray[np.float64],
+    coupling: NDArray[np.float64],
+    x: NDArray[np.float64],
+    max_sweeps: int,
+) -> NDArray[np.float64]:
+    """Improve a state by flips of single spins until none gains (iterated conditional modes) or the sweeps are over."""
+    x = x.copy()
+    for _ in range(max_sweeps):
+        is_still = True
+        for i in range(len(field)):
+            h = field[i]
+            for s in range(graph.start[i], graph.start[i + 1]):
+                h += coupling[s] * x[graph.source[s]]
+            if h * x[i] < 0.0:
+                x[i] = -x[i]
+                is_still = False
+        if is_still:
+            break
+    return x
