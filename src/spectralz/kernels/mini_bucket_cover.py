@@ -1,0 +1,427 @@
+"""Which function goes into which mini-bucket: elimination orders and partitions for mini-bucket elimination.
+
+What the buckets and mini-buckets are is told in ``mini_buckets.py``.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numba import njit
+
+from spectralz.kernels.elimination_order import ORDERS, EliminationTree
+from spectralz.kernels.logsum import COMPILE, log1p_exp_minus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.elimination_order import Adjacency
+
+__all__ = ["Cover", "Part", "Powers", "compressed", "cover_by_content", "cover_by_scope", "order_of", "take_out"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+IntArray: TypeAlias = "NDArray[np.int64]"
+Report = Callable[[float], None]
+# Of a bucket that is divided into so many: the weight of the first mini-bucket, and that of each other one.
+Powers = Callable[[int], tuple[float, float]]
+
+# Looking for an order fills in the graph; where it gets wider than this, the graph as it stands has to do.
+MOST_WIDTH = 400
+# The score of a merger is the mean over at most so many states of the separator.
+SCORED_STATES = 512
+
+
+def order_of(name: str, components: Sequence[Sequence[int]], adjacency: Adjacency, strengths: FloatArray) -> list[int]:
+    """Return the spins in the order ``name`` of elimination_order.ORDERS, one component after the other.
+
+    The name "narrowest" stands for that of the least width, chosen for each component. In a complete graph all orders
+    are alike but for the numbers: the spin with the least ``strengths``, its sum of |J|, goes first.
+    """
+    order: list[int] = []
+    for spins in components:
+        order += _order_of_component(name, spins, adjacency, strengths)
+    return order
+
+
+def _order_of_component(name: str, spins: Sequence[int], adjacency: Adjacency, strengths: FloatArray) -> list[int]:
+    ends = sum(len(adjacency[v]) for v in spins)
+    if ends == len(spins) * (len(spins) - 1):
+        # Early spins are cut off from most others: weak ones lose the least by it.
+        return sorted(spins, key=strengths.__getitem__)
+    names = tuple(ORDERS) if name == "narrowest" else (name,)
+    found = [order[0] for order in (ORDERS[k](spins, adjacency, MOST_WIDTH) for k in names) if order is not None]
+    if not found:
+        return _fewest_neighbours_left(spins, adjacency)
+    if len(found) == 1:
+        return found[0]
+    return min(found, key=lambda order: EliminationTree.of_order(order, adjacency).width)
+
+
+def _fewest_neighbours_left(spins: Sequence[int], adjacency: Adjacency) -> list[int]:
+    """Take a spin with the fewest neighbours left each time, without joining those that it leaves."""
+    degree = {v: len(adjacency[v]) for v in spins}
+    heap = [(d, v) for v, d in degree.items()]
+    heapq.heapify(heap)
+    order = []
+    while heap:
+        d, v = heapq.heappop(heap)
+        if degree.get(v) != d:
+            continue
+        del degree[v]
+        order.append(v)
+        for u in adjacency[v]:
+            if u in degree:
+                degree[u] -= 1
+                heapq.heappush(heap, (degree[u], u))
+    return order
+
+
+@dataclass(frozen=True)
+class Part:
+    """One mini-bucket: the spin that is taken out, what is left, and what it is made of.
+
+    Attributes
+    ----------
+    rank
+        The place of its spin in the elimination order.
+    separator
+        The ranks of its other spins, ascending: those of the table that it leaves.
+    edges
+        Which edges of the model it holds.
+    children
+        The mini-buckets, by number, whose tables it takes in.
+    """
+
+    rank: int
+    separator: tuple[int, ...]
+    edges: tuple[int, ...]
+    children: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Cover:
+    """All mini-buckets in order of elimination; those of one spin stand together, the first holds its field."""
+
+    order: list[int]
+    mini_buckets: list[Part]
+
+    @property
+    def splits(self) -> int:
+        """How many mini-buckets there are beyond one a spin: with none, elimination is exact."""
+        return len(self.mini_buckets) - len(self.order)
+
+    @cached_property
+    def sequence(self) -> list[int]:
+        """The mini-buckets in an order, children first, that keeps few tables at once: a stack."""
+        return _post_order(self.mini_buckets)
+
+    def entries(self, *, keep: bool) -> int:
+        """Return the table entries that a pass needs, with the scratch space of its widest step."""
+        sizes = [1 << len(m.separator) for m in self.mini_buckets]
+        scratch = 2 * max(sizes, default=0)
+        if keep:
+            return sum(sizes) + scratch
+        height = peak = 0
+        for m in self.sequence:
+            height += sizes[m] - sum(sizes[c] for c in self.mini_buckets[m].children)
+            peak = max(peak, height)
+        return peak + scratch
+
+    @property
+    def widest(self) -> int:
+        """Spins in the widest mini-bucket."""
+        return max((1 + len(m.separator) for m in self.mini_buckets), default=0)
+
+    @cached_property
+    def ranks(self) -> IntArray:
+        """The rank of each mini-bucket's spin."""
+        return np.array([m.rank for m in self.mini_buckets], dtype=np.int64)
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """How many mini-buckets each spin has, by rank."""
+        return np.bincount(self.ranks, minlength=len(self.order))
+
+    def buckets(self, edges: IntArray) -> list[tuple[int, list[dict[str, Any]]]]:
+        """Return for each spin its mini-buckets: scope, edges, and messages as (spin, which of its mini-buckets)."""
+        name = []
+        listed: list[tuple[int, list[dict[str, Any]]]] = [(spin, []) for spin in self.order]
+        for m in self.mini_buckets:
+            spin, own = listed[m.rank]
+            name.append((spin, len(own)))
+            scope = [spin, *(self.order[r] for r in m.separator)]
+            pairs = [tuple(pair) for pair in edges[list(m.edges)].tolist()]
+            own.append({"scope": scope, "edges": pairs, "messages": [name[c] for c in m.children]})
+        return listed
+
+
+@dataclass(eq=False)
+class _Function:
+    """Functions of a bucket that go together: one to begin with, a mini-bucket in the end."""
+
+    scope: set[int]  # ranks
+    edges: list[int] = field(default_factory=list)
+    children: list[int] = field(default_factory=list)
+    table: FloatArray | None = None  # over the scope in ascending order, where contents count
+
+    def join(self, other: _Function, table: FloatArray | None = None) -> None:
+        self.scope |= other.scope
+        self.edges += other.edges
+        self.children += other.children
+        self.table = table
+
+
+class _ByScope:
+    """The widest function first, each into the first mini-bucket that has room for it."""
+
+    def __init__(self, ibound: int) -> None:
+        self.ibound = ibound
+
+    def divide(self, rank: int, functions: list[_Function]) -> list[_Function]:
+        groups: list[_Function] = []
+        for function in sorted(functions, key=lambda f: -len(f.scope)):
+            for group in groups:
+                if len(group.scope) + len(function.scope - group.scope) <= self.ibound:
+                    group.join(function)
+                    break
+            else:
+                groups.append(function)
+        return groups or [_Function({rank})]
+
+    def tables_left(self, rank: int, groups: list[_Function]) -> list[FloatArray | None]:
+        return [None] * len(groups)
+
+
+class _NoRoomError(Exception):
+    pass
+
+
+class _ByContent:
+    """The pair first whose separate sums are the loosest; it has to compute the tables on the way."""
+
+    def __init__(self, ibound: int, fields: FloatArray, powers: Powers, max_entries: int) -> None:
+        self.ibound = ibound
+        self.fields = fields  # by rank
+        self.powers = powers
+        self.room = max_entries
+
+    def divide(self, rank: int, functions: list[_Function]) -> list[_Function]:
+        groups = functions or [_Function({rank}, table=np.zeros(2))]
+        scores = {pair: self._score(*pair) for pair in itertools.combinations(groups, 2) if self._fits(*pair)}
+        while scores:
+            f, g = max(scores, key=scores.__getitem__)
+            self._merge(f, g)
+            groups.remove(g)
+            scores = {pair: score for pair, score in scores.items() if not {f, g} & set(pair)}
+            scores |= {(f, other): self._score(f, other) for other in groups if other is not f and self._fits(f, other)}
+        groups.sort(key=lambda group: -_contrast(_table_of(group)))
+        return groups
+
+    def tables_left(self, rank: int, groups: list[_Function]) -> list[FloatArray | None]:
+        first, other = self.powers(len(groups))
+        tables = []
+        for k, group in enumerate(groups):
+            whole = _table_of(group)
+            tables.append(_table_left(whole, 0.0 if k else float(self.fields[rank]), other if k else first))
+            self.room += len(whole) - len(tables[-1])
+            group.table = None
+        return [*tables]
+
+    def _fits(self, f: _Function, g: _Function) -> bool:
+        return len(f.scope | g.scope) <= self.ibound
+
+    def _score(self, f: _Function, g: _Function) -> float:
+        """Return what the merger gains."""
+        width, mask_f, mask_g = _joint_masks(f, g)
+        if width + 1 == max(len(f.scope), len(g.scope)):
+            return np.inf  # what fits inside goes inside, for it costs nothing
+        return float(_hoelder_gap(_table_of(f), mask_f, _table_of(g), mask_g, width))
+
+    def _merge(self, f: _Function, g: _Function) -> None:
+        width, mask_f, mask_g = _joint_masks(f, g)
+        old = len(_table_of(f)) + len(_table_of(g))
+        if 2 * (2 << width) > self.room:  # taking the spin out will need as much again for a moment
+            raise _NoRoomError
+        f.join(g, _product(_table_of(f), mask_f, _table_of(g), mask_g, width))
+        self.room += old - (2 << width)
+
+
+def cover_by_scope(order: list[int], edges: IntArray, ibound: int) -> Cover:
+    """Fill mini-buckets greedily, the widest function first, each into the first one that has room for it.
+
+    Functions of equal width go edges first and then messages, in the order in which they came.
+    """
+    return _cover(order, edges, [None] * len(edges), _ByScope(ibound), lambda _: None)
+
+
+def cover_by_content(
+    order: list[int],
+    edges: IntArray,
+    weights: FloatArray,
+    fields: FloatArray,
+    ibound: int,
+    powers: Powers,
+    max_entries: int,
+    report: Report,
+) -> Cover | None:
+    """Merge, of all pairs that fit into ``ibound``, the one whose separate sums are the loosest, until none fits.
+
+    The looseness is Hoelder's gap at equal weights, (1/2) log sum f^2 + (1/2) log sum g^2 - log sum f g, a mean over
+    the states of the other spins. The field and the first weight go to the mini-bucket where the two states of the
+    spin differ most: there a sum is nearest to a maximum.
+    Tables are computed on the way, at the weights ``powers``; None if more than ``max_entries`` would be alive at once.
+    """
+    tables: list[FloatArray | None] = [np.array([J, -J, -J, J]) for J in weights.tolist()]
+    rule = _ByContent(ibound, fields[order], powers, max_entries - 4 * len(tables))
+    try:
+        return _cover(order, edges, tables, rule, report)
+    except _NoRoomError:
+        return None
+
+
+def _cover(
+    order: list[int],
+    edges: IntArray,
+    tables: Sequence[FloatArray | None],
+    rule: _ByScope | _ByContent,
+    report: Report,
+) -> Cover:
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    waiting: list[list[_Function]] = [[] for _ in order]
+    for e, (i, j) in enumerate(rank[edges].tolist()):
+        waiting[min(i, j)].append(_Function({i, j}, edges=[e], table=tables[e]))
+    mini_buckets: list[Part] = []
+    for r in range(len(order)):
+        groups = rule.divide(r, waiting[r])
+        waiting[r] = []
+        for group, table in zip(groups, rule.tables_left(r, groups), strict=True):
+            separator = tuple(sorted(group.scope - {r}))
+            if separator:
+                waiting[separator[0]].append(_Function(set(separator), children=[len(mini_buckets)], table=table))
+            mini_buckets.append(Part(r, separator, tuple(group.edges), tuple(group.children)))
+        report((r + 1) / len(order))
+    return Cover(order, mini_buckets)
+
+
+def _table_of(function: _Function) -> FloatArray:
+    assert function.table is not None
+    return function.table
+
+
+def _contrast(table: FloatArray) -> float:
+    """Return by how much the two states of the spin differ, on average."""
+    return float(np.abs(table[1::2] - table[::2]).mean())
+
+
+def _joint_masks(f: _Function, g: _Function) -> tuple[int, int, int]:
+    """Return the width of the joint separator, and which of its bits each of the two has."""
+    joint = sorted(f.scope | g.scope)
+    mask_f = mask_g = 0
+    for bit, r in enumerate(joint[1:]):  # the spin itself comes first in all of them
+        mask_f |= (r in f.scope) << bit
+        mask_g |= (r in g.scope) << bit
+    return len(joint) - 1, mask_f, mask_g
+
+
+@njit(cache=True)
+def compressed(index: int, mask: int) -> int:
+    """Gather the bits of ``index`` that stand under the ones of ``mask``."""
+    out = 0
+    place = 0
+    while mask:
+        if mask & 1:
+            out |= (index & 1) << place
+            place += 1
+        mask >>= 1
+        index >>= 1
+    return out
+
+
+@njit(**COMPILE)
+def _log_cosh_gap(a: float, b: float) -> float:
+    """Return Hoelder's gap of two functions whose log-ratios between the spin's states are 2a and 2b."""
+    apart = abs(a) + abs(b) + 0.5 * (log1p_exp_minus(4.0 * abs(a)) + log1p_exp_minus(4.0 * abs(b)))
+    return apart - abs(a + b) - log1p_exp_minus(2.0 * abs(a + b))
+
+
+@njit(cache=True)
+def _hoelder_gap(f: FloatArray, mask_f: int, g: FloatArray, mask_g: int, width: int) -> float:
+    """Return the mean gap over the states of the joint separator, or over evenly spread ones if they are many."""
+    size = 1 << width
+    count = min(size, SCORED_STATES)
+    total = 0.0
+    for k in range(count):
+        # An odd multiplier makes the low bits, too, run through all their values.
+        s = k if count == size else (k * 0x9E3779B1) & (size - 1)
+        i = 2 * compressed(s, mask_f)
+        j = 2 * compressed(s, mask_g)
+        total += _log_cosh_gap(0.5 * (f[i + 1] - f[i]), 0.5 * (g[j + 1] - g[j]))
+    return total / count
+
+
+@njit(cache=True)
+def _product(f: FloatArray, mask_f: int, g: FloatArray, mask_g: int, width: int) -> FloatArray:
+    """Return the sum of two log-tables over their joint scope."""
+    out = np.empty(2 << width)
+    for s in range(1 << width):
+        i = 2 * compressed(s, mask_f)
+        j = 2 * compressed(s, mask_g)
+        out[2 * s] = f[i] + g[j]
+        out[2 * s + 1] = f[i + 1] + g[j + 1]
+    return out
+
+
+@njit(cache=True)
+def _table_left(table: FloatArray, h: float, power: float) -> FloatArray:
+    """Take the first spin out of a table."""
+    minus = table[::2] - h
+    plus = table[1::2] + h
+    out = np.empty(len(minus))
+    take_out(minus, plus, len(minus), power, out)
+    return out - out[0]
+
+
+@njit(**COMPILE)
+def take_out(minus: FloatArray, plus: FloatArray, size: int, power: float, out: FloatArray) -> None:
+    """Write the power sum of the two states of a spin."""
+    if power > 0.0:
+        for i in range(size):
+            apart = abs(plus[i] - minus[i])
+            out[i] = max(plus[i], minus[i]) + power * log1p_exp_minus(apart / power)
+    elif power == 0.0:
+        for i in range(size):
+            out[i] = max(plus[i], minus[i])
+    else:
+        for i in range(size):
+            out[i] = min(plus[i], minus[i])
+
+
+def _post_order(mini_buckets: Sequence[Part]) -> list[int]:
+    """Return the mini-buckets children first, the child with the most to spare above its result before its sisters."""
+    peak: list[int] = []
+    sisters: list[list[int]] = []
+    size = [1 << len(m.separator) for m in mini_buckets]
+    for m, mini_bucket in enumerate(mini_buckets):
+        children = sorted(mini_bucket.children, key=lambda c: size[c] - peak[c])
+        height = most = 0
+        for c in children:
+            most = max(most, height + peak[c])
+            height += size[c]
+        peak.append(max(most, size[m]))
+        sisters.append(children)
+    sequence = []
+    stack = [m for m, mini_bucket in enumerate(mini_buckets) if not mini_bucket.separator][::-1]
+    while stack:  # parents first with the children from right to left, which backwards is post-order
+        m = stack.pop()
+        sequence.append(m)
+        stack.extend(sisters[m])
+    return sequence[::-1]

@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import spectralz as sz
+from spectralz import MiniBucket, WeightedMiniBucket
+from spectralz.errors import OptionError, TooLargeError
+from spectralz.kernels import mini_buckets as kernel
+from spectralz.kernels.mini_bucket_cover import cover_by_scope
+from spectralz.kernels.mini_bucket_tightening import tighten
+from spectralz.progress import listening
+from tests.reference import mini_buckets, states
+from tests.strategies import models
+
+PARTITIONS = ["scope", "content"]
+OPTIONS = st.fixed_dictionaries(
+    {
+        "ibound": st.integers(2, 4),
+        "order": st.sampled_from(["best", "min-fill", "min-degree", "banded"]),
+        "partition": st.sampled_from(PARTITIONS),
+    }
+)
+
+
+def scale_of(model):
+    """What rounding errors are proportional to."""
+    return max(1.0, np.abs(states.dense(model)).sum() + np.abs(model.field).sum())
+
+
+@given(models(), OPTIONS)
+def test_uniform_weights_are_the_literal_elimination(model, options):
+    result = sz.log_z(model, WeightedMiniBucket(**options))
+    buckets = result.details["buckets"]
+    mini_buckets.check_partition(model, buckets, options["ibound"])
+    wanted = mini_buckets.bound(model, buckets, mini_buckets.uniform)
+    assert abs(result.log_z - wanted) <= 1e-10 * scale_of(model)
+    if options["partition"] == "scope":
+        assert buckets == mini_buckets.first_fit(model, result.details["order"], options["ibound"])
+
+
+@given(models(max_spins=7, scales=(1e-3, 1.0, 30.0)), OPTIONS, st.sampled_from([1, 20]))
+@settings(max_examples=150)
+def test_it_bounds_the_truth_and_rounds_never_loosen(model, options, max_iter):
+    truth, _, _ = states.solve(model)
+    plain = sz.log_z(model, WeightedMiniBucket(**options))
+    found = sz.log_z(model, WeightedMiniBucket(**options, max_iter=max_iter))
+    # Proven with rounding, so no tolerance.
+    assert found.log_z <= plain.log_z
+    assert truth <= found.upper <= found.log_z + 1e-10 * scale_of(model)
+    assert truth <= plain.upper
+    if found.details["order"] == plain.details["order"]:
+        assert found.details["gain"] == pytest.approx(plain.log_z - found.log_z, abs=1e-9 * scale_of(model))
+    assert found.iterations <= max_iter
+    if found.details["split"]:
+        assert found.kind is sz.Kind.UPPER_BOUND
+        assert found.lower is None
+        for weights in found.details["weights"]:
+            assert min(weights) >= 0.0
+            assert sum(weights) == pytest.approx(1.0, abs=1e-14)
+    else:
+        assert found.kind is sz.Kind.EXACT
+        assert found.lower <= truth
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+def test_exact_when_ibound_suffices(partition):
+    for model in (sz.generators.grid(5, 1.0, seed=0), sz.generators.complete(8, 0.7, seed=1)):
+        truth = sz.marginals(model, "exact", order="min-fill")
+        ibound = truth.estimate.details["width"] + 1
+        for max_iter in (0, 5):
+            method = WeightedMiniBucket(ibound=ibound, order="min-fill", partition=partition, max_iter=max_iter)
+            found = sz.marginals(model, method)
+            assert found.kind is sz.Kind.EXACT
+            assert found.estimate.kind is sz.Kind.EXACT
+            assert found.estimate.log_z == pytest.approx(truth.estimate.log_z, abs=1e-10)
+            assert np.allclose(found.mean, truth.mean, rtol=0, atol=1e-10)
+            assert np.allclose(found.pair_mean, truth.pair_mean, rtol=0, atol=1e-10)
+            assert np.allclose(found.probability, truth.probability, rtol=0, atol=1e-10)
+        less = sz.marginals(model, WeightedMiniBucket(ibound=ibound - 1, order="min-fill", partition=partition))
+        assert less.kind is sz.Kind.ESTIMATE
+        assert less.estimate.kind is sz.Kind.UPPER_BOUND
+
+
+@pytest.mark.parametrize("ibound", [2, 3, 5])
+def test_beliefs_are_the_derivatives_of_the_bound(ibound):
+    """By the fields and by the weights of the edges, with the partition held fixed."""
+    model = sz.generators.complete(8, 0.6, seed=4)
+    edges, J = model.edges()
+    method = WeightedMiniBucket(ibound=ibound, order=list(range(8)))
+    found = sz.marginals(model, method)
+    step = 1e-5
+
+    def slope(change_field, change_J):
+        up, down = (
+            sz.Ising.from_edges(8, edges, J + s * change_J, model.field + s * change_field) for s in (step, -step)
+        )
+        return (sz.log_z(up, method).log_z - sz.log_z(down, method).log_z) / (2 * step)
+
+    for i, unit in enumerate(np.eye(8)):
+        assert found.mean[i] == pytest.approx(slope(unit, 0.0), abs=1e-8)
+    for e, unit in enumerate(np.eye(len(J))):
+        assert found.pair_mean[e] == pytest.approx(slope(0.0, unit), abs=1e-8)
+    assert found.kind is sz.Kind.ESTIMATE
+
+
+def test_at_rest_the_beliefs_are_the_derivatives_of_the_optimised_bound():
+    model = sz.generators.complete(7, 0.4, seed=1)
+    method = WeightedMiniBucket(ibound=3, order=list(range(7)), max_iter=500)
+    found = sz.marginals(model, method)
+    assert found.estimate.status.converged
+    step = 0.02  # wide enough for what is left of the optimisation, 1e-6, to vanish beside it
+    for i, unit in enumerate(np.eye(7)):
+        up, down = (sz.Ising(model.field + s * unit, model.coupling) for s in (step, -step))
+        slope = (sz.log_z(up, method).log_z - sz.log_z(down, method).log_z) / (2 * step)
+        assert found.mean[i] == pytest.approx(slope, abs=1e-3)
+
+
+def prepared_forest(seed=5, ibound=3):
+    model = sz.generators.complete(7, 0.8, seed=seed)
+    edges, J = model.edges()
+    cover = cover_by_scope(list(range(7)), edges, ibound)
+    forest = kernel.Forest.of_cover(cover, edges)
+    return model, forest, forest.potentials(model.field, J, lambda count: (1.0 / count, 1.0 / count))
+
+
+def test_all_derivatives_of_a_pass_by_differences():
+    """By every share and every power of every mini-bucket, at numbers that are in no way special."""
+    _, forest, start = prepared_forest()
+    rng = np.random.default_rng(0)
+    at = kernel.Potentials(
+        start.h + rng.normal(size=len(start.h)),
+        start.J + rng.normal(size=len(start.J)),
+        start.power * rng.uniform(0.3, 1.5, len(start.power)),
+    )
+    found = kernel.beliefs_of(forest, at, lambda _: None)
+    assert np.allclose(found.up + found.down, 1.0)
+    assert found.bound == kernel.bound_of(forest, at, lambda _: None)
+    step = 1e-5
+    for name, derivative in (("h", found.up - found.down), ("J", found.pair_mean), ("power", found.entropy)):
+        for k in range(len(derivative)):
+            values = []
+            for sign in (1, -1):
+                moved = getattr(at, name).copy()
+                moved[k] += sign * step
+                values.append(kernel.bound_of(forest, at._replace(**{name: moved}), lambda _: None).value)
+            assert derivative[k] == pytest.approx((values[0] - values[1]) / (2 * step), abs=1e-8)
+
+
+def test_tightening_keeps_what_the_shares_add_up_to():
+    model, forest, start = prepared_forest()
+    found = tighten(forest, start, 30, lambda _: None)
+    assert found.bound.value < kernel.bound_of(forest, start, lambda _: None).value - 0.1
+    assert np.allclose(np.bincount(forest.rank, found.potentials.h), model.field, rtol=0, atol=1e-13)
+    assert np.allclose(np.bincount(forest.rank, found.potentials.power), 1.0, rtol=0, atol=1e-14)
+    J = np.zeros((7, 7))  # the order is 0, 1, ..., so that ranks are spins
+    np.add.at(J, (np.repeat(forest.rank, forest.steps.width), forest.pair_rank), found.potentials.J)
+    assert np.allclose(J, np.triu(2 * model.coupling, 1), rtol=0, atol=1e-13)
+    assert found.rounding < 1e-12
+
+
+def test_tightening_ends_at_a_stationary_point():
+    _, forest, start = prepared_forest()
+    found = tighten(forest, start, 2000, lambda _: None)
+    assert found.converged
+    beliefs = kernel.beliefs_of(forest, found.potentials, lambda _: None)
+    mean = beliefs.up - beliefs.down
+    for rank in range(7):
+        own = forest.rank == rank
+        assert np.ptp(mean[own]) < 1e-3  # the moments of all mini-buckets of a spin match
+        used = own & (found.potentials.power > 1e-3)
+        assert np.ptp(beliefs.entropy[used]) < 1e-2
+
+
+def test_rounds_gain_what_they_can():
+    """On weak dense models most of the error goes away."""
+    for seed in range(3):
+        model = sz.generators.complete(20, 0.1, seed=seed)
+        truth = sz.log_z(model, "exact").log_z
+        plain = sz.log_z(model, WeightedMiniBucket()).log_z - truth
+        found = sz.log_z(model, WeightedMiniBucket(max_iter=20))
+        assert found.log_z - truth < plain / 2
+        assert found.iterations == 20
+        assert not found.status.converged
+        assert "optimised for 20 rounds" in found.status
+
+
+def test_weights_of_one_and_none_are_mini_bucket_elimination():
+    model = sz.generators.complete(9, 0.7, seed=2)
+    wanted = sz.log_z(model, MiniBucket(ibound=3, order=list(range(9))))
+    edges, J = model.edges()
+    forest = kernel.Forest.of_cover(cover_by_scope(list(range(9)), edges, 3), edges)
+    for small in (0.0, 1e-9, 5e-324):
+        potentials = forest.potentials(model.field, J, lambda count, small=small: (1.0, small))
+        value = kernel.bound_of(forest, potentials, lambda _: None).value
+        assert value + model.constant == pytest.approx(wanted.log_z, abs=1e-6)
+        found = kernel.beliefs_of(forest, potentials, lambda _: None)
+        assert np.allclose(found.up + found.down, 1.0)
+        assert np.all(np.isfinite(found.entropy))
+
+
+@pytest.mark.parametrize("max_iter", [0, 5])
+def test_small_and_broken_up_models(max_iter):
+    method = WeightedMiniBucket(ibound=2, max_iter=max_iter)
+    nothing = sz.marginals(sz.Ising([], [], offset=2.0), method)
+    assert nothing.estimate.log_z == 2.0
+    assert nothing.mean.shape == (0,)
+    one = sz.marginals(sz.Ising([0.3], [[0.7]]), method)
+    assert one.estimate.log_z == pytest.approx(0.7 + math.log(2 * math.cosh(0.3)), abs=1e-14)
+    assert one.mean[0] == pytest.approx(math.tanh(0.3), abs=1e-14)
+    field = np.linspace(-2, 2, 30)
+    lone = sz.marginals(sz.Ising(field, np.zeros((30, 30))), method)
+    assert np.allclose(lone.mean, np.tanh(field), rtol=0, atol=1e-14)
+    assert lone.kind is sz.Kind.EXACT
+    triangle = [(0, 1), (1, 2), (0, 2)]
+    apart = sz.Ising.from_edges(7, [*triangle, *((i + 4, j + 4) for i, j in triangle)], 0.8)
+    alone = sz.log_z(sz.Ising.from_edges(3, triangle, 0.8), method).log_z
+    assert sz.log_z(apart, method).log_z == pytest.approx(2 * alone + math.log(2), abs=1e-6 if max_iter else 1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e6, 1e150])
+@pytest.mark.parametrize("partition", PARTITIONS)
+@pytest.mark.parametrize("max_iter", [0, 20])
+def test_tiny_and_huge_weights(scale, partition, max_iter):
+    model = sz.generators.complete(9, 1.0, seed=3).scaled(scale)
+    truth = sz.log_z(model, "exact")
+    found = sz.marginals(model, WeightedMiniBucket(ibound=3, partition=partition, max_iter=max_iter))
+    assert found.estimate.upper >= truth.lower
+    plain = sz.log_z(model, WeightedMiniBucket(ibound=3, partition=partition))
+    assert found.estimate.log_z <= plain.log_z
+    if max_iter and scale > 1.0:
+        assert found.estimate.log_z - truth.log_z < 0.9 * (plain.log_z - truth.log_z)
+    assert np.all(np.abs(found.mean) <= 1)
+    assert np.allclose(found.probability.sum(axis=1), 1.0)
+
+
+def test_exact_marginals_of_huge_weights_are_not_called_exact():
+    model = sz.generators.complete(5, 1.0, seed=0).scaled(1e12)
+    found = sz.marginals(model, WeightedMiniBucket())
+    assert found.estimate.kind is sz.Kind.EXACT
+    assert found.kind is sz.Kind.ESTIMATE
+    assert "rounding may change means" in found.status
+
+
+def test_keeping_all_tables_is_counted():
+    model = sz.generators.complete(24, 0.5, seed=0)
+    plain = sz.log_z(model, WeightedMiniBucket())
+    kept = sz.log_z(model, WeightedMiniBucket(max_iter=1))
+    assert kept.details["memory"] > 2 * plain.details["memory"]
+    limit = plain.details["memory"] + 1
+    assert sz.log_z(model, WeightedMiniBucket(max_memory=limit)).log_z == plain.log_z
+    with pytest.raises(TooLargeError, match="wmbe with ibound 10 needs"):
+        sz.log_z(model, WeightedMiniBucket(max_iter=1, max_memory=limit))
+    with pytest.raises(TooLargeError, match="would fit"):
+        sz.marginals(model, WeightedMiniBucket(max_memory=limit))
+
+
+@pytest.mark.parametrize("options", [{"max_iter": -1}, {"max_iter": 1.5}, {"ibound": 0}, {"partition": "wide"}])
+def test_bad_options_are_refused(options):
+    with pytest.raises(OptionError, match=next(iter(options))):
+        WeightedMiniBucket(**options)
+
+
+def test_results_go_into_json_and_long_work_reports():
+    model = sz.generators.complete(12, 0.5, seed=0)
+    seen = []
+    with listening(lambda task, fraction: seen.append((task, fraction))):
+        result = sz.log_z(model, WeightedMiniBucket(ibound=4, max_iter=7))
+    assert [fraction for task, fraction in seen if task == "tightening the bound"] == [k / 7 for k in range(1, 8)]
+    json.dumps(result.to_dict(), allow_nan=False)
