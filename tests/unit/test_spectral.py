@@ -87,6 +87,17 @@ def test_the_upper_bound_is_one(diagonal, seed):
     assert result.upper == pytest.approx(wanted, rel=1e-9, abs=1e-9)
 
 
+def test_the_lower_bound_is_that_of_mean_field():
+    model = small(2, strength=1.0)
+    result = sz.log_z(model, "spectral", restarts=6)
+    assert result.lower == sz.log_z(model, "mf", restarts=6).lower
+    assert result.lower <= states.solve(model)[0]
+    assert sz.log_z(model, "spectral", restarts=0).lower is None
+    far_off = sz.log_z(sz.Ising(None, np.ones((8, 8)) - np.eye(8)), "spectral")  # two states have all the weight
+    assert far_off.log_z < far_off.lower
+    assert "below the proven lower bound" in far_off.status
+
+
 def test_no_field_no_extra_spin():
     with_field, without = small(1), small(1, field=False)
     assert len(sz.log_z(with_field, "spectral").details["diagonal"]) == with_field.n + 1
@@ -172,7 +183,7 @@ def test_progress_is_reported():
     seen = set()
     with listening(lambda task, fraction: seen.add(task)):
         sz.log_z(sz.generators.complete(30, 1.0, seed=0), "spectral")
-    assert seen == {"solving the SDP", "decomposing", "multiplying factors"}
+    assert seen == {"solving the SDP", "decomposing", "multiplying factors", "sweeping"}
 
 
 @pytest.mark.parametrize(
