@@ -279,8 +279,21 @@ def test_no_proof_of_nonsense():
             assert not sdp_certificate.is_dominated(kind(C), np.array(y))
 
 
-def test_the_margin_grows_with_the_square_of_n():
-    assert sdp_certificate.rounding_margin(1000) == pytest.approx(1000**2 * 2.0**-53, rel=0.02)
+@pytest.mark.parametrize("n", [3, 50, 1000])
+def test_the_margin_covers_the_errors_of_theorem_10_3_and_of_the_scaling(n, monkeypatch):
+    import scipy.linalg.lapack as lapack
+
+    seen = []
+    dpotrf = lapack.dpotrf
+    monkeypatch.setattr(lapack, "dpotrf", lambda M, **options: seen.append(M[0, 0]) or dpotrf(M, **options))
+    C = random_coupling(n, 1)
+    y = 2.0 * np.abs(C).sum(axis=1)
+    assert sdp_certificate.is_dominated(C, y)
+    u = 2.0**-53
+    gamma = (n + 1) * u / (1 - (n + 1) * u)
+    row_sum = (np.abs(C) / np.sqrt(np.outer(y, y))).sum(axis=1).max()
+    assert 1.0 - seen[0] >= gamma / (1 - gamma) * n + 6 * u * row_sum - u
+    assert 1.0 - seen[0] <= 2.5 * (n + 2) ** 2 * u + 9 * u * row_sum
 
 
 def test_proven_excess_of_a_given_diagonal():
@@ -311,6 +324,16 @@ def test_stopping_early_is_reported_and_feasible(max_iter, n, monkeypatch):
     assert np.linalg.eigvalsh(A + np.diag(found.diagonal)).max() <= 0.0
     assert found.lower <= best.lower * (1 - 1e-8)
     assert found.upper >= best.upper * (1 + 1e-8)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_without_any_proof_the_row_sums_are_returned(kind, monkeypatch):
+    monkeypatch.setattr(sdp, "_is_proven", lambda C, y: False)
+    A = random_coupling(120, 5, 0.04)
+    found = sz.diagonal_sdp(kind(A), max_iter=2)
+    assert np.allclose(y_of(found, A), np.abs(A).sum(axis=1), rtol=1e-13)
+    assert not found.status.converged
+    assert np.linalg.eigvalsh(A + np.diag(found.diagonal)).max() <= 1e-14
 
 
 def test_the_interior_point_method_takes_over(monkeypatch):
