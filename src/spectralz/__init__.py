@@ -4,7 +4,21 @@ from spectralz import errors, generators
 from spectralz.errors import SpectralzError
 from spectralz.inference import compare, describe, log_z, marginals, sample
 from spectralz.io import read, write
-from spectralz.methods import METHODS, Auto, Exact, LowRank, Method, Quadrature, Spectral
+from spectralz.methods import (
+    METHODS,
+    PAPER_SETTINGS,
+    Auto,
+    BeliefPropagation,
+    Exact,
+    LowRank,
+    MeanField,
+    Method,
+    MiniBucket,
+    Quadrature,
+    Spectral,
+    TreeReweighted,
+    WeightedMiniBucket,
+)
 from spectralz.model import Ising
 from spectralz.result import Comparison, Estimate, Kind, Marginals, Status
 from spectralz.sdp import DiagonalSDP, diagonal_sdp
@@ -13,7 +27,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "METHODS",
+    "PAPER_SETTINGS",
     "Auto",
+    "BeliefPropagation",
     "Comparison",
     "DiagonalSDP",
     "Estimate",
@@ -22,11 +38,15 @@ __all__ = [
     "Kind",
     "LowRank",
     "Marginals",
+    "MeanField",
     "Method",
+    "MiniBucket",
     "Quadrature",
     "Spectral",
     "SpectralzError",
     "Status",
+    "TreeReweighted",
+    "WeightedMiniBucket",
     "__version__",
     "compare",
     "describe",

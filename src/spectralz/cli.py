@@ -24,6 +24,7 @@ from spectralz.errors import FormatError, OptionError, SpectralzError
 from spectralz.io import read_evidence, write_mar, write_pr
 from spectralz.io.files import write_whole
 from spectralz.options import bytes_in_words
+from spectralz.plots import FORMATS, comparison_picture
 from spectralz.progress import listening
 
 if TYPE_CHECKING:
@@ -159,9 +160,13 @@ def compare(
     methods: Annotated[str | None, typer.Option(help="Names with commas between; all if not given.")] = None,
     evidence: EvidenceFile = None,
     as_json: AsJson = False,
+    plot: Annotated[Path | None, typer.Option(metavar="OUT", help="Draw it too: .png, .svg or .pdf.")] = None,
     strict: Strict = False,
 ) -> None:
     """Run several methods on one model and show them side by side."""
+    _check_output(plot, [path for path in (file, evidence) if path is not None])
+    if plot is not None and plot.suffix.lower().lstrip(".") not in FORMATS:
+        raise FormatError(f"the name has the suffix {plot.suffix!r}; a picture is .png, .svg or .pdf", plot)
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     model = sz.read(file, evidence)
     with _progress():
@@ -171,6 +176,9 @@ def compare(
     else:
         print(f"{file}: {model!r}")
         print_comparison(comparison)
+    if plot is not None:
+        write_whole(plot, comparison_picture(comparison, f"{file.name}: {model.n} spins", plot.suffix.lower()[1:]))
+        _say(f"wrote {plot}")
     if strict and any(row.estimate is not None and not row.estimate.status.converged for row in comparison):
         raise typer.Exit(1)
 

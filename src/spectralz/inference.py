@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz.errors import ModelError, OptionError, SpectralzError, UnknownMethodError
-from spectralz.methods import METHODS, Exact, Method
+from spectralz.methods import METHODS, PAPER_SETTINGS, Exact, Method
 from spectralz.model import Ising
 from spectralz.result import Comparison, ComparisonRow
 
@@ -35,7 +35,8 @@ def log_z(model: Ising, method: str | Method = "auto", **options: Any) -> Estima
         The model.
     method
         The name of a method, or a method itself; ``log_z(model, "exact", order="banded")`` and
-        ``log_z(model, Exact(order="banded"))`` are the same call.
+        ``log_z(model, Exact(order="banded"))`` are the same call. ``"BP-200"`` and the other labels of the paper's
+        figures (``PAPER_SETTINGS``) are names too.
     **options
         Options of the method, if it is given by name.
 
@@ -196,6 +197,13 @@ def as_method(method: str | Method, options: dict[str, Any]) -> Method:
         return method
     if not isinstance(method, str):
         raise UnknownMethodError(f"method is a {type(method).__name__}; it must be a name or a Method")
+    if method in PAPER_SETTINGS:
+        if options:
+            label = PAPER_SETTINGS[method].name
+            raise OptionError(
+                f"{method!r} is a setting of the paper, options and all; to choose them, ask for {label!r}"
+            )
+        return PAPER_SETTINGS[method]
     if method not in METHODS:
         close = difflib.get_close_matches(method, METHODS, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""

@@ -245,3 +245,20 @@ def test_a_closed_pipe_ends_quietly(grid, tmp_path):
     command = f"{sys.executable} -m spectralz solve grid.uai --json | true"
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("suffix", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_compare_draws_a_picture(run, tmp_path, suffix, start):
+    sz.write(sz.generators.complete(6, 0.5, seed=0), tmp_path / "m.npz")
+    out = tmp_path / f"compare.{suffix}"
+    code, _, err = run("compare", str(tmp_path / "m.npz"), "--plot", str(out))
+    assert code == 0, err
+    assert out.read_bytes().startswith(start)
+
+
+def test_compare_refuses_a_picture_it_cannot_write_before_any_work(run, tmp_path):
+    sz.write(sz.generators.complete(6, 0.5, seed=0), tmp_path / "m.npz")
+    code, _, err = run("compare", str(tmp_path / "m.npz"), "--plot", str(tmp_path / "compare.txt"))
+    assert code == 2
+    assert ".png, .svg or .pdf" in err
+    assert not (tmp_path / "compare.txt").exists()

@@ -144,3 +144,14 @@ def test_auto_solves_components_apart_where_the_whole_is_out_of_reach():
     x = sz.sample(model, 2000, seed=1).astype(float)
     spread = np.sqrt((1 - found.mean**2) / 2000)
     assert np.max(np.abs(x.mean(axis=0) - found.mean) / spread) < 4.7
+
+
+def test_the_labels_of_the_paper_are_names():
+    model = sz.generators.complete(8, 0.5, seed=0)
+    assert set(sz.PAPER_SETTINGS) == {"Ours", "BP-200", "MF-1000", "MBE-10", "WMBE-10"}
+    for label, method in sz.PAPER_SETTINGS.items():
+        assert sz.log_z(model, label).log_z == sz.log_z(model, method).log_z
+    assert sz.log_z(model, "BP-200").method == sz.BeliefPropagation(max_iter=200, damping=0.0, schedule="parallel")
+    assert sz.log_z(model, "MBE-10").method.ibound == 10
+    with pytest.raises(OptionError, match="ask for 'bp'"):
+        sz.log_z(model, "BP-200", damping=0.5)

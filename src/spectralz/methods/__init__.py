@@ -6,14 +6,56 @@ from typing import TYPE_CHECKING
 
 from spectralz.methods.auto import Auto
 from spectralz.methods.base import Method
+from spectralz.methods.belief_propagation import BeliefPropagation
 from spectralz.methods.exact import Exact
 from spectralz.methods.low_rank import LowRank
+from spectralz.methods.mean_field import MeanField
+from spectralz.methods.mini_bucket import MiniBucket
 from spectralz.methods.quadrature import Quadrature
 from spectralz.methods.spectral import Spectral
+from spectralz.methods.tree_reweighted import TreeReweighted
+from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["METHODS", "Auto", "Exact", "LowRank", "Method", "Quadrature", "Spectral"]
+__all__ = [
+    "METHODS",
+    "PAPER_SETTINGS",
+    "Auto",
+    "BeliefPropagation",
+    "Exact",
+    "LowRank",
+    "MeanField",
+    "Method",
+    "MiniBucket",
+    "Quadrature",
+    "Spectral",
+    "TreeReweighted",
+    "WeightedMiniBucket",
+]
 
-METHODS: Mapping[str, type[Method]] = {method.name: method for method in (Auto, Exact, Quadrature, LowRank, Spectral)}
+METHODS: Mapping[str, type[Method]] = {
+    method.name: method
+    for method in (
+        Auto,
+        Exact,
+        Quadrature,
+        LowRank,
+        Spectral,
+        BeliefPropagation,
+        MeanField,
+        MiniBucket,
+        WeightedMiniBucket,
+        TreeReweighted,
+    )
+}
+
+# The labels of the paper's figures (Sec. 4.1); log_z and compare take them as names.
+PAPER_SETTINGS: Mapping[str, Method] = {
+    "Ours": Spectral(factor="dp", restarts=0),
+    "BP-200": BeliefPropagation(max_iter=200),
+    "MF-1000": MeanField(max_iter=1000),
+    "MBE-10": MiniBucket(ibound=10),
+    "WMBE-10": WeightedMiniBucket(ibound=10),
+}
