@@ -58,6 +58,7 @@ bench: $(BENCH_VENV)/.installed
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.low_rank
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.spectral
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.sdp
+	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.baselines
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.exact
 
 docs: $(VENV)/.installed-dev
@@ -65,6 +66,8 @@ docs: $(VENV)/.installed-dev
 	$(BIN)/python examples/demo.py
 	cp out/demo.png docs/images/demo.png
 	$(BIN)/python examples/diagonal.py docs/images/sdp-diagonal.png
+	$(BIN)/spectralz generate grid --side 15 --strength 0.5 --seed 0 out/grid15.npz
+	$(BIN)/spectralz compare out/grid15.npz --methods exact,bp,mf,mbe,wmbe,trw,spectral --plot docs/images/compare.png
 
 fresh-kernels:
 	find src -name '*.nbi' -delete -o -name '*.nbc' -delete

@@ -101,6 +101,32 @@ def test_the_spectral_benchmark_runs(capsys):
     assert capsys.readouterr().out.count("| sdp |") == 1
 
 
+def test_the_benchmark_of_the_baselines_runs(capsys):
+    from benchmarks import baselines
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(baselines, "MODELS", 2)
+        patch.setattr(baselines, "STRENGTHS", (0.1,))
+        patch.setattr(baselines, "INSTANCES", {"small": lambda: sz.generators.grid(3, 0.5, seed=0)})
+        patch.setattr(baselines, "CONTESTANTS", [row for row in baselines.CONTESTANTS if row[1] == "spectralz"])
+        baselines.errors(n=6)
+        found = baselines.races()
+        baselines.large_grid(side=5)
+    assert all(m.seconds is not None for m in found)
+    assert "| BP-200 |" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("rival", ["bp_pygms", "wmbe_pygms"])
+def test_the_rivals_of_the_baselines_solve_the_same_problem(rival):
+    from benchmarks import baselines
+
+    pytest.importorskip("pygms", reason="pyGMs comes with the extra [bench]")
+    model = sz.generators.grid(3, 0.3, seed=0)
+    make = getattr(baselines, rival)
+    value = (make(model) if rival == "bp_pygms" else make(0)(model))()
+    assert value == pytest.approx(sz.log_z(model, "exact").log_z, abs=0.05)
+
+
 def test_a_rivals_failure_is_a_result():
     from benchmarks.harness import measure
 
