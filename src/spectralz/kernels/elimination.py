@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Program",
+    "compressed",
     "log_z_of_program",
     "marginals_of_program",
     "plan_segments",
@@ -324,7 +325,7 @@ def _rounding_units(program: Program) -> float:
 
 
 @njit(cache=True)
-def _compressed(index: int, mask: int) -> int:
+def compressed(index: int, mask: int) -> int:
     """Gather the bits of ``index`` that stand under the ones of ``mask``."""
     out = 0
     place = 0
@@ -361,7 +362,7 @@ def _block_tables(
     for c in range(count):
         mask = program.child_mask[children[0] + c] & (size - 1)
         for i in range(size):
-            places[c, i] = 2 * _compressed(i, mask)
+            places[c, i] = 2 * compressed(i, mask)
         for b in range(low):
             bits[c] += (mask >> b) & 1
     return field_low, places, bits
@@ -394,7 +395,7 @@ def _fill_block(
         minus[i] = -plus[i]
     for c in range(children[1] - children[0]):
         k = children[0] + c
-        base = where[program.child_slot[k]] + ((2 * _compressed(block, program.child_mask[k] >> low)) << bits[c])
+        base = where[program.child_slot[k]] + ((2 * compressed(block, program.child_mask[k] >> low)) << bits[c])
         if bits[c] == low:
             table = arena[base : base + 2 * size]
             for i in range(size):
@@ -491,7 +492,7 @@ def _draw(
             for k in range(program.pair_start[t], program.pair_start[t + 1]):
                 difference += 2.0 * program.pair_weight[k] * x[row, around[program.pair_bit[k]]]
             for k in range(program.child_start[t], program.child_start[t + 1]):
-                at = where[program.child_slot[k]] + 2 * _compressed(state, program.child_mask[k])
+                at = where[program.child_slot[k]] + 2 * compressed(state, program.child_mask[k])
                 difference += arena[at + 1] - arena[at]
             up = uniform[row, t] * (1.0 + np.exp(min(-difference, 700.0))) < 1.0
             x[row, program.spin[t]] = 1 if up else -1
@@ -558,9 +559,7 @@ def _backward(
                     pair_mean[program.pair_edge[k]] += sign * (sum_up - sum_down)
             for c in range(children[1] - children[0]):
                 k = children[0] + c
-                base = where[program.child_slot[k]] + (
-                    (2 * _compressed(block, program.child_mask[k] >> low)) << bits[c]
-                )
+                base = where[program.child_slot[k]] + ((2 * compressed(block, program.child_mask[k] >> low)) << bits[c])
                 for i in range(size):
                     bar[base + places[c, i]] += minus[i]
                     bar[base + places[c, i] + 1] += plus[i]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numba import njit
 
+from spectralz.kernels.elimination import compressed
 from spectralz.kernels.elimination_order import ORDERS, EliminationTree
 from spectralz.kernels.logsum import COMPILE, log1p_exp_minus
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.elimination_order import Adjacency
 
-__all__ = ["Cover", "Part", "Powers", "compressed", "cover_by_content", "cover_by_scope", "order_of", "take_out"]
+__all__ = ["Cover", "Part", "Powers", "cover_by_content", "cover_by_scope", "order_of", "take_out"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 IntArray: TypeAlias = "NDArray[np.int64]"
@@ -330,20 +331,6 @@ def _joint_masks(f: _Function, g: _Function) -> tuple[int, int, int]:
         mask_f |= (r in f.scope) << bit
         mask_g |= (r in g.scope) << bit
     return len(joint) - 1, mask_f, mask_g
-
-
-@njit(cache=True)
-def compressed(index: int, mask: int) -> int:
-    """Gather the bits of ``index`` that stand under the ones of ``mask``."""
-    out = 0
-    place = 0
-    while mask:
-        if mask & 1:
-            out |= (index & 1) << place
-            place += 1
-        mask >>= 1
-        index >>= 1
-    return out
 
 
 @njit(**COMPILE)
