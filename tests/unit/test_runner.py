@@ -1,0 +1,486 @@
+"""Running sweeps: the rows are those of a plain loop, whatever happens to the processes that make them."""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import spectralz as sz
+from spectralz.errors import MissingDependencyError, OptionError, SolverError
+from spectralz.paper import runner
+from spectralz.paper.rows import COLUMNS, read_rows
+from spectralz.paper.runner import run, run_task
+from spectralz.paper.sweep import Contestant, Sweep
+from spectralz.progress import listening
+from spectralz.result import plain
+
+BP = Contestant(label="BP-200", method="BP-200")
+MF = Contestant(label="mean field", method="mf", options={"restarts": 2})
+FAILING = Contestant(label="too small", method="exact", options={"max_terms": 1})
+SMALL = Sweep(
+    name="small",
+    contestants=(BP, MF, FAILING),
+    generator="complete",
+    parameters={"n": 5},
+    values=(0.5, 1.0),
+    repeats=3,
+)
+
+
+def steady(rows):
+    """What equal sweeps have in common: all but times, memory and versions."""
+    return [replace(row, seconds=None, peak_mib=None, versions="") for row in rows]
+
+
+def plain_loop(sweep):
+    return steady(row for task in sweep.tasks() for row in run_task(task, sweep.contestants, sweep.truth))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The folder of SMALL, run through without trouble by two processes."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    assert run(SMALL, folder, workers=2) == folder / "rows.csv"
+    return folder
+
+
+def no_processes(monkeypatch):
+    monkeypatch.setattr(runner, "_Worker", lambda: pytest.fail("a process was started"))
+
+
+# Rows.
+
+
+def test_rows_equal_a_loop_over_tasks_and_methods(undisturbed):
+    rows = iter(read_rows(undisturbed / "rows.csv"))
+    for task in SMALL.tasks():
+        model = sz.generators.complete(n=5, strength=task.x, seed=task.seed)
+        truth = sz.log_z(model, "exact").log_z
+        for label, method in (("BP-200", sz.PAPER_SETTINGS["BP-200"]), ("mean field", sz.MeanField(restarts=2))):
+            row, result = next(rows), method.run(model)
+            assert (row.instance, row.x, row.repeat, row.seed) == (task.instance, task.x, task.repeat, task.seed)
+            assert (row.n, row.edges, row.label, row.method) == (5, 10, label, method.name)
+            assert json.loads(row.options) == plain(vars(method))
+            assert (row.log_z, row.truth, row.error) == (result.log_z, truth, result.log_z - truth)
+            assert (row.kind, row.status, row.converged) == (result.kind, result.status, result.status.converged)
+            assert (row.lower, row.upper, row.std_error) == (result.lower, result.upper, result.std_error)
+            assert row.failure == ""
+            assert 0.0 < row.seconds < 1.0
+            assert 10.0 < row.peak_mib < 10_000.0
+            assert sz.__version__ in row.versions
+        assert next(rows).label == "too small"
+    assert next(rows, None) is None
+
+
+def test_a_failing_method_is_a_row(undisturbed):
+    failed = [row for row in read_rows(undisturbed / "rows.csv") if row.label == "too small"]
+    assert len(failed) == 6
+    for row in failed:
+        assert row.failure.startswith("TooLargeError: ")
+        assert (row.log_z, row.error, row.seconds, row.converged, row.kind) == (None, None, None, None, "")
+        assert row.truth is not None
+
+
+@pytest.mark.parametrize("error", [MemoryError(), ZeroDivisionError("by zero"), RecursionError("deep\nand long")])
+def test_any_exception_is_a_row_and_the_others_go_on(monkeypatch, error):
+    def fail(self, model):
+        raise error
+
+    monkeypatch.setattr(sz.MeanField, "_solve", fail)
+    task = next(SMALL.tasks())
+    bp, mf, _ = run_task(task, SMALL.contestants, True)
+    assert bp.log_z is not None
+    assert mf.log_z is None
+    assert mf.failure.startswith(type(error).__name__)
+    assert mf.method == "mf"
+
+
+def test_a_model_that_cannot_be_read_is_rows(tmp_path):
+    (tmp_path / "bad.uai").write_text("MARKOV\nnonsense")
+    sz.write(sz.generators.grid(2, 1.0, seed=0), tmp_path / "good.npz")
+    files = tuple(str(tmp_path / name) for name in ("bad.uai", "missing.uai", "good.npz"))
+    rows = read_rows(run(Sweep(name="files", contestants=(BP, MF), files=files), tmp_path / "rows", workers=1))
+    assert [row.failure.split(":")[0] for row in rows[::2]] == ["FormatError", "FileNotFoundError", ""]
+    assert [row.n for row in rows] == [None, None, None, None, 4, 4]
+
+
+def test_columns_and_files(undisturbed):
+    assert (undisturbed / "rows.csv").read_text().splitlines()[0] == ",".join(COLUMNS)
+    assert Sweep.from_dict(json.loads((undisturbed / "sweep.json").read_text())) == SMALL
+    assert sorted(path.name for path in undisturbed.iterdir()) == ["rows.csv", "sweep.json"]
+
+
+def test_the_truth_is_empty_where_not_wanted_or_out_of_reach(monkeypatch):
+    task = next(SMALL.tasks())
+    assert run_task(task, (BP,), False)[0].truth is None
+    monkeypatch.setattr(runner, "Exact", lambda: sz.Exact(max_terms=1))
+    (row,) = run_task(task, (BP,), True)
+    assert (row.truth, row.error) == (None, None)
+    assert row.log_z is not None
+
+
+@pytest.mark.parametrize("field_strength", [0.0, 1.0])
+def test_the_sdp_alone_is_an_upper_bound(field_strength):
+    sdp = Contestant(label="SDP", method="sdp")
+    sweep = replace(SMALL, contestants=(sdp,), parameters={"n": 5, "field_strength": field_strength})
+    task = next(sweep.tasks())
+    (row,) = run_task(task, sweep.contestants, True)
+    model = task.model()
+    whole = model.absorb_field() if field_strength else model
+    D = sz.diagonal_sdp(whole.coupling, 1e-6).diagonal
+    assert np.linalg.eigvalsh(whole.coupling + np.diag(D)).max() < 1e-12  # rounding of eigvalsh
+    assert row.log_z == pytest.approx(5 * math.log(2) - D.sum(), abs=1e-12)
+    assert (row.kind, row.method, row.converged) == ("upper bound", "sdp", True)
+    assert json.loads(row.options)["tol"] == 1e-6
+    assert row.truth < row.log_z <= row.upper
+
+
+def test_compilation_is_not_in_the_time(monkeypatch):
+    calls = []
+    original = sz.MeanField._solve
+
+    def solve(self, model):
+        calls.append(model.n)
+        return original(self, model)
+
+    counts = iter([0, 1, 1, 1])  # the first of two runs loads a compiled function
+    monkeypatch.setattr(sz.MeanField, "_solve", solve)
+    monkeypatch.setattr(runner, "_compiled_functions", lambda: next(counts))
+    model = sz.generators.complete(4, 1.0, seed=0)
+    runner._attempt(model, MF)
+    assert len(calls) == 2
+    runner._attempt(model, MF)
+    assert len(calls) == 3
+
+
+def test_compiled_functions_are_counted():
+    code = (
+        "import spectralz as sz\nfrom spectralz.paper.runner import _compiled_functions as count\n"
+        "model = sz.generators.complete(4, 1.0, seed=0)\na = count()\nsz.log_z(model, 'BP-200')\nb = count()\n"
+        "sz.log_z(model, 'BP-200')\nprint(a == 0, b > 0, count() == b)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True"] * 3
+
+
+def environment(task, contestants, truth):
+    rows = run_task(task, contestants, truth)
+    return [replace(row, failure=json.dumps({name: os.environ[name] for name in runner.ONE_THREAD})) for row in rows]
+
+
+def test_workers_have_one_thread(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "run_task", environment)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
+    (row,) = read_rows(run(replace(SMALL, contestants=(BP,)), tmp_path, workers=1, limit=1))
+    assert set(json.loads(row.failure).values()) == {"1"}
+    assert {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"} <= {*runner.ONE_THREAD}
+    assert os.environ["OMP_NUM_THREADS"] == "3"
+    assert "NUMBA_NUM_THREADS" not in os.environ
+
+
+def test_progress_is_told(tmp_path):
+    told = []
+    with listening(lambda task, fraction: told.append((task, fraction))):
+        path = run(SMALL, tmp_path, workers=1, limit=2)
+        run(SMALL, tmp_path, workers=1, limit=0)
+    assert [task for task, _ in told] == ["running small"] * 3
+    assert [fraction for _, fraction in told] == pytest.approx([0, 1 / 6, 2 / 6])
+    assert len(read_rows(path)) == 6
+
+
+@pytest.mark.parametrize("wrong", [{"workers": 0}, {"workers": 1.5}, {"limit": -1}])
+def test_wrong_options_are_refused(tmp_path, wrong):
+    with pytest.raises(OptionError, match=next(iter(wrong))):
+        run(SMALL, tmp_path, **wrong)
+
+
+# Going on.
+
+
+def torn_places(content):
+    """Places of every kind at which a file can end, and what is then whole: nothing, or some tasks of three rows."""
+    lines = content.splitlines(keepends=True)
+    ends = np.cumsum([len(line) for line in lines])
+    return {
+        "nothing": (0, 0),
+        "torn header": (7, 0),
+        "header": (ends[0], 0),
+        "torn first row": (ends[0] + 9, 0),
+        "half a task": (ends[2], 0),
+        "half a task and a torn row": (ends[4] + 30, 1),
+        "all but the line break": (ends[3] - 1, 0),
+        "a whole task": (ends[3], 1),
+        "one byte of the next": (ends[6] + 1, 2),
+        "all but the last byte": (len(content) - 1, 5),
+    }
+
+
+@pytest.mark.parametrize("place", list(torn_places(b"\n" * 20)))
+def test_goes_on_from_wherever_the_file_ends(undisturbed, tmp_path, monkeypatch, place):
+    content = (undisturbed / "rows.csv").read_bytes()
+    end, whole = torn_places(content)[place]
+    (tmp_path / "sweep.json").write_bytes((undisturbed / "sweep.json").read_bytes())
+    (tmp_path / "rows.csv").write_bytes(content[:end])
+    (tmp_path / ".rows.csv.left").write_text("of a killed write")
+    asked = []
+
+    def here(self):  # the same work without processes, and a look at what is asked for
+        for task in self.waiting:
+            asked.append(task.instance)
+            yield run_task(task, self.sweep.contestants, self.sweep.truth)
+
+    monkeypatch.setattr(runner._Pool, "answers", here)
+    rows = read_rows(run(SMALL, tmp_path))
+    assert asked == [task.instance for task in SMALL.tasks()][whole:]
+    assert steady(rows) == steady(read_rows(undisturbed / "rows.csv"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.csv", "sweep.json"]
+
+
+def test_doubled_and_damaged_rows_are_done_again(undisturbed, tmp_path, monkeypatch):
+    lines = (undisturbed / "rows.csv").read_bytes().splitlines(keepends=True)
+    lines[2] = b"\0" * 40 + b"\n"  # in the first task
+    lines.insert(6, lines[5])  # in the second
+    (tmp_path / "sweep.json").write_bytes((undisturbed / "sweep.json").read_bytes())
+    (tmp_path / "rows.csv").write_bytes(b"".join(lines))
+    rows = read_rows(run(SMALL, tmp_path, workers=1))
+    assert steady(rows) == steady(read_rows(undisturbed / "rows.csv"))
+
+
+def test_a_finished_sweep_returns_at_once(undisturbed, monkeypatch):
+    no_processes(monkeypatch)
+    before = (undisturbed / "rows.csv").stat()
+    assert run(SMALL, undisturbed) == undisturbed / "rows.csv"
+    assert (undisturbed / "rows.csv").stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_rows_of_a_task_are_one_write_to_the_disk(tmp_path, monkeypatch):
+    events = []
+    write, fsync = os.write, os.fsync
+    monkeypatch.setattr(os, "write", lambda handle, data: events.append(bytes(data)) or write(handle, data))
+    monkeypatch.setattr(os, "fsync", lambda handle: events.append("sync") or fsync(handle))
+    file = runner._RowFile(tmp_path / "rows.csv", ["BP-200", "mean field"], ["a", "b"])
+    rows = run_task(next(SMALL.tasks()), (BP, MF), False)
+    file.append([replace(row, instance="b") for row in rows])
+    file.append([replace(row, instance="b") for row in rows])  # a second time: dropped
+    assert [event if event == "sync" else event.count(b"\n") for event in events] == [2, "sync"]
+    file.append([replace(row, instance="a") for row in rows])
+    assert [row.instance for row in read_rows(file.path)] == ["b", "b", "a", "a"]
+    file.settle()
+    assert [row.instance for row in read_rows(file.path)] == ["a", "a", "b", "b"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"repeats": 4}, "repeats = 3, and this one has 4"),
+        ({"contestants": (BP,)}, "contestants"),
+        ({"seed": 1}, "seed"),
+    ],
+)
+def test_another_sweep_is_refused(undisturbed, monkeypatch, changes, words):
+    no_processes(monkeypatch)
+    before = (undisturbed / "rows.csv").read_bytes()
+    with pytest.raises(OptionError, match=words) as caught:
+        run(replace(SMALL, **changes), undisturbed)
+    assert "use another folder" in str(caught.value)
+    assert (undisturbed / "rows.csv").read_bytes() == before
+
+
+def test_strange_folders_are_refused_and_left_alone(undisturbed, tmp_path):
+    rows = tmp_path / "rows.csv"
+    rows.write_text("a,b\n1,2\n")
+    with pytest.raises(OptionError, match=r"no sweep\.json"):
+        run(SMALL, tmp_path)
+    (tmp_path / "sweep.json").write_bytes((undisturbed / "sweep.json").read_bytes())
+    with pytest.raises(OptionError, match="other columns"):
+        run(SMALL, tmp_path)
+    (tmp_path / "sweep.json").write_text("{")
+    with pytest.raises(OptionError, match="not the configuration"):
+        run(SMALL, tmp_path)
+    assert rows.read_text() == "a,b\n1,2\n"
+
+
+def test_two_runners_do_not_share_a_folder(undisturbed):
+    with runner._locked(undisturbed), pytest.raises(OptionError, match="another process is running"):
+        run(SMALL, undisturbed)
+    run(SMALL, undisturbed)
+
+
+# Being killed. What is killed here is always a process of our own.
+
+MANY = replace(SMALL, name="many", repeats=60)
+BYTES_A_MODEL = 1200  # or a little less
+SCRIPT = """
+import json, sys
+from pathlib import Path
+from spectralz.paper.runner import run
+from spectralz.paper.sweep import Sweep
+if __name__ == "__main__":
+    run(Sweep.from_dict(json.loads(sys.argv[1])), Path(sys.argv[2]), workers=int(sys.argv[3]))
+"""
+
+
+def start(tmp_path, sweep, folder, workers=1):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    return subprocess.Popen(
+        [sys.executable, str(script), json.dumps(sweep.to_dict()), str(folder), str(workers)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_until(condition, seconds=30.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it does not come about"
+        time.sleep(0.002)
+
+
+def size(folder):
+    return (folder / "rows.csv").stat().st_size if (folder / "rows.csv").exists() else 0
+
+
+def children(pid):
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def is_gone(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+def test_killed_three_times_the_rows_equal_an_undisturbed_run(tmp_path):
+    seed = random.SystemRandom().randrange(2**32)
+    print(f"seed {seed}")
+    moment = random.Random(seed)
+    folder = tmp_path / "killed"
+    for number in range(3):
+        # After up to 20 models more; the first time, perhaps before there is any row.
+        grown = size(folder) + moment.randrange(20 * BYTES_A_MODEL)
+        latest = time.monotonic() + (30.0 if number else moment.random() * 2.0)
+        process = start(tmp_path, MANY, folder, workers=1 + number % 2)
+        wait_until(lambda: size(folder) >= grown or time.monotonic() > latest)  # noqa: B023
+        time.sleep(moment.random() * 0.02)
+        workers = children(process.pid)
+        process.kill()
+        process.communicate()
+        wait_until(lambda: all(map(is_gone, workers)), seconds=10.0)  # noqa: B023
+    text = (folder / "rows.csv").read_text()
+    kept = [task.instance for task in MANY.tasks() if text.count(f"{task.instance},") == len(MANY.contestants)]
+    assert 0 < len(kept) < 120, "killed before the first row or after the last: a test of nothing"
+    before = steady(read_rows(folder / "rows.csv"))
+    rows = steady(read_rows(run(MANY, folder, workers=2)))
+    assert rows == plain_loop(MANY)
+    assert all(row in rows for row in before)
+
+
+def test_an_interrupt_keeps_the_rows_and_says_how_to_go_on(tmp_path):
+    def interrupt(task, fraction):
+        if fraction > 0.4:
+            raise KeyboardInterrupt
+
+    with listening(interrupt), pytest.raises(KeyboardInterrupt, match=r"3 of 6 models are done .* the same command"):
+        run(SMALL, tmp_path, workers=1)
+    assert multiprocessing.active_children() == []
+    assert len(read_rows(tmp_path / "rows.csv")) == 9
+    assert steady(read_rows(run(SMALL, tmp_path, workers=1))) == plain_loop(SMALL)
+
+
+def test_an_interrupt_from_the_keyboard_is_quick_and_quiet(tmp_path):
+    process = start(tmp_path, MANY, tmp_path / "rows")
+    wait_until(lambda: size(tmp_path / "rows") > 2000)
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert time.monotonic() - started < 5.0
+    assert "the same command goes on from there" in errors
+    assert errors.count("Traceback") == 1  # none from the workers
+
+
+def deadly(task, contestants, truth):
+    if task.x == 1.0 and task.repeat == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return run_task(task, contestants, truth)
+
+
+def test_a_task_that_kills_its_workers_is_rows_with_a_failure(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "run_task", deadly)
+    rows = read_rows(run(SMALL, tmp_path, workers=2))
+    expected = plain_loop(SMALL)
+    assert len(rows) == len(expected)
+    for row, other in zip(steady(rows), expected, strict=True):
+        if row.x == 1.0 and row.repeat == 1:
+            assert "SIGKILL" in row.failure
+            assert (row.instance, row.label, row.log_z, row.n) == (other.instance, other.label, None, None)
+        else:
+            assert row == other
+
+
+def test_a_worker_that_dies_once_costs_nothing(tmp_path):
+    killed = []
+
+    def kill(task, fraction):
+        if fraction > 0.0 and not killed:
+            killed.append(multiprocessing.active_children()[0])
+            killed[0].kill()
+
+    with listening(kill):
+        rows = read_rows(run(SMALL, tmp_path, workers=1))
+    assert killed
+    assert steady(rows) == plain_loop(SMALL)
+
+
+def test_workers_that_never_begin_are_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "_serve", os.abort)  # takes no argument: it fails before the first word
+    with pytest.raises(SolverError, match=r"3 worker processes in a row .* if __name__"):
+        run(SMALL, tmp_path, workers=1)
+
+
+# Dask.
+
+
+def test_dask_that_is_not_installed_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingDependencyError, match=r"spectralz\[dask\]"):
+        run(SMALL, tmp_path, dask="tcp://127.0.0.1:1")
+
+
+def test_a_killed_dask_worker_costs_no_row(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    sweep = replace(SMALL, name="dask", repeats=15)
+    killed = []
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+
+        def kill(task, fraction):
+            if fraction > 0.1 and not killed:
+                killed.extend(list(client.run(os.getpid).values())[:1])
+                os.kill(killed[0], signal.SIGKILL)
+
+        with listening(kill):
+            rows = read_rows(run(sweep, tmp_path, dask=cluster.scheduler_address))
+    assert killed
+    assert steady(rows) == plain_loop(sweep)
+
+
+def test_dask_without_a_scheduler_is_an_option_error(tmp_path, monkeypatch):
+    pytest.importorskip("distributed")
+    with pytest.raises(OptionError, match="no Dask scheduler answers at 'nonsense"):
+        run(SMALL, tmp_path, dask="nonsense://x")
