@@ -1,0 +1,317 @@
+"""What the figures share: means by method, fits of times, and how methods are drawn.
+
+The paper's methods have solid lines and full markers; ours, which go beyond it, are dashed and hollow, in the colour of
+the method that they improve. Figures draw from rows; nothing here runs a method.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz.errors import OptionError
+from spectralz.paper.rows import summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+    from spectralz.paper.figure import Figure
+    from spectralz.paper.rows import Row, Summary
+    from spectralz.paper.sweep import Contestant
+
+__all__ = [
+    "FORMATS",
+    "Style",
+    "draw_errors",
+    "draw_legend",
+    "draw_times",
+    "fitted_exponent",
+    "in_seconds",
+    "mark_failures",
+    "means",
+    "picture",
+    "say",
+    "short",
+    "styles",
+]
+
+FORMATS = ("png", "svg", "pdf")
+# Okabe and Ito's colours, told apart by colour-blind readers; markers tell them apart in grey.
+COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A7A7A")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+EXACT_COLOR = "#000000"
+# Methods that are drawn in the colour of another.
+COUSINS = {"quadrature": "low_rank"}
+WIDTH, HEIGHT, LEGEND_LINE = 7.2, 4.3, 0.2  # in inches
+LEGEND_COLUMNS, DPI = 2, 140
+NOTHING = "nothing to draw: nothing is known, or all is below the axis"
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a method is drawn."""
+
+    color: str
+    marker: str
+    is_ours: bool
+
+    def line(self) -> dict[str, Any]:
+        """Return matplotlib's keywords for a line."""
+        return {**self.points(), "linestyle": "--" if self.is_ours else "-", "linewidth": 1.4}
+
+    def points(self) -> dict[str, Any]:
+        """Return matplotlib's keywords for markers alone."""
+        # Rings are wider, so that a method which lies under its improvement is still seen.
+        filling, size = ("none", 8.5) if self.is_ours else (self.color, 5.0)
+        return {"color": self.color, "marker": self.marker, "markerfacecolor": filling, "markersize": size}
+
+
+def means(rows: Iterable[Row]) -> dict[str, dict[float, Summary]]:
+    """Return the means of each method, by label and place on the axis."""
+    table: dict[str, dict[float, Summary]] = {}
+    for summary in summarise(rows):
+        table.setdefault(summary.label, {})[summary.x] = summary
+    return table
+
+
+def fitted_exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float | None:
+    """Return p of the power n^p that fits the times best in logarithms; None without times at two sizes.
+
+    Examples
+    --------
+    >>> round(fitted_exponent([100, 200, 400], [0.5, 2.0, 8.0]), 6)
+    2.0
+    """
+    known = [(n, t) for n, t in zip(sizes, seconds, strict=True) if n > 0 and math.isfinite(t) and t > 0.0]
+    if len({n for n, _ in known}) < 2:
+        return None
+    log_n, log_t = np.log(np.array(known, dtype=np.float64)).T
+    centred = log_n - log_n.mean()
+    return float(centred @ log_t / (centred @ centred))
+
+
+def in_seconds(seconds: float) -> str:
+    """Return a time as legends show it.
+
+    Examples
+    --------
+    >>> in_seconds(0.0021), in_seconds(0.35), in_seconds(2.0), in_seconds(float("nan"))
+    ('2.1 ms', '350 ms', '2 s', 'no time')
+    """
+    if not math.isfinite(seconds):
+        return "no time"
+    return f"{short(seconds * 1e3)} ms" if seconds < 0.9995 else f"{short(seconds)} s"
+
+
+def short(number: float) -> str:
+    """Return two digits of a number that is not negative, or all before the point.
+
+    Examples
+    --------
+    >>> short(0.01234), short(56.78), short(1234.5)
+    ('0.012', '57', '1234')
+    """
+    return f"{number:.2g}" if number < 99.5 else f"{number:.0f}"
+
+
+def styles(contestants: Sequence[Contestant]) -> dict[str, Style]:
+    """Return how each contestant is drawn, by label."""
+    found: dict[str, Style] = {}
+    looks: dict[str, tuple[str, str]] = {"exact": (EXACT_COLOR, "*")}
+    for contestant in sorted(contestants, key=lambda one: one.is_ours):
+        family = COUSINS.get(_method_name(contestant), _method_name(contestant))
+        if family not in looks or not contestant.is_ours:
+            place = len({style.color for style in found.values()} - {EXACT_COLOR})
+            looks.setdefault(family, (COLORS[place % len(COLORS)], MARKERS[place % len(MARKERS)]))
+            look = (COLORS[place % len(COLORS)], MARKERS[place % len(MARKERS)])
+        else:
+            look = looks[family]
+        found[contestant.label] = Style(*look, contestant.is_ours)
+    return found
+
+
+def draw_errors(
+    rows: Sequence[Row], axes: Axes, *, contestants: Sequence[Contestant], floor: float, xlabel: str
+) -> None:
+    """Draw mean |error| against the axis on logarithmic scales, with bars of one standard error.
+
+    Parameters
+    ----------
+    rows, axes
+        What is drawn, and where.
+    contestants
+        The methods, in the legend's order.
+    floor
+        Smaller errors are drawn here; a method that has no larger ones is only named in the legend.
+    xlabel
+        What the axis is.
+    """
+    table, looks = means(rows), styles(contestants)
+    for label, places in _of(table, contestants):
+        _draw_error_line(axes, label, places, looks[label], floor, _time_of(rows, label))
+    less = f" (at {floor:g} where less)" if _is_clipped(table, floor) else ""
+    axes.set(xlabel=xlabel, ylabel=f"mean |error| of log Z{less}")
+    largest = [found.mean for _, places in _of(table, contestants) for found in places.values()]
+    _finish(axes, table, looks, is_empty=not any(mean >= floor for mean in largest))
+
+
+def draw_times(rows: Sequence[Row], axes: Axes, *, contestants: Sequence[Contestant], xlabel: str) -> None:
+    """Draw mean running time against size on logarithmic scales, with bars of one standard error and fitted powers."""
+    table, looks = means(rows), styles(contestants)
+    for label, places in _of(table, contestants):
+        timed = [summary for summary in places.values() if math.isfinite(summary.seconds)]
+        sizes, seconds = [summary.x for summary in timed], [summary.seconds for summary in timed]
+        bars = [summary.seconds_spread / max(summary.count, 1) ** 0.5 for summary in timed]
+        power = fitted_exponent(sizes, seconds)
+        name = label if power is None else f"{label} ($n^{{{power:.1f}}}$)"
+        # a bar to 0 has no end on a logarithmic scale
+        lower = [min(bar, 0.9 * mean) for bar, mean in zip(bars, seconds, strict=True)]
+        axes.errorbar(sizes, seconds, yerr=[lower, bars], capsize=2.5, label=name, **looks[label].line())
+    axes.set(xlabel=xlabel, ylabel="mean running time (seconds)")
+    _finish(axes, table, looks, is_empty=not any(row.seconds and row.label in looks for row in rows))
+
+
+def draw_legend(axes: Axes, *, title: str | None = None, drop: float = 0.14) -> None:
+    """Put the legend under the axes, methods first, and make a figure of these axes alone high enough for it.
+
+    Parameters
+    ----------
+    axes
+        What it belongs to.
+    title
+        Its heading.
+    drop
+        How far under the axes it begins, in parts of their height.
+    """
+    handles, labels = axes.get_legend_handles_labels()
+    order = sorted(range(len(handles)), key=lambda k: not hasattr(handles[k], "has_yerr"))
+    if handles:
+        if isinstance(axes.figure, _canvas_type()) and len(axes.figure.axes) == 1:
+            lines = math.ceil(len(handles) / LEGEND_COLUMNS) + (title is not None)
+            axes.figure.set_size_inches(WIDTH, HEIGHT + LEGEND_LINE * lines)
+        axes.legend(
+            [handles[k] for k in order],
+            [labels[k] for k in order],
+            title=title,
+            loc="upper center",
+            bbox_to_anchor=(0.46, -drop),
+            ncols=LEGEND_COLUMNS,
+            frameon=False,
+            fontsize=9.5,
+            handlelength=3.2,
+            numpoints=1,
+        )
+
+
+def picture(figure: Figure, rows: Sequence[Row], file_format: str = "png") -> bytes:
+    """Return a figure drawn from rows, as the bytes of a file.
+
+    Raises
+    ------
+    OptionError
+        If the format is none of ``FORMATS``.
+    """
+    if file_format not in FORMATS:
+        raise OptionError(f"a picture's format is {file_format!r}; it must be one of {', '.join(FORMATS)}")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas = _canvas_type()(figsize=(WIDTH, HEIGHT), layout="constrained")
+    FigureCanvasAgg(canvas)
+    axes = canvas.add_subplot()
+    figure.draw(rows, axes)
+    axes.set_title(figure.title, fontsize=11, pad=20)
+    buffer = io.BytesIO()
+    canvas.savefig(buffer, format=file_format, dpi=DPI)
+    return buffer.getvalue()
+
+
+def mark_failures(axes: Axes, table: Mapping[str, Mapping[float, Summary]], looks: Mapping[str, Style]) -> None:
+    """Cross, at the top of the axes, the places where runs of a method failed."""
+    failed = [(label, x) for label, places in table.items() for x, found in places.items() if found.failures]
+    for number, label in enumerate(dict.fromkeys(label for label, _ in failed)):
+        if label in looks:
+            xs = [x for name, x in failed if name == label]
+            height = [0.97 - 0.035 * number] * len(xs)
+            top = axes.get_xaxis_transform()
+            color = looks[label].color
+            axes.plot(xs, height, "x", color=color, transform=top, label=f"x: runs of {label} failed", clip_on=False)
+
+
+def say(axes: Axes, words: str) -> None:
+    """Write in the middle of empty axes."""
+    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color="#555555")
+
+
+def _draw_error_line(
+    axes: Axes, label: str, places: Mapping[float, Summary], style: Style, floor: float, time: str
+) -> None:
+    shown = [summary for summary in places.values() if math.isfinite(summary.mean)]
+    if shown and all(summary.mean < floor for summary in shown):
+        axes.errorbar([], [], label=f"{label}: below {floor:g} ({time})", **style.line())
+        return
+    height = np.array([max(summary.mean, floor) for summary in shown])
+    bars = np.array([summary.standard_error for summary in shown])
+    lower = np.minimum(bars, height - floor)
+    axes.errorbar(
+        [summary.x for summary in shown],
+        height,
+        yerr=[lower, bars] if bars.any() else None,
+        capsize=2.5,
+        label=f"{label} ({time})",
+        **style.line(),
+    )
+
+
+def _finish(
+    axes: Axes, table: Mapping[str, Mapping[float, Summary]], looks: Mapping[str, Style], *, is_empty: bool
+) -> None:
+    mark_failures(axes, table, looks)
+    axes.grid(alpha=0.25, which="major")
+    if is_empty:
+        say(axes, NOTHING)
+        axes.set_yticks([])
+    else:
+        axes.set(xscale="log", yscale="log")
+    _tick(axes, sorted({x for places in table.values() for x in places}))
+    shown = [looks[label].is_ours for label in table if label in looks]
+    draw_legend(axes, title="solid: the paper's methods; dashed: ours" if any(shown) else None)
+
+
+def _is_clipped(table: Mapping[str, Mapping[float, Summary]], floor: float) -> bool:
+    """Return whether some method has errors on both sides of the floor."""
+    errors = [[found.mean for found in places.values()] for places in table.values()]
+    return any(min(found) < floor <= max(found) for found in errors)
+
+
+def _canvas_type() -> type[Canvas]:
+    from matplotlib.figure import Figure as Canvas
+
+    return Canvas
+
+
+def _of(
+    table: Mapping[str, Mapping[float, Summary]], contestants: Sequence[Contestant]
+) -> list[tuple[str, Mapping[float, Summary]]]:
+    return [(one.label, table[one.label]) for one in contestants if one.label in table]
+
+
+def _tick(axes: Axes, places: Sequence[float]) -> None:
+    axes.set_xticks(places, [f"{x:g}" for x in places])
+    axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
+
+
+def _time_of(rows: Sequence[Row], label: str) -> str:
+    times = [row.seconds for row in rows if row.label == label and row.seconds is not None]
+    return in_seconds(math.fsum(times) / len(times) if times else math.nan)
+
+
+def _method_name(contestant: Contestant) -> str:
+    method = contestant.build()
+    return contestant.method if method is None else method.name

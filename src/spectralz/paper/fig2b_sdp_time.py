@@ -1,0 +1,97 @@
+"""Fig. 2b: time to solve the diagonal SDP against the number of spins (paper, Sec. 4.2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz.paper.drawing import draw_legend, draw_times, fitted_exponent, means
+from spectralz.paper.figure import Claim, Figure
+from spectralz.paper.sweep import SDP, Contestant, Sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+
+    from spectralz.paper.rows import Row
+
+__all__ = ["FIGURE", "between_square_and_cube", "polynomial"]
+
+LABEL = "SDP"
+CONTESTANTS = (Contestant(label=LABEL, method=SDP),)
+SIZES = (100, 200, 500, 1000, 2000, 5000)
+QUICK_SIZES = (100, 200, 300, 500, 700, 1000)
+LARGEST_FITTED = 2000
+POLYNOMIALS = {"quadratic": (2, "#0072B2", ":"), "cubic": (3, "#009E73", "-.")}
+
+
+def times(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
+    """Return the sizes and the mean times."""
+    found = [summary for summary in means(rows).get(LABEL, {}).values() if summary.seconds > 0.0]
+    return [summary.x for summary in found], [summary.seconds for summary in found]
+
+
+def polynomial(sizes: Sequence[float], seconds: Sequence[float], degree: int) -> np.poly1d | None:
+    """Return the polynomial that fits the times up to ``LARGEST_FITTED`` best, relative to each; None with too few."""
+    fitted = [(n, t) for n, t in zip(sizes, seconds, strict=True) if n <= LARGEST_FITTED]
+    if len(fitted) <= degree:
+        return None
+    n, t = np.array(fitted, dtype=np.float64).T
+    return np.poly1d(np.polyfit(n, t, degree, w=1.0 / t))
+
+
+def between_square_and_cube(rows: Sequence[Row]) -> tuple[str, bool]:
+    """Fit a power of n to the mean times; it must be between 2 and 3."""
+    sizes, seconds = times(rows)
+    power = fitted_exponent(sizes, seconds)
+    if power is None:
+        return "The rows hold no times of the SDP at two sizes.", False
+    words = f"The time grows as n^{power:.2f} from n = {min(sizes):g} to {max(sizes):g}"
+    return f"{words} ({seconds[-1]:.3g} s at the largest).", 2.0 <= power <= 3.0
+
+
+def draw(rows: Sequence[Row], axes: Axes) -> None:
+    """Draw the times, and the quadratic and cubic fitted to those up to n = 2000."""
+    draw_times(rows, axes, contestants=CONTESTANTS, xlabel="number of spins n")
+    sizes, seconds = times(rows)
+    for name, (degree, color, line) in POLYNOMIALS.items():
+        fit = polynomial(sizes, seconds, degree)
+        if fit is not None:
+            n = np.geomspace(min(sizes), max(sizes), 200)
+            t = fit(n)
+            label = f"{name}, fitted up to n = {min(max(sizes), LARGEST_FITTED):g}"
+            axes.plot(n[t > 0.0], t[t > 0.0], color=color, linestyle=line, linewidth=1.6, label=label)
+    draw_legend(axes)
+
+
+def _sweep(sizes: tuple[int, ...], repeats: int) -> Sweep:
+    return Sweep(
+        name="fig2b",
+        contestants=CONTESTANTS,
+        generator="complete",
+        parameters={"strength": 1.0},
+        axis="n",
+        values=sizes,
+        repeats=repeats,
+        truth=False,
+    )
+
+
+FIGURE = Figure(
+    name="fig2b",
+    title="Fig. 2b: time to solve the SDP (15), complete graph, s = 1",
+    full=_sweep(SIZES, 10),
+    quick=_sweep(QUICK_SIZES, 5),
+    draw=draw,
+    claims=(
+        Claim(
+            sentence="The empirical running time to solve the SDP (15) is between O(n^2) and O(n^3) (Sec. 4.2).",
+            check=between_square_and_cube,
+        ),
+    ),
+    notes="The paper's times are those of SDPT3, an interior point method; ours are those of our own solver, another "
+    "algorithm. Sizes between 100 and 5000 and s = 1 are our choice. The fits weigh relative deviations, as "
+    "logarithmic scales show them.",
+)
