@@ -1,0 +1,490 @@
+"""The report, from rows written by hand: what is on the page, that it is well-formed, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from spectralz.errors import FormatError
+from spectralz.paper import report
+from spectralz.paper.figure import Claim, Figure
+from spectralz.paper.rows import COLUMNS, Row, header, to_csv
+from spectralz.paper.sweep import Contestant, Sweep
+
+VERSIONS = "spectralz 0.1.0, numpy 2.4.6, Python 3.11"
+CONTESTANTS = (
+    Contestant(label="BP-200", method="bp", options={"max_iter": 200}),
+    Contestant(label="Algorithm 2", method="spectral"),
+    Contestant(label="MF, restarted", method="mf", is_ours=True),
+)
+SIZES = {"BP-200": 0.9, "Algorithm 2": 0.02, "MF, restarted": 0.2}
+SWEEP = Sweep(
+    name="fig3a",
+    contestants=CONTESTANTS,
+    generator="complete",
+    parameters={"n": 8},
+    values=(0.5, 1.0, 10.0),
+    repeats=3,
+    seed=7,
+)
+
+
+def row(**values) -> Row:
+    defaults = {
+        "instance": "complete-1",
+        "x": 1.0,
+        "repeat": 0,
+        "seed": 7,
+        "n": 8,
+        "edges": 28,
+        "label": "BP-200",
+        "method": "bp",
+        "options": '{"max_iter": 200, "damping": 0.0}',
+        "log_z": 5.5,
+        "truth": 5.0,
+        "error": 0.5,
+        "kind": "estimate",
+        "status": "converged",
+        "converged": True,
+        "lower": None,
+        "upper": None,
+        "std_error": None,
+        "seconds": 0.25,
+        "peak_mib": 120.0,
+        "failure": "",
+        "versions": VERSIONS,
+    }
+    return Row(**{**defaults, **values})
+
+
+def rows_of(sweep: Sweep) -> list[Row]:
+    """Make up answers: the error grows with x and with the method's own size, and its sign alternates."""
+    return [
+        row(
+            instance=task.instance,
+            x=task.x,
+            repeat=task.repeat,
+            seed=task.seed,
+            label=contestant.label,
+            method=contestant.method,
+            log_z=5.0 + error,
+            error=error,
+            seconds=0.01 * (place + 1),
+        )
+        for task in sweep.tasks()
+        for place, contestant in enumerate(sweep.contestants)
+        for error in [(-1) ** task.repeat * SIZES.get(contestant.label, 0.1) * task.x * (1 + 0.1 * task.repeat)]
+    ]
+
+
+def write_sweep(folder: Path, rows: list[Row], sweep: Sweep | None = None) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "rows.csv").write_text(header() + to_csv(rows))
+    if sweep is not None:
+        (folder / "sweep.json").write_text(json.dumps(sweep.to_dict()))
+    return folder
+
+
+def draw_points(rows, axes):
+    axes.plot([one.x for one in rows], [abs(one.error) for one in rows], "o")
+
+
+def figure(sweep: Sweep = SWEEP, **values) -> Figure:
+    defaults = {
+        "name": sweep.name,
+        "title": f"{sweep.name}: random graphs & strong coupling",
+        "full": Sweep(**{**vars(sweep), "repeats": 100}),
+        "quick": sweep,
+        "draw": draw_points,
+        "claims": (
+            Claim(sentence="Algorithm 2 is best", check=lambda rows: ("Its mean |error| is 0.02 < 0.9.", True)),
+            Claim(sentence="BP is better than <MF>", check=lambda rows: ("0.9 against 0.2.", False)),
+        ),
+        "notes": "The range of s is not in the text.",
+    }
+    return Figure(**{**defaults, **values})
+
+
+@pytest.fixture
+def figures(monkeypatch):
+    """Have made-up figures in the place of the paper's."""
+    known: dict[str, Figure] = {}
+    monkeypatch.setattr(report, "_figures", lambda: known)
+    return known
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Skip the drawing, which takes most of the time, where nobody looks at it."""
+    monkeypatch.setattr(report, "_drawn", lambda entry: report._Picture(b"<svg/>", b"\x89PNG", 4, 3))
+
+
+@pytest.fixture
+def folder(tmp_path, figures):
+    figures["fig3a"] = figure()
+    write_sweep(tmp_path / "fig3a", rows_of(SWEEP), SWEEP)
+    mine = Sweep(**{**vars(SWEEP), "name": "mine"})
+    write_sweep(tmp_path / "mine", rows_of(mine), mine)
+    return tmp_path
+
+
+class Page(HTMLParser):
+    """Reads a page; a tag that is not closed in its turn is an error."""
+
+    VOID = frozenset({"meta", "link", "img", "br", "hr"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.stack: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.rows: list[list[str]] = []
+        self.feed(text)
+        self.close()
+        assert self.stack == []
+
+    def handle_starttag(self, tag, attributes):
+        names = [name for name, _ in attributes]
+        assert len(names) == len(set(names))
+        self.tags.append((tag, dict(attributes)))
+        if tag not in self.VOID:
+            self.stack.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.stack.pop() == tag, f"</{tag}> closes another element, {self.getpos()}"
+
+    def handle_data(self, data):
+        if self.stack and self.stack[-1] not in ("style", "script"):
+            self.text.append(data)
+        if {"td", "th"} & set(self.stack):
+            self.rows[-1][-1] += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    @property
+    def words(self) -> str:
+        return " ".join(" ".join(self.text).split())
+
+
+def page_of(folder: Path) -> Page:
+    return Page(report.write_report(folder).read_text())
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_page_is_well_formed_and_says_what_it_is(folder):
+    page = page_of(folder)
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert page.all("html") == [{"lang": "en"}]
+    assert [len(page.all(tag)) for tag in ("title", "main", "h1", "nav")] == [1, 1, 1, 1]
+    assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in page.all("meta")
+    targets = [link["href"] for link in page.all("a")]
+    assert {target[1:] for target in targets if target.startswith("#")} <= set(ids)
+    assert {label for s in page.all("section") for label in [s["aria-labelledby"]]} <= set(ids)
+    assert all((folder / target).is_file() for target in targets if not target.startswith("#"))
+
+
+def test_pictures_are_inside_have_words_and_a_size(folder):
+    images = page_of(folder).all("img")
+    assert len(images) == 2
+    for image in images:
+        assert image["src"].startswith("data:image/svg+xml;base64,")
+        assert image["alt"]
+        assert int(image["width"]) > 0
+        assert int(image["height"]) > 0
+
+
+def test_nothing_is_loaded_from_anywhere(folder):
+    text = report.write_report(folder).read_text()
+    without_pictures = re.sub(r"base64,[^\"]*", "", text)
+    assert not re.search(r"https?:|//[a-z]|@import|url\(|<iframe|<script [^>]*src", without_pictures)
+    page = Page(text)
+    sources = [value for _, attributes in page.tags for name, value in attributes.items() if name == "src"]
+    assert all(source.startswith("data:") for source in sources)
+    assert [link["href"] for link in page.all("link")] == ["data:,"]
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_every_summary_is_a_row(folder):
+    rows = page_of(folder).rows
+    for contestant in CONTESTANTS:
+        for x in ("0.5", "1", "10"):
+            assert sum(row[:2] == [contestant.label, x] for row in rows) == 2  # once for fig3a, once for mine
+    bp = next(row for row in rows if row[:2] == ["BP-200", "1"])
+    # |errors| 0.9, 0.99, 1.08: mean 0.99, deviation 0.09, standard error 0.09 / sqrt 3; signed (0.9 - 0.99 + 1.08) / 3
+    assert bp[2:] == ["0.990 ± 0.052", "0.33", "0.09", "3", "0", "0.01"]
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_claims_are_shown_with_their_verdicts_on_top_and_at_the_figure(folder):
+    page = page_of(folder)
+    assert ["fig3a", "Algorithm 2 is best", "holds"] in page.rows
+    assert ["fig3a", "BP is better than <MF>", "does not hold"] in page.rows
+    assert ["Algorithm 2 is best", "Its mean |error| is 0.02 < 0.9.", "holds"] in page.rows
+    assert ["BP is better than <MF>", "0.9 against 0.2.", "does not hold"] in page.rows
+    assert "Of the paper's 2 claims, 1 holds and 1 does not hold here. This is the quick setting" in page.words
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize(
+    ("verdicts", "sentence"),
+    [
+        ([True], "The paper's claim holds here."),
+        ([False], "The paper's claim does not hold here."),
+        ([True, True], "Both of the paper's claims hold here."),
+        ([False] * 3, "None of the paper's 3 claims holds here."),
+        (
+            [True, True, False, None],
+            "Of the paper's 4 claims, 2 hold, 1 does not hold and 1 could not be checked here.",
+        ),
+    ],
+)
+def test_tally_reads_as_a_sentence(verdicts, sentence):
+    assert report._tally([report._Verdict("claim", "seen.", holds) for holds in verdicts]) == sentence
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_claim_that_cannot_be_checked_says_so(folder, figures):
+    def check(rows):
+        raise KeyError("WMBE-10")
+
+    figures["fig3a"] = figure(claims=(Claim(sentence="WMBE bounds", check=check),))
+    assert ["WMBE bounds", "These rows do not say: KeyError: 'WMBE-10'", "not checked"] in page_of(folder).rows
+
+
+def test_files_lie_beside_the_page(folder):
+    report.write_report(folder)
+    for name in ("fig3a", "mine"):
+        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (folder / f"{name}.svg").read_text()
+        with (folder / f"{name}.csv").open(newline="") as file:
+            table = list(csv.DictReader(file))
+        assert [(line["label"], float(line["x"])) for line in table][:2] == [("BP-200", 0.5), ("BP-200", 1.0)]
+        assert float(table[1]["mean"]) == pytest.approx(0.99)
+        assert len(table) == 9
+
+
+def test_same_rows_make_the_same_bytes(folder):
+    report.write_report(folder)
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    report.write_report(folder)
+    assert before == {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    assert len(before) == 7
+
+
+def test_words_of_users_are_escaped(tmp_path, figures):
+    nasty = '<script>alert("1 & 2")</script>$x'
+    failed = {"log_z": None, "truth": None, "error": None, "failure": f"broke on {nasty}"}
+    sweep = Sweep(
+        name="a&b",
+        contestants=(Contestant(label=nasty, method="bp"),),
+        generator="complete",
+        parameters={"n": 3},
+        values=(1.0,),
+        repeats=2,
+    )
+    write_sweep(tmp_path / 'a&"b', [row(label=nasty, options=nasty), row(label=nasty, repeat=1, **failed)], sweep)
+    page = page_of(tmp_path)
+    assert len(page.all("script")) == 1
+    assert [nasty, f"broke on {nasty}", "1"] in page.rows
+    assert (tmp_path / 'a&"b.svg').is_file()
+    assert 'Sweep a&"b' in page.words
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_sweep_of_a_user_needs_no_figure(folder):
+    page = page_of(folder)
+    assert "At strength = 10, Algorithm 2 has the smallest mean |error|: 0.220 ± 0.012." in page.words
+    assert "spectralz sweep config.toml" in page.words
+
+
+def test_sweep_without_truth_shows_log_z(tmp_path, figures):
+    write_sweep(tmp_path / "large", [row(truth=None, error=None, log_z=1.0 + i, x=i / 2, n=None) for i in range(4)])
+    page = page_of(tmp_path)
+    assert "There is no exact log Z to compare with" in page.words
+    assert page.rows[1][:5] == ["BP-200", "0", "n/a", "n/a", "n/a"]
+    assert page.all("img")
+
+
+def test_exact_sweep_with_no_error_at_all_is_drawn(tmp_path, figures):
+    write_sweep(tmp_path / "exact", [row(error=0.0, log_z=5.0, x=float(i)) for i in range(3)])
+    assert page_of(tmp_path).all("img")
+
+
+def test_sweep_of_files_names_them_and_no_folder(tmp_path, figures):
+    files = ("/home/somebody/models/grid10.uai", "/home/somebody/models/grid20.uai")
+    sweep = Sweep(name="files", contestants=CONTESTANTS[:1], files=files)
+    failure = "FormatError: /home/somebody/models/grid20.uai, line 3: not a number"
+    rows = [row(x=1.0, instance="grid10.uai"), row(x=2.0, log_z=None, error=None, truth=None, failure=failure)]
+    write_sweep(tmp_path / "files", rows, sweep)
+    text = report.write_report(tmp_path).read_text()
+    page = Page(text)
+    assert ["BP-200", "grid10.uai"] in [line[:2] for line in page.rows]
+    assert ["BP-200", "FormatError: grid20.uai, line 3: not a number", "1"] in page.rows
+    assert "somebody" not in text
+    assert str(tmp_path) not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("cannot read /a/b/c.uai, sorry", "cannot read c.uai, sorry"),
+        (r"cannot read 'C:\Users\me\c.uai'", "cannot read 'c.uai'"),
+        ("file:///a/b/c.uai", "c.uai"),
+        ("see https://example.org/a/b and 1/2 or n/a/b, models/c.uai", None),
+    ],
+)
+def test_absolute_paths_are_cut(text, shown):
+    assert report._without_folders(text) == (text if shown is None else shown)
+
+
+@pytest.mark.parametrize(
+    ("changes", "command"),
+    [
+        ({}, "spectralz paper fig3a --quick --out DIR"),
+        ({"repeats": 100}, "spectralz paper fig3a --out DIR"),
+        ({"edge_convention": "code"}, "spectralz paper fig3a --quick --edge-convention code --out DIR"),
+    ],
+)
+def test_command_that_runs_a_figure_again(tmp_path, figures, changes, command):
+    figures["fig3a"] = figure()
+    stored = Sweep(**{**vars(SWEEP), **changes})
+    write_sweep(tmp_path / "fig3a", rows_of(SWEEP), stored)
+    assert command in page_of(tmp_path).words
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_figure_from_files_is_run_again_with_them(tmp_path, figures):
+    figures["fig3a"] = figure()
+    stored = Sweep(name="fig3a", contestants=CONTESTANTS, files=("/somewhere/a.uai",))
+    write_sweep(tmp_path / "fig3a", [row()], stored)
+    assert "spectralz paper fig3a --uai DIR --out DIR" in page_of(tmp_path).words
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_configuration_is_all_there(folder):
+    words = page_of(folder).words
+    for part in ("complete (n = 8)", "0.5, 1, 10", "7 to 9", "quick", VERSIONS, "The range of s is not in the text."):
+        assert part in words
+    assert "max_iter = 200" in words
+    assert "beyond the paper" in words
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_unfinished_sweep_says_so(tmp_path, figures):
+    write_sweep(tmp_path / "mine", rows_of(SWEEP)[:5], SWEEP)
+    assert "Not finished: 5 of 27 rows are here." in page_of(tmp_path).words
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_sweep_that_has_not_begun_does_not_stop_the_rest(folder):
+    write_sweep(folder / "later", [], SWEEP)
+    page = page_of(folder)
+    assert "Sweep later" in page.words
+    assert len(page.all("img")) == 2
+    assert not (folder / "later.csv").exists()
+
+
+def test_drawing_that_fails_is_told_and_leaves_no_old_picture(folder, figures):
+    def fail(rows, axes):
+        raise RuntimeError("no <ink>")
+
+    report.write_report(folder)
+    figures["fig3a"] = figure(draw=fail)
+    page = page_of(folder)
+    assert "The drawing failed with RuntimeError: no <ink>" in page.words
+    assert len(page.all("img")) == 1
+    assert not (folder / "fig3a.png").exists()
+    assert (folder / "fig3a.csv").exists()
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_large_drawing_is_shown_as_pixels(folder, monkeypatch):
+    monkeypatch.setattr(report, "LARGEST_SVG", 5)
+    assert all(image["src"].startswith("data:image/png;base64,") for image in page_of(folder).all("img"))
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_figures_come_in_the_order_of_the_paper(tmp_path, figures):
+    for name in ("fig4", "fig2a"):
+        figures[name] = figure(name=name, title=f"{name}: a title", claims=())
+        write_sweep(tmp_path / name, rows_of(SWEEP), SWEEP)
+    write_sweep(tmp_path / "a-sweep", rows_of(SWEEP), SWEEP)
+    (tmp_path / "notes").mkdir()
+    words = page_of(tmp_path).words
+    assert words.index("fig4:") < words.index("fig2a:") < words.index("Sweep a-sweep")
+    assert "The paper's claims" not in words
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_folder_of_a_single_sweep_keeps_its_rows(tmp_path, figures):
+    place = write_sweep(tmp_path / "rows", rows_of(SWEEP), SWEEP)
+    before = (place / "rows.csv").read_bytes()
+    assert len(page_of(place).all("img")) == 1
+    assert (place / "rows.csv").read_bytes() == before
+    assert (place / "rows-sweep.csv").is_file()
+
+
+def test_known_figures_come_from_the_package():
+    assert all(name == known.name for name, known in report._figures().items())
+
+
+def broken(folder: Path, name: str, content: bytes) -> Path:
+    (folder / name).write_bytes(content)
+    return folder / name
+
+
+def test_no_folder_is_an_error(tmp_path):
+    with pytest.raises(FormatError, match=r"nowhere: there is no such folder; give the one"):
+        report.write_report(tmp_path / "nowhere")
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_no_rows_anywhere_is_an_error(tmp_path):
+    with pytest.raises(FormatError, match=r"no rows.csv with rows here"):
+        report.write_report(tmp_path)
+    write_sweep(tmp_path / "empty", [])
+    with pytest.raises(FormatError, match=r"no rows.csv with rows here"):
+        report.write_report(tmp_path)
+    assert not (tmp_path / "report.html").exists()
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"instance,x\na,1\n",
+        b"\xff\xfe\x00",
+        (",".join(COLUMNS) + "\nname,one" + "," * (len(COLUMNS) - 2) + "\n").encode(),
+        (",".join(COLUMNS) + "\nname,1.0,0,0,8\n").encode(),
+        (",".join(COLUMNS) + "\n" + "name,1.0" + "," * len(COLUMNS) + "\n").encode(),
+    ],
+    ids=["empty", "columns missing", "not text", "not a number", "cut short", "too many cells"],
+)
+def test_broken_rows_are_an_error_that_names_the_file(folder, content):
+    path = broken(folder / "mine", "rows.csv", content)
+    with pytest.raises(FormatError, match="run the sweep again") as caught:
+        report.write_report(folder)
+    assert str(path) in str(caught.value)
+    assert not (folder / "report.html").exists()
+    assert not (folder / "fig3a.png").exists()
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("content", [b"{", b"[1]", b"\xff"])
+def test_broken_configuration_is_an_error(folder, content):
+    path = broken(folder / "mine", "sweep.json", content)
+    with pytest.raises(FormatError, match="not a sweep in JSON") as caught:
+        report.write_report(folder)
+    assert str(path) in str(caught.value)
