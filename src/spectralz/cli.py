@@ -13,6 +13,7 @@ import os
 import re
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,6 +55,10 @@ EvidenceFile = Annotated[
     Path | None, typer.Option("--evidence", metavar="FILE", help="A UAI .evid file; its variables are fixed.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+Workers = Annotated[int | None, typer.Option(help="Processes at a time, each with one thread; as many as cores.")]
+DaskAddress = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Send the work to this Dask scheduler instead (extra dask).")
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if a method did not converge.")]
 
 
@@ -227,6 +232,66 @@ def convert(
     _say(f"wrote {target}: {model!r}")
 
 
+@app.command()
+def paper(
+    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="fig2a ... fig4, or all.", show_default=False)],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for rows, pictures and report.")] = Path("paper"),
+    quick: Annotated[bool, typer.Option("--quick", help="Few models and values: minutes instead of hours.")] = False,
+    uai: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder with the UAI 2014 grids, for fig3f.")] = None,
+    edge_convention: Annotated[
+        str, typer.Option(help="text: couplings as the paper prints them; code: half of that, as its code has them.")
+    ] = "text",
+    workers: Workers = None,
+    dask: DaskAddress = None,
+) -> None:
+    """Regenerate a figure of the paper, or all, and write the report; run it again to go on after a stop."""
+    from spectralz.paper import FIGURES, fig3f_uai
+    from spectralz.paper.report import write_report
+    from spectralz.paper.runner import run
+
+    known = dict(FIGURES) if uai is None else {**FIGURES, "fig3f": fig3f_uai.with_files(uai)}
+    if figure != "all" and figure not in known:
+        raise OptionError(f"no figure is called {figure!r}; known are {', '.join(known)}, and all")
+    for name in known if figure == "all" else [figure]:
+        setting = known[name].quick if quick else known[name].full
+        with _resumable(), _progress():
+            rows = run(replace(setting, edge_convention=edge_convention), out / name, workers=workers, dask=dask)
+        _say(f"wrote {rows}")
+    print(write_report(out))
+
+
+@app.command()
+def sweep(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="What to run, a .toml file.", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder for rows and report; the sweep's name.")
+    ] = None,
+    workers: Workers = None,
+    dask: DaskAddress = None,
+) -> None:
+    """Run any methods on any models, resumably, and write the report."""
+    from spectralz.paper.report import write_report
+    from spectralz.paper.runner import run
+    from spectralz.paper.sweep import read_config
+
+    wanted = read_config(config)
+    folder = Path(wanted.name) if out is None else out
+    with _resumable(), _progress():
+        rows = run(wanted, folder, workers=workers, dask=dask)
+    _say(f"wrote {rows}")
+    print(write_report(folder))
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What paper or sweep has written.", show_default=False)],
+) -> None:
+    """Make one self-contained HTML page of everything in a folder, with pictures and tables beside it."""
+    from spectralz.paper.report import write_report
+
+    print(write_report(folder))
+
+
 @app.command("methods")
 def list_methods(as_json: AsJson = False) -> None:
     """List the methods with their options."""
@@ -343,6 +408,16 @@ def _print(table: Table) -> None:
 
 def _say(message: str) -> None:
     _console(stderr=True).print(message, highlight=False, markup=False)
+
+
+@contextmanager
+def _resumable() -> Iterator[None]:
+    """Turn an interrupt into the sentence that the runner has for it."""
+    try:
+        yield
+    except KeyboardInterrupt as stopped:
+        _say(str(stopped))
+        raise typer.Exit(130) from None
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Pictures of results, as the bytes of a file; matplotlib is imported here and nowhere else in the package."""
+"""Pictures of results, as the bytes of a file; matplotlib is imported where it is used."""
 
 from __future__ import annotations
 

@@ -262,3 +262,42 @@ def test_compare_refuses_a_picture_it_cannot_write_before_any_work(run, tmp_path
     assert code == 2
     assert ".png, .svg or .pdf" in err
     assert not (tmp_path / "compare.txt").exists()
+
+
+def test_sweep_runs_resumes_and_reports(run, tmp_path):
+    (tmp_path / "mine.toml").write_text(
+        'methods = ["mf", "BP-200"]\nstrengths = [0.5]\nrepeats = 2\n[model]\ngenerator = "complete"\nn = 5\n'
+    )
+    code, out, err = run("sweep", "mine.toml", "--workers", "1")
+    assert code == 0, err
+    assert out.strip() == "mine/report.html"
+    rows = (tmp_path / "mine" / "rows.csv").read_bytes()
+    assert rows.count(b"\n") == 5
+    assert (tmp_path / "mine" / "report.html").read_text().count("BP-200") >= 2
+    code, _, _ = run("sweep", "mine.toml")
+    assert code == 0
+    assert (tmp_path / "mine" / "rows.csv").read_bytes() == rows
+
+
+def test_paper_and_report_refuse_what_is_not_there(run, tmp_path):
+    code, _, err = run("paper", "fig9")
+    assert code == 2
+    assert "no figure is called 'fig9'; known are fig2a, fig2b" in err
+    code, _, err = run("report", "nowhere")
+    assert code == 2
+    assert "nowhere" in err
+    code, _, err = run("paper", "fig3f", "--uai", "nowhere")
+    assert code == 2
+    assert not (tmp_path / "paper").exists()
+
+
+def test_an_interrupted_sweep_says_how_to_go_on(run, tmp_path, monkeypatch):
+    import spectralz.paper.runner
+
+    def stop(*args, **options):
+        raise KeyboardInterrupt("3 of 9 models are done; the same command goes on from there")
+
+    monkeypatch.setattr(spectralz.paper.runner, "run", stop)
+    code, _, err = run("paper", "fig2a", "--quick")
+    assert code == 130
+    assert "goes on from there" in err
