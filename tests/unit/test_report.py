@@ -372,6 +372,33 @@ def test_figure_from_files_is_run_again_with_them(tmp_path, figures):
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_figure_from_files_has_the_title_and_notes_for_files(tmp_path, figures):
+    figures["fig3a"] = figure(files_title="The models of the competition", files_notes="Read from files.")
+    stored = Sweep(name="fig3a", contestants=CONTESTANTS, files=("/somewhere/a.uai",))
+    write_sweep(tmp_path / "fig3a", [row()], stored)
+    words = page_of(tmp_path).words
+    assert "The models of the competition" in words
+    assert "Read from files." in words
+    assert "random graphs" not in words
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_models_listed_one_by_one_count_as_wanted(tmp_path):
+    listed = Sweep(
+        name="two",
+        contestants=CONTESTANTS,
+        generator="complete",
+        instances=({"n": 4, "strength": 1.0}, {"n": 5, "strength": 1.0}),
+        repeats=2,
+    )
+    write_sweep(tmp_path / "two", rows_of(listed), listed)
+    assert "rows are here" not in page_of(tmp_path).words
+    write_sweep(tmp_path / "two", rows_of(listed)[:-1], listed)
+    count = 4 * len(CONTESTANTS)
+    assert f"{count - 1} of {count} rows are here" in page_of(tmp_path).words
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_configuration_is_all_there(folder):
     words = page_of(folder).words
     for part in ("complete (n = 8)", "0.5, 1, 10", "7 to 9", "quick", VERSIONS, "The range of s is not in the text."):

@@ -84,21 +84,12 @@ class _Entry:
     figure: Figure | None
 
     @property
-    def is_from_files(self) -> bool:
-        """Whether files were read for a figure that generates its models, which its own title and notes tell of."""
-        return bool(self.files) and self.figure is not None and not self.figure.full.files
-
-    @property
     def title(self) -> str:
-        if self.figure is None:
-            return f"Sweep {self.name}"
-        if self.is_from_files:
-            return f"{self.figure.title.partition(':')[0]}: {len(self.files)} models read from files"
-        return self.figure.title
+        return f"Sweep {self.name}" if self.figure is None else self.figure.title
 
     @property
     def notes(self) -> str:
-        return self.figure.notes if self.figure and not self.is_from_files else ""
+        return "" if self.figure is None else self.figure.notes
 
     @property
     def axis(self) -> str:
@@ -118,7 +109,8 @@ class _Entry:
 
     @property
     def rows_wanted(self) -> int:
-        models = len(self.files) or len(self.sweep.get("values", ())) * int(self.sweep.get("repeats", 1))
+        values = self.sweep.get("instances") or self.sweep.get("values", ())
+        models = len(self.files) or len(values) * int(self.sweep.get("repeats", 1))
         return models * len(self.contestants)
 
     def place(self, x: float) -> str:
@@ -161,7 +153,10 @@ def _read_folder(folder: Path) -> list[_Entry]:
     for place in places:
         name = _name(folder, place)
         rows, sweep = _read_rows(place / ROWS), _read_sweep(place / SWEEP)
-        entries.append(_Entry(name, f"{_slug(name)}-{len(entries) + 1}", rows, sweep, figures.get(place.name)))
+        figure = figures.get(place.name)
+        if figure is not None and sweep.get("files") and not figure.full.files:
+            figure = figure.of_files()
+        entries.append(_Entry(name, f"{_slug(name)}-{len(entries) + 1}", rows, sweep, figure))
     if not any(entry.rows for entry in entries):
         raise FormatError(
             f"no {ROWS} with rows here or one folder below; run `spectralz paper NAME --out {folder}` first", folder
@@ -424,7 +419,7 @@ def _best_method(entry: _Entry) -> str:
 def _rerun(entry: _Entry) -> str:
     if entry.figure is None:
         return "spectralz sweep config.toml"
-    flags = ["--quick"] * entry.is_quick + ["--uai DIR"] * entry.is_from_files
+    flags = ["--quick"] * entry.is_quick + ["--uai DIR"] * bool(entry.figure and entry.files)
     if entry.sweep.get("edge_convention", "text") != "text":
         flags.append(f"--edge-convention {entry.sweep['edge_convention']}")
     return " ".join(["spectralz paper", entry.name, *flags, "--out DIR"])
