@@ -1,6 +1,6 @@
 """The command line: thin commands over the verbs. Results go to stdout, messages and progress to stderr.
 
-Exit codes: 0 done, 1 not converged under ``--strict``, 2 bad input.
+Exit codes: 0 done, 1 not converged under ``--strict``, 2 bad input, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -254,9 +254,11 @@ def paper(
         raise OptionError(f"no figure is called {figure!r}; known are {', '.join(known)}, and all")
     for name in known if figure == "all" else [figure]:
         setting = known[name].quick if quick else known[name].full
+        if not (setting.files or setting.instances):  # those weigh an edge once already
+            setting = replace(setting, edge_convention=edge_convention)
         with _resumable(), _progress():
-            rows = run(replace(setting, edge_convention=edge_convention), out / name, workers=workers, dask=dask)
-        _say(f"wrote {rows}")
+            rows = run(setting, out / name, workers=workers, dask=dask)
+        _say_written(rows)
     print(write_report(out))
 
 
@@ -278,7 +280,7 @@ def sweep(
     folder = Path(wanted.name) if out is None else out
     with _resumable(), _progress():
         rows = run(wanted, folder, workers=workers, dask=dask)
-    _say(f"wrote {rows}")
+    _say_written(rows)
     print(write_report(folder))
 
 
@@ -408,6 +410,16 @@ def _print(table: Table) -> None:
 
 def _say(message: str) -> None:
     _console(stderr=True).print(message, highlight=False, markup=False)
+
+
+def _say_written(path: Path) -> None:
+    """Say where the rows are, and how many of them have no answer."""
+    from spectralz.paper.rows import read_rows
+
+    rows = read_rows(path)
+    failures = sum(bool(row.failure) for row in rows)
+    rest = f"; {failures} of {len(rows)} runs have no answer, the column failure says why" if failures else ""
+    _say(f"wrote {path}{rest}")
 
 
 @contextmanager

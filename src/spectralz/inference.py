@@ -205,7 +205,8 @@ def as_method(method: str | Method, options: dict[str, Any]) -> Method:
             )
         return PAPER_SETTINGS[method]
     if method not in METHODS:
-        close = difflib.get_close_matches(method, METHODS, n=1)
+        names = {name.lower(): name for name in (*METHODS, *PAPER_SETTINGS)}
+        close = [names[name] for name in difflib.get_close_matches(method.lower(), names, n=1)]
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise UnknownMethodError(f"no method is called {method!r}; {hint}known are {', '.join(METHODS)}")
     return METHODS[method].with_options(options)

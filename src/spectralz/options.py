@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["bytes_in_words", "check_choice", "checked_bytes", "checked_count", "checked_positive"]
 
+LARGEST_COUNT = 10**300
+
 
 def check_choice(value: object, name: str, choices: Collection[str]) -> None:
     """Refuse a value that is none of ``choices``."""
@@ -25,9 +27,14 @@ def check_choice(value: object, name: str, choices: Collection[str]) -> None:
 def checked_count(value: Any, name: str, least: int) -> int:
     """Return a whole number that is at least ``least``, given as an int or a float such as 1e9."""
     whole = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not whole or not math.isfinite(value) or value != int(value) or value < least:
-        raise OptionError(f"{name} is {value!r}; it must be a whole number, {least} or more")
+    if not whole or not -LARGEST_COUNT <= value <= LARGEST_COUNT or value != int(value) or value < least:
+        raise OptionError(f"{name} is {_shown(value)}; it must be a whole number, {least} or more")
     return int(value)
+
+
+def _shown(value: Any) -> str:
+    """Write a value, but not all of a number with thousands of digits."""
+    return "beyond all numbers" if isinstance(value, int) and abs(value) > LARGEST_COUNT else repr(value)
 
 
 def checked_positive(value: Any, name: str, below: float = math.inf) -> float:

@@ -148,7 +148,7 @@ def _assembled(own: FloatArray, y: FloatArray, bound: float, iterations: int, to
     D[(y == 0.0) & (own == 0.0)] = 0.0
     total = math.fsum(y.tolist())
     gap = max(total - bound, 0.0) / total if total > 0.0 else 0.0
-    lower = math.fsum(D.tolist())
+    lower = math.nextafter(math.fsum(D.tolist()), -math.inf) if np.any(D) else 0.0
     upper = max(-(bound + math.fsum(own.tolist())), lower)
     sizes = bound + float(np.abs(own).sum())
     upper += 4.0 * UNIT_ROUNDOFF * sizes

@@ -191,7 +191,6 @@ def test_instances_have_parameters_of_their_own():
         instances=({"strength": 1.0}, {"strength": 2.0, "periodic": True}),
         repeats=2,
         seed=5,
-        edge_convention="code",
     )
     tasks = list(sweep.tasks())
     assert [(task.x, task.seed) for task in tasks] == [(1.0, 5), (1.0, 6), (2.0, 5), (2.0, 6)]

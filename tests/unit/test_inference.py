@@ -155,3 +155,8 @@ def test_the_labels_of_the_paper_are_names():
     assert sz.log_z(model, "MBE-10").method.ibound == 10
     with pytest.raises(OptionError, match="ask for 'bp'"):
         sz.log_z(model, "BP-200", damping=0.5)
+
+
+def test_a_label_in_other_letters_is_suggested():
+    with pytest.raises(UnknownMethodError, match="did you mean 'BP-200'"):
+        sz.log_z(sz.generators.complete(4, 0.5, seed=0), "bp-200")

@@ -515,3 +515,12 @@ def test_broken_configuration_is_an_error(folder, content):
     with pytest.raises(FormatError, match="not a sweep in JSON") as caught:
         report.write_report(folder)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("broken", [{"files": 5}, {"contestants": [1]}, {"repeats": "x"}, {"values": 3}])
+@pytest.mark.usefixtures("undrawn")
+def test_configuration_of_wrong_types_is_named(tmp_path, broken):
+    write_sweep(tmp_path / "mine", [row()])
+    (tmp_path / "mine" / "sweep.json").write_text(json.dumps({**SWEEP.to_dict(), **broken}))
+    with pytest.raises(FormatError, match="does not hold what a runner writes"):
+        report.write_report(tmp_path)

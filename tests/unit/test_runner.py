@@ -480,7 +480,8 @@ def test_a_killed_dask_worker_costs_no_row(tmp_path):
     assert steady(rows) == plain_loop(sweep)
 
 
-def test_dask_without_a_scheduler_is_an_option_error(tmp_path, monkeypatch):
+@pytest.mark.parametrize("address", ["nonsense", "nonsense://x"])
+def test_an_address_that_is_none_is_refused_at_once(tmp_path, address):
     pytest.importorskip("distributed")
-    with pytest.raises(OptionError, match="no Dask scheduler answers at 'nonsense"):
-        run(SMALL, tmp_path, dask="nonsense://x")
+    with pytest.raises(OptionError, match="must look like tcp://"):
+        run(SMALL, tmp_path, dask=address)

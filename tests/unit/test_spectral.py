@@ -206,3 +206,16 @@ def test_bad_options_are_refused(options, words):
     else:
         with pytest.raises(sz.errors.OptionError, match=words):
             sz.log_z(small(1), "spectral", **options)
+
+
+@pytest.mark.parametrize("scale", [1e16, 1e20, 1e60, 1e150])
+@pytest.mark.parametrize("diagonal", ["sdp", "zero"])
+def test_no_weight_takes_forever(scale, diagonal):
+    """Nodes grow as the root of the weight; beyond a million the programme takes over."""
+    triangle = np.array([[0, 1, -1], [1, 0, 1], [-1, 1, 0]]) * scale
+    model = sz.Ising([scale, 0.0, 0.0], triangle)
+    result = sz.log_z(model, "spectral", diagonal=diagonal)
+    assert math.isfinite(result.log_z)
+    if diagonal == "sdp":
+        assert result.upper >= states.solve(model)[0] * (1 - 1e-15)
+        assert result.lower <= states.solve(model)[0]

@@ -141,7 +141,7 @@ def test_the_code_convention_is_refused_where_strength_is_something_else(generat
         ({"axis": "side"}, "no parameter 'side'"),
         ({"contestants": ()}, "at least one"),
         ({"contestants": (BP, BP)}, "own label"),
-        ({"contestants": (Contestant(label="a\nb", method="bp"),)}, "one line"),
+        ({"contestants": (Contestant(label="a\nb", method="bp"),)}, "printable"),
         ({"contestants": (Contestant(label="a", method="bp", options={"dampin": 1}),)}, "no option 'dampin'"),
         ({"contestants": (Contestant(label="a", method="sdp", options={"step": 1}),)}, "'sdp' has no option 'step'"),
     ],
@@ -334,3 +334,47 @@ def test_means_are_those_of_numpy():
     assert (third.mean, third.spread, third.standard_error, third.seconds_spread) == (2.0, 0.0, 0.0, 0.0)
     assert (first.count, first.failures) == (1, 0)
     assert all(map(math.isnan, (first.mean, first.spread, first.standard_error, first.signed)))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('name = ".."', "names a folder"),
+        ('name = "a/b"', "names a folder"),
+        ('name = ""', "names a folder"),
+        ("seed = 1" + 400 * "0", "seed is beyond all numbers"),
+        ("strengths = [1" + 400 * "0" + "]", "too large"),
+        ("deep = " + 5000 * "[", "not TOML"),
+        ("long = " + 5000 * "1", "not TOML"),
+        ('[[contestants]]\nmethod = "bp"\nlabel = ""', "1 to 200 characters"),
+        ('[[contestants]]\nmethod = "bp"\nlabel = "' + 300 * "a" + '"', "1 to 200 characters"),
+        ('[[contestants]]\nmethod = "sdp"\noptions = { tol = -1.0 }', "tol is -1.0"),
+        ('[[contestants]]\nmethod = "sdp"\noptions = { seed = "q" }', "seed is 'q'"),
+    ],
+)
+def test_what_hostile_configurations_are_answered_with(tmp_path, text, words):
+    path = tmp_path / "c.toml"
+    values = "" if "strengths" in text else "strengths = [0.5]\n"
+    head, tables = (text, "") if not text.startswith("[") else ("", text)
+    path.write_text(f'{values}methods = ["mf"]\n{head}\n[model]\ngenerator = "complete"\nn = 5\n{tables}\n')
+    with pytest.raises(FormatError, match=words):
+        read_config(path)
+
+
+def test_files_are_files_with_names_that_are_text(tmp_path):
+    (tmp_path / "folder.uai").mkdir()
+    path = tmp_path / "c.toml"
+    path.write_text('methods = ["mf"]\n[model]\nfiles = ["*.uai"]\n')
+    with pytest.raises(FormatError, match="no such file"):
+        read_config(path)
+
+
+def test_the_convention_of_the_code_is_refused_where_it_means_nothing():
+    with pytest.raises(OptionError, match="as they are"):
+        Sweep(
+            name="x",
+            contestants=(Contestant(label="a", method="mf"),),
+            generator="complete",
+            instances=({"n": 3, "strength": 1.0},),
+            edge_convention="code",
+        )

@@ -56,6 +56,7 @@ DEVIATIONS = 8.9  # exp(-8.9^2 / 2) = 6e-18
 BLOCK = 64
 SHORT_BLOCK = 24  # nodes at a time; loops of 16 are unrolled by the compiler and then not vectorised
 PI = math.pi
+MOST_NODES = 1e6
 NOTHING = 1e-18  # a product beneath this one adds nothing to a sum of about 1
 TINY = 1e-44  # square of a modulus beneath which a product of factors no larger than 1 is nothing
 
@@ -533,7 +534,9 @@ def _cosine_lines(values: NDArray[np.float64], vectors: NDArray[np.float64], lef
             a = np.sqrt(-2.0 * values[j]) * vectors[j]
             period = min(np.sum(np.abs(a)) + TAIL, DEVIATIONS * np.sqrt(1.0 + np.sum(a * a)))
             step = 2.0 * PI / period
-            left[j] = _cosine_line(a * (step / PI), int(np.ceil(TAIL / step)), step)
+            nodes = np.ceil(TAIL / step)
+            # So many nodes are for weights that leave no digits, and would take forever.
+            left[j] = _cosine_line(a * (step / PI), int(nodes), step) if nodes <= MOST_NODES else 0.0
 
 
 def log_expectations(
@@ -542,7 +545,7 @@ def log_expectations(
     """Return log E exp(lambda_j <v_j, x>^2) over uniform x for every row v_j of ``vectors``, and bounds on the errors.
 
     These are the rank-1 factors of Algorithm 2. Without a field the saddle is at 0 and the integrand is real. An error
-    bound of infinity says that all digits were lost.
+    bound of infinity says that all digits were lost, or that more than a million nodes would be needed.
     """
     n = vectors.shape[1]
     logs, errors = np.zeros(len(values)), np.zeros(len(values))
@@ -550,7 +553,9 @@ def log_expectations(
     _cosine_lines(values, np.ascontiguousarray(vectors), left)
     norms = np.sqrt(2.0 * np.abs(values)) * np.abs(vectors).sum(axis=1)
     for j, value in enumerate(values.tolist()):
-        if value > 0.0:
+        if value > 0.0 and not norms[j] <= STEP * MOST_NODES:
+            errors[j] = math.inf
+        elif value > 0.0:
             a = math.sqrt(2.0 * value) * vectors[j : j + 1]
             nodes = positive_nodes(a, lambda g, a=a: (sum_positive(np.zeros(n), a, g),) * 2)  # type: ignore[misc]
             logs[j] = log_sum(nodes.log_term) - n * math.log(2.0)

@@ -230,7 +230,7 @@ class MiniBucket(MiniBucketMethod):
     partition
         How to divide a bucket: ``"scope"``, the widest function first and each into the first mini-bucket that has
         room for it; or ``"content"``, merging the pair of functions whose product is furthest from being summed apart
-        [2]_, slower and often tighter.
+        [2]_, often tighter, but on dense graphs much slower (seconds at 80 spins, minutes at 300).
     bound
         ``"upper"`` or ``"lower"``.
     max_memory

@@ -45,7 +45,7 @@ class WeightedMiniBucket(MiniBucketMethod):
     partition
         How to divide a bucket: ``"scope"``, the widest function first and each into the first mini-bucket that has
         room for it; or ``"content"``, merging the pair of functions whose product is furthest from being summed apart,
-        slower and often tighter.
+        often tighter, but on dense graphs much slower (seconds at 80 spins, minutes at 300).
     max_iter
         Most rounds of optimisation, each about three times the work of a plain bound; 0 for none.
     max_memory

@@ -62,8 +62,15 @@ def write_report(folder: Path) -> Path:
         If there is no such folder, if it holds no rows, or if a file in it cannot be read.
     """
     entries = _read_folder(folder)
-    sections = [_Section.of(entry) for entry in entries]
-    page = _page(sections).encode()
+    try:
+        sections = [_Section.of(entry) for entry in entries]
+        page = _page(sections).encode()
+    except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
+        raise FormatError(
+            f"a {SWEEP} or {ROWS} in it does not hold what a runner writes ({_message(error)}); "
+            "remove that sweep's folder and run it again",
+            folder,
+        ) from error
     for section in sections:
         section.write_beside(folder)
     write_whole(folder / PAGE, page)
@@ -197,7 +204,9 @@ def _read_sweep(path: Path) -> Mapping[str, Any]:
         if not isinstance(sweep, dict):
             raise ValueError(f"it holds a {type(sweep).__name__}")
     except (OSError, ValueError) as error:
-        raise FormatError(f"this is not a sweep in JSON ({error}); run the sweep again to write it", path) from error
+        raise FormatError(
+            f"this is not a sweep in JSON ({error}); remove its folder and run the sweep again", path
+        ) from error
     return sweep
 
 

@@ -16,6 +16,7 @@ import math
 import multiprocessing
 import os
 import platform
+import re
 import signal
 import sys
 import threading
@@ -346,7 +347,7 @@ def _open(sweep: Sweep, folder: Path) -> _RowFile:
     if configuration.exists():
         _refuse_other(_saved(configuration), wanted, folder)
     elif path.exists():
-        raise OptionError(f"{path} has rows, but no sweep.json says of what; use another folder")
+        raise OptionError(f"{path} has rows, but no sweep.json says of what; remove its folder or use another")
     else:
         write_whole(configuration, (json.dumps(wanted, indent=2) + "\n").encode())
     labels = [contestant.label for contestant in sweep.contestants]
@@ -359,7 +360,7 @@ def _saved(configuration: Path) -> dict[str, Any]:
     except ValueError:
         saved = None
     if not isinstance(saved, dict):
-        raise OptionError(f"{configuration} is not the configuration of a sweep; use another folder")
+        raise OptionError(f"{configuration} is not the configuration of a sweep; remove its folder or use another")
     return saved
 
 
@@ -597,6 +598,8 @@ def _on_dask(address: str, tasks: Sequence[Task], sweep: Sweep) -> _Answers:
 
 
 def _client(distributed: Any, address: str) -> Any:
+    if not re.fullmatch(r"(tcp|tls|ws|wss|ucx|inproc)://.+", address):
+        raise OptionError(f"the address of the Dask scheduler is {address!r}; it must look like tcp://10.0.0.1:8786")
     try:
         return distributed.Client(address, timeout=10, set_as_default=False)
     except (OSError, ValueError) as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import glob
 import inspect
 import math
+import re
 import tomllib
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from spectralz import generators, io
 from spectralz.errors import FormatError, OptionError, SpectralzError
 from spectralz.inference import as_method
-from spectralz.options import check_choice, checked_count
+from spectralz.options import check_choice, checked_count, checked_positive
 from spectralz.result import plain
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ SDP_OPTIONS = ("tol", "max_iter", "seed")
 STRENGTH_IS_COUPLING = ("complete", "erdos-renyi", "bipartite", "grid", "rank-one")
 # The parameters of generators that count spins, and the most of them in a tiny model.
 TINY = {"n": 8, "side": 3, "visible": 4, "hidden": 4}
+
+
+LONGEST_LABEL = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +74,9 @@ class Contestant:
         for name in self.options:
             if name not in SDP_OPTIONS:
                 raise OptionError(f"{SDP!r} has no option {name!r}; its options are {', '.join(SDP_OPTIONS)}")
+        checked_positive(self.options.get("tol", 1e-6), "tol", below=1.0)
+        for name in ("max_iter", "seed"):
+            checked_count(self.options.get(name, 0), name, least=0)
         return None
 
 
@@ -232,6 +239,10 @@ class Sweep:
         object.__setattr__(self, "repeats", checked_count(self.repeats, "repeats", least=1))
         object.__setattr__(self, "seed", checked_count(self.seed, "seed", least=0))
         check_choice(self.edge_convention, "edge_convention", ("text", "code"))
+        if self.edge_convention == "code" and (self.files or self.instances):
+            raise OptionError("edge_convention 'code' is for models along an axis; files and instances are as they are")
+        if not self.name or self.name in (".", "..") or re.search(r"[/\\\x00]", self.name):
+            raise OptionError(f"name is {self.name!r}; it names a folder, so it cannot be empty or have a slash in it")
         if bool(self.files) == (self.generator is not None):
             raise OptionError(f"sweep {self.name!r} must have either a generator or files, and not both")
         if self.generator is not None:
@@ -278,9 +289,12 @@ class Sweep:
 
     def _check_contestants(self) -> None:
         labels = [contestant.label for contestant in self.contestants]
-        if not labels or len(set(labels)) < len(labels) or any(map(_has_line_break, labels)):
+        is_fit = [0 < len(label) <= LONGEST_LABEL and label.isprintable() for label in labels]
+        if not labels or len(set(labels)) < len(labels) or not all(is_fit):
+            given = [label[:LONGEST_LABEL] for label in labels]
             raise OptionError(
-                f"sweep {self.name!r} has contestants {labels}; give at least one, each with its own label of one line"
+                f"sweep {self.name!r} has contestants {given}; give at least one, each with its own label, "
+                f"printable and of 1 to {LONGEST_LABEL} characters"
             )
         for contestant in self.contestants:
             contestant.build()  # a wrong name or option is an error now, not in the middle of the work
@@ -376,7 +390,7 @@ def read_config(path: Path) -> Sweep:
     path = Path(path)
     try:
         table = tomllib.loads(path.read_bytes().decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError and UnicodeDecodeError are ValueErrors
         raise FormatError(f"this is not TOML: {error}", path) from None
     try:
         sweep = _sweep_of(table, path)
@@ -387,6 +401,8 @@ def read_config(path: Path) -> Sweep:
         raise
     except SpectralzError as error:
         raise FormatError(str(error), path) from error
+    except OverflowError:
+        raise FormatError("a number in it is too large for a floating-point number", path) from None
     return sweep
 
 
@@ -455,8 +471,12 @@ def _files_of(patterns: list[str], path: Path) -> tuple[str, ...]:
     for pattern in patterns:
         plain_file = folder / pattern
         matches = [str(plain_file)] if plain_file.is_file() else sorted(glob.glob(str(plain_file), recursive=True))
+        matches = [match for match in matches if Path(match).is_file()]
         if not matches:
             raise FormatError(f"model.files names {pattern!r}, and there is no such file in {folder}", path)
+        for match in matches:
+            if not match.isprintable():  # rows are text, and so are the names in them
+                raise FormatError(f"model.files names {match!r}, whose name is not printable text; rename it", path)
         found.update(dict.fromkeys(matches))
     return tuple(found)
 
