@@ -197,7 +197,7 @@ def test_gauge_permutation_and_diagonal():
 
 def test_components_and_their_copies_are_solved_apart():
     A, B = random_coupling(15, 1), random_coupling(9, 2)
-    whole = sz.diagonal_sdp(sp.block_diag([A, B, A], format="csr"), 1e-11)
+    whole = sz.diagonal_sdp(sp.block_diag([sp.csr_array(part) for part in (A, B, A)], format="csr"), 1e-11)
     parts = [sz.diagonal_sdp(part, 1e-11).diagonal for part in (A, B, A)]
     assert np.array_equal(whole.diagonal[:15], whole.diagonal[24:])
     assert np.allclose(whole.diagonal, np.concatenate(parts), rtol=1e-12)
