@@ -217,9 +217,9 @@ def _ascend(C: Any, solver: Solver, tol: float, max_iter: int, place: tuple[int,
         solver.advance()
         _report(place, solver.n, math.log(max(solver.residual, tol)) / math.log(tol))
         if solver.residual <= next_try or solver.is_stuck:
-            y = _proven(C, solver, tol)
-            if y is not None:
-                return _Solution(y, _bound(C, solver), solver.iterations)
+            solution = _proven(C, solver, tol)
+            if solution is not None:
+                return solution
             next_try = solver.residual / 3.0
         if solver.is_stuck or solver.residual <= max(1e-3 * tol, SMALLEST_RESIDUAL):
             if escapes == MOST_ESCAPES or not solver.escape(NEW_COLUMNS):
@@ -229,7 +229,7 @@ def _ascend(C: Any, solver: Solver, tol: float, max_iter: int, place: tuple[int,
     return None
 
 
-def _proven(C: Any, solver: Solver, tol: float) -> FloatArray | None:
+def _proven(C: Any, solver: Solver, tol: float) -> _Solution | None:
     """Return a multiple of y with a gap of at most ``tol`` that is proven feasible, a smaller gap first if likely."""
     bound, y = _bound(C, solver), solver.point.y
     likely = 3.0 * solver.residual + 4.0 * rounding_margin(solver.n)
@@ -237,7 +237,7 @@ def _proven(C: Any, solver: Solver, tol: float) -> FloatArray | None:
         if gap <= SAFELY_WITHIN * tol:
             scaled = y * (bound / (1.0 - gap) / math.fsum(y.tolist()))
             if _is_proven(C, scaled):
-                return scaled
+                return _Solution(scaled, bound, solver.iterations)
     return None
 
 

@@ -21,7 +21,7 @@ from spectralz.result import Kind, Status
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import FloatArray, IntArray, Ising
 
 __all__ = ["Spectral"]
 
@@ -188,10 +188,9 @@ class Spectral(Method):
             return _by_sdp(whole, self.tol)
         from spectralz.sdp import proven_excess
 
-        y = self._given_diagonal(whole)
-        for spins in whole.components():
-            if len(spins) == 1:
-                y[spins] = 0.0  # what D adds to a spin without couplings, its own factor takes away
+        given, y = self._given_diagonal(whole), np.zeros(whole.n)
+        for spins in _coupled_components(whole):
+            y[spins] = given[spins]  # what D adds to a spin without couplings, its own factor takes away
         lowered = proven_excess(whole.coupling, -y - whole.diagonal)
         words = "A + D <= 0 is proven" if lowered is not None else "A + D <= 0 could not be proven: no upper bound"
         return _Diagonal(y, lowered, None, Status(words))
@@ -256,6 +255,13 @@ def _by_sdp(whole: Ising, tol: float) -> _Diagonal:
     return _Diagonal(-found.diagonal - whole.diagonal, 0.0 if found.feasible else None, found.gap, status)
 
 
+def _coupled_components(whole: Ising) -> list[IntArray]:
+    """Return the components of more than one spin; unlike ``components()`` this lists no edges, which may be n^2."""
+    from spectralz.kernels.sdp_structure import components_and_balance
+
+    return [spins for spins, _ in components_and_balance(whole.coupling) if len(spins) > 1]
+
+
 def _dense_blocks(whole: Ising, y: FloatArray) -> list[FloatArray]:
     """Return A + D of each component that has couplings, as dense matrices.
 
@@ -263,11 +269,10 @@ def _dense_blocks(whole: Ising, y: FloatArray) -> list[FloatArray]:
     """
     A: Any = whole.coupling
     blocks = []
-    for spins in whole.components():
-        if len(spins) > 1:
-            block = A[spins][:, spins].toarray() if whole.is_sparse else A[np.ix_(spins, spins)]
-            np.fill_diagonal(block, -y[spins])
-            blocks.append(block)
+    for spins in _coupled_components(whole):
+        block = A[spins][:, spins].toarray() if whole.is_sparse else A[np.ix_(spins, spins)]
+        np.fill_diagonal(block, -y[spins])
+        blocks.append(block)
     return blocks
 
 
