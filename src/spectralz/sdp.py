@@ -281,10 +281,34 @@ def proven_excess(A: Coupling, D: FloatArray, largest: float = 1e-6) -> float | 
     A diagonal on the boundary, such as minus the largest eigenvalue, can't be proven feasible in floating point, but
     one a little inside can. None if even a relative ``largest`` inside nothing can be proven.
     """
+    excess = _excess_by_spin(A, D, largest)
+    if excess is None:
+        return None
+    return math.fsum((excess * _shortfall(A, D)).tolist()) * (1.0 + 1e-10)
+
+
+def lowered_until_proven(A: Coupling, D: FloatArray, largest: float = 1e-6) -> FloatArray | None:
+    """Return D, lowered as little as it takes for A + D <= 0 to be proven, or None as :func:`proven_excess` does."""
+    excess = _excess_by_spin(A, D, largest)
+    if excess is None:
+        return None
+    # Up to rounding twice: once each for the product and the subtraction.
+    y = np.nextafter((1.0 + excess) * _shortfall(A, D) * (1.0 + 4.0 * UNIT_ROUNDOFF), math.inf)
+    lowered = np.nextafter(-y - np.asarray(A.diagonal()), -math.inf)
+    lowered[excess == 0.0] = D[excess == 0.0]
+    return np.asarray(np.minimum(lowered, D))
+
+
+def _shortfall(A: Coupling, D: FloatArray) -> FloatArray:
+    """Return y = -(D + diag A), rounded down."""
+    return np.asarray(np.nextafter(-(np.asarray(A.diagonal()) + D), -math.inf))
+
+
+def _excess_by_spin(A: Coupling, D: FloatArray, largest: float) -> FloatArray | None:
+    """Return by which share y of each spin must grow, the same in a component, for Diag(y) - C >= 0 to be proven."""
     from spectralz.kernels.sdp_structure import components_and_balance
 
-    y = np.nextafter(-(np.asarray(A.diagonal()) + D), -math.inf)
-    lowered = 0.0
+    y, found = _shortfall(A, D), np.zeros(A.shape[0])
     for spins, _ in components_and_balance(A):
         if len(spins) == 1:
             if float(A.diagonal()[spins[0]]) + float(D[spins[0]]) > 0.0:
@@ -297,8 +321,8 @@ def proven_excess(A: Coupling, D: FloatArray, largest: float = 1e-6) -> float | 
             excess = 4.0 * excess if excess else 1e-14
             if excess > largest or inside.min() <= 0.0:
                 return None
-        lowered += scale * excess * math.fsum(inside.tolist())
-    return lowered * (1.0 + 1e-10)
+        found[spins] = excess
+    return found
 
 
 def _report(place: tuple[int, int], size: int, done: float) -> None:

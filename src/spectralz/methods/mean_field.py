@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
+from spectralz.methods.couplings import couplings_of
 from spectralz.options import check_choice, checked_count, checked_positive
 from spectralz.progress import report
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from spectralz.methods.couplings import Couplings
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["MeanField"]
+__all__ = ["MeanField", "independent_spins"]
 
 STARTS = ("zero", "random", "spectral", "bp")
 SWEEPS_PER_REPORT = 50
 # Eigenvalues of A + D above this share of the lowest one count as zero: those of the SDP's primal solution.
 NEARLY_ZERO = 0.02
-
-
-class _Couplings(NamedTuple):
-    """J = 2 A as the arrays of a CSR matrix; of a dense one every row has n entries."""
-
-    data: FloatArray
-    indices: NDArray[np.int32]
-    indptr: NDArray[np.int64]
-    is_dense: bool
 
 
 @dataclass(frozen=True)
@@ -104,20 +95,11 @@ class MeanField(Method):
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
         outcome, h = self._best(model)
-        mean = np.tanh(h)
-        both = np.exp(-2.0 * np.maximum(np.stack([h, -h], axis=1), 0.0))
-        pairs, _ = model.edges()
-        return MarginalOutcome(
-            mean=mean,
-            probability=both / (1.0 + np.exp(-2.0 * np.abs(h)))[:, None],
-            pair_mean=mean[pairs[:, 0]] * mean[pairs[:, 1]],
-            kind=Kind.EXACT if outcome.kind is Kind.EXACT else Kind.ESTIMATE,
-            outcome=outcome,
-        )
+        return independent_spins(model, h, outcome)
 
     def _best(self, model: Ising) -> tuple[Outcome, FloatArray]:
         """Ascend from every start; return the outcome of the best and its fields."""
-        couplings = _couplings(model)
+        couplings = couplings_of(model)
         rng = np.random.default_rng(self.seed)
         runs = []
         for k in range(self.restarts):
@@ -138,7 +120,7 @@ class MeanField(Method):
             return np.arctanh(np.clip(mean, -1.0 + 1e-15, 1.0 - 1e-15))
         return np.zeros(model.n)
 
-    def _ascend(self, model: Ising, couplings: _Couplings, h: FloatArray, k: int) -> _Run:
+    def _ascend(self, model: Ising, couplings: Couplings, h: FloatArray, k: int) -> _Run:
         from spectralz.kernels.mean_field import ascend, bound
 
         theta = np.asarray(model.field)
@@ -175,12 +157,18 @@ class MeanField(Method):
         )
 
 
-def _couplings(model: Ising) -> _Couplings:
-    A: Any = model.coupling
-    if model.is_sparse:
-        return _Couplings(2.0 * A.data, A.indices.astype(np.int32), A.indptr.astype(np.int64), False)
-    n = model.n
-    return _Couplings(2.0 * np.asarray(A).ravel(), np.empty(0, np.int32), n * np.arange(n + 1, dtype=np.int64), True)
+def independent_spins(model: Ising, h: FloatArray, outcome: Outcome) -> MarginalOutcome:
+    """Return the marginals of independent spins with the fields h; exact where the model's spins are independent."""
+    mean = np.tanh(h)
+    both = np.exp(-2.0 * np.maximum(np.stack([h, -h], axis=1), 0.0))
+    pairs, _ = model.edges()
+    return MarginalOutcome(
+        mean=mean,
+        probability=both / (1.0 + np.exp(-2.0 * np.abs(h)))[:, None],
+        pair_mean=mean[pairs[:, 0]] * mean[pairs[:, 1]],
+        kind=Kind.EXACT if outcome.kind is Kind.EXACT else Kind.ESTIMATE,
+        outcome=outcome,
+    )
 
 
 def _spectral_start(model: Ising, rng: np.random.Generator) -> FloatArray:

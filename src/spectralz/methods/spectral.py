@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from spectralz.model import FloatArray, IntArray, Ising
 
-__all__ = ["Spectral"]
+__all__ = ["Spectral", "sdp_upper"]
 
 DIAGONALS = ("sdp", "zero", "max_eigenvalue", "diagonally_dominant")
 FACTORS = ("quadrature", "dp")
@@ -150,10 +150,7 @@ class Spectral(Method):
         lower = MeanField(restarts=self.restarts).run(model).lower if self.restarts else None
         clock.lap("lower bound")
         base = whole.constant + model.n * math.log(2.0) + math.fsum(diagonal.y.tolist())
-        upper = None
-        if diagonal.lowered is not None:
-            sizes = abs(whole.offset) + float(np.abs(whole.diagonal).sum() + diagonal.y.sum()) + model.n
-            upper = base + diagonal.lowered + 8.0 * UNIT_ROUNDOFF * sizes
+        upper = None if diagonal.lowered is None else _proven_upper(whole, model.n, diagonal.y) + diagonal.lowered
         log_z = base + math.fsum(logs.tolist())
         status = diagonal.status
         if lower is not None and log_z < lower:
@@ -245,6 +242,20 @@ def _checked_numbers(numbers: Any) -> tuple[float, ...]:
         names = ", ".join(repr(name) for name in DIAGONALS)
         raise OptionError(f"diagonal must be one of {names}, or a list of finite numbers, one a spin")
     return tuple(array.astype(np.float64).tolist())
+
+
+def sdp_upper(model: Ising, tol: float) -> tuple[float, Status]:
+    """Return the proven upper bound n log 2 - Tr D alone, which needs no eigenvectors, and what to say of the SDP."""
+    whole = model.absorb_field() if np.any(model.field) else model
+    diagonal = _by_sdp(whole, tol)
+    assert diagonal.lowered == 0.0, "the SDP's D is proven feasible"
+    return _proven_upper(whole, model.n, diagonal.y), diagonal.status
+
+
+def _proven_upper(whole: Ising, n: int, y: FloatArray) -> float:
+    """Return n log 2 - Tr D and the constant, rounding added; the spin that the field became has no entropy."""
+    sizes = abs(whole.offset) + float(np.abs(whole.diagonal).sum() + y.sum()) + n
+    return whole.constant + n * math.log(2.0) + math.fsum(y.tolist()) + 8.0 * UNIT_ROUNDOFF * sizes
 
 
 def _by_sdp(whole: Ising, tol: float) -> _Diagonal:

@@ -1,0 +1,221 @@
+"""The convex mean field: an upper bound on log Z from a concave mean-field problem, proven at any point.
+
+With C the coupling without its diagonal and y such that K = Diag(y) - C >= 0, the diagonal D = -y makes the quadratic
+form of the model concave without changing the model, as x' C x = sum y - x' K x. Its mean-field problem then has one
+maximum, and that is above log Z, where the usual one is below (D = 0):
+
+    log Z <= constant + F(y),    F(y) = max over means m of <theta, m> - m' K m + H(m) + sum y.
+
+Nobody need believe the maximum: the dual g(m) >= F(y) of ``kernels.convex_mean_field`` bounds log Z at every m.
+
+F is convex in y and has the derivative 1 - m_i^2 by y_i: the best y is found by conditional gradients. Each asks for
+the y that minimises sum w_i y_i, w = 1 - m^2: the same semi-definite programme, on W^1/2 C W^1/2, its solution
+divided by w. All that come from it are feasible, and so is all between them.
+
+By duality in y, the least F is the maximum of <theta, m> + <C, X> + H(m) over X >= m m', X_ii = 1. The bound of the
+semi-definite programme alone, with the field as one more spin, is the same with n log 2 for H(m): never below.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.methods.base import MarginalOutcome, Method, Outcome
+from spectralz.methods.couplings import without_diagonal
+from spectralz.methods.mean_field import independent_spins
+from spectralz.options import checked_count, checked_positive
+from spectralz.progress import report
+from spectralz.result import Kind, Status
+
+if TYPE_CHECKING:
+    from spectralz.model import FloatArray, Ising
+
+__all__ = ["ConvexMeanField"]
+
+# Relative gap between the bound at the m that is found and the least for the same D.
+MINIMUM_TOL = 1e-10
+# A spin all but fixed has a weight near 0, and its y would be free to be huge; below this it makes no difference.
+LEAST_WEIGHT = 1e-2
+# Halvings of the step between two choices of D.
+HALVINGS = 6
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """What stays the same for all choices of D: the coupling without its diagonal, and the field."""
+
+    C: Any
+    theta: FloatArray
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """One y with K = Diag(y) - C >= 0 proven, the m that is best for it, and the bound there."""
+
+    y: FloatArray
+    m: FloatArray
+    upper: float
+    value: float
+    steps: int
+    converged: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvexMeanField(Method):
+    """A proven upper bound on log Z by a mean field made concave, with rough marginals.
+
+    A diagonal D is added to the coupling, which changes log Z by Tr D only, such that A + D <= 0. Then the mean-field
+    problem is concave, and its maximum m gives log Z <= <theta, m> + m' (A + D) m + H(m) - Tr D. The bound is evaluated
+    by a dual formula that holds at any m, with rounding, for a D whose feasibility is proven. With the best D it is
+    never above the bound of ``spectral``, n log 2 - Tr D, and much below where fields are strong beside couplings;
+    without a field the two are the same.
+
+    Parameters
+    ----------
+    rounds
+        How many times to choose D anew for the m that was found (conditional gradients); each solves the semi-definite
+        programme once more. 0 keeps the D of largest trace.
+    tol
+        Relative gap of the semi-definite programmes.
+    max_iter
+        Most Newton steps for each m.
+
+    See Also
+    --------
+    Spectral : the same D, with the field as one more spin.
+    MeanField : the lower bound.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> model = sz.generators.complete(n=20, strength=0.1, seed=0)
+    >>> result = sz.log_z(model, "convex_mf")
+    >>> print(result.kind)
+    upper bound
+    >>> sz.log_z(model, "exact").log_z < result.upper < sz.log_z(model, "spectral").upper
+    True
+    """
+
+    rounds: int = 3
+    tol: float = 1e-6
+    max_iter: int = 100
+
+    name: ClassVar[str] = "convex_mf"
+    gives_marginals: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rounds", checked_count(self.rounds, "rounds", least=0))
+        object.__setattr__(self, "tol", checked_positive(self.tol, "tol", below=1.0))
+        object.__setattr__(self, "max_iter", checked_count(self.max_iter, "max_iter", least=0))
+
+    def _solve(self, model: Ising) -> Outcome:
+        return self._run(model)[0]
+
+    def _solve_marginals(self, model: Ising) -> MarginalOutcome:
+        outcome, problem, best = self._run(model)
+        h = problem.theta - 2.0 * (best.y * best.m - problem.C @ best.m)
+        return independent_spins(model, h, outcome)
+
+    def _run(self, model: Ising) -> tuple[Outcome, _Problem, _Choice]:
+        from spectralz.sdp import solve_diagonal
+
+        problem = _Problem(without_diagonal(model), np.asarray(model.field))
+        found = solve_diagonal(problem.C, self.tol)
+        choices = [self._minimised(problem, -found.diagonal, np.zeros(model.n))]
+        gap = found.gap
+        for k in range(self.rounds):
+            report("choosing the diagonal", k / self.rounds)
+            if not np.any(choices[-1].m):  # without means all weights are 1, as they were
+                break
+            following = self._improved(problem, choices[-1])
+            if following is None:
+                break
+            choices.append(following)
+        best = min(choices, key=lambda choice: choice.upper)
+        return self._outcome(model, choices, best, gap), problem, best
+
+    def _minimised(self, problem: _Problem, y: FloatArray, m: FloatArray) -> _Choice:
+        """Find the best m for a y that is feasible, from ``m``."""
+        from spectralz.kernels.convex_mean_field import evaluate, minimise
+
+        found = minimise(problem.C, y, problem.theta, m, MINIMUM_TOL, self.max_iter)
+        bound = evaluate(problem.C, y, problem.theta, found.m)
+        return _Choice(y, found.m, bound.value + bound.rounding, bound.value, found.steps, found.converged)
+
+    def _improved(self, problem: _Problem, old: _Choice) -> _Choice | None:
+        """Move y towards the best for the weights 1 - m^2, as far as F falls; None if it does not."""
+        y = _weighted_sdp(problem.C, np.maximum(1.0 - old.m**2, LEAST_WEIGHT), self.tol)
+        if y is None:
+            return None
+
+        def slope(choice: _Choice) -> float:
+            return float((1.0 - choice.m**2) @ (y - old.y))
+
+        if slope(old) >= 0.0:
+            return None
+        new = self._minimised(problem, y, old.m)
+        if slope(new) <= 0.0:
+            return new
+        low, high = 0.0, 1.0
+        for _ in range(HALVINGS):
+            share = 0.5 * (low + high)
+            new = self._minimised(problem, _between(old.y, y, share), new.m)
+            low, high = (share, high) if slope(new) < 0.0 else (low, share)
+        return new
+
+    def _outcome(self, model: Ising, choices: list[_Choice], best: _Choice, gap: float) -> Outcome:
+        constants = [model.offset, *model.diagonal.tolist()]
+        value = math.fsum([best.value, *constants])
+        sizes = abs(value) + abs(best.upper) + math.fsum(abs(c) for c in constants)
+        upper = math.fsum([best.upper, *constants]) + 4.0 * UNIT_ROUNDOFF * sizes
+        is_exact = model.factors is None and not model.edge_count
+        if is_exact:
+            status = Status("nothing is coupled")
+        else:
+            rounds = f"{len(choices) - 1} more choice{'' if len(choices) == 2 else 's'} of D"
+            words = f"A + D <= 0 is proven; {rounds} lowered the bound by {choices[0].upper - best.upper:.2g}"
+            rest = "" if best.converged else "; the means are not yet at rest: the bound holds, but is not the least"
+            status = Status(words + rest, converged=best.converged)
+        return Outcome(
+            log_z=value if is_exact else upper,
+            kind=Kind.EXACT if is_exact else Kind.UPPER_BOUND,
+            status=status,
+            lower=2.0 * value - upper if is_exact else None,
+            upper=upper,
+            iterations=sum(choice.steps for choice in choices),
+            details={
+                "diagonal": -best.y - model.diagonal,
+                "gap": gap,
+                "bounds": [choice.upper + model.constant for choice in choices],
+            },
+        )
+
+
+def _weighted_sdp(C: Any, weights: FloatArray, tol: float) -> FloatArray | None:
+    """Return the y of least <weights, y> with Diag(y) - C >= 0 proven, or None where that fails.
+
+    The substitution y = y' / w is exact on paper only: what is proven of W^1/2 C W^1/2 must be proven again of C.
+    """
+    from spectralz.sdp import lowered_until_proven, solve_diagonal
+
+    roots = np.sqrt(weights)
+    if sp.issparse(C):
+        scaled = C.copy()
+        scaled.data *= np.repeat(roots, np.diff(C.indptr)) * roots[C.indices]
+        scaled.eliminate_zeros()
+    else:
+        scaled = C * np.outer(roots, roots)
+    D = lowered_until_proven(C, solve_diagonal(scaled, tol).diagonal / weights)
+    return None if D is None else np.asarray(-D)
+
+
+def _between(a: FloatArray, b: FloatArray, share: float) -> FloatArray:
+    """Return (1 - share) a + share b, rounded up, so that it is feasible if both are."""
+    mixed = ((1.0 - share) * a + share * b) * (1.0 + 8.0 * UNIT_ROUNDOFF)
+    return np.asarray(np.where(mixed > 0.0, np.nextafter(mixed, math.inf), 0.0))
