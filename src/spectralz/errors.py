@@ -5,6 +5,7 @@ A message says what was got, what was wanted, and the way out.
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -73,3 +74,21 @@ class NotConvergedError(SpectralzError, RuntimeError):
 
 class MissingDependencyError(SpectralzError, ImportError):
     """An optional package is needed; the message names the extra that installs it."""
+
+
+class InaccurateWarning(UserWarning):
+    """An answer that has no place for a status, such as an array of samples, is not to be trusted."""
+
+
+def warn_inaccurate(sentence: str) -> None:
+    warnings.warn(sentence, InaccurateWarning, stacklevel=4)
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Say whether an error is an interrupt; one that comes while numba looks a function up is a SystemError."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, KeyboardInterrupt):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False

@@ -13,7 +13,15 @@ from spectralz.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["bytes_in_words", "check_choice", "checked_bytes", "checked_count", "checked_positive"]
+__all__ = [
+    "bytes_in_words",
+    "check_choice",
+    "checked_bytes",
+    "checked_count",
+    "checked_fraction",
+    "checked_names",
+    "checked_positive",
+]
 
 LARGEST_COUNT = 10**300
 
@@ -44,6 +52,32 @@ def checked_positive(value: Any, name: str, below: float = math.inf) -> float:
         limit = f" and below {below:g}" if below < math.inf else ""
         raise OptionError(f"{name} is {value!r}; it must be a number above 0{limit}")
     return float(value)
+
+
+def checked_fraction(value: Any, name: str) -> float:
+    """Return a number from 0 to 1, both included."""
+    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not real or not 0.0 <= value <= 1.0:
+        raise OptionError(f"{name} is {value!r}; it must be a number from 0 to 1")
+    return float(value)
+
+
+def checked_names(value: Any, name: str, known: Collection[str]) -> tuple[str, ...]:
+    """Return names that are all known, given as a list or with commas between.
+
+    Examples
+    --------
+    >>> checked_names("exact, ep", "exclude", ("exact", "ep"))
+    ('exact', 'ep')
+    """
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, list | tuple | set | frozenset) or not all(isinstance(each, str) for each in given):
+        raise OptionError(f"{name} is {value!r}; give a list of names, out of {', '.join(known)}")
+    names = tuple(each.strip() for each in given if each.strip())
+    for each in names:
+        if each not in known:
+            raise OptionError(f"{name} has {each!r}; known are {', '.join(known)}")
+    return names
 
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}

@@ -1,0 +1,181 @@
+"""Heat-bath sweeps over a population of states, compiled; every state carries its fields and its own random numbers.
+
+The coupling is the arrays of a CSR matrix of J_ij = 2 A_ij without its diagonal; a dense matrix is one whose rows all
+have n entries. Of each state x the fields h_i = theta_i + sum_j J_ij x_j are kept up to date, so that a spin that stays
+as it is costs one random number, and one that flips a pass over its row. The kernels release the interpreter's lock:
+parts of a population may run in threads, and since every state has its own random numbers the result is the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from spectralz.kernels.logsum import COMPILE, exp_minus
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["descend", "draw_states", "heat_bath", "refresh", "replace_states"]
+
+# Steele, Lea and Flood's splitmix64: a counter in steps of the golden ratio, its bits then mixed.
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+MIX_2 = np.uint64(0x94D049BB133111EB)
+SHIFT_1, SHIFT_2, SHIFT_3, SHIFT_TO_53_BITS = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
+LAST_OF_53_BITS = 2.0**-53
+# Beyond this a spin's other side has a probability below any number drawn.
+CERTAIN = 40.0
+
+
+@njit(nogil=True, **COMPILE)
+def _uniform(counter: int) -> float:
+    """Return the number in [0, 1) that belongs to a counter."""
+    z = (counter ^ (counter >> SHIFT_1)) * MIX_1
+    z = (z ^ (z >> SHIFT_2)) * MIX_2
+    z = z ^ (z >> SHIFT_3)
+    return (z >> SHIFT_TO_53_BITS) * LAST_OF_53_BITS
+
+
+@njit(nogil=True, **COMPILE)
+def _flip(
+    i: int,
+    spin: int,
+    h: NDArray[np.float64],
+    data: NDArray[np.float64],
+    indices: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+    is_dense: bool,
+) -> None:
+    """Tell the neighbours of spin i that it has become ``spin``."""
+    begin, end = indptr[i], indptr[i + 1]
+    change = 2.0 * spin
+    if is_dense:
+        for j in range(end - begin):
+            h[j] += change * data[begin + j]
+    else:
+        for place in range(begin, end):
+            h[indices[place]] += change * data[place]
+
+
+@njit(nogil=True, **COMPILE)
+def draw_states(x: NDArray[np.int8], counters: NDArray[np.uint64]) -> None:
+    """Fill ``x`` with states whose spins are all independent and fair."""
+    for r in range(len(x)):
+        counter = counters[r]
+        for i in range(x.shape[1]):
+            counter += GOLDEN
+            x[r, i] = 1 if _uniform(counter) < 0.5 else -1
+        counters[r] = counter
+
+
+@njit(nogil=True, **COMPILE)
+def refresh(
+    x: NDArray[np.int8],
+    h: NDArray[np.float64],
+    theta: NDArray[np.float64],
+    data: NDArray[np.float64],
+    indices: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+    is_dense: bool,
+) -> None:
+    """Compute the fields of every state anew, which takes away what rounding has left in them."""
+    for r in range(len(x)):
+        for i in range(x.shape[1]):
+            total = theta[i]
+            begin = indptr[i]
+            for place in range(begin, indptr[i + 1]):
+                j = place - begin if is_dense else indices[place]
+                total += data[place] * x[r, j]
+            h[r, i] = total
+
+
+@njit(nogil=True, **COMPILE)
+def heat_bath(
+    x: NDArray[np.int8],
+    h: NDArray[np.float64],
+    energy: NDArray[np.float64],
+    counters: NDArray[np.uint64],
+    beta: float,
+    sweeps: int,
+    theta: NDArray[np.float64],
+    data: NDArray[np.float64],
+    indices: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+    is_dense: bool,
+) -> None:
+    """Sweep over the spins of every state, each drawn anew given the others at inverse temperature ``beta``.
+
+    ``energy`` is left holding <theta, x> + x'Jx / 2 of every state.
+    """
+    n = x.shape[1]
+    for r in range(len(x)):
+        counter = counters[r]
+        for _ in range(sweeps):
+            for i in range(n):
+                field = 2.0 * beta * h[r, i]
+                # With a field so strong no number need be drawn; the counter goes on, which keeps sweeps in step.
+                counter += GOLDEN
+                if field > CERTAIN:
+                    spin = 1
+                elif field < -CERTAIN:
+                    spin = -1
+                else:
+                    # P(x_i = sign of the field) = 1 / (1 + exp(-|field|))
+                    likely = _uniform(counter) * (1.0 + exp_minus(abs(field))) < 1.0
+                    spin = 1 if likely == (field >= 0.0) else -1
+                if spin != x[r, i]:
+                    x[r, i] = spin
+                    _flip(i, spin, h[r], data, indices, indptr, is_dense)
+        counters[r] = counter
+        total = 0.0
+        for i in range(n):
+            total += x[r, i] * (theta[i] + h[r, i])
+        energy[r] = 0.5 * total
+
+
+@njit(nogil=True, **COMPILE)
+def descend(
+    x: NDArray[np.int8],
+    h: NDArray[np.float64],
+    sweeps: int,
+    data: NDArray[np.float64],
+    indices: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+    is_dense: bool,
+) -> None:
+    """Flip spins that stand against their field until none does: a quench to a local maximum of the weight."""
+    n = x.shape[1]
+    for r in range(len(x)):
+        for _ in range(sweeps):
+            still = True
+            for i in range(n):
+                if x[r, i] * h[r, i] < 0.0:
+                    x[r, i] = -x[r, i]
+                    _flip(i, x[r, i], h[r], data, indices, indptr, is_dense)
+                    still = False
+            if still:
+                break
+
+
+@njit(nogil=True, **COMPILE)
+def replace_states(
+    x: NDArray[np.int8],
+    h: NDArray[np.float64],
+    energy: NDArray[np.float64],
+    family: NDArray[np.int64],
+    offspring: NDArray[np.int64],
+) -> None:
+    """Put the second and further copies of states with many offspring in the places of those without any."""
+    free = 0
+    for r in range(len(x)):
+        for _ in range(offspring[r] - 1):
+            while offspring[free] > 0:
+                free += 1
+            x[free] = x[r]
+            h[free] = h[r]
+            energy[free] = energy[r]
+            family[free] = family[r]
+            free += 1

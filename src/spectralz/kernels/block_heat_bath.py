@@ -1,0 +1,347 @@
+"""Heat bath of whole blocks: the spins of a subgraph of small treewidth drawn anew jointly, given all others.
+
+Where couplings are strong, spins move in clusters and single ones are held by their neighbours. A block of width w is
+eliminated spin by spin into tables of at most 2^w entries and then drawn backwards, exactly and independently of how it
+stood before (Hamze and de Freitas, "From fields to trees", 2004, for w = 1). Any block that is not chosen by the state
+leaves the distribution invariant, as a single spin does.
+
+Tables hold log-weights less the best that each term could give: a field f adds 0 to the side it favours and -2 beta |f|
+to the other, a coupling likewise. So a huge field or coupling does not drown the small ones beside it, and nothing
+overflows that the model's absolute weights do not.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from spectralz.kernels.annealing import CERTAIN, GOLDEN, _flip, _uniform
+from spectralz.kernels.elimination_order import EliminationTree
+from spectralz.kernels.logsum import COMPILE, exp_minus, log1p_exp_minus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.elimination_order import Adjacency
+
+__all__ = ["Block", "block_heat_bath", "block_of", "choose_blocks"]
+
+# States that are eliminated together, entry by entry: a few vector registers.
+LANES = 16
+
+
+class Block(NamedTuple):
+    """A set of spins with an elimination order, as the kernel wants it: all that does not depend on the numbers.
+
+    The table of a step has an entry for each configuration of its separator, bit q set if the q-th spin of it is +1.
+    A step works on twice as many, the upper half with its own spin at +1.
+
+    Attributes
+    ----------
+    spins
+        The spins in order of elimination.
+    separators, separators_from
+        The spins of each step's table; those of step k are ``separators[separators_from[k] : separators_from[k + 1]]``.
+    tables_from
+        Where each step's table begins. Its working entries begin at twice that.
+    pairs, pairs_from
+        For each step, the couplings to its separator: rows of bit and place in the data of the CSR matrix.
+    outside, outside_from
+        For each step, the couplings to spins outside the block: rows of spin and place.
+    children, children_from
+        For each step, the earlier ones whose tables it uses up: rows of step and where its map begins in ``maps``.
+    maps
+        For each child, the entry of its table that belongs to each working entry of its parent.
+    """
+
+    spins: NDArray[np.int64]
+    separators: NDArray[np.int64]
+    separators_from: NDArray[np.int64]
+    tables_from: NDArray[np.int64]
+    pairs: NDArray[np.int64]
+    pairs_from: NDArray[np.int64]
+    outside: NDArray[np.int64]
+    outside_from: NDArray[np.int64]
+    children: NDArray[np.int64]
+    children_from: NDArray[np.int64]
+    maps: NDArray[np.int32]
+
+    @property
+    def entries(self) -> int:
+        """Entries of all tables."""
+        return int(self.tables_from[-1])
+
+    @property
+    def width(self) -> int:
+        """Spins in the widest separator."""
+        return int(np.diff(self.separators_from).max(initial=0))
+
+
+def choose_blocks(adjacency: Adjacency, width: int, count: int, rng: np.random.Generator) -> list[list[int]]:
+    """Return the elimination orders of random blocks of at most ``width``, a single one if that holds all spins.
+
+    What one block leaves out the later ones would rather keep, so that hubs have their turn too.
+    """
+    times_left_out = np.zeros(len(adjacency), dtype=np.int64)
+    blocks: list[list[int]] = []
+    while len(blocks) < count:
+        order = _choose_block(adjacency, width, times_left_out, rng)
+        blocks.append(order)
+        if len(order) == len(adjacency):
+            return [order]
+        times_left_out += 1
+        times_left_out[order] -= 1
+    return blocks
+
+
+def _choose_block(
+    adjacency: Adjacency, width: int, times_left_out: NDArray[np.int64], rng: np.random.Generator
+) -> list[int]:
+    """Eliminate a spin with the fewest neighbours each time; if even it has more than ``width``, leave one out.
+
+    That is the one with the most neighbours, counted as fewer the more often it was left out before.
+    """
+    tie: list[float] = rng.random(len(adjacency)).tolist()
+    share: list[float] = (1.0 / (1.0 + times_left_out)).tolist()
+    graph = {v: set(neighbours) for v, neighbours in enumerate(adjacency)}
+    fewest: list[tuple[int, float, int]] = []
+    most: list[tuple[float, float, int, int]] = []
+
+    def count(v: int) -> None:
+        degree = len(graph[v])
+        heapq.heappush(fewest, (degree, tie[v], v))
+        heapq.heappush(most, (-degree * share[v], tie[v], v, degree))
+
+    for v in graph:
+        count(v)
+    order = []
+    while graph:
+        degree, _, v = fewest[0]
+        if v not in graph or len(graph[v]) != degree:
+            heapq.heappop(fewest)
+        elif degree <= width:
+            order.append(v)
+            separator = graph.pop(v)
+            for u in separator:
+                graph[u] |= separator
+                graph[u] -= {u, v}
+                count(u)
+        else:
+            _, _, v, degree = heapq.heappop(most)
+            if v in graph and len(graph[v]) == degree:
+                for u in graph.pop(v):
+                    graph[u].discard(v)
+                    count(u)
+    return order
+
+
+def block_of(
+    order: Sequence[int], adjacency: Adjacency, indices: NDArray[np.int32], indptr: NDArray[np.int64], is_dense: bool
+) -> Block:
+    """Eliminate a block symbolically along an order, and note where the kernel finds everything."""
+    members = set(order)
+    inner: Adjacency = [neighbours & members if v in members else set() for v, neighbours in enumerate(adjacency)]
+    tree = EliminationTree.of_order(order, inner)
+    rank = {v: step for step, v in enumerate(tree.order)}
+    children: list[list[int]] = [[] for _ in tree.order]
+    for step, separator in enumerate(tree.separators):
+        if separator:
+            children[rank[separator[0]]].append(step)
+    pairs: list[list[tuple[int, int]]] = []
+    outside: list[list[tuple[int, int]]] = []
+    maps: list[NDArray[np.int32]] = []
+    begins: list[list[tuple[int, int]]] = []
+    reached = 0
+    for v, separator, below in zip(tree.order, tree.separators, children, strict=True):
+        begin = int(indptr[v])
+        row = range(len(adjacency)) if is_dense else indices[begin : indptr[v + 1]].tolist()
+        place = {u: begin + k for k, u in enumerate(row)}
+        pairs.append([(bit, place[u]) for bit, u in enumerate(separator) if u in adjacency[v]])
+        outside.append([(u, place[u]) for u in sorted(adjacency[v] - members)])
+        bit_of = {u: bit for bit, u in enumerate([*separator, v])}
+        entries = np.arange(2 << len(separator), dtype=np.int32)
+        begins.append([])
+        for child in below:
+            image = np.zeros_like(entries)
+            for bit, u in enumerate(tree.separators[child]):
+                image |= (entries >> bit_of[u] & 1) << bit
+            maps.append(image)
+            begins[-1].append((child, reached))
+            reached += len(image)
+    sizes = [1 << len(separator) for separator in tree.separators]
+    return Block(
+        np.array(tree.order, dtype=np.int64),
+        np.array([u for separator in tree.separators for u in separator], dtype=np.int64),
+        _starts([len(separator) for separator in tree.separators]),
+        _starts(sizes),
+        *_rows(pairs),
+        *_rows(outside),
+        *_rows(begins),
+        np.concatenate([*maps, np.empty(0, np.int32)]),
+    )
+
+
+def _starts(lengths: Sequence[int]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(np.array(lengths, dtype=np.int64))]).astype(np.int64)
+
+
+def _rows(lists: Sequence[Sequence[tuple[int, int]]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Put lists of pairs one after the other, and say where each begins."""
+    flat = np.array([pair for pairs in lists for pair in pairs], dtype=np.int64).reshape(-1, 2)
+    return flat, _starts([len(pairs) for pairs in lists])
+
+
+@njit(nogil=True, **COMPILE)
+def block_heat_bath(
+    x: NDArray[np.int8],
+    h: NDArray[np.float64],
+    energy: NDArray[np.float64],
+    counters: NDArray[np.uint64],
+    beta: float,
+    block: Block,
+    theta: NDArray[np.float64],
+    data: NDArray[np.float64],
+    indices: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+    is_dense: bool,
+) -> None:
+    """Draw a block of every state anew, given its other spins, at inverse temperature ``beta``.
+
+    Fields and energies are left as `heat_bath` leaves them; of its random numbers a state uses one a spin of the block.
+    """
+    terms = _pair_terms(beta, data, block)
+    tables = np.empty((block.tables_from[-1], LANES))
+    work = np.empty((2 << np.max(np.diff(block.separators_from)) if len(block.spins) else 0, LANES))
+    fields = np.zeros((len(block.spins), LANES))
+    log_odds = np.empty(LANES)
+    for first in range(0, len(x), LANES):
+        # Lanes that are left over at the end go on with the fields they had, and are not drawn.
+        lanes = min(LANES, len(x) - first)
+        _add_outside(x[first : first + lanes], beta, block, theta, data, fields)
+        _eliminate(block, terms, fields, work, tables)
+        for step in range(len(block.spins) - 1, -1, -1):
+            i = block.spins[step]
+            _look_up(x[first : first + lanes], step, block, terms, fields, tables, log_odds)
+            for lane in range(lanes):
+                r = first + lane
+                field = log_odds[lane]
+                counters[r] += GOLDEN
+                if field > CERTAIN:
+                    spin = 1
+                elif field < -CERTAIN:
+                    spin = -1
+                else:
+                    # P(x_i = sign of the field) = 1 / (1 + exp(-|field|))
+                    likely = _uniform(counters[r]) * (1.0 + exp_minus(abs(field))) < 1.0
+                    spin = 1 if likely == (field >= 0.0) else -1
+                if spin != x[r, i]:
+                    x[r, i] = spin
+                    _flip(i, spin, h[r], data, indices, indptr, is_dense)
+    for r in range(len(x)):
+        total = 0.0
+        for i in range(x.shape[1]):
+            total += x[r, i] * (theta[i] + h[r, i])
+        energy[r] = 0.5 * total
+
+
+@njit(nogil=True, **COMPILE)
+def _pair_terms(beta: float, data: NDArray[np.float64], block: Block) -> NDArray[np.float64]:
+    """Return what the couplings within a block add to the working entries of each step: 0 or -2 beta |J| each."""
+    terms = np.zeros(2 * block.tables_from[-1])
+    for step in range(len(block.spins)):
+        begin = 2 * block.tables_from[step]
+        half = block.tables_from[step + 1] - block.tables_from[step]
+        for k in range(block.pairs_from[step], block.pairs_from[step + 1]):
+            bit = block.pairs[k, 0]
+            J = data[block.pairs[k, 1]]
+            for entry in range(2 * half):
+                is_equal = (entry >= half) == ((entry >> bit & 1) == 1)
+                if is_equal != (J > 0.0):
+                    terms[begin + entry] -= 2.0 * beta * abs(J)
+    return terms
+
+
+@njit(nogil=True, **COMPILE)
+def _add_outside(
+    x: NDArray[np.int8],
+    beta: float,
+    block: Block,
+    theta: NDArray[np.float64],
+    data: NDArray[np.float64],
+    fields: NDArray[np.float64],
+) -> None:
+    """Write the log-odds that a block's spins have by their fields and the spins outside alone."""
+    for step in range(len(block.spins)):
+        for lane in range(len(x)):
+            field = theta[block.spins[step]]
+            for k in range(block.outside_from[step], block.outside_from[step + 1]):
+                field += data[block.outside[k, 1]] * x[lane, block.outside[k, 0]]
+            fields[step, lane] = 2.0 * beta * field
+
+
+@njit(nogil=True, **COMPILE)
+def _eliminate(
+    block: Block,
+    terms: NDArray[np.float64],
+    fields: NDArray[np.float64],
+    work: NDArray[np.float64],
+    tables: NDArray[np.float64],
+) -> None:
+    """Fill the tables of all steps."""
+    for step in range(len(block.spins)):
+        begin, end = block.tables_from[step], block.tables_from[step + 1]
+        half = end - begin
+        if half == 1:
+            continue  # nothing depends on the table of a last spin
+        for entry in range(half):
+            for lane in range(LANES):
+                field = fields[step, lane]
+                work[entry, lane] = terms[2 * begin + entry] - (field if field > 0.0 else 0.0)
+                work[half + entry, lane] = terms[2 * begin + half + entry] + (field if field < 0.0 else 0.0)
+        for k in range(block.children_from[step], block.children_from[step + 1]):
+            table = block.tables_from[block.children[k, 0]]
+            image = block.children[k, 1]
+            for entry in range(2 * half):
+                source = table + block.maps[image + entry]
+                for lane in range(LANES):
+                    work[entry, lane] += tables[source, lane]
+        _sum_out(work[:half].ravel(), work[half : 2 * half].ravel(), tables[begin:end].ravel())
+
+
+@njit(nogil=True, **COMPILE)
+def _sum_out(down: NDArray[np.float64], up: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+    """Write log(exp(down) + exp(up)); in a loop of its own, and not lane by lane, the compiler makes vectors of it."""
+    for i in range(len(out)):
+        larger = up[i] if up[i] > down[i] else down[i]
+        out[i] = larger + log1p_exp_minus(abs(up[i] - down[i]))
+
+
+@njit(nogil=True, **COMPILE)
+def _look_up(
+    x: NDArray[np.int8],
+    step: int,
+    block: Block,
+    terms: NDArray[np.float64],
+    fields: NDArray[np.float64],
+    tables: NDArray[np.float64],
+    log_odds: NDArray[np.float64],
+) -> None:
+    """Write the log-odds of a step's spin, given its separator and all that is outside."""
+    begin, end = block.separators_from[step], block.separators_from[step + 1]
+    half = 1 << (end - begin)
+    for lane in range(len(x)):
+        entry = 0
+        for q in range(begin, end):
+            entry |= (x[lane, block.separators[q]] > 0) << (q - begin)
+        place = 2 * block.tables_from[step] + entry
+        field = fields[step, lane] + (terms[place + half] - terms[place])
+        for k in range(block.children_from[step], block.children_from[step + 1]):
+            table = block.tables_from[block.children[k, 0]]
+            image = block.children[k, 1] + entry
+            field += tables[table + block.maps[image + half], lane] - tables[table + block.maps[image], lane]
+        log_odds[lane] = field

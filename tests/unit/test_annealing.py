@@ -1,0 +1,331 @@
+"""Population annealing against enumeration: the sweeps, the weights, the errors."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import spectralz as sz
+from spectralz.kernels.annealing import GOLDEN, draw_states, heat_bath, refresh, replace_states
+from spectralz.methods import annealing
+from spectralz.methods.annealing import Annealed, Annealer, combine, marginals_of, sample_of
+from spectralz.methods.couplings import couplings_of
+from tests.reference import states
+
+
+def all_states(n):
+    return np.array(list(itertools.product([-1, 1], repeat=n)), dtype=np.int8)
+
+
+def probabilities(model, beta=1.0):
+    log_weight = beta * (model.log_weight(all_states(model.n)) - model.constant)
+    weight = np.exp(log_weight - log_weight.max())
+    return weight / weight.sum()
+
+
+def index_of(x):
+    return (x > 0) @ (1 << np.arange(x.shape[1])[::-1])
+
+
+def swept(model, x, beta, sweeps, seed=0):
+    """Sweep copies of states; return them with the fields and energies that the kernel leaves."""
+    x = x.copy()
+    h, energy = np.empty(x.shape), np.empty(len(x))
+    counters = np.random.default_rng(seed).integers(2**64, size=len(x), dtype=np.uint64)
+    arrays = couplings_of(model)
+    refresh(x, h, model.field, *arrays)
+    heat_bath(x, h, energy, counters, beta, sweeps, model.field, *arrays)
+    return x, h, energy
+
+
+def small_models():
+    dense = sz.generators.complete(n=5, strength=0.6, seed=1).shift_diagonal(0.7)
+    sparse = sz.Ising.from_edges(6, [(0, 1), (1, 2), (2, 0), (3, 4)], [1.0, -2.0, 0.5, 1.5], [0.3, 0, -1, 0.2, 0, 2])
+    return [pytest.param(dense, id="dense"), pytest.param(sparse, id="sparse")]
+
+
+# ------------------------------------------------------------------------------------------------------ the sweeps
+
+
+@pytest.mark.parametrize("model", small_models())
+def test_fields_and_energies_are_those_of_the_states(model):
+    x = np.random.default_rng(0).choice(np.array([-1, 1], dtype=np.int8), size=(50, model.n))
+    x, h, energy = swept(model, x, 0.8, 7)
+    J = 2.0 * states.dense(model)
+    np.fill_diagonal(J, 0.0)
+    assert np.allclose(h, model.field + x @ J, atol=1e-12)
+    assert np.allclose(energy, model.log_weight(x) - model.constant, atol=1e-12)
+
+
+@pytest.mark.parametrize("model", small_models())
+@pytest.mark.parametrize("beta", [0.3, 1.0])
+def test_a_sweep_has_the_transition_matrix_of_the_heat_bath(model, beta):
+    # The literal product of the n single-spin matrices; frequencies from one start are a row of it.
+    every = all_states(model.n)
+    log_weight = beta * (model.log_weight(every) - model.constant)
+    transition = np.eye(len(every))
+    for i in range(model.n):
+        flipped = every.copy()
+        flipped[:, i] *= -1
+        partner = index_of(flipped)
+        stay = 1.0 / (1.0 + np.exp(log_weight[partner] - log_weight))
+        step = np.diag(stay)
+        step[np.arange(len(every)), partner] = 1.0 - stay
+        transition = transition @ step
+    for start in (0, 5):
+        count = 40_000
+        x, _, _ = swept(model, np.repeat(every[start : start + 1], count, axis=0), beta, 1, seed=start)
+        seen = np.bincount(index_of(x), minlength=len(every))
+        likely = transition[start] * count > 5
+        expected = np.append(transition[start][likely], transition[start][~likely].sum()) * count
+        observed = np.append(seen[likely], seen[~likely].sum())
+        keep = expected > 0
+        assert observed[~keep].sum() == 0
+        assert stats.chisquare(observed[keep], expected[keep] * observed.sum() / expected.sum()).pvalue > 1e-4
+
+
+def test_random_numbers_are_even_and_do_not_repeat():
+    x = np.empty((4000, 64), dtype=np.int8)
+    counters = np.random.default_rng(3).integers(2**64, size=4000, dtype=np.uint64)
+    before = counters.copy()
+    draw_states(x, counters)
+    assert np.array_equal(counters, before + np.full(4000, 64, dtype=np.uint64) * GOLDEN)
+    assert len(np.unique(x, axis=0)) == 4000
+    assert abs(x.mean()) < 4 / math.sqrt(x.size)
+    assert np.abs(x.T.astype(float) @ x / 4000 - np.eye(64)).max() < 6 / math.sqrt(4000)
+
+
+def test_huge_fields_and_couplings_do_not_overflow():
+    model = sz.Ising([1e299, -1e299, 0.0], [[0, 1e298, 0], [1e298, 0, -1e298], [0, -1e298, 0]])
+    x, h, energy = swept(model, all_states(3), 1.0, 3)
+    assert np.isfinite(h).all()
+    assert np.isfinite(energy).all()
+    assert np.array_equal(x, np.tile([1, -1, 1], (8, 1)))
+
+
+# --------------------------------------------------------------------------------------------------- the resampling
+
+
+def test_systematic_resampling_is_fair_and_exact_in_number():
+    weight = np.random.default_rng(0).dirichlet(np.ones(9))
+    grid = (np.arange(4000) + 0.5) / 4000
+    offspring = np.array([annealing._systematic(weight, u, 25) for u in grid])
+    assert np.all(offspring.sum(axis=1) == 25)
+    assert np.all((offspring == np.floor(25 * weight)) | (offspring == np.ceil(25 * weight)))
+    assert np.allclose(offspring.mean(axis=0), 25 * weight, atol=1e-3)
+
+
+def test_places_of_the_dead_are_taken_by_second_copies():
+    x = np.arange(5, dtype=np.int8)[:, None]
+    h, energy, family = x.astype(float), np.arange(5.0), np.arange(5)
+    replace_states(x, h, energy, family, np.array([0, 3, 1, 0, 1]))
+    assert sorted(x[:, 0].tolist()) == [1, 1, 1, 2, 4]
+    for array in (h[:, 0], energy, family):
+        assert np.array_equal(array, x[:, 0])
+
+
+# ------------------------------------------------------------------------------------------------ the estimate of Z
+
+UNBIASED = {
+    "complete": sz.generators.complete(n=8, strength=0.8, seed=2),
+    "grid": sz.generators.grid(side=3, strength=1.5, seed=0),
+    "bipartite": sz.generators.bipartite(n=10, strength=0.5, seed=4),
+}
+
+
+@pytest.mark.parametrize("resample_below", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("name", UNBIASED)
+def test_the_estimate_of_z_is_unbiased_over_two_thousand_short_runs(name, resample_below):
+    model = UNBIASED[name]
+    truth = states.solve(model)[0]
+    rng = np.random.default_rng(23)
+    with Annealer(model, step=1.0, resample_below=resample_below) as annealer:
+        betas = annealer.temperatures(100, rng)
+        runs = [annealer.anneal(betas, 32, rng) for _ in range(2000)]
+    ratio = np.exp(np.array([run.log_z for run in runs]) + model.constant - truth)
+    error = ratio.std(ddof=1) / math.sqrt(len(ratio))
+    assert error < 0.03  # a lost factor would be seen
+    assert abs(ratio.mean() - 1.0) < 3.0 * error
+    # The variance that families predict is the one that the runs have.
+    predicted = np.mean([run.variance * np.exp(2 * (run.log_z + model.constant - truth)) for run in runs])
+    assert 0.75 < predicted / ratio.var(ddof=1) < 1.5
+
+
+def test_importance_sampling_without_sweeps_is_the_plain_mean_of_weights():
+    # One step from beta = 0 to 1 leaves states as they were drawn: Z-hat is 2^n times the mean weight.
+    model = sz.generators.complete(n=6, strength=0.3, seed=0)
+    with Annealer(model, resample_below=0.0) as annealer:
+        found = annealer.anneal(np.array([0.0, 1.0]), 500, np.random.default_rng(5))
+        start = annealer._start(500, np.random.default_rng(5))
+    weight = np.exp(model.log_weight(start.x) - model.constant)
+    assert found.log_z == pytest.approx(6 * math.log(2.0) + math.log(weight.mean()), abs=1e-12)
+    assert np.allclose(found.weight, weight / weight.sum())
+    assert found.variance == pytest.approx(weight.var() / weight.mean() ** 2 / 500, rel=1e-9)
+
+
+def test_temperatures_rise_and_spread_the_weights_as_told():
+    model = sz.generators.complete(n=12, strength=0.7, seed=0)
+    rng = np.random.default_rng(0)
+    with Annealer(model, step=0.2) as annealer:
+        betas = annealer.temperatures(4000, rng)
+    assert betas[0] == 0.0
+    assert betas[-1] == 1.0
+    assert np.all(np.diff(betas) > 0)
+    E = model.log_weight(all_states(12)) - model.constant
+    for old, new in itertools.pairwise(betas[:-1]):
+        p = probabilities(model, old)
+        weight = np.exp((new - old) * (E - E.max()))
+        assert 0.12 < p @ weight**2 / (p @ weight) ** 2 - 1.0 < 0.3
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e100])
+def test_any_scale_has_an_end(scale):
+    model = sz.generators.complete(n=10, strength=scale, seed=0, field_strength=scale)
+    result = sz.log_z(model, "annealing", population=200)
+    truth = sz.log_z(model, "exact").log_z
+    assert abs(result.log_z - truth) <= 5 * result.std_error + 1e-12 * abs(truth)
+
+
+@pytest.mark.parametrize("strength", [0.1, 1.0, 5.0])
+def test_the_error_bar_covers_the_error(strength):
+    inside = 0
+    for seed in range(40):
+        model = sz.generators.erdos_renyi(n=14, p=0.6, strength=strength, seed=seed)
+        result = sz.log_z(model, "annealing", population=500, seed=1000 + seed)
+        assert result.status.converged
+        inside += abs(result.log_z - sz.log_z(model, "exact").log_z) <= 2 * result.std_error
+        assert result.std_error < 0.2
+    assert inside >= 35
+
+
+def test_runs_are_averaged_by_their_populations():
+    def run(log_z, size, variance):
+        flat = np.full(size, 1.0 / size)
+        x = np.ones((size, 1), dtype=np.int8)
+        return Annealed(log_z, x, np.zeros((size, 1)), flat, np.arange(size), variance)
+
+    mean = combine([run(math.log(2.0), 100, 0.01), run(math.log(5.0), 300, 0.04)])
+    z = 0.25 * 2.0 + 0.75 * 5.0
+    assert mean.log_z == pytest.approx(math.log(z))
+    assert mean.family_error == pytest.approx(math.sqrt(0.01 * 0.5**2 + 0.04 * 3.75**2) / z)
+    assert mean.run_error == pytest.approx(math.sqrt(0.25 * (2 - z) ** 2 + 0.75 * (5 - z) ** 2) / z)
+    # Shares 2/17 and 15/17 of 100 and 300 families.
+    assert mean.families == pytest.approx(1.0 / ((2 / 17) ** 2 / 100 + (15 / 17) ** 2 / 300))
+
+
+# ---------------------------------------------------------------------------------------------- samples, marginals
+
+
+def test_marginals_of_a_weighted_population_are_its_conditional_means():
+    model = sz.generators.complete(n=5, strength=0.8, seed=0)
+    every = all_states(5)
+    h = model.field + every @ (2.0 * model.coupling)
+    whole = Annealed(0.0, every, h, probabilities(model), np.arange(32), 0.0)
+    outcome = sz.methods.base.Outcome(log_z=0.0, kind=sz.Kind.ESTIMATE, status=sz.Status("by hand"))
+    found = marginals_of(model, [whole], outcome)
+    truth = sz.marginals(model, "exact")
+    assert np.allclose(found.mean, truth.mean, atol=1e-12)
+    assert np.allclose(found.pair_mean, truth.pair_mean, atol=1e-12)
+    assert np.allclose(found.probability, truth.probability, atol=1e-12)
+
+
+def test_pair_means_of_sparse_models_are_those_of_dense_ones():
+    rng = np.random.default_rng(0)
+    x = rng.choice(np.array([-1, 1], dtype=np.int8), size=(40, 60))
+    tanh, weight = rng.uniform(-1, 1, size=(40, 60)), rng.dirichlet(np.ones(40))
+    pairs = np.array(list(itertools.combinations(range(60), 2)))
+    few = pairs[::50]
+    assert np.allclose(annealing._pair_means(x, tanh, weight, pairs)[::50], annealing._pair_means(x, tanh, weight, few))
+
+
+@pytest.mark.parametrize("model", small_models())
+def test_marginals_and_samples_come_close_to_enumeration(model):
+    found = sz.marginals(model, "annealing", population=4000)
+    truth = sz.marginals(model, "exact")
+    assert found.kind is sz.Kind.ESTIMATE
+    assert np.abs(found.mean - truth.mean).max() < 0.03
+    assert np.abs(found.pair_mean - truth.pair_mean).max() < 0.03
+    drawn = sz.sample(model, 4000, "annealing", seed=1)
+    assert drawn.shape == (4000, model.n)
+    frequency = np.bincount(index_of(drawn), minlength=2**model.n) / 4000
+    assert 0.5 * np.abs(frequency - probabilities(model)).sum() < 0.06
+
+
+def test_samples_follow_weights_with_few_repeats():
+    x = all_states(3)
+    half = Annealed(0.0, x, np.zeros((8, 3)), np.full(8, 0.125), np.arange(8), 0.0)
+    other = Annealed(math.log(3.0), x, np.zeros((8, 3)), np.array([0.5, 0.5, 0, 0, 0, 0, 0, 0]), np.arange(8), 0.0)
+    drawn = sample_of([half, other], 800, np.random.default_rng(0))
+    counts = np.bincount(index_of(drawn), minlength=8)
+    assert np.allclose(counts, [25 + 300, 25 + 300, 25, 25, 25, 25, 25, 25], atol=1)
+
+
+def test_samples_of_a_population_without_families_come_with_a_warning():
+    model = sz.generators.grid(side=12, strength=8.0, seed=0)
+    with pytest.warns(sz.errors.InaccurateWarning, match="families"):
+        sz.sample(model, 10, sz.Annealing(population=20, runs=1, step=1.0))
+
+
+# ------------------------------------------------------------------------------------------------------- the running
+
+
+def test_the_number_of_threads_changes_nothing(monkeypatch):
+    model = sz.generators.complete(n=15, strength=0.5, seed=0)
+    whole = sz.log_z(model, "annealing", population=300)
+    monkeypatch.setattr(annealing, "SPINS_PER_CALL", 40)
+    parts = sz.log_z(model, "annealing", population=300)
+    assert parts.log_z == whole.log_z
+    assert parts.std_error == whole.std_error
+
+
+def interrupt_at(monkeypatch, call):
+    calls = itertools.count()
+    original = Annealer.anneal
+
+    def anneal(self, *arguments):
+        if next(calls) == call:
+            raise KeyboardInterrupt
+        return original(self, *arguments)
+
+    monkeypatch.setattr(Annealer, "anneal", anneal)
+
+
+def test_an_interrupt_leaves_the_runs_that_are_done(monkeypatch):
+    interrupt_at(monkeypatch, 2)
+    result = sz.log_z(sz.generators.complete(n=10, strength=0.5, seed=0), "annealing")
+    assert result.details["interrupted"]
+    assert len(result.details["log_z_of_runs"]) == 2
+    assert not result.status.converged
+    assert "interrupted" in result.status
+
+
+def test_an_interrupt_before_any_run_is_passed_on(monkeypatch):
+    interrupt_at(monkeypatch, 0)
+    with pytest.raises(KeyboardInterrupt):
+        sz.log_z(sz.generators.complete(n=10, strength=0.5, seed=0), "annealing")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"population": 1},
+        {"runs": 0},
+        {"sweeps": 0},
+        {"step": 0.0},
+        {"resample_below": 1.5},
+        {"resample_below": "often"},
+        {"seed": -1},
+    ],
+)
+def test_bad_options_are_refused_by_name(options):
+    with pytest.raises(sz.errors.OptionError, match=next(iter(options))):
+        sz.Annealing(**options)
+
+
+def test_too_large_a_population_is_refused_before_any_work():
+    with pytest.raises(sz.errors.TooLargeError, match="smaller population"):
+        sz.log_z(sz.generators.complete(n=100, strength=0.5, seed=0), "annealing", population=10**8)
