@@ -1,0 +1,91 @@
+"""A set of distinct states, compiled: spins packed 64 to a word, found again by hashing, compared whole.
+
+That the states are distinct is what makes the sum of their weights a lower bound on Z, so two that merely share a hash
+must not pass for one, nor one for two.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from spectralz.kernels.annealing import GOLDEN, MIX_1, MIX_2, SHIFT_1, SHIFT_2, SHIFT_3
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["contains", "insert", "pack"]
+
+EMPTY = -1
+
+
+def pack(x: NDArray[np.int8]) -> NDArray[np.uint64]:
+    """Return states, one a row of -1 and +1, as rows of words with a bit a spin.
+
+    Examples
+    --------
+    >>> pack(np.array([[1, -1, 1]], dtype=np.int8)).tolist()
+    [[5]]
+    """
+    count, n = x.shape
+    words = max(-(-n // 64), 1)
+    padded = np.zeros((count, 8 * words), dtype=np.uint8)
+    packed = np.packbits(x > 0, axis=1, bitorder="little")
+    padded[:, : packed.shape[1]] = packed
+    return padded.view("<u8").astype(np.uint64)
+
+
+@njit(cache=True)
+def _place(table: NDArray[np.int64], keys: NDArray[np.uint64], key: NDArray[np.uint64]) -> np.int64:
+    """Return the slot of the table that holds the key, or the empty one where it belongs."""
+    z = GOLDEN
+    for word in key:
+        z = (z ^ word) * MIX_1
+        z = (z ^ (z >> SHIFT_1)) * MIX_2
+        z = (z ^ (z >> SHIFT_2)) + GOLDEN
+    z = z ^ (z >> SHIFT_3)
+    mask = len(table) - 1
+    slot = np.int64(z) & mask
+    while table[slot] != EMPTY:
+        other = keys[table[slot]]
+        same = True
+        for w in range(len(key)):
+            if other[w] != key[w]:
+                same = False
+                break
+        if same:
+            return slot
+        slot = (slot + 1) & mask
+    return slot
+
+
+@njit(cache=True)
+def insert(
+    table: NDArray[np.int64], keys: NDArray[np.uint64], count: int, new: NDArray[np.uint64], is_new: NDArray[np.bool_]
+) -> int:
+    """Add the rows of ``new`` that are not yet among the first ``count`` keys; return how many keys there are then.
+
+    ``table`` has a power of two of slots, more than there are keys; ``is_new`` says which rows were added.
+    """
+    for r in range(len(new)):
+        is_new[r] = False
+        if count == len(keys):
+            continue
+        slot = _place(table, keys, new[r])
+        if table[slot] == EMPTY:
+            keys[count] = new[r]
+            table[slot] = count
+            is_new[r] = True
+            count += 1
+    return count
+
+
+@njit(cache=True)
+def contains(
+    table: NDArray[np.int64], keys: NDArray[np.uint64], asked: NDArray[np.uint64], found: NDArray[np.bool_]
+) -> None:
+    """Say of each row of ``asked`` whether it is a key."""
+    for r in range(len(asked)):
+        found[r] = table[_place(table, keys, asked[r])] != EMPTY
