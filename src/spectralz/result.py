@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from spectralz.errors import SpectralzError
 
-__all__ = ["Comparison", "ComparisonRow", "Estimate", "Kind", "Marginals", "Status"]
+__all__ = ["Bounds", "BoundsRow", "Comparison", "ComparisonRow", "Estimate", "Kind", "Marginals", "Status"]
 
 
 class Kind(StrEnum):
@@ -205,6 +205,91 @@ class Comparison:
                 assert row.estimate is not None
                 return row.estimate
         raise KeyError(name)
+
+
+@dataclass(frozen=True)
+class BoundsRow:
+    """One bounder of a bracket: what it proved on each side, or why it proved nothing."""
+
+    method: str
+    lower: float | None
+    upper: float | None
+    seconds: float
+    status: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """Proven bounds on log Z, the best of several methods on each side.
+
+    Attributes
+    ----------
+    lower, upper
+        log Z lies between them, proven, rounding included.
+    lower_method, upper_method
+        Which method proved them.
+    seconds
+        Wall-clock time of all together.
+    rows
+        Every bounder that was asked, in the order in which they ran.
+    interrupted
+        Whether an interrupt ended the search; the bounds hold all the same.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> found = sz.bounds(sz.generators.grid(side=6, strength=0.2, seed=0), budget=1.0)
+    >>> found.lower < sz.log_z(sz.generators.grid(side=6, strength=0.2, seed=0)).log_z < found.upper
+    True
+    """
+
+    lower: float
+    upper: float
+    lower_method: str
+    upper_method: str
+    seconds: float
+    rows: tuple[BoundsRow, ...]
+    interrupted: bool = False
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower <= self.upper):
+            raise SolverError(
+                f"{self.lower_method} proved log Z >= {self.lower} and {self.upper_method} log Z <= {self.upper}; "
+                "please report this model as a bug"
+            )
+
+    @classmethod
+    def best_of(cls, rows: tuple[BoundsRow, ...], seconds: float, *, interrupted: bool = False) -> Bounds:
+        """Take the best bound of all rows on each side; one of them at least must have each."""
+        lower, lower_method = max((row.lower, row.method) for row in rows if row.lower is not None)
+        upper, upper_method = min((row.upper, row.method) for row in rows if row.upper is not None)
+        return cls(
+            lower=lower,
+            upper=upper,
+            lower_method=lower_method,
+            upper_method=upper_method,
+            seconds=seconds,
+            rows=rows,
+            interrupted=interrupted,
+        )
+
+    @property
+    def width(self) -> float:
+        """How far apart the bounds are."""
+        return self.upper - self.lower
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        return {
+            "lower": self.lower,
+            "upper": self.upper,
+            "width": self.width,
+            "lower_method": self.lower_method,
+            "upper_method": self.upper_method,
+            "seconds": self.seconds,
+            "interrupted": self.interrupted,
+            "rows": [plain(vars(row)) for row in self.rows],
+        }
 
 
 def plain(value: Any) -> Any:

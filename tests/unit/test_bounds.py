@@ -1,0 +1,172 @@
+"""Brackets of log Z: always there, always around the truth, and as good as the best of their rows."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import spectralz as sz
+from spectralz.methods import bracket
+from spectralz.result import Bounds, BoundsRow
+from tests.reference import states
+
+BOUNDING = {
+    "mf": sz.MeanField(),
+    "spectral": sz.Spectral(restarts=2),
+    "convex_mf": sz.ConvexMeanField(),
+    "trw": sz.TreeReweighted(max_iter=20),
+    "wmbe": sz.WeightedMiniBucket(ibound=3, max_iter=2),
+    "mbe": sz.MiniBucket(ibound=3),
+    "mbe, lower": sz.MiniBucket(ibound=3, bound="lower"),
+}
+
+
+def random_model(rng):
+    """Draw a small model: dense, sparse or ferromagnetic, of ordinary, huge or tiny scale and fields."""
+    n = int(rng.integers(1, 8))
+    density = rng.choice([0.3, 0.6, 1.0])
+    A = np.triu(rng.uniform(-1, 1, (n, n)) * (rng.random((n, n)) < density), 1)
+    if rng.random() < 0.25:
+        A = np.abs(A)
+    A = (A + A.T) * rng.choice([1e-200, 1e-6, 0.1, 1.0, 1.0, 10.0, 1e8])
+    field = rng.uniform(-1, 1, n) * rng.choice([0.0, 1e-9, 1.0, 1.0, 30.0, 1e7])
+    A += np.diag(rng.uniform(-1, 1, n)) * rng.choice([0.0, 1.0])
+    return sz.Ising(field, sp.csr_array(A) if rng.random() < 0.5 else A, float(rng.choice([0.0, -2.5])))
+
+
+def log_z(model):
+    """All states in a loop-free form, its rounding bounded: quick enough for a thousand models."""
+    X = states.all_states(model.n).astype(np.longdouble)
+    A = states.dense(model).astype(np.longdouble)
+    weights = model.offset + X @ model.field.astype(np.longdouble) + ((X @ A) * X).sum(axis=1)
+    largest = weights.max()
+    rounding = 1e-17 * float(np.abs(A).sum() + np.abs(model.field).sum() + 100.0)
+    return float(largest) + float(np.log(np.exp(weights - largest).sum())), rounding + 2e-16 * abs(float(largest))
+
+
+def test_the_quick_sum_agrees_with_fifty_digits():
+    rng = np.random.default_rng(1)
+    for _ in range(10):
+        model = random_model(rng)
+        value, rounding = log_z(model)
+        assert abs(value - states.solve(model)[0]) <= rounding + 1e-14
+
+
+def test_every_bound_of_a_thousand_models_is_on_its_side():
+    rng = np.random.default_rng(0)
+    for _ in range(1000):
+        model = random_model(rng)
+        truth, rounding = log_z(model)
+        found = {name: sz.log_z(model, method) for name, method in BOUNDING.items()}
+        trivial = next(bracket._trivial(model, bracket.Allowance(1.0)))
+        lowers = {name: result.lower for name, result in found.items()} | {"trivial": trivial.lower}
+        uppers = {name: result.upper for name, result in found.items()} | {"trivial": trivial.upper}
+        uppers["sdp"] = bracket.sdp_upper(model, 1e-6)[0]
+        for name, bound in lowers.items():
+            assert bound is None or bound <= truth + rounding, (name, model.field, model.coupling)
+        for name, bound in uppers.items():
+            assert bound is None or bound >= truth - rounding, (name, model.field, model.coupling)
+        assert uppers["sdp"] == found["spectral"].upper or not model.edge_count
+
+
+def test_the_trivial_bounds_in_closed_form():
+    # sum of log 2cosh(theta), and J tanh tanh below, |J| above
+    model = sz.Ising.from_edges(2, [(0, 1)], [-1.5], field=[0.5, 0.25], offset=2.0).shift_diagonal([1.0, 0.5])
+    found = next(bracket._trivial(model, bracket.Allowance(1.0)))
+    alone = math.log(2 * math.cosh(0.5)) + math.log(2 * math.cosh(0.25)) + 3.5
+    assert found.lower == pytest.approx(alone - 1.5 * math.tanh(0.5) * math.tanh(0.25), rel=1e-13)
+    assert found.upper == pytest.approx(alone + 1.5, rel=1e-13)
+
+
+def test_a_bracket_is_the_best_of_its_rows(monkeypatch):
+    monkeypatch.setattr(bracket, "MOST_IBOUND", 5)  # else wmbe is exact here
+    model = sz.generators.grid(8, 0.5, seed=0)
+    found = sz.bounds(model, budget=3.0)
+    assert found.lower <= sz.log_z(model, "exact").log_z <= found.upper
+    assert [row.method for row in found.rows] == ["trivial", "wmbe", "mf", "trw", "states", "sdp", "convex_mf"]
+    assert found.lower == max(row.lower for row in found.rows if row.lower is not None)
+    assert found.upper == min(row.upper for row in found.rows if row.upper is not None)
+    assert found.lower_method in ("mf", "states")
+    assert found.upper_method == "wmbe"
+    assert found.width == found.upper - found.lower < 8.0
+    assert not found.interrupted
+    assert found.lower >= sz.log_z(model, "mf").lower
+    by_name = {row.method: row for row in found.rows}
+    assert by_name["convex_mf"].upper == pytest.approx(sz.log_z(model, "convex_mf").upper, rel=1e-9)
+    assert by_name["sdp"].upper == pytest.approx(sz.log_z(model, "spectral").upper, rel=1e-12)
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["upper_method"] == "wmbe"
+
+
+def test_dense_models_begin_with_the_sdp():
+    found = sz.bounds(sz.generators.complete(60, 0.5, seed=0), budget=2.0)
+    assert [row.method for row in found.rows][1:5] == ["sdp", "convex_mf", "mf", "states"]
+    assert found.upper_method == "convex_mf"
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_models_without_couplings(n):
+    model = sz.Ising(np.linspace(-2.0, 1.0, n), np.diag(np.arange(n) / 2.0), 1.0)
+    found = sz.bounds(model)
+    assert found.lower <= states.solve(model)[0] <= found.upper
+    assert found.width < 1e-12
+
+
+def test_what_is_excluded_is_not_run():
+    model = sz.generators.grid(4, 0.5, seed=0)
+    found = sz.bounds(model, exclude=["wmbe", "trw", "mf", "states", "sdp"])
+    assert [row.method for row in found.rows] == ["trivial", "convex_mf"]
+    assert found.lower_method == "trivial"
+    everything = sz.bounds(model, exclude=list(bracket.BOUNDERS))
+    assert (everything.lower_method, everything.upper_method) == ("trivial", "trivial")
+
+
+def test_what_does_not_fit_into_the_budget_says_so():
+    found = sz.bounds(sz.generators.grid(30, 0.5, seed=0), budget=1e-3)
+    skipped = {row.method: row.status for row in found.rows if row.upper is None and row.method != "mf"}
+    assert {"sdp", "convex_mf", "wmbe"} <= skipped.keys()
+    assert all("not run: would take about" in status for status in skipped.values())
+    assert found.lower_method == "mf"
+
+
+@pytest.mark.parametrize("victim", ["mf", "wmbe"])
+@pytest.mark.parametrize("has_found", [False, True])
+def test_an_interrupt_keeps_what_has_been_found(monkeypatch, victim, has_found):
+    def interrupted(model, allowance):
+        if has_found:
+            yield bracket.Found(-1e6, 1e6, "half done")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bracket, "BOUNDERS", {**bracket.BOUNDERS, victim: interrupted})
+    model = sz.generators.grid(4, 0.5, seed=0)
+    found = sz.bounds(model, budget=1.0)
+    assert found.interrupted
+    assert found.rows[-1].method == victim
+    assert found.rows[-1].status == ("half done; then interrupted" if has_found else "interrupted")
+    assert found.lower <= sz.log_z(model, "exact").log_z <= found.upper
+
+
+def test_a_bounder_that_refuses_is_a_row(monkeypatch):
+    def refusing(model, allowance):
+        yield from ()
+        raise sz.errors.TooLargeError("too large")
+
+    monkeypatch.setattr(bracket, "BOUNDERS", {"mf": refusing})
+    found = sz.bounds(sz.generators.grid(3, 0.5, seed=0))
+    assert found.rows[-1].status == "refused: too large"
+
+
+def test_bounds_that_contradict_each_other_are_an_error():
+    rows = (BoundsRow("a", 1.0, None, 0.0, ""), BoundsRow("b", None, 0.5, 0.0, ""))
+    with pytest.raises(sz.errors.SolverError, match=r"a proved log Z >= 1.0 and b log Z <= 0.5"):
+        Bounds.best_of(rows, 0.0)
+
+
+def test_the_bound_of_the_sdp_in_closed_form():
+    # one spin in a field is a pair without: y = |h| / 2 on both, and the second one has no entropy
+    upper, status = bracket.sdp_upper(sz.Ising([-0.8], [[0.5]], 2.0), 1e-6)
+    assert upper == pytest.approx(math.log(2.0) + 0.8 + 2.5, rel=1e-13)
+    assert status.converged
