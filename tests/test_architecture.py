@@ -13,15 +13,18 @@ import spectralz
 
 ROOT = Path(spectralz.__file__).parent
 MAY_IMPORT = {
+    "start": set(),
     "errors": set(),
     "progress": set(),
+    "threads": set(),
     "options": {"errors"},
     "model": {"errors"},
     "result": {"errors"},
     "kernels": {"errors", "kernels"},
     "sdp": {"errors", "options", "progress", "model", "result", "kernels"},
-    "methods": {"errors", "options", "progress", "model", "result", "kernels", "sdp", "methods"},
+    "methods": {"errors", "options", "progress", "threads", "model", "result", "kernels", "sdp", "methods"},
     "plots": {"errors", "result"},
+    "terminal": set(),
     "inference": {"errors", "model", "result", "kernels", "methods"},
     "generators": {"errors", "model"},
     "io": {"errors", "model", "io"},
@@ -51,6 +54,7 @@ MAY_IMPORT = {
         "inference",
         "generators",
         "io",
+        "terminal",
         "spectralz",
     },
     "__main__": {"cli"},

@@ -9,6 +9,7 @@ import numpy as np
 
 from spectralz.errors import ModelError, OptionError, SpectralzError, UnknownMethodError
 from spectralz.methods import METHODS, PAPER_SETTINGS, Exact, Method
+from spectralz.methods.bracket import bracket
 from spectralz.model import Ising
 from spectralz.result import Comparison, ComparisonRow
 
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.result import Estimate, Marginals
+    from spectralz.result import Bounds, Estimate, Marginals
 
 # What takes a few seconds at most.
 MOST_EDGES_TO_PEEL = 1_000_000
 MOST_EDGES_TO_SWEEP = 20_000
 
-__all__ = ["as_method", "compare", "describe", "log_z", "marginals", "sample"]
+__all__ = ["as_method", "bounds", "compare", "describe", "log_z", "marginals", "sample"]
 
 
 def log_z(model: Ising, method: str | Method = "auto", **options: Any) -> Estimate:
@@ -71,7 +72,11 @@ def marginals(model: Ising, method: str | Method = "auto", **options: Any) -> Ma
 
 
 def sample(model: Ising, size: int, method: str | Method = "auto", seed: int = 0, **options: Any) -> NDArray[np.int8]:
-    """Return ``size`` independent states of ``model`` as rows of -1 and +1, distributed exactly as P(x).
+    """Return ``size`` states of ``model`` as rows of -1 and +1, distributed as P(x).
+
+    Those of ``exact``, ``quadrature`` and ``low_rank``, which ``auto`` prefers, are independent and distributed
+    exactly. Those of ``annealing`` are so in the limit of large populations, those of ``states`` are drawn from the
+    states found; where either is not to be relied on there is an ``InaccurateWarning``.
 
     Parameters
     ----------
@@ -115,6 +120,36 @@ def compare(model: Ising, methods: Iterable[str | Method] | None = None) -> Comp
     chosen = [as_method(method, {}) for method in asked]
     checked = _checked_model(model)
     return Comparison(tuple(_row(checked, method) for method in chosen))
+
+
+def bounds(model: Ising, budget: float = 10.0, exclude: Iterable[str] = ()) -> Bounds:
+    """Return proven bounds on log Z of ``model`` from both sides, the best that several methods find in a given time.
+
+    Both sides are always there, however large the model is. The methods that only bound run one after the other, cheap
+    ones first, and those whose predicted cost does not fit into what is left of the budget are left out; the exact
+    method is not among them. Ctrl-C ends the search early and returns what has been found.
+
+    Parameters
+    ----------
+    model
+        The model.
+    budget
+        Seconds to spend. A plan, not a limit: costs are predicted, and a method that has begun is not stopped.
+    exclude
+        Names of bounders to leave out: ``mf``, ``states``, ``sdp``, ``convex_mf``, ``trw``, ``wmbe``; and ``exact``, so
+        that none counts where it happens to be exact, as ``wmbe`` is on graphs of low treewidth.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> model = sz.generators.grid(side=10, strength=0.3, seed=0)
+    >>> found = sz.bounds(model, budget=2.0)
+    >>> found.lower <= sz.log_z(model, "exact").log_z <= found.upper
+    True
+    >>> found.width < 10.0
+    True
+    """
+    return bracket(_checked_model(model), budget, exclude)
 
 
 def describe(model: Ising) -> dict[str, Any]:

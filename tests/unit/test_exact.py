@@ -304,8 +304,8 @@ def test_samples_need_all_tables_and_say_so():
         sz.sample(model, 5, "exact", algorithm="elimination", max_memory=need)
     with pytest.raises(TooLargeError, match="tables that do not fit"):
         sz.sample(model, 5, "exact", algorithm="enumeration")
-    with pytest.raises(TooLargeError, match=r"no way to draw states.*Nor is the rank low"):
-        sz.sample(sz.generators.complete(70, 1.0, seed=0), 5)
+    with pytest.raises(TooLargeError, match="exact"):
+        sz.sample(sz.generators.complete(70, 1.0, seed=0), 5, "exact")
     assert sz.sample(sz.Ising([], []), 3).shape == (3, 0)
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spectralz.methods.annealing import Annealing
 from spectralz.methods.auto import Auto
 from spectralz.methods.base import Method
 from spectralz.methods.belief_propagation import BeliefPropagation
+from spectralz.methods.convex_mean_field import ConvexMeanField
 from spectralz.methods.exact import Exact
+from spectralz.methods.expectation_propagation import ExpectationPropagation
 from spectralz.methods.low_rank import LowRank
 from spectralz.methods.mean_field import MeanField
 from spectralz.methods.mini_bucket import MiniBucket
 from spectralz.methods.quadrature import Quadrature
 from spectralz.methods.spectral import Spectral
+from spectralz.methods.states import States
 from spectralz.methods.tree_reweighted import TreeReweighted
 from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
 
@@ -22,15 +26,19 @@ if TYPE_CHECKING:
 __all__ = [
     "METHODS",
     "PAPER_SETTINGS",
+    "Annealing",
     "Auto",
     "BeliefPropagation",
+    "ConvexMeanField",
     "Exact",
+    "ExpectationPropagation",
     "LowRank",
     "MeanField",
     "Method",
     "MiniBucket",
     "Quadrature",
     "Spectral",
+    "States",
     "TreeReweighted",
     "WeightedMiniBucket",
 ]
@@ -42,12 +50,16 @@ METHODS: Mapping[str, type[Method]] = {
         Exact,
         Quadrature,
         LowRank,
+        Annealing,
+        States,
         Spectral,
         BeliefPropagation,
+        ExpectationPropagation,
         MeanField,
         MiniBucket,
         WeightedMiniBucket,
         TreeReweighted,
+        ConvexMeanField,
     )
 }
 

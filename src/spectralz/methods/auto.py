@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from spectralz.errors import ModelError, TooLargeError
+from spectralz.errors import ModelError, OptionError, TooLargeError
+from spectralz.methods.annealing import Annealer, Annealing
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.methods.decomposition import decompose
 from spectralz.methods.exact import Exact
+from spectralz.methods.portfolio import METHODS_TRIED, Portfolio, load_methods
 from spectralz.methods.quadrature import Quadrature
-from spectralz.options import checked_bytes
+from spectralz.options import checked_bytes, checked_count, checked_names, checked_positive
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -25,6 +28,13 @@ if TYPE_CHECKING:
     from spectralz.model import IntArray, Ising
 
 __all__ = ["Auto"]
+
+T = TypeVar("T", Outcome, MarginalOutcome)
+
+TOL_AT_TEN_SECONDS = 1e-3
+FEWEST_TO_DRAW_FROM = 50
+# What the other components share after an interrupt, and where the budget is spent.
+SECONDS_AFTER_INTERRUPT, SECONDS_AT_LEAST = 0.01, 0.1
 
 
 @dataclass(frozen=True)
@@ -38,19 +48,27 @@ class _Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Auto(Method):
-    """Choose the best method for the model: exact where tractable, else quadrature where the rank is low.
+    """The best answer within a budget: exact where tractable or of low rank, else estimates held against each other.
 
-    Where that fails for a model of several components, the choice is made for each of them.
+    Where no exact method is within reach, ``ep``, ``annealing`` and ``states`` run as far as the budget allows, beside
+    the methods that prove bounds. The answer is that of the method with the smallest error among those that trust
+    themselves and that the bounds permit; ``std_error`` covers what the others say. ``details["tried"]`` lists them
+    all, and ``status`` says in words why this one was chosen. An interrupt (Ctrl-C) ends with the best answer so far.
+    A model of several components is solved component by component.
 
     Parameters
     ----------
+    budget
+        Seconds to spend at most, roughly, where the answer is not exact. More seconds, a better answer.
+    tol
+        Stop earlier once the standard error is this small; by default 0.001 at a budget of ten seconds, and less with
+        more, as the root of the budget.
+    exclude
+        Names of methods to leave out, such as ``["exact"]``.
+    seed
+        For all that is random. Since the clock decides how much is done, answers agree only within their errors.
     max_memory
-        Most memory for tables, in bytes or like ``"512 MiB"``.
-
-    Raises
-    ------
-    TooLargeError
-        If the exact answer is out of reach and the rank is not low. The message says what it would take.
+        Most memory for tables and populations, in bytes or like ``"512 MiB"``.
 
     Examples
     --------
@@ -59,8 +77,16 @@ class Auto(Method):
     Exact(algorithm='auto', order='best', max_memory=4294967296, max_terms=68719476736)
     >>> sz.Auto().choose(sz.generators.curie_weiss(n=1000))
     Quadrature(max_rank=3, max_nodes=20000000, tol=1e-06)
+    >>> model = sz.generators.complete(n=18, strength=0.2, seed=0)
+    >>> result = sz.log_z(model, exclude=["exact"], budget=2)
+    >>> bool(abs(result.log_z - sz.log_z(model).log_z) < 3 * result.std_error)
+    True
     """
 
+    budget: float = 10.0
+    tol: float | None = None
+    exclude: Sequence[str] | str = ()
+    seed: int = 0
     max_memory: int | str = 4 * 2**30
 
     name: ClassVar[str] = "auto"
@@ -68,74 +94,140 @@ class Auto(Method):
     gives_samples: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "budget", checked_positive(self.budget, "budget"))
+        if self.tol is not None:
+            object.__setattr__(self, "tol", checked_positive(self.tol, "tol"))
+        object.__setattr__(self, "exclude", checked_names(self.exclude, "exclude", METHODS_TRIED))
+        object.__setattr__(self, "seed", checked_count(self.seed, "seed", least=0))
         object.__setattr__(self, "max_memory", checked_bytes(self.max_memory, "max_memory"))
 
     def choose(self, model: Ising) -> Method:
-        """Return the method, options and all, that would run on ``model``."""
-        return self._choose(model, self._exact.plan(model)).method
+        """Return the method, options and all, that would run on ``model``: an exact one, or this one itself."""
+        choice = self._choose(model, self._plan(model))
+        return self if choice is None else choice.method
 
     @property
     def _exact(self) -> Exact:
         return Exact(max_memory=self.max_memory)
 
-    def _choose(self, model: Ising, plan: ExactPlan) -> _Choice:
-        # A model kept as rank-1 terms has been refused by the plan without writing its matrix out.
-        if plan.refusal is None:
+    def _plan(self, model: Ising) -> ExactPlan | None:
+        """Return how exact would go about it, or None if it is excluded or would refuse."""
+        if "exact" in self.exclude:
+            return None
+        plan = self._exact.plan(model)
+        return plan if plan.refusal is None else None
+
+    def _choose(self, model: Ising, plan: ExactPlan | None) -> _Choice | None:
+        """Return the exact method that can do it, or None."""
+        if plan is not None:
             exact = self._exact
             return _Choice(
                 exact, lambda: exact.solve_plan(model, plan), lambda: exact.solve_marginals_of_plan(model, plan)
             )
+        if "quadrature" in self.exclude:
+            return None
         quadrature = Quadrature()
         try:
             form = decompose(model, quadrature.max_rank, quadrature.tol)
-        except ModelError as error:
-            raise TooLargeError(
-                f"auto finds no exact method for this model: {plan.refusal}. Nor is its rank low: {error}. "
-                "Method 'spectral' estimates log Z of any model and proves an upper bound"
-            ) from None
+        except ModelError:
+            return None
         return _Choice(
             quadrature,
             lambda: quadrature.solve_decomposed(model, form),
             lambda: quadrature.solve_marginals_decomposed(model, form),
         )
 
+    def _portfolio(self, model: Ising) -> Portfolio:
+        assert isinstance(self.max_memory, int)
+        tol = TOL_AT_TEN_SECONDS * math.sqrt(10.0 / self.budget) if self.tol is None else self.tol
+        portfolio = Portfolio(
+            model,
+            budget=self.budget,
+            tol=tol,
+            exclude=tuple(self.exclude),
+            seed=self.seed,
+            max_memory=self.max_memory,
+        )
+        portfolio.run()
+        return portfolio
+
     def _solve(self, model: Ising) -> Outcome:
-        plan = self._exact.plan(model)
+        plan = self._plan(model)
         parts = _parts(model, plan)
         if parts:
-            return _added(model, [self._solve(model.submodel(spins)) for spins in parts])
+            return _added(model, self._each(model, parts, Auto._solve, lambda outcome: outcome))
         choice = self._choose(model, plan)
-        return replace(choice.solve(), method=choice.method)
+        if choice is not None:
+            try:
+                return replace(choice.solve(), method=choice.method)
+            except TooLargeError:
+                pass  # quadrature, whose grid may be too large although the rank is low
+        return self._portfolio(model).conclude()[0]
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
-        plan = self._exact.plan(model)
+        plan = self._plan(model)
         parts = _parts(model, plan)
         if parts:
-            return _joined(model, parts, [self._solve_marginals(model.submodel(spins)) for spins in parts])
+            return _joined(model, parts, self._each(model, parts, Auto._solve_marginals, lambda found: found.outcome))
         choice = self._choose(model, plan)
-        found = choice.solve_marginals()
-        return replace(found, outcome=replace(found.outcome, method=choice.method))
+        if choice is not None:
+            try:
+                found = choice.solve_marginals()
+                return replace(found, outcome=replace(found.outcome, method=choice.method))
+            except TooLargeError:
+                pass
+        return self._portfolio(model).conclude_marginals()
+
+    def _each(
+        self, model: Ising, parts: list[IntArray], solve: Callable[[Auto, Ising], T], outcome_of: Callable[[T], Outcome]
+    ) -> list[T]:
+        """Solve the components, small ones first, which leave more of the budget to the others than their share.
+
+        What is left of it is divided in proportion to spins; after an interrupt there is next to nothing left.
+        """
+        end = time.perf_counter() + self.budget
+        spins = model.n
+        found: dict[int, T] = {}
+        is_interrupted = False
+        for k in sorted(range(len(parts)), key=lambda k: len(parts[k])):
+            left = SECONDS_AFTER_INTERRUPT if is_interrupted else max(end - time.perf_counter(), SECONDS_AT_LEAST)
+            share = left * len(parts[k]) / spins
+            spins -= len(parts[k])
+            found[k] = solve(replace(self, budget=share), model.submodel(parts[k]))
+            is_interrupted |= bool(outcome_of(found[k]).details.get("interrupted", False))
+        return [found[k] for k in range(len(parts))]
 
     def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
-        plan = self._exact.plan(model)
+        plan = self._plan(model)
         parts = _parts(model, plan)
         if parts:
             x = np.empty((size, model.n), dtype=np.int8)
             for spins in parts:
                 x[:, spins] = self._sample(model.submodel(spins), size, rng)
             return x
-        refusal = self._exact.refuses_samples(plan)
-        if refusal is None:
+        if plan is not None and self._exact.refuses_samples(plan) is None:
             return self._exact.sample_plan(model, plan, size, rng)
-        try:
-            return Quadrature()._sample(model, size, rng)
-        except ModelError as error:
-            raise TooLargeError(f"auto finds no way to draw states: {refusal}. Nor is the rank low: {error}") from None
+        if "quadrature" not in self.exclude:
+            try:
+                return Quadrature()._sample(model, size, rng)
+            except (ModelError, TooLargeError):
+                pass
+        if "annealing" in self.exclude:
+            raise OptionError("no method is left to draw states by; exclude less of exact, quadrature and annealing")
+        return self._annealing(model)._sample(model, size, rng)
+
+    def _annealing(self, model: Ising) -> Annealing:
+        """Return annealing with a population that suits the budget."""
+        load_methods()
+        default = Annealing(max_memory=self.max_memory)
+        with Annealer(model) as annealer:
+            affordable = self.budget / annealer.seconds_per_state() / default.runs
+        return replace(default, population=int(max(min(default.population, affordable), FEWEST_TO_DRAW_FROM)))
 
 
-def _parts(model: Ising, plan: ExactPlan) -> list[IntArray]:
+def _parts(model: Ising, plan: ExactPlan | None) -> list[IntArray]:
     """Return the components to be solved apart: none if exact takes the whole, or there is only one."""
-    if plan.refusal is None or model.factors is not None:
+    if plan is not None or model.factors is not None:
         return []
     components = model.components()
     lone = [spins for spins in components if len(spins) == 1]
@@ -147,19 +239,48 @@ def _added(model: Ising, outcomes: list[Outcome]) -> Outcome:
     """Add up the log Z of components; bounds are there if all have them, and the sum is exact if all are."""
     lowers = [outcome.lower for outcome in outcomes if outcome.lower is not None]
     uppers = [outcome.upper for outcome in outcomes if outcome.upper is not None]
-    kinds = {outcome.kind for outcome in outcomes}
-    names = [outcome.method.name for outcome in outcomes if outcome.method is not None]
+    names = [outcome.method.name if outcome.method else Auto.name for outcome in outcomes]
     words = ", ".join(f"{names.count(name)} by {name}" for name in dict.fromkeys(names))
+    doubts = [str(outcome.status) for outcome in outcomes if not outcome.status.converged]
     # Sums of rounded numbers: a unit of the last place a component is more than fsum needs.
     slack = 2.0**-52 * (abs(model.offset) + math.fsum(abs(outcome.log_z) for outcome in outcomes))
     return Outcome(
         log_z=math.fsum([model.offset, *(outcome.log_z for outcome in outcomes)]),
-        kind=Kind.EXACT if kinds == {Kind.EXACT} else Kind.ESTIMATE,
-        status=Status(f"components solved apart: {words}"),
+        kind=Kind.EXACT if {outcome.kind for outcome in outcomes} == {Kind.EXACT} else Kind.ESTIMATE,
+        status=Status("; ".join([f"components solved apart: {words}", *doubts[:3]]), converged=not doubts),
         lower=math.fsum([model.offset, *lowers]) - slack if len(lowers) == len(outcomes) else None,
         upper=math.fsum([model.offset, *uppers]) + slack if len(uppers) == len(outcomes) else None,
-        details={"components": [dict(outcome.details) for outcome in outcomes]},
+        std_error=_error_of_sum(outcomes),
+        details={"components": [dict(outcome.details) for outcome in outcomes], **_tried_in_components(outcomes)},
     )
+
+
+def _error_of_sum(outcomes: list[Outcome]) -> float | None:
+    """Return the error of a sum, None if all are exact: of independent answers in squares, of doubtful ones as it is.
+
+    What is wrong with an answer in doubt is likely to be wrong with the next in the same direction.
+    """
+    errors = [(outcome.std_error, outcome.status.converged) for outcome in outcomes if outcome.std_error is not None]
+    if not errors:
+        return None
+    independent = math.hypot(*(error for error, converged in errors if converged))
+    return independent + math.fsum(error for error, converged in errors if not converged)
+
+
+def _tried_in_components(outcomes: list[Outcome]) -> dict[str, Any]:
+    """Return what was tried in the components that are not exact, all together."""
+    rows = [
+        {**row, "why": f"component {k}: {row['why']}"}
+        for k, outcome in enumerate(outcomes)
+        for row in outcome.details.get("tried", [])
+    ]
+    if not rows:
+        return {}
+    return {
+        "tried": rows,
+        "agreement": all(outcome.details.get("agreement", True) for outcome in outcomes),
+        "interrupted": any(outcome.details.get("interrupted", False) for outcome in outcomes),
+    }
 
 
 def _joined(model: Ising, parts: list[IntArray], found: list[MarginalOutcome]) -> MarginalOutcome:

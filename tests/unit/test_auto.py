@@ -1,0 +1,388 @@
+"""The method that chooses: what it concludes from answers made up for it, and what it finds on real models."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import spectralz as sz
+from spectralz.methods.annealing import Annealer
+from spectralz.methods.auto import _error_of_sum
+from spectralz.methods.base import Outcome
+from spectralz.methods.portfolio import Portfolio, Trial, load_methods
+from spectralz.result import Bounds, BoundsRow
+from tests.unit.test_annealing import interrupt_at
+
+
+@pytest.fixture(autouse=True, scope="module")
+def loaded():
+    """Compile everything before a test replaces a part of it."""
+    load_methods()
+
+
+def portfolio(lower=0.0, upper=20.0, **trials):
+    """Make a portfolio that has run already; a trial is (log Z, std_error, trusted)."""
+    made = Portfolio(sz.Ising([0.0], [[0.0]]), budget=1.0, tol=1e-3, exclude=(), seed=0, max_memory=2**30)
+    made.bounds = Bounds.best_of((BoundsRow("mf", lower, None, 0.1, ""), BoundsRow("sdp", None, upper, 0.1, "")), 0.2)
+    for name, (log_z, std_error, trusted) in trials.items():
+        outcome = Outcome(log_z=log_z, kind=sz.Kind.ESTIMATE, status=sz.Status("made up"), std_error=std_error)
+        made.trials[name] = Trial(name, outcome, trusted, 0.1, lambda: None)
+    return made
+
+
+def verdicts(outcome):
+    return {row["method"]: row["verdict"] for row in outcome.details["tried"]}
+
+
+# ------------------------------------------------------------------------------------------------- the conclusion
+
+
+def test_the_smallest_error_bar_is_chosen_where_all_agree():
+    outcome, chosen = portfolio(ep=(10.0, 0.5, True), annealing=(10.1, 0.1, True), states=(10.3, 0.3, True)).conclude()
+    assert chosen.method == "annealing"
+    assert (outcome.log_z, outcome.std_error) == (10.1, 0.1)
+    assert verdicts(outcome) == {
+        "ep": "agrees",
+        "annealing": "chosen",
+        "states": "agrees",
+        "mf": "bound",
+        "sdp": "bound",
+    }
+    assert outcome.details["agreement"]
+    assert outcome.status.converged
+    assert "annealing has the smallest error bar" in outcome.status
+    assert "agree" in outcome.details["why"]
+    assert (outcome.lower, outcome.upper) == (0.0, 20.0)
+
+
+def test_a_disagreement_is_reported_and_covered_by_two_standard_errors():
+    outcome, chosen = portfolio(ep=(10.0, 0.01, True), annealing=(11.0, 0.1, True)).conclude()
+    assert chosen.method == "ep"
+    assert outcome.log_z == 10.0
+    assert outcome.std_error == pytest.approx(0.5)
+    assert verdicts(outcome)["annealing"] == "disagrees"
+    assert outcome.details["agreement"] is False
+    assert not outcome.status.converged
+    assert "annealing (11.000000 ± 0.1)" in outcome.status
+
+
+def test_three_joint_errors_apart_is_still_agreement():
+    agree, _ = portfolio(a=(10.0, 0.03, True), b=(10.149, 0.04, True)).conclude()
+    differ, _ = portfolio(a=(10.0, 0.03, True), b=(10.151, 0.04, True)).conclude()
+    assert agree.details["agreement"]
+    assert not differ.details["agreement"]
+
+
+def test_what_the_bounds_forbid_is_not_believed():
+    outcome, chosen = portfolio(ep=(25.0, 0.01, True), annealing=(10.0, 0.1, True)).conclude()
+    assert chosen.method == "annealing"
+    assert verdicts(outcome)["ep"] == "not trusted"
+    row = next(row for row in outcome.details["tried"] if row["method"] == "ep")
+    assert row["why"] == "outside the proven bounds"
+    # Two standard errors outside may be chance, and the answer is then moved to the bound.
+    outcome, _ = portfolio(annealing=(20.15, 0.1, True)).conclude()
+    assert outcome.log_z == 20.0
+
+
+def test_where_nothing_is_trusted_the_error_is_widened_but_not_beyond_the_bracket():
+    outcome, chosen = portfolio(annealing=(10.0, 0.1, False), ep=(10.5, 0.3, False)).conclude()
+    assert chosen.method == "annealing"
+    assert outcome.std_error == pytest.approx(0.5)
+    assert not outcome.status.converged
+    assert "no method trusts" in outcome.status
+    spread, _ = portfolio(annealing=(10.0, 0.1, False), ep=(14.0, 3.0, False)).conclude()
+    assert spread.std_error == pytest.approx(4.0)
+    narrow, _ = portfolio(9.9, 10.2, annealing=(10.0, 0.05, False)).conclude()
+    assert narrow.std_error == pytest.approx(0.3 / math.sqrt(12.0))
+
+
+def test_without_any_answer_it_is_the_middle_of_the_bounds():
+    outcome, chosen = portfolio(2.0, 6.0).conclude()
+    assert chosen is None
+    assert outcome.log_z == 4.0
+    assert outcome.std_error == pytest.approx(4.0 / math.sqrt(12.0))
+    assert not outcome.status.converged
+
+
+# --------------------------------------------------------------------------------------------------- real models
+
+FAMILIES = {
+    "complete": lambda s, seed: sz.generators.complete(16, s, seed),
+    "sparse": lambda s, seed: sz.generators.erdos_renyi(16, 0.5, s, seed),
+    "bipartite": lambda s, seed: sz.generators.bipartite(16, s, seed),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("strength", [0.05, 0.3, 1.0, 8.0])
+def test_answers_are_good_and_their_errors_honest(family, strength):
+    model = FAMILIES[family](strength, 11)
+    truth = sz.log_z(model, "exact").log_z
+    result = sz.log_z(model, exclude=["exact"], budget=2)
+    assert abs(result.log_z - truth) <= 3 * result.std_error
+    assert result.std_error < 0.02
+    assert result.lower <= truth <= result.upper
+    assert result.kind is sz.Kind.ESTIMATE
+    names = [row["method"] for row in result.details["tried"]]
+    assert {"ep", "annealing", "states", "mf", "sdp", "convex_mf"} <= set(names)
+    keys = {"method", "log_z", "std_error", "lower", "upper", "seconds", "verdict", "why"}
+    assert all(set(row) == keys for row in result.details["tried"])
+    json.dumps(result.to_dict(), allow_nan=False)
+
+
+def test_a_larger_budget_gives_a_smaller_error():
+    model = sz.generators.complete(50, 0.2, seed=0)
+    short = sz.log_z(model, budget=0.5, exclude=["ep"])
+    long = sz.log_z(model, budget=8, exclude=["ep"])
+    assert long.std_error < 0.6 * short.std_error
+    assert abs(long.log_z - short.log_z) < 4 * math.hypot(short.std_error, long.std_error)
+
+
+def test_a_loose_tolerance_stops_early():
+    model = sz.generators.complete(20, 0.3, seed=0)
+    result = sz.log_z(model, exclude=["exact"], tol=0.5, budget=10)
+    rows = {row["method"]: row for row in result.details["tried"]}
+    assert rows["annealing"]["why"].startswith("4 runs")  # one round of them
+
+
+@pytest.mark.parametrize("left_out", ["ep", "annealing", "states", "wmbe"])
+def test_what_is_excluded_is_not_run(left_out):
+    model = sz.generators.complete(12, 0.5, seed=0)
+    result = sz.log_z(model, exclude=["exact", left_out], budget=1)
+    assert left_out not in [row["method"] for row in result.details["tried"]]
+    assert abs(result.log_z - sz.log_z(model, "exact").log_z) <= 4 * result.std_error
+
+
+def test_all_estimates_excluded_leaves_the_bracket():
+    model = sz.generators.complete(12, 0.5, seed=0)
+    result = sz.log_z(model, exclude="exact,ep,annealing,states", budget=0.5)
+    assert result.log_z == pytest.approx((result.lower + result.upper) / 2)
+    assert not result.status.converged
+    assert "middle" in result.status
+    found = sz.marginals(model, exclude="exact,ep,annealing,states", budget=0.5)
+    assert np.all(np.abs(found.mean) <= 1)
+
+
+@pytest.mark.parametrize("exclude", ["magic", ["exact", "magic"], 3, [1]])
+def test_unknown_names_are_refused(exclude):
+    with pytest.raises(sz.errors.OptionError, match="exclude"):
+        sz.Auto(exclude=exclude)
+
+
+@pytest.mark.parametrize("options", [{"budget": 0}, {"budget": "long"}, {"tol": -1}, {"seed": -1}])
+def test_bad_options_are_refused_by_name(options):
+    with pytest.raises(sz.errors.OptionError, match=next(iter(options))):
+        sz.Auto(**options)
+
+
+def test_strong_frozen_models_beyond_all_estimates_say_so():
+    # A large spin glass at low temperature in no time: whatever comes out must not be called trusted and tight.
+    model = sz.generators.spin_glass_3d(side=8, strength=4.0, seed=0)
+    result = sz.log_z(model, budget=1)
+    assert result.lower <= result.log_z <= result.upper
+    assert result.std_error > 0.5 or not result.status.converged
+
+
+# --------------------------------------------------------------------------------------- marginals, samples, parts
+
+
+@pytest.mark.parametrize("strength", [0.05, 2.0])
+def test_marginals_come_from_the_method_chosen(strength):
+    model = sz.generators.complete(14, strength, seed=3)
+    found = sz.marginals(model, exclude=["exact"], budget=2)
+    truth = sz.marginals(model, "exact")
+    assert found.kind is sz.Kind.ESTIMATE
+    assert np.abs(found.mean - truth.mean).max() < 0.01
+    assert np.abs(found.pair_mean - truth.pair_mean).max() < 0.01
+    assert found.estimate.details["tried"]
+
+
+def test_samples_come_from_annealing_where_nothing_is_exact():
+    model = sz.generators.complete(10, 0.4, seed=3)
+    drawn = sz.sample(model, 4000, exclude=["exact", "quadrature"])
+    truth = sz.marginals(model, "exact").mean
+    assert np.abs(drawn.mean(axis=0) - truth).max() < 0.06
+
+
+def two_components(strength=0.5):
+    first, second = (sz.generators.complete(12, strength, seed) for seed in (1, 2))
+    A = np.zeros((25, 25))
+    A[:12, :12], A[13:, 13:] = first.coupling, second.coupling
+    return sz.Ising(np.concatenate([first.field, [0.7], second.field]), A, offset=1.5)
+
+
+def test_components_are_solved_apart_and_their_errors_added():
+    model = two_components()
+    truth = sz.log_z(model, "exact").log_z
+    result = sz.log_z(model, exclude=["exact"], budget=2)
+    assert abs(result.log_z - truth) <= 3 * result.std_error + 1e-12
+    assert result.lower <= truth <= result.upper
+    assert "components solved apart" in result.status
+    parts = [part for part in result.details["components"] if "tried" in part]
+    assert len(parts) == 2
+    assert len(result.details["tried"]) == sum(len(part["tried"]) for part in parts)
+    found = sz.marginals(model, exclude=["exact"], budget=2)
+    assert np.abs(found.mean - sz.marginals(model, "exact").mean).max() < 0.02
+
+
+def test_where_the_grid_of_quadrature_is_too_large_estimates_take_over():
+    rng = np.random.default_rng(0)
+    u = rng.normal(size=(3, 40)) * 8.0
+    model = sz.Ising(None, (u.T @ u) / 2)
+    with pytest.raises(sz.errors.TooLargeError):
+        sz.log_z(model, "quadrature")
+    result = sz.log_z(model, exclude=["exact"], budget=1)
+    assert result.lower <= result.log_z <= result.upper
+    assert result.details["tried"]
+
+
+# ------------------------------------------------------------------------------------------------------ interrupts
+
+
+@pytest.mark.parametrize("call", [0, 2, 5])
+def test_an_interrupt_ends_with_the_best_answer_so_far(monkeypatch, call):
+    interrupt_at(monkeypatch, call)
+    model = sz.generators.complete(14, 0.3, seed=0)
+    result = sz.log_z(model, exclude=["exact"], tol=1e-9, budget=2)
+    assert result.details["interrupted"]
+    assert "interrupted" in result.status
+    assert not result.status.converged
+    assert result.lower <= sz.log_z(model, "exact").log_z <= result.upper
+    assert ("annealing" in verdicts(result)) == (call > 0)
+
+
+def test_after_an_interrupt_the_other_components_take_no_time(monkeypatch):
+    interrupt_at(monkeypatch, 0)
+    result = sz.log_z(two_components(), exclude=["exact"], budget=60)
+    assert result.details["interrupted"]
+    first, second = (part["budget"] for part in result.details["components"] if "budget" in part)
+    assert first > 20
+    assert second <= 0.01
+
+
+def test_sigint_ends_the_command_with_the_best_answer(tmp_path):
+    sz.write(sz.generators.complete(60, 0.3, seed=0), tmp_path / "model.npz")
+    arguments = [sys.executable, "-m", "spectralz", "solve", "model.npz", "--set", "tol=1e-9", "--budget", "600"]
+    process = subprocess.Popen(
+        arguments,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Where the tests themselves run in the background, the signal is ignored, and a child inherits that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    try:
+        time.sleep(12)  # well into annealing, even on a busy machine
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert "log Z" in out
+    assert "interrupted" in out
+    assert "standard error" in out
+
+
+def test_a_pool_that_holds_all_states_is_an_answer_without_error():
+    model = sz.generators.complete(9, 0.2, seed=0)
+    result = sz.log_z(model, exclude=["exact", "ep"], budget=1)
+    truth = sz.log_z(model, "exact").log_z
+    assert abs(result.log_z - truth) < 1e-11
+    assert result.std_error < 1e-11
+    assert verdicts(result)["states"] == "chosen"
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_any_scale_has_an_answer(scale):
+    model = sz.generators.complete(20, scale, seed=0, field_strength=scale)
+    result = sz.log_z(model, exclude=["exact", "quadrature"], budget=1)
+    truth = sz.log_z(model, "exact").log_z
+    assert abs(result.log_z - truth) <= 3 * result.std_error + 1e-12 * abs(truth)
+
+
+def test_very_many_spins_have_an_answer_too():
+    model = sz.generators.grid(150, 0.3, seed=0)
+    result = sz.log_z(model, budget=1)
+    assert result.lower <= result.log_z <= result.upper
+
+
+@pytest.mark.parametrize("name", ["ep", "annealing", "states"])
+def test_every_trial_counts_offset_and_trace(name):
+    model = sz.Ising([0.3, -0.2, 0.1] * 4, sz.generators.complete(12, 0.1, seed=0).coupling, offset=7.5).shift_diagonal(
+        0.5
+    )
+    others = [each for each in ("ep", "annealing", "states") if each != name]
+    result = sz.log_z(model, exclude=["exact", "quadrature", *others], budget=1)
+    assert abs(result.log_z - sz.log_z(model, "exact").log_z) < 0.1
+    assert verdicts(result)[name] == "chosen"
+
+
+def test_errors_of_components_are_added_in_squares():
+    def outcome(std_error, converged=True):
+        status = sz.Status("made up", converged=converged)
+        return Outcome(log_z=1.0, kind=sz.Kind.ESTIMATE, status=status, std_error=std_error)
+
+    assert _error_of_sum([outcome(0.3), outcome(None), outcome(0.4)]) == pytest.approx(0.5)
+    # What is in doubt is likely to be off in one direction.
+    assert _error_of_sum([outcome(0.3), outcome(0.4), outcome(2.0, False), outcome(1.0, False)]) == pytest.approx(3.5)
+    assert _error_of_sum([outcome(None)]) is None
+
+
+@pytest.mark.parametrize(("n", "weight"), [(9, -10.0), (30, -0.6)])
+def test_antiferromagnets_are_not_left_to_expectation_propagation(n, weight):
+    # The sum of the spins takes a few values only, which a Gaussian cannot see, and no correction shows it.
+    model = sz.Ising(np.zeros(n), np.full((n, n), weight))
+    truth = sz.log_z(model, "quadrature").log_z
+    assert not sz.log_z(model, "ep").details["trusted"]
+    result = sz.log_z(model, exclude=["exact", "quadrature"], budget=2)
+    assert abs(result.log_z - truth) <= 4 * result.std_error
+    assert result.std_error < 0.1
+    assert verdicts(result)["ep"] == "not trusted"
+
+
+def test_no_tolerance_and_no_memory_are_no_crash():
+    model = sz.generators.complete(12, 0.3, seed=0)
+    assert sz.log_z(model, exclude=["exact"], tol=1e-300, budget=0.5).std_error > 0
+    result = sz.log_z(model, exclude=["exact", "ep"], max_memory=1, budget=0.5)
+    assert "middle" in result.status
+    assert verdicts(result)["annealing"] == "not run"
+
+
+def test_samples_respect_the_budget_and_what_is_excluded(monkeypatch):
+    from spectralz.methods import auto
+
+    model = sz.generators.complete(80, 0.1, seed=0)
+    population = sz.Auto(budget=1e-6)._annealing(model).population
+    assert population == auto.FEWEST_TO_DRAW_FROM
+    assert sz.Auto(budget=1e6)._annealing(model).population == sz.Annealing().population
+    with pytest.raises(sz.errors.OptionError, match="no method is left"):
+        sz.sample(model, 3, exclude=["exact", "quadrature", "annealing"])
+
+
+def test_an_interrupt_that_numba_hides_is_one(monkeypatch):
+    def anneal(*_):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise SystemError("CPUDispatcher returned a result with an exception set") from error
+
+    monkeypatch.setattr(Annealer, "anneal", anneal)
+    result = sz.log_z(sz.generators.complete(12, 0.3, seed=0), exclude=["exact"], budget=1)
+    assert result.details["interrupted"]
+
+    def fail(*_):
+        raise SystemError("something else")
+
+    monkeypatch.setattr(Annealer, "anneal", fail)
+    with pytest.raises(SystemError, match="something else"):
+        sz.log_z(sz.generators.complete(12, 0.3, seed=0), exclude=["exact"], budget=1)
