@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import tempfile
 from pathlib import Path
 
@@ -12,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import spectralz as sz
+from spectralz.cli import main
 from spectralz.errors import SpectralzError
 from spectralz.io import read_evidence
 
@@ -61,8 +65,18 @@ ARRAYS = [
     "sz.diagonal_sdp([[0, 1], [1, 0]], tol=0)",
     "sz.log_z([0, 1])",
     "sz.compare(model, 'exact')",
+    "sz.log_z(model, 'convex_mf', rounds=-1)",
+    "sz.bounds(model, budget=0)",
+    "sz.bounds(model, exclude=3)",
+    "sz.bounds(model, exclude=['bp'])",
+    "sz.log_z(model, budget=-1)",
+    "sz.log_z(model, exclude=['magic'])",
+    "sz.log_z(model, 'annealing', population=1)",
+    "sz.log_z(model, 'annealing', resample_below=2)",
+    "sz.log_z(model, 'annealing', population=10**12)",
+    "sz.log_z(model, 'states', runs=1)",
     "sz.generators.complete(n=5, strength=-1, seed=0)",
-    "sz.log_z(sz.generators.complete(n=60, strength=1, seed=0))",
+    "sz.log_z(sz.generators.complete(n=60, strength=1, seed=0), 'exact')",
 ]
 
 PREAMBLE = "MARKOV\n2\n2 2\n"
@@ -90,6 +104,16 @@ EVIDENCE = {
     "twice.evid": "2 0 1 0 1",
     "short.evid": "2 0 1",
 }
+COMMANDS = [
+    "solve nowhere.uai",
+    "solve m.uai --plot m.txt",
+    "solve m.uai --plot no/such/m.png",
+    "solve m.uai --plot m.uai",
+    "solve m.uai --plot m.png --pr m.png",
+    "solve m.uai --method exact --budget 10",
+    "solve m.uai --budget 10 --set budget=20",
+    "solve m.uai --set order",
+]
 
 
 def array_message(code: str) -> str:
@@ -117,6 +141,19 @@ def file_message(name: str, text: str) -> str:
     raise AssertionError(f"no error from {name}")
 
 
+def command_message(line: str) -> str:
+    """Run one command in a folder with the model ``m.uai`` and return what it says on stderr."""
+    said = io.StringIO()
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.redirect_stderr(said):
+        sz.write(sz.generators.grid(3, 1.0, seed=0), "m.uai")
+        try:
+            main(line.split())
+        except SystemExit as ended:
+            assert ended.code == 2, line
+        assert os.listdir() == ["m.uai"], line
+    return said.getvalue().strip()
+
+
 def page() -> str:
     """Return the whole page."""
     lines = [
@@ -139,6 +176,8 @@ def page() -> str:
     for name, text in (FILES | EVIDENCE).items():
         shown = f"`{' / '.join(text.split(chr(10)))}`" if text else "(nothing)"
         lines.append(f"| `{name}` | {shown} | {_cell(file_message(name, text))} |")
+    lines += ["", "## Commands", "", "| `spectralz ...` | answer |", "|---|---|"]
+    lines += [f"| `{line}` | {_cell(command_message(line))} |" for line in COMMANDS]
     return "\n".join(lines) + "\n"
 
 

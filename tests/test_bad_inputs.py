@@ -10,6 +10,7 @@ def test_the_page_shows_what_the_code_says():
 def test_messages_differ_and_say_what_to_do():
     messages = [bad_inputs.array_message(code) for code in bad_inputs.ARRAYS]
     messages += [bad_inputs.file_message(*item) for item in (bad_inputs.FILES | bad_inputs.EVIDENCE).items()]
+    messages += [bad_inputs.command_message(line) for line in bad_inputs.COMMANDS]
     assert len(messages) >= 25
     # Dense and sparse couplings with the same fault get the same message; no others do.
     assert len(set(messages)) == len(messages) - 2

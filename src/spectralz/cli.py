@@ -1,6 +1,7 @@
 """The command line: thin commands over the verbs. Results go to stdout, messages and progress to stderr.
 
-Exit codes: 0 done, 1 not converged under ``--strict``, 2 bad input, 130 interrupted.
+Exit codes: 0 done, 1 not converged under ``--strict``, 2 bad input, 130 interrupted, with the best answer so far
+printed and written where a method had one.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import os
 import re
 import sys
+import warnings
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,14 +21,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
+from typer.core import TyperGroup
 
 import spectralz as sz
-from spectralz.errors import FormatError, OptionError, SpectralzError
+from spectralz import start
+from spectralz.errors import FormatError, InaccurateWarning, OptionError, SpectralzError, is_interrupt
 from spectralz.io import read_evidence, write_mar, write_pr
 from spectralz.io.files import write_whole
 from spectralz.options import bytes_in_words
-from spectralz.plots import FORMATS, comparison_picture
+from spectralz.plots import FORMATS, bracket_picture, comparison_picture
 from spectralz.progress import listening
+from spectralz.terminal import bracket_line, with_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +39,28 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+
+class _Commands(TyperGroup):
+    """The commands; an interrupt of any of them is a line and exit code 130."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            start.raise_on_interrupt()
+            return super().invoke(ctx)
+        except (
+            KeyboardInterrupt,
+            SystemError,
+        ) as stopped:  # here, since releases of typer differ in what they make of it
+            if not is_interrupt(stopped):
+                raise
+            _say(str(stopped) if isinstance(stopped, KeyboardInterrupt) and str(stopped) else "interrupted")
+            raise typer.Exit(start.INTERRUPTED) from None
+        finally:
+            start.end_on_interrupt()
+
+
 app = typer.Typer(
+    cls=_Commands,
     help="Partition functions of pairwise binary models, and how far each answer can be trusted.",
     no_args_is_help=True,
     add_completion=False,
@@ -49,6 +75,7 @@ app.add_typer(generate_app, name="generate")
 PIPE_WIDTH = 140
 # A table entry or a state takes about this long on one core of a present-day machine.
 SECONDS_PER_TERM = 6e-9
+VERDICT_STYLES = {"chosen": "bold green", "disagrees": "yellow", "failed": "red", "not run": "dim"}
 
 ModelFile = Annotated[Path, typer.Argument(metavar="FILE", help="A model: .uai or .npz.", show_default=False)]
 EvidenceFile = Annotated[
@@ -65,6 +92,7 @@ Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if a method 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; errors that have a way out end in a sentence and exit code 2, not in a traceback."""
     try:
+        _replace_unprintable()
         app(args=arguments, prog_name="spectralz")
     except BrokenPipeError:
         # The reader of our output has gone; so has the need for it. Python would complain once more at its end.
@@ -76,6 +104,13 @@ def main(arguments: list[str] | None = None) -> None:
     except MemoryError:
         _console(stderr=True).print("error: the machine has too little memory for this", style="red")
         sys.exit(2)
+
+
+def _replace_unprintable() -> None:
+    """Print a question mark for what the encoding of the output does not have, rather than fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _sentence(error: Exception) -> str:
@@ -102,18 +137,25 @@ def solve(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="An option of the method; may be repeated."),
     ] = None,
+    budget: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Time that auto may take; the same as --set budget=SECONDS.")
+    ] = None,
+    exclude: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Methods that auto leaves out, with commas between.")
+    ] = None,
     as_json: AsJson = False,
     pr: Annotated[Path | None, typer.Option(metavar="OUT", help="Write log10 Z as a UAI .PR answer.")] = None,
     mar: Annotated[Path | None, typer.Option(metavar="OUT", help="Write marginals as a UAI .MAR answer.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="OUT", help="Draw the answer: .png, .svg or .pdf.")] = None,
     strict: Strict = False,
 ) -> None:
-    """Find log Z of a model, with bounds, and its marginals if --mar asks for them."""
-    inputs = [path for path in (file, evidence) if path is not None]
-    for out in (pr, mar):
-        _check_output(out, inputs)
-    if pr is not None and mar is not None and pr.resolve() == mar.resolve():
-        raise FormatError("--pr and --mar name the same file; give each its own", pr)
-    chosen = sz.inference.as_method(method, _parsed_settings(settings or []))
+    """Find log Z of a model, with bounds, and its marginals if --mar asks for them.
+
+    Where nothing is exact, auto tries several methods and shows what each said.
+    """
+    _check_outputs({"--pr": pr, "--mar": mar, "--plot": plot}, [path for path in (file, evidence) if path is not None])
+    _check_picture(plot)
+    chosen = sz.inference.as_method(method, _options(settings or [], budget, exclude))
     whole = sz.read(file)
     fixed = {} if evidence is None else read_evidence(evidence, whole.n)
     model = whole.condition(fixed) if fixed else whole
@@ -130,6 +172,12 @@ def solve(
         print(json.dumps({"file": str(file), "n": model.n, **estimate.to_dict()}, indent=2, allow_nan=False))
     else:
         _print_estimate(file, model, estimate)
+    _warn_of_disagreement(estimate)
+    if plot is not None:
+        _write_picture(plot, bracket_picture(estimate, f"{file.name}: {model.n} spins", _format_of(plot)))
+    if estimate.details.get("interrupted"):
+        _say("interrupted: this is the best answer so far")
+        raise typer.Exit(start.INTERRUPTED)
     if strict and not estimate.status.converged:
         raise typer.Exit(1)
 
@@ -170,8 +218,7 @@ def compare(
 ) -> None:
     """Run several methods on one model and show them side by side."""
     _check_output(plot, [path for path in (file, evidence) if path is not None])
-    if plot is not None and plot.suffix.lower().lstrip(".") not in FORMATS:
-        raise FormatError(f"the name has the suffix {plot.suffix!r}; a picture is .png, .svg or .pdf", plot)
+    _check_picture(plot)
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     model = sz.read(file, evidence)
     with _progress():
@@ -182,10 +229,32 @@ def compare(
         print(f"{file}: {model!r}")
         print_comparison(comparison)
     if plot is not None:
-        write_whole(plot, comparison_picture(comparison, f"{file.name}: {model.n} spins", plot.suffix.lower()[1:]))
-        _say(f"wrote {plot}")
+        _write_picture(plot, comparison_picture(comparison, f"{file.name}: {model.n} spins", _format_of(plot)))
     if strict and any(row.estimate is not None and not row.estimate.status.converged for row in comparison):
         raise typer.Exit(1)
+
+
+@app.command()
+def bounds(
+    file: ModelFile,
+    evidence: EvidenceFile = None,
+    budget: Annotated[float, typer.Option(help="Seconds to spend, about.")] = 10.0,
+    exclude: Annotated[str | None, typer.Option(help="Bounders to leave out, with commas between.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prove log Z from both sides by several methods; Ctrl-C keeps what has been found."""
+    names = () if exclude is None else [name.strip() for name in exclude.split(",")]
+    model = sz.read(file, evidence)
+    with _progress():
+        found = sz.bounds(model, budget, names)
+    if as_json:
+        print(json.dumps({"file": str(file), "n": model.n, **found.to_dict()}, indent=2, allow_nan=False))
+    else:
+        print(f"{file}: {model!r}")
+        _print_bounds(found)
+    if found.interrupted:
+        _say("interrupted; the bounds hold, but more time may tighten them")
+        raise typer.Exit(130)
 
 
 @app.command()
@@ -199,14 +268,20 @@ def sample(
     method: Annotated[str, typer.Option(help="Which method; `spectralz methods` lists them.")] = "auto",
     evidence: EvidenceFile = None,
 ) -> None:
-    """Draw exact independent states of a model, one a row, -1 and +1."""
+    """Draw states of a model, one a row, -1 and +1.
+
+    By exact, quadrature and low_rank they are independent and distributed exactly; by others, approximately.
+    """
     _check_output(out, [path for path in (file, evidence) if path is not None])
     if out.suffix.lower() not in (".npy", ".csv"):
         raise FormatError(f"the name has the suffix {out.suffix!r}; states are written to .npy or .csv", out)
     whole = sz.read(file)
     fixed = {} if evidence is None else read_evidence(evidence, whole.n)
-    with _progress():
+    with _progress(), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", InaccurateWarning)
         free = sz.sample(whole.condition(fixed), size, method, seed)
+    for each in warned:
+        _warn(str(each.message))
     states = np.empty((len(free), whole.n), dtype=np.int8)  # observed spins are columns too, as in a .MAR answer
     states[:, [i for i in range(whole.n) if i not in fixed]] = free
     states[:, list(fixed)] = list(fixed.values())
@@ -256,7 +331,7 @@ def paper(
         setting = known[name].quick if quick else known[name].full
         if not (setting.files or setting.instances):  # those weigh an edge once already
             setting = replace(setting, edge_convention=edge_convention)
-        with _resumable(), _progress():
+        with _progress():
             rows = run(setting, out / name, workers=workers, dask=dask)
         _say_written(rows)
     print(write_report(out))
@@ -278,7 +353,7 @@ def sweep(
 
     wanted = read_config(config)
     folder = Path(wanted.name) if out is None else out
-    with _resumable(), _progress():
+    with _progress():
         rows = run(wanted, folder, workers=workers, dask=dask)
     _say_written(rows)
     print(write_report(folder))
@@ -357,6 +432,23 @@ def _parsed_settings(settings: list[str]) -> dict[str, Any]:
     return options
 
 
+def _options(settings: list[str], budget: float | None, exclude: str | None) -> dict[str, Any]:
+    """Return the options that ``--set`` and its shortcuts stand for together."""
+    options = _parsed_settings(settings)
+    shortcuts = {"budget": budget, "exclude": None if exclude is None else _names(exclude)}
+    for name, value in shortcuts.items():
+        if value is None:
+            continue
+        if name in options:
+            raise OptionError(f"--{name} and --set {name} were both given; give one of them")
+        options[name] = value
+    return options
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def _value(text: str) -> Any:
     words = {"true": True, "false": False, "none": None}
     if text.lower() in words:
@@ -381,6 +473,32 @@ def _check_output(path: Path | None, inputs: list[Path]) -> None:
         raise FormatError(f"the folder {path.parent} does not exist; make it first", path)
 
 
+def _check_outputs(outputs: Mapping[str, Path | None], inputs: list[Path]) -> None:
+    """Check each output, and that no two are the same file."""
+    flags: dict[Path, str] = {}
+    for flag, path in outputs.items():
+        _check_output(path, inputs)
+        if path is None:
+            continue
+        if path.resolve() in flags:
+            raise FormatError(f"{flags[path.resolve()]} and {flag} name the same file; give each its own", path)
+        flags[path.resolve()] = flag
+
+
+def _check_picture(path: Path | None) -> None:
+    if path is not None and _format_of(path) not in FORMATS:
+        raise FormatError(f"the name has the suffix {path.suffix!r}; a picture is .png, .svg or .pdf", path)
+
+
+def _format_of(path: Path) -> str:
+    return path.suffix.lower().lstrip(".")
+
+
+def _write_picture(path: Path, picture: bytes) -> None:
+    write_whole(path, picture)
+    _say(f"wrote {path}")
+
+
 def _console(stderr: bool = False) -> Console:
     from rich.console import Console
 
@@ -390,11 +508,11 @@ def _console(stderr: bool = False) -> Console:
     return console
 
 
-def _add_row(table: Table, *cells: str) -> None:
+def _add_row(table: Table, *cells: str, style: str | None = None) -> None:
     """Add a row of plain text: brackets in names and messages are not markup."""
     from rich.text import Text
 
-    table.add_row(*(Text(cell) for cell in cells))
+    table.add_row(*(Text(cell) for cell in cells), style=style)
 
 
 def _print(table: Table) -> None:
@@ -420,16 +538,6 @@ def _say_written(path: Path) -> None:
     failures = sum(bool(row.failure) for row in rows)
     rest = f"; {failures} of {len(rows)} runs have no answer, the column failure says why" if failures else ""
     _say(f"wrote {path}{rest}")
-
-
-@contextmanager
-def _resumable() -> Iterator[None]:
-    """Turn an interrupt into the sentence that the runner has for it."""
-    try:
-        yield
-    except KeyboardInterrupt as stopped:
-        _say(str(stopped))
-        raise typer.Exit(130) from None
 
 
 @contextmanager
@@ -481,16 +589,87 @@ def _two_columns() -> Table:
 
 
 def _print_estimate(file: Path, model: sz.Ising, estimate: sz.Estimate) -> None:
+    console = _console()
     table = _two_columns()
     _add_row(table, "model", f"{file}: {model!r}")
-    error = f" ± {estimate.std_error:.2g} (standard error)" if estimate.std_error is not None else ""
-    _add_row(table, "log Z", f"{estimate.log_z:.12g}{error}")
+    error = " (standard error)" if estimate.std_error is not None else ""
+    _add_row(table, "log Z", with_error(estimate.log_z, estimate.std_error, _plus_minus(console)) + error)
     _add_row(table, "kind", str(estimate.kind))
     _add_row(table, "certified", _certified(estimate))
     _add_row(table, "status", str(estimate.status))
     _add_row(table, "method", repr(estimate.method))
     _add_row(table, "time", f"{estimate.seconds:.3g} s")
     _print(table)
+    tried = estimate.details.get("tried")
+    if tried:
+        _print(_tried_table(tried))
+    why = estimate.details.get("why")
+    if why and why not in estimate.status:
+        print(f"why: {why}")
+    line = bracket_line(
+        estimate.log_z,
+        estimate.lower,
+        estimate.upper,
+        estimate.std_error,
+        width=console.width,
+        ascii_only=not _has_unicode(console),
+    )
+    if line:
+        print(f"\n{line}")
+
+
+def _tried_table(tried: list[Mapping[str, Any]]) -> Table:
+    table = _table("method", "log Z", _plus_minus(_console()), "seconds", "verdict", "why")
+    for run in tried:
+        verdict = run.get("verdict") or "-"
+        seconds = "-" if run.get("seconds") is None else f"{run['seconds']:.3g}"
+        cells = [run.get("method") or "-", *_value_and_error(run), seconds, verdict, run.get("why") or ""]
+        _add_row(table, *cells, style=VERDICT_STYLES.get(verdict))
+    return table
+
+
+def _value_and_error(run: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what a method that was tried found: its bounds if it was asked for them, else its log Z and error."""
+    bounds = [(sign, run.get(side)) for sign, side in ((">=", "lower"), ("<=", "upper"))]
+    shown = ", ".join(f"{sign} {bound:.8g}" for sign, bound in bounds if bound is not None)
+    if shown and (run.get("verdict") == "bound" or run.get("log_z") is None):
+        return shown, "-"
+    if run.get("log_z") is None:
+        return "-", "-"
+    if run.get("std_error") is None:
+        return f"{run['log_z']:.8g}", "-"
+    value, _, error = with_error(run["log_z"], run["std_error"]).partition(" ± ")
+    return value, error
+
+
+def _warn_of_disagreement(estimate: sz.Estimate) -> None:
+    """Say so where methods that should agree do not, or none of several is to be trusted."""
+    details = estimate.details
+    if details.get("agreement", True):
+        if details.get("tried") and not details.get("interrupted") and not estimate.status.converged:
+            _warn("this answer is not to be trusted; a larger --budget may help")
+        return
+    others = [
+        run.get("method") or "?" for run in estimate.details.get("tried", ()) if run.get("verdict") == "disagrees"
+    ]
+    who = (
+        f"{', '.join(others)} {'disagrees' if len(others) == 1 else 'disagree'} with"
+        if others
+        else "no other method supports"
+    )
+    _warn(f"{who} this answer")
+
+
+def _warn(sentence: str) -> None:
+    _console(stderr=True).print(f"warning: {sentence}", style="yellow", markup=False, highlight=False)
+
+
+def _has_unicode(console: Console) -> bool:
+    return console.encoding.lower().startswith("utf")
+
+
+def _plus_minus(console: Console) -> str:
+    return "±" if _has_unicode(console) else "+-"
 
 
 def _certified(estimate: sz.Estimate) -> str:
@@ -501,7 +680,7 @@ def _certified(estimate: sz.Estimate) -> str:
         return f"log Z <= {high:.12g}"
     if high is None:
         return f"log Z >= {low:.12g}"
-    return f"{low:.12g} <= log Z <= {high:.12g} (width {high - low:.2g})"
+    return f"{low:.12g} <= log Z <= {high:.12g} (width {high - low:.3g})"
 
 
 def print_comparison(comparison: sz.Comparison) -> None:
@@ -518,6 +697,18 @@ def print_comparison(comparison: sz.Comparison) -> None:
         cells = [row.method.name, f"{estimate.log_z:.10g}", error, str(estimate.kind), *bounds]
         _add_row(table, *cells, f"{estimate.seconds:.3g}", str(estimate.status))
     _print(table)
+
+
+def _print_bounds(found: sz.Bounds) -> None:
+    table = _table("method", "lower", "upper", "seconds", "status")
+    for row in found.rows:
+        sides = ["-" if bound is None else f"{bound:.10g}" for bound in (row.lower, row.upper)]
+        _add_row(table, row.method, *sides, f"{row.seconds:.3g}", row.status)
+    _print(table)
+    print(
+        f"{found.lower:.12g} <= log Z <= {found.upper:.12g} "
+        f"(width {found.width:.3g}; {found.lower_method} and {found.upper_method})"
+    )
 
 
 def _row_as_dict(row: sz.result.ComparisonRow) -> dict[str, Any]:

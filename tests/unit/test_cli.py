@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import spectralz as sz
-from spectralz.cli import main
+from spectralz.cli import _options, main
+from spectralz.errors import OptionError
 from spectralz.io import read_evidence
 
 
@@ -105,9 +109,10 @@ def test_info_where_exact_is_out_of_reach(run, tmp_path):
     assert code == 0
     assert re.search("treewidth +99\n", out)
     assert "out of reach" in out
-    code, _, err = run("solve", "big.npz")
-    assert code == 2
-    assert err.startswith("error: auto finds no exact method for this model")
+    code, out, _ = run("solve", "big.npz", "--budget", "1")
+    assert code == 0
+    assert "estimate" in out
+    assert "annealing" in out
 
 
 def test_compare(run, grid, tmp_path):
@@ -188,6 +193,14 @@ def test_version(run):
         (["solve", "grid.uai", "--evidence", "grid.uai"], "MARKOV"),
         (["solve", "grid.uai", "--pr", "x", "--mar", "./x"], "the same file"),
         (["solve", "grid.uai", "--set", "max_memory=1", "--set", "max_memory=2"], "given twice"),
+        (["solve", "grid.uai", "--plot", "x.txt"], r"a picture is \.png, \.svg or \.pdf"),
+        (["solve", "grid.uai", "--plot", "no/such/folder.png"], "does not exist"),
+        (["solve", "grid.uai", "--plot", "grid.uai"], "never overwritten"),
+        (["solve", "grid.uai", "--plot", "x.png", "--pr", "./x.png"], "--pr and --plot name the same file"),
+        (["solve", "grid.uai", "--method", "exact", "--budget", "3"], "no option 'budget'"),
+        (["solve", "grid.uai", "--method", "exact", "--exclude", "ep"], "no option 'exclude'"),
+        (["solve", "grid.uai", "--budget", "soon"], "Invalid value for .*--budget"),
+        (["solve", "grid.uai", "--budget", "3", "--set", "budget=4"], "both given"),
         (["convert", "grid.uai", "./grid.uai"], "never overwritten"),
         (["convert", "grid.uai", "grid.txt"], "no suffix|suffix '.txt'"),
         (["sample", "grid.uai", "x.txt"], r"written to \.npy or \.csv"),
@@ -210,8 +223,6 @@ def test_bad_input_is_one_message_and_exit_code_2(run, grid, arguments, message)
 
 
 def test_strict_turns_an_unconverged_run_into_exit_code_1(run, grid, monkeypatch):
-    from dataclasses import replace
-
     real = sz.log_z
 
     def unfinished(*arguments):
@@ -301,3 +312,227 @@ def test_an_interrupted_sweep_says_how_to_go_on(run, tmp_path, monkeypatch):
     code, _, err = run("paper", "fig2a", "--quick")
     assert code == 130
     assert "goes on from there" in err
+
+
+def tried_estimate(**changes):
+    """An answer as auto gives it where nothing is exact."""
+    tried = [
+        {"method": "ep", "log_z": 21.4, "seconds": 0.1, "verdict": "agrees", "why": "close to annealing"},
+        {
+            "method": "annealing",
+            "log_z": 21.4312,
+            "std_error": 0.0123,
+            "seconds": 3.1,
+            "verdict": "chosen",
+            "why": "the smallest error",
+        },
+        {
+            "method": "states",
+            "log_z": 19.0,
+            "std_error": 0.2,
+            "seconds": 1.0,
+            "verdict": "disagrees",
+            "why": "missed most",
+        },
+        {"method": "mf", "log_z": 20.0, "lower": 20.0, "seconds": 0.1, "verdict": "bound"},
+        {"method": "wmbe", "upper": 24.0, "seconds": 0.1, "verdict": "bound"},
+        {"method": "bp", "verdict": "failed"},
+        {},
+    ]
+    details = {"tried": tried, "why": "annealing has the smallest error", "agreement": True, "interrupted": False}
+    return sz.Estimate(
+        log_z=21.4312,
+        kind=sz.Kind.ESTIMATE,
+        status=sz.Status("annealing, supported by ep"),
+        lower=20.0,
+        upper=24.0,
+        std_error=0.0123,
+        seconds=4.0,
+        method=sz.Auto(),
+        details=details | changes,
+    )
+
+
+@pytest.fixture
+def answer(monkeypatch):
+    """Let ``solve`` find a given answer."""
+
+    def find(**changes):
+        monkeypatch.setattr(sz, "log_z", lambda *_: tried_estimate(**changes))
+
+    return find
+
+
+def test_solve_shows_what_was_tried_and_the_bracket(run, grid, answer):
+    answer()
+    code, out, err = run("solve", "grid.uai")
+    assert (code, err) == (0, "")
+    assert "log Z      21.431 ± 0.012 (standard error)\n" in out
+    assert "20 <= log Z <= 24 (width 4)" in out
+    for row in (
+        "ep +21.4 +- +0.1 +agrees +close to annealing",
+        r"annealing +21\.431 +0\.012 +3\.1 +chosen +the smallest error",
+        "mf +>= 20 +- +0.1 +bound",
+        "wmbe +<= 24 +- +0.1 +bound",
+        "bp +- +- +- +failed",
+    ):
+        assert re.search(row, out)
+    assert "why: annealing has the smallest error\n" in out
+    assert re.search("\nlower 20.00 ├─+.*●.*─+┤ upper 24.00\n$", out)
+
+
+def test_solve_shows_no_bracket_of_an_exact_answer(run, grid):
+    assert "lower" not in run("solve", "grid.uai")[1]
+
+
+def test_solve_warns_where_methods_disagree(run, grid, answer):
+    answer(agreement=False)
+    code, out, err = run("solve", "grid.uai")
+    assert (code, err) == (0, "warning: states disagrees with this answer\n")
+    code, out, err = run("solve", "grid.uai", "--json")
+    assert err.startswith("warning:")
+    assert json.loads(out)["details"]["agreement"] is False
+    answer(agreement=False, tried=[])
+    assert run("solve", "grid.uai")[2] == "warning: no other method supports this answer\n"
+
+
+def test_solve_prints_ascii_where_the_output_has_no_more(tmp_path):
+    sz.write(sz.generators.complete(12, 0.2, seed=0), tmp_path / "m é.npz")
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = as_process(["solve", "m é.npz", "--method", "spectral"], cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"\nlower [0-9.]+ [-|]*\*-+\| upper [0-9.]+\n", done.stdout)
+
+
+@pytest.mark.parametrize(("suffix", "start"), [("png", b"\x89PNG"), ("SVG", b"<?xml"), ("pdf", b"%PDF")])
+def test_solve_draws_a_picture(run, grid, answer, tmp_path, suffix, start):
+    answer()
+    code, _, err = run("solve", "grid.uai", "--plot", f"answer.{suffix}")
+    assert (code, err) == (0, f"wrote answer.{suffix}\n")
+    assert (tmp_path / f"answer.{suffix}").read_bytes().startswith(start)
+
+
+def test_shortcuts_are_options():
+    assert _options([], None, None) == {}
+    assert _options(["max_memory=3"], 2.5, "ep, states,") == {
+        "max_memory": 3,
+        "budget": 2.5,
+        "exclude": ["ep", "states"],
+    }
+    assert _options(["exclude=ep,states"], 0.0, None) == {"exclude": "ep,states", "budget": 0.0}
+    assert _options([], None, "") == {"exclude": []}
+    with pytest.raises(OptionError, match="--exclude and --set exclude were both given"):
+        _options(["exclude=ep"], None, "bp")
+
+
+def test_an_interrupted_answer_is_shown_written_and_marked(run, grid, answer, tmp_path):
+    answer(interrupted=True)
+    code, out, err = run("solve", "grid.uai", "--pr", "a.PR", "--plot", "a.svg", "--strict")
+    assert code == 130
+    assert "21.431 ± 0.012" in out
+    assert err.endswith("interrupted: this is the best answer so far\n")
+    assert (tmp_path / "a.PR").exists()
+    assert (tmp_path / "a.svg").exists()
+
+
+@pytest.mark.parametrize("arguments", [["solve", "grid.uai", "--pr", "a.PR"], ["sample", "grid.uai", "x.npy"]])
+def test_an_interrupt_is_one_line_and_exit_code_130(run, grid, monkeypatch, tmp_path, arguments):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sz, "log_z", stop)
+    monkeypatch.setattr(sz, "sample", stop)
+    before = signal.getsignal(signal.SIGINT)
+    assert run(*arguments) == (130, "", "interrupted\n")
+    assert os.listdir(tmp_path) == ["grid.uai"]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("delay", [0.05, 0.15, 0.3, 0.6, 1.0, 1.5])
+def test_an_interrupt_at_any_time_shows_no_traceback(tmp_path, delay):
+    sz.write(sz.generators.complete(30, 1.0, seed=0), tmp_path / "m.npz")
+    command = [sys.executable, "-m", "spectralz", "solve", "m.npz", "--method", "mf", "--set", "restarts=10000000"]
+    process = subprocess.Popen(
+        [*command, "--pr", "a.PR"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where tests run in the background
+    )
+    time.sleep(delay)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert out == ""
+    assert os.listdir(tmp_path) == ["m.npz"]
+    if "Traceback" not in err or ("spectralz" in err and "import start" not in err):  # else it had hardly begun
+        # Killed by the signal, which a shell calls 130 too: Python does so if the interrupt came within an exec.
+        assert process.returncode in (130, -signal.SIGINT)
+        assert err in ("", "interrupted\n")
+
+
+def test_where_interrupts_are_ignored_they_stay_ignored(grid, tmp_path):
+    command = [sys.executable, "-m", "spectralz", "solve", "grid.uai"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=-1, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)
+    )
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    assert b"exact" in process.communicate(timeout=60)[0]
+    assert process.returncode == 0
+
+
+def test_bounds_prints_a_row_for_each_method_and_the_bracket(run, grid):
+    code, out, err = run("bounds", "grid.uai", "--budget", "1", "--exclude", "trw, sdp")
+    assert code == 0
+    assert err == ""
+    for name in ("trivial", "mf", "convex_mf", "wmbe"):
+        assert re.search(rf"^ ?{name} ", out, re.MULTILINE)
+    assert not re.search(r"^ ?trw ", out, re.MULTILINE)
+    low, high = map(float, re.search(r"(\S+) <= log Z <= (\S+) \(width", out).groups())
+    assert low - 1e-9 <= sz.log_z(grid).log_z <= high + 1e-9  # twelve digits are printed
+
+
+def test_bounds_as_json(run, grid):
+    code, out, _ = run("bounds", "grid.uai", "--budget", "1", "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert answer["lower"] <= sz.log_z(grid).log_z <= answer["upper"]
+    assert {row["method"] for row in answer["rows"]} >= {"trivial", "mf", "sdp", "convex_mf", "trw", "wmbe"}
+
+
+def test_bounds_that_are_interrupted_are_printed(run, grid, monkeypatch):
+    def interrupted(model, allowance):
+        yield from ()
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(sz.methods.bracket.BOUNDERS, "wmbe", interrupted)
+    code, out, err = run("bounds", "grid.uai", "--budget", "1")
+    assert code == 130
+    assert "<= log Z <=" in out
+    assert "interrupted" in err
+
+
+def test_bounds_refuses_unknown_names(run, grid):
+    code, _, err = run("bounds", "grid.uai", "--exclude", "bp")
+    assert code == 2
+    assert "known are exact, mf, states, sdp" in err
+
+
+def test_sample_says_where_states_are_not_to_be_trusted(run, tmp_path):
+    sz.write(sz.generators.complete(40, 0.05, seed=0), tmp_path / "model.npz")
+    code, _, err = run("sample", "model.npz", "states.npy", "--size", "5", "--method", "states")
+    assert code == 0
+    assert err.startswith("warning: the states found hold")
+    assert np.load(tmp_path / "states.npy").shape == (5, 40)
+
+
+def test_solve_warns_where_nothing_is_to_be_trusted(run, grid, monkeypatch):
+    from dataclasses import replace
+
+    doubtful = replace(tried_estimate(), status=sz.Status("no method trusts itself", converged=False))
+    monkeypatch.setattr(sz, "log_z", lambda *_: doubtful)
+    code, _, err = run("solve", "grid.uai")
+    assert code == 0
+    assert err == "warning: this answer is not to be trusted; a larger --budget may help\n"
+    assert run("solve", "grid.uai", "--strict")[0] == 1
