@@ -59,12 +59,16 @@ bench: $(BENCH_VENV)/.installed
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.spectral
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.sdp
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.baselines
+	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.bounds
+	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.annealing
+	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.auto dense --models 5
+	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.expectation_propagation
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.exact
 
 docs: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.bad_inputs
 	$(BIN)/python examples/demo.py
-	cp out/demo.png docs/images/demo.png
+	cp out/demo.png out/answer.png docs/images/
 	$(BIN)/python examples/diagonal.py docs/images/sdp-diagonal.png
 	$(BIN)/spectralz generate grid --side 15 --strength 0.5 --seed 0 out/grid15.npz
 	$(BIN)/spectralz compare out/grid15.npz --methods exact,bp,mf,mbe,wmbe,trw,spectral --plot docs/images/compare.png

@@ -15,6 +15,7 @@ import numpy as np
 
 import spectralz as sz
 from spectralz.cli import print_comparison
+from spectralz.plots import bracket_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,12 +45,25 @@ def main(out: Path, side: int = SIDE) -> None:
     print("A magnet of 100,000 spins that all see each other has rank 1, which is as good as solved:")
     print(f"  log Z = {by_rank.log_z:.9f}, {by_rank.kind}, in {by_rank.seconds:.2g} s by {by_rank.method.name}\n")
 
+    solve_beyond_exact(out / "answer.png")
+
     marginals = sz.marginals(model)
     temperatures = np.geomspace(0.1, 10.0, 41)
     curves = [thermodynamics(model, 1.0 / T) for T in temperatures]
     draw(model, marginals, temperatures, np.array(curves), side, out / "demo.png")
-    print(f"Picture:  {out / 'demo.png'}")
+    print(f"Pictures: {out / 'demo.png'}, {out / 'answer.png'}")
     print(f"Model:    {out / 'demo.uai'}   (try: {Path(sys.prefix).name}/bin/spectralz solve {out / 'demo.uai'})")
+
+
+def solve_beyond_exact(picture: Path) -> None:
+    """Solve a glass that no exact method reaches: several estimates, held against each other and proven bounds."""
+    glass = sz.generators.complete(n=100, strength=0.5, seed=3)
+    print("A glass of 100 spins that all see each other is beyond exact methods; five seconds give")
+    answer = sz.log_z(glass, budget=5)
+    proven = f"proven between {answer.lower:.4f} and {answer.upper:.4f}"
+    print(f"  log Z = {answer.log_z:.4f} ± {answer.std_error:.1g}, {proven}")
+    print(f"  {answer.status}\n")
+    picture.write_bytes(bracket_picture(answer, "A glass of 100 spins: the answer, what was tried, what is proven"))
 
 
 def warm_up() -> None:
@@ -60,6 +74,7 @@ def warm_up() -> None:
         sz.log_z(small, "exact", order=order)
     sz.compare(small)
     sz.log_z(sz.generators.curie_weiss(n=100))
+    sz.log_z(sz.generators.complete(n=12, strength=1.0, seed=0), exclude=["exact"], budget=1)
 
 
 def thermodynamics(model: sz.Ising, beta: float) -> tuple[float, float]:

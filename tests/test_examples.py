@@ -23,6 +23,7 @@ def example(name):
 def test_demo_ends_with_a_table_and_a_picture(tmp_path, capsys):
     example("demo").main(tmp_path, side=5)
     assert (tmp_path / "demo.png").read_bytes()[:4] == b"\x89PNG"
+    assert (tmp_path / "answer.png").read_bytes()[:4] == b"\x89PNG"
     assert (tmp_path / "demo.uai").is_file()
     out = capsys.readouterr().out
     assert "log Z =" in out
@@ -135,3 +136,38 @@ def test_a_rivals_failure_is_a_result():
 
     assert measure("x", "y", fail).note == "ValueError: no"
     assert measure("x", "y", lambda: lambda: __import__("time").sleep(5), limit_s=0.5).note.startswith("no answer")
+
+
+def test_the_benchmark_of_the_bounds_runs(monkeypatch):
+    from benchmarks import bounds
+
+    monkeypatch.setattr(bounds, "FAMILIES", {"small": lambda s, seed: sz.generators.complete(6, s, seed)})
+    assert bounds.family("small", (0.1, 1.0), 1).count("\n") == 3
+
+
+def test_the_benchmark_of_annealing_runs(monkeypatch):
+    from benchmarks import annealing
+
+    monkeypatch.setattr(annealing, "RUNS", 50)
+    assert annealing.unbiased().count("\n") == 10
+    assert "%" in annealing.error_bars(models=1)
+    model = sz.generators.complete(8, 0.5, seed=0)
+    assert annealing.importance_sampling(model) == pytest.approx(sz.log_z(model).log_z, abs=0.05)
+
+
+def test_the_benchmark_of_auto_goes_on_where_it_stopped(monkeypatch, tmp_path):
+    from benchmarks import auto
+
+    small = {"small": lambda s, seed: sz.generators.complete(6, s, seed)}
+    monkeypatch.setattr(auto, "OUT", tmp_path)
+    monkeypatch.setattr(auto, "FAMILIES", small)
+    monkeypatch.setattr(auto, "STRENGTHS", (0.5,))
+    row = auto.dense_row("small", 0.5, 3, budget=0.5)
+    assert abs(row["error"]) < 4 * row["std_error"]
+    auto.append(tmp_path / "auto-dense.csv", row)
+    rows = auto.run("dense", auto.dense_row, [("small", 0.5, 3, 0.5)], 3, workers=1)
+    assert [each["seed"] for each in rows] == ["3"]
+    assert auto.dense_table(rows).count("\n") == 2
+    large = {**row, "reference_error": 1e-3, "reference_seconds": 1.0, "reference_chosen": "states"}
+    assert auto.large_table([large]).count("\n") == 2
+    assert auto.uai_table([{**row, "name": "grid", "n": "6"}]).count("\n") == 2

@@ -1,0 +1,127 @@
+"""Annealing and sums over states: ``python -m benchmarks.annealing [TABLE ...]`` makes the tables of docs/annealing.md.
+
+``unbiased``: the mean of Z-hat / Z over many short runs. ``error``: what the error bars are worth. ``rival``: against
+plain annealed importance sampling. ``states``: the sum over states. One thread.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import spectralz as sz
+from benchmarks.harness import processor, table
+from spectralz.methods.annealing import Annealer
+
+FIRST_SEED = 800_000
+UNBIASED = {
+    "complete, n = 8, s = 0.8": sz.generators.complete(8, 0.8, FIRST_SEED),
+    "grid 3 x 3, s = 1.5": sz.generators.grid(3, 1.5, FIRST_SEED),
+    "bipartite, n = 10, s = 0.5": sz.generators.bipartite(10, 0.5, FIRST_SEED),
+}
+RUNS = 2000
+
+
+def unbiased() -> str:
+    """Return the means of Z-hat / Z over short runs, for importance sampling and population annealing."""
+    lines = []
+    for name, model in UNBIASED.items():
+        truth = sz.log_z(model, "exact").log_z
+        for below in (0.0, 0.5, 1.0):
+            rng = np.random.default_rng(FIRST_SEED)
+            with Annealer(model, step=1.0, resample_below=below) as annealer:
+                betas = annealer.temperatures(100, rng)
+                logs = np.array([annealer.anneal(betas, 32, rng).log_z for _ in range(RUNS)])
+            ratio = np.exp(logs + model.constant - truth)
+            error = ratio.std(ddof=1) / math.sqrt(RUNS)
+            cells = [f"{ratio.mean():.4f}", f"{error:.4f}", f"{(ratio.mean() - 1.0) / error:+.1f}"]
+            lines.append([name, f"{below:g}", f"{len(betas) - 1}", *cells])
+    return table(["model", "resample_below", "steps", "mean of Z-hat / Z", "its standard error", "off by"], lines)
+
+
+def error_bars(models: int = 150) -> str:
+    """Return how far off annealing is, in its own error bars."""
+    lines = []
+    for s in (0.1, 1.0, 5.0):
+        within, scaled = [], []
+        for seed in range(FIRST_SEED, FIRST_SEED + models):
+            model = sz.generators.erdos_renyi(14, 0.6, s, seed)
+            found = sz.log_z(model, "annealing", population=500, seed=seed)
+            error = found.log_z - sz.log_z(model, "exact").log_z
+            within.append(abs(error) <= 2.0 * found.std_error)
+            scaled.append(error / found.details["family_error"])
+        lines.append([f"{s:g}", f"{np.mean(scaled):+.2f}", f"{np.std(scaled):.2f}", f"{100.0 * np.mean(within):.0f}%"])
+    return table(["s", "mean of error / family error", "its deviation", "within 2 std_error"], lines)
+
+
+def importance_sampling(model: sz.Ising, chains: int = 200, steps: int = 1000) -> float:
+    """Plain annealed importance sampling: even steps of temperature, a sweep of single spins at each."""
+    with Annealer(model, resample_below=0.0, block_width=0) as annealer:
+        betas = np.linspace(0.0, 1.0, steps + 1)
+        return annealer.anneal(betas, chains, np.random.default_rng(1)).log_z + model.constant
+
+
+def rival(models: int = 5) -> str:
+    """Return errors and times of plain importance sampling and of the method, with populations for similar times."""
+    families: dict[str, tuple[Callable[[int], sz.Ising], str, int]] = {
+        "complete, n = 20, s = 0.25": (lambda seed: sz.generators.complete(20, 0.25, seed), "exact", 2000),
+        "complete, n = 20, s = 1": (lambda seed: sz.generators.complete(20, 1.0, seed), "exact", 2000),
+        "complete, n = 20, s = 4": (lambda seed: sz.generators.complete(20, 4.0, seed), "exact", 2000),
+        "complete, n = 100, s = 1": (lambda seed: sz.generators.complete(100, 1.0, seed), "states", 1000),
+        "grid 15 x 15, s = 4": (lambda seed: sz.generators.grid(15, 4.0, seed), "exact", 200),
+    }
+    lines = []
+    for name, (make, oracle, population) in families.items():
+        rows = []
+        for seed in range(FIRST_SEED, FIRST_SEED + models):
+            model = make(seed)
+            truth = sz.log_z(model, oracle).log_z
+            began = time.perf_counter()
+            plain = importance_sampling(model)
+            seconds = time.perf_counter() - began
+            found = sz.log_z(model, "annealing", population=population)
+            rows.append([abs(plain - truth), seconds, abs(found.log_z - truth), found.std_error, found.seconds])
+        means = np.mean(rows, axis=0)
+        lines.append([name, *(f"{value:.2g}" for value in means)])
+    return table(["model", "AIS, error", "seconds", "annealing, error", "its std_error", "seconds"], lines)
+
+
+def states(models: int = 3) -> str:
+    """Return the errors of sums over states; at n = 100 against a run with five times as many."""
+    lines = []
+    for n, strengths in ((20, (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)), (100, (0.1, 0.2, 0.5, 1.0, 2.0, 4.0))):
+        for s in strengths:
+            rows = []
+            for seed in range(FIRST_SEED, FIRST_SEED + models):
+                model = sz.generators.complete(n, s, seed)
+                found = sz.log_z(model, "states")
+                if found.std_error is None:
+                    rows.append([math.nan, math.nan, found.details["share"], found.details["states"], found.seconds])
+                    continue
+                large = sz.States(population=10_000, quenches=5_000, max_states=300_000, seed=1)
+                truth = sz.log_z(model, "exact" if n == 20 else large).log_z
+                error = abs(found.log_z - truth)
+                rows.append([error, found.std_error, found.details["share"], found.details["states"], found.seconds])
+            means = np.mean(rows, axis=0)
+            useless = sum(math.isnan(row[0]) for row in rows)
+            errors = ["useless", "-"] if useless else [f"{means[0]:.1g}", f"{means[1]:.2g}"]
+            lines.append([f"{n}", f"{s:g}", *errors, f"{100.0 * means[2]:.4g}%", f"{means[3]:.0f}", f"{means[4]:.2g}"])
+    return table(["n", "s", "mean error", "std_error", "share of P(x)", "states", "seconds"], lines)
+
+
+TABLES = {"unbiased": unbiased, "error": error_bars, "rival": rival, "states": states}
+
+
+def main(names: list[str]) -> None:
+    """Print the tables asked for, or all."""
+    print(processor())
+    for name in names or TABLES:
+        print(f"\n**{name}**\n\n{TABLES[name]()}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
