@@ -425,7 +425,8 @@ def _parsed_settings(settings: list[str]) -> dict[str, Any]:
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals or not key.strip():
-            raise OptionError(f"--set {setting!r} has no value; write --set key=value")
+            missing = "value" if key.strip() else "key"
+            raise OptionError(f"--set {setting!r} has no {missing}; write --set key=value")
         if key.strip() in options:
             raise OptionError(f"--set {key.strip()} was given twice; give it once")
         options[key.strip()] = _value(text.strip())
