@@ -19,6 +19,7 @@ from spectralz.methods.base import Outcome
 from spectralz.methods.portfolio import Portfolio, Trial, load_methods
 from spectralz.result import Bounds, BoundsRow
 from tests.unit.test_annealing import interrupt_at
+from tests.unit.test_cli import interrupted
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -279,13 +280,8 @@ def test_sigint_ends_the_command_with_the_best_answer(tmp_path):
         # Where the tests themselves run in the background, the signal is ignored, and a child inherits that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    try:
-        time.sleep(12)  # well into annealing, even on a busy machine
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.communicate()
+    time.sleep(12)  # well into annealing, even on a busy machine
+    out, err = interrupted(process)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert "log Z" in out

@@ -135,6 +135,8 @@ def test_what_does_not_fit_into_the_budget_says_so():
 @pytest.mark.parametrize("victim", ["mf", "wmbe"])
 @pytest.mark.parametrize("has_found", [False, True])
 def test_an_interrupt_keeps_what_has_been_found(monkeypatch, victim, has_found):
+    bracket.load_bounders()  # which runs them all once
+
     def interrupted(model, allowance):
         if has_found:
             yield bracket.Found(-1e6, 1e6, "half done")
