@@ -21,6 +21,7 @@ __all__ = [
     "checked_fraction",
     "checked_names",
     "checked_positive",
+    "is_number",
 ]
 
 LARGEST_COUNT = 10**300
@@ -32,10 +33,14 @@ def check_choice(value: object, name: str, choices: Collection[str]) -> None:
         raise OptionError(f"{name} is {value!r}; it must be one of " + ", ".join(repr(c) for c in choices))
 
 
+def is_number(value: object) -> bool:
+    """Say whether a value is a real number; True and False are not."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
 def checked_count(value: Any, name: str, least: int) -> int:
     """Return a whole number that is at least ``least``, given as an int or a float such as 1e9."""
-    whole = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not whole or not -LARGEST_COUNT <= value <= LARGEST_COUNT or value != int(value) or value < least:
+    if not is_number(value) or not -LARGEST_COUNT <= value <= LARGEST_COUNT or value != int(value) or value < least:
         raise OptionError(f"{name} is {_shown(value)}; it must be a whole number, {least} or more")
     return int(value)
 
@@ -47,8 +52,7 @@ def _shown(value: Any) -> str:
 
 def checked_positive(value: Any, name: str, below: float = math.inf) -> float:
     """Return a number that is above zero and below ``below``."""
-    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not real or not 0.0 < value < below:
+    if not is_number(value) or not 0.0 < value < below:
         limit = f" and below {below:g}" if below < math.inf else ""
         raise OptionError(f"{name} is {value!r}; it must be a number above 0{limit}")
     return float(value)
@@ -56,8 +60,7 @@ def checked_positive(value: Any, name: str, below: float = math.inf) -> float:
 
 def checked_fraction(value: Any, name: str) -> float:
     """Return a number from 0 to 1, both included."""
-    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not real or not 0.0 <= value <= 1.0:
+    if not is_number(value) or not 0.0 <= value <= 1.0:
         raise OptionError(f"{name} is {value!r}; it must be a number from 0 to 1")
     return float(value)
 

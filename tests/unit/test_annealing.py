@@ -239,7 +239,7 @@ def test_pair_means_of_sparse_models_are_those_of_dense_ones():
     tanh, weight = rng.uniform(-1, 1, size=(40, 60)), rng.dirichlet(np.ones(40))
     pairs = np.array(list(itertools.combinations(range(60), 2)))
     few = pairs[::50]
-    assert np.allclose(annealing._pair_means(x, tanh, weight, pairs)[::50], annealing._pair_means(x, tanh, weight, few))
+    assert np.allclose(annealing.pair_means(x, tanh, weight, pairs)[::50], annealing.pair_means(x, tanh, weight, few))
 
 
 @pytest.mark.parametrize("model", small_models())

@@ -2,7 +2,7 @@
 
 Keeping h instead of the mean loses no digits where a spin is all but fixed: 1 - |tanh(h)| is exp(-2 |h|), which the
 mean itself cannot hold. The coupling is given once for each of both directions, as the arrays of a CSR matrix of
-J_ij = 2 A_ij; a dense matrix is one whose rows all have n entries.
+J_ij = 2 A_ij without its diagonal; a dense matrix is one whose rows all have n entries.
 """
 
 from __future__ import annotations
@@ -28,13 +28,12 @@ def _field_of_others(
     is_dense: bool,
     mean: NDArray[np.float64],
 ) -> float:
-    """theta_i + sum_j J_ij m_j over the others; the diagonal does not count."""
+    """theta_i + sum_j J_ij m_j over the others."""
     total = 0.0
     begin = indptr[i]
     for place in range(begin, indptr[i + 1]):
         j = place - begin if is_dense else indices[place]
-        if j != i:
-            total += data[place] * mean[j]
+        total += data[place] * mean[j]
     return theta[i] + total
 
 

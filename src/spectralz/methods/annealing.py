@@ -17,6 +17,7 @@ import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
@@ -25,7 +26,7 @@ import numpy as np
 from spectralz.errors import OptionError, TooLargeError, is_interrupt, warn_inaccurate
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.methods.couplings import couplings_of
+from spectralz.methods.couplings import couplings_of, mean_strength
 from spectralz.options import bytes_in_words, checked_bytes, checked_count, checked_fraction, checked_positive
 from spectralz.progress import report
 from spectralz.result import Kind, Status
@@ -39,7 +40,17 @@ if TYPE_CHECKING:
     from spectralz.methods.couplings import Couplings
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["Annealed", "Annealer", "Annealing", "combine", "marginals_of", "sample_of", "weights_of", "with_rounding"]
+__all__ = [
+    "Annealed",
+    "Annealer",
+    "Annealing",
+    "combine",
+    "marginals_of",
+    "pair_means",
+    "sample_of",
+    "weights_of",
+    "with_rounding",
+]
 
 # A pilot needs only the spread of the energies.
 PILOT = 500
@@ -199,17 +210,21 @@ class Annealer:
     def seconds_per_state(self) -> float:
         """Predict the time that a state takes from infinite temperature to the end.
 
-        With n spins and weights that spread by ``step`` there are about sqrt(n / step) temperatures, as counted; a
-        sweep at infinite temperature, where most spins flip, is timed, and what a block costs beside it is known.
+        With n spins and weights that spread by ``step`` there are about sqrt(n / step) temperatures, as counted.
         """
+        n = max(self.n, 1)
+        return self._seconds_per_sweep * (1.0 + self._cost_of_block() / n) * TEMPERATURES * math.sqrt(n / self.step)
+
+    @cached_property
+    def _seconds_per_sweep(self) -> float:
+        """The time of a sweep over one state at infinite temperature, where most spins flip."""
         self._start(2, np.random.default_rng(0))  # compiles
         times = []
         for _ in range(3):
             began = time.perf_counter()
             self._start(TIMED_STATES, np.random.default_rng(0))
             times.append((time.perf_counter() - began) / TIMED_STATES)
-        n = max(self.n, 1)
-        return min(times) * (1.0 + self._cost_of_block() / n) * TEMPERATURES * math.sqrt(n / self.step)
+        return min(times)
 
     def _cost_of_block(self) -> float:
         """Return the time that the largest block takes, in updates of single spins."""
@@ -308,16 +323,15 @@ def _blocks_of(model: Ising, width: int | None, couplings: Couplings) -> tuple[i
     from spectralz.kernels.block_heat_bath import block_of, choose_blocks
     from spectralz.kernels.elimination_order import adjacency_of
 
-    pairs, J = model.edges()
+    pairs, _ = model.edges()
     if width is None and model.n > MOST_SPINS_WITH_BLOCKS:
         width = 0
     if width is None:
         width = next((width for degree, width in BLOCK_WIDTHS if 2 * len(pairs) <= degree * model.n), 0)
-    largest = float(np.abs(J).max(initial=0.0))
-    if width == 0 or largest == 0.0:
+    strength = mean_strength(couplings.data, model.n)
+    if width == 0 or strength == 0.0:
         return 0, math.inf, []
-    # The largest is taken out of the root, lest the squares overflow.
-    blocks_from = COLD / largest / math.sqrt(2.0 * float(((J / largest) ** 2).sum()) / model.n)
+    blocks_from = COLD / strength
     if blocks_from > 1.0:
         return width, blocks_from, []
     adjacency = adjacency_of(model.n, pairs)
@@ -596,16 +610,16 @@ def marginals_of(model: Ising, found: Sequence[Annealed], outcome: Outcome) -> M
     A spin's mean given all others is tanh of its field, and the average of that is as unbiased as that of the spin,
     less noisy, and keeps its digits where the spin is all but fixed.
     """
+    from scipy.special import expit
+
     pairs, _ = model.edges()
     up = np.zeros(model.n)
     down = np.zeros(model.n)
     pair_mean = np.zeros(len(pairs))
     for run, weight in zip(found, weights_of(found), strict=True):
-        small = np.exp(-2.0 * np.abs(run.h))
-        likely, unlikely = 1.0 / (1.0 + small), small / (1.0 + small)
-        up += weight @ np.where(run.h >= 0.0, likely, unlikely)
-        down += weight @ np.where(run.h >= 0.0, unlikely, likely)
-        pair_mean += _pair_means(run.x, np.tanh(run.h), weight, pairs)
+        up += weight @ expit(2.0 * run.h)
+        down += weight @ expit(-2.0 * run.h)
+        pair_mean += pair_means(run.x, np.tanh(run.h), weight, pairs)
     total = up + down  # 1 but for rounding
     return MarginalOutcome(
         probability=np.stack([down, up], axis=1) / total[:, None],
@@ -616,17 +630,19 @@ def marginals_of(model: Ising, found: Sequence[Annealed], outcome: Outcome) -> M
     )
 
 
-def _pair_means(x: NDArray[np.int8], tanh: FloatArray, weight: FloatArray, pairs: NDArray[np.int64]) -> FloatArray:
-    """Return the weighted means of (x_i tanh h_j + x_j tanh h_i) / 2 along the edges."""
+def pair_means(
+    x: NDArray[np.int8], y: FloatArray | NDArray[np.int8], weight: FloatArray, pairs: NDArray[np.int64]
+) -> FloatArray:
+    """Return the weighted means of (x_i y_j + x_j y_i) / 2 along the edges; y is x, or its mean given the rest."""
     i, j = pairs.T
     n = x.shape[1]
     if len(pairs) * 8 > n * n:  # dense enough for a matrix product
-        products = (x * weight[:, None]).T @ tanh
+        products = (x * weight[:, None]).T @ y
         return np.asarray(0.5 * (products[i, j] + products[j, i]))
     means = np.empty(len(pairs))
     for k in range(0, len(pairs), 256):
         a, b = i[k : k + 256], j[k : k + 256]
-        means[k : k + 256] = 0.5 * weight @ (x[:, a] * tanh[:, b] + x[:, b] * tanh[:, a])
+        means[k : k + 256] = 0.5 * weight @ (x[:, a] * y[:, b] + x[:, b] * y[:, a])
     return means
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from spectralz.errors import OptionError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.options import check_choice, checked_count, checked_positive
+from spectralz.options import check_choice, checked_count, checked_positive, is_number
 from spectralz.progress import report
 from spectralz.result import Kind, Status
 
@@ -314,7 +314,6 @@ def beliefs(
 
 def checked_damping(value: Any) -> float:
     """Return a damping: a number from 0 to below 1."""
-    is_real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not is_real or not 0.0 <= value < 1.0:
+    if not is_number(value) or not 0.0 <= value < 1.0:
         raise OptionError(f"damping is {value!r}; it must be a number from 0 to below 1")
     return float(value)

@@ -22,7 +22,7 @@ from spectralz.methods.convex_mean_field import ConvexMeanField
 from spectralz.methods.couplings import without_diagonal
 from spectralz.methods.mean_field import MeanField
 from spectralz.methods.spectral import sdp_upper
-from spectralz.methods.states import StatePool, fill, search
+from spectralz.methods.states import MOST_STATES, StatePool, fill, search
 from spectralz.methods.tree_reweighted import MOST_DENSE_SPINS, TREES, TreeReweighted
 from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
 from spectralz.model import Ising
@@ -55,7 +55,7 @@ RESTARTS, RESTARTS_SHARE = 50, 0.2
 LOADING_SECONDS = 1000.0
 # A quick annealing: few temperatures, few states, and as many quenches.
 QUICK_STEP = 1.0
-FEWEST_STATES, MOST_ANNEALED, MOST_STATES = 20, 1000, 100_000
+FEWEST_STATES, MOST_ANNEALED = 20, 1000
 STATES_SHARE = 0.3
 # Up to this mean degree the bounds that live on edges are the tight ones, beyond it those of the SDP.
 MOST_SPARSE_DEGREE = 10.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["Couplings", "couplings_of", "without_diagonal"]
+__all__ = ["Couplings", "couplings_of", "dense_couplings", "mean_strength", "without_diagonal"]
 
 
 class Couplings(NamedTuple):
@@ -29,8 +30,22 @@ def couplings_of(model: Ising) -> Couplings:
     J = 2.0 * without_diagonal(model)
     if model.is_sparse:
         return Couplings(J.data, J.indices.astype(np.int32), J.indptr.astype(np.int64), False)
-    rows = model.n * np.arange(model.n + 1, dtype=np.int64)
-    return Couplings(J.ravel(), np.empty(0, np.int32), rows, True)
+    return dense_couplings(J)
+
+
+def dense_couplings(J: FloatArray) -> Couplings:
+    """Return a matrix J as the compiled kernels take it."""
+    n = len(J)
+    return Couplings(J.ravel(), np.empty(0, np.int32), n * np.arange(n + 1, dtype=np.int64), True)
+
+
+def mean_strength(J: FloatArray, n: int) -> float:
+    """Return the root of sum_j J_ij^2, averaged over the n spins i; J holds each coupling in both directions."""
+    largest = float(np.abs(J).max(initial=0.0))
+    if largest == 0.0:
+        return 0.0
+    # Taken out of the root, lest the squares overflow.
+    return largest * math.sqrt(float(((J / largest) ** 2).sum()) / n)
 
 
 def without_diagonal(model: Ising) -> Any:

@@ -11,15 +11,15 @@ import numpy as np
 from spectralz.errors import OptionError, TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.options import checked_count, checked_positive
+from spectralz.methods.couplings import dense_couplings, mean_strength, without_diagonal
+from spectralz.options import checked_count, checked_positive, is_number
 from spectralz.progress import report
 from spectralz.result import Kind, Status
 from spectralz.threads import one_thread_if_small
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from spectralz.kernels.expectation_consistency import Point, Terms
+    from spectralz.methods.couplings import Couplings
     from spectralz.model import FloatArray, Ising
 
 __all__ = ["ExpectationPropagation"]
@@ -50,19 +50,17 @@ class _Problem:
 
     @classmethod
     def of(cls, model: Ising) -> _Problem:
-        A: Any = model.coupling
-        J = 2.0 * (A.toarray() if model.is_sparse else np.array(A))
-        J[np.diag_indices(model.n)] = 0.0
-        return cls(np.array(model.field), J)
+        C = without_diagonal(model)
+        return cls(np.array(model.field), 2.0 * (C.toarray() if model.is_sparse else C))
 
     @property
     def n(self) -> int:
         return len(self.field)
 
     @property
-    def rows(self) -> tuple[FloatArray, NDArray[np.int32], NDArray[np.int64], bool]:
+    def rows(self) -> Couplings:
         """J as the kernels of mean field take it."""
-        return self.J.ravel(), np.empty(0, np.int32), self.n * np.arange(self.n + 1, dtype=np.int64), True
+        return dense_couplings(self.J)
 
     @property
     def is_weak(self) -> bool:
@@ -71,9 +69,7 @@ class _Problem:
         Strong couplings that leave small correlations, as in antiferromagnets, whose sum of spins takes a few values
         only, are wrong by more than any of the corrections shows.
         """
-        if np.abs(self.J).max(initial=0.0) > self.n:  # its square might overflow
-            return False
-        return self.n == 0 or bool((self.J**2).sum() < self.n)
+        return mean_strength(self.J, self.n) < 1.0
 
     @property
     def total_weight(self) -> float:
@@ -439,7 +435,6 @@ def _out_of_reach(model: Ising, best: _State) -> Outcome:
 
 def _checked_shift(value: Any) -> float:
     """Return a number that is 0 or more."""
-    is_real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not is_real or not 0.0 <= value < math.inf:
+    if not is_number(value) or not 0.0 <= value < math.inf:
         raise OptionError(f"damping is {value!r}; it must be a number, 0 or more")
     return float(value)

@@ -159,12 +159,13 @@ class MeanField(Method):
 
 def independent_spins(model: Ising, h: FloatArray, outcome: Outcome) -> MarginalOutcome:
     """Return the marginals of independent spins with the fields h; exact where the model's spins are independent."""
+    from scipy.special import expit
+
     mean = np.tanh(h)
-    both = np.exp(-2.0 * np.maximum(np.stack([h, -h], axis=1), 0.0))
     pairs, _ = model.edges()
     return MarginalOutcome(
         mean=mean,
-        probability=both / (1.0 + np.exp(-2.0 * np.abs(h)))[:, None],
+        probability=expit(2.0 * np.stack([-h, h], axis=1)),
         pair_mean=mean[pairs[:, 0]] * mean[pairs[:, 1]],
         kind=Kind.EXACT if outcome.kind is Kind.EXACT else Kind.ESTIMATE,
         outcome=outcome,

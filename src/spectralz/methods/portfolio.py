@@ -19,9 +19,20 @@ from spectralz.errors import SpectralzError, is_interrupt
 from spectralz.methods.annealing import PILOT, Annealed, Annealer, combine, marginals_of, with_rounding
 from spectralz.methods.base import MarginalOutcome, Outcome
 from spectralz.methods.bracket import BOUNDERS, NAMES, bracket, load_bounders, small_models
+from spectralz.methods.couplings import couplings_of, mean_strength
 from spectralz.methods.expectation_propagation import ExpectationPropagation
 from spectralz.methods.mean_field import MeanField
-from spectralz.methods.states import Share, StatePool, States, fill, pool_marginals, pool_outcome, search, share_held
+from spectralz.methods.states import (
+    MOST_STATES,
+    Share,
+    StatePool,
+    States,
+    fill,
+    pool_marginals,
+    pool_outcome,
+    search,
+    share_held,
+)
 from spectralz.options import bytes_in_words
 from spectralz.progress import report
 from spectralz.result import Bounds, Kind, Status
@@ -59,8 +70,6 @@ QUENCHES = 1000
 RESTARTS = 20
 # Seconds of expectation propagation at 100 spins, as measured.
 WEAK_EP_SECONDS, STRONG_EP_SECONDS = 0.01, 0.2
-# A pool of states takes memory and time in proportion; this many are collected in about a second.
-MOST_STATES = 100_000
 # Two answers agree if they are this many of their joint standard errors apart.
 AGREEMENT = 3.0
 # An error bar that its own method does not trust is widened so many times.
@@ -266,14 +275,7 @@ class Portfolio:
             std_error=with_rounding(mean.std_error, log_z),
             iterations=len(betas) - 1,
         )
-        spent = self.trials["annealing"].seconds if "annealing" in self.trials else 0.0
-        self._keep(
-            "annealing",
-            outcome,
-            mean.is_trusted,
-            spent + seconds,
-            lambda: marginals_of(self.model, found, outcome),
-        )
+        self._keep("annealing", outcome, mean.is_trusted, seconds, lambda: marginals_of(self.model, found, outcome))
 
     def _collect(self, annealer: Annealer, earlier: list[Annealed], found: list[Annealed]) -> None:
         """Sum over states; those of one part of the runs are found again in the other, or not."""
@@ -292,9 +294,8 @@ class Portfolio:
 
     def _judge_states(self, pool: StatePool, share: Share, seconds: float) -> None:
         outcome = pool_outcome(pool, share)
-        spent = self.trials["states"].seconds if "states" in self.trials else 0.0
         trusted = outcome.status.converged
-        self._keep("states", outcome, trusted, spent + seconds, lambda: pool_marginals(pool, outcome))
+        self._keep("states", outcome, trusted, seconds, lambda: pool_marginals(pool, outcome))
         assert self.bounds is not None
         if pool.lower > self.bounds.lower:
             self.bounds = replace(self.bounds, lower=pool.lower, lower_method="states")
@@ -302,7 +303,9 @@ class Portfolio:
     def _keep(
         self, name: str, outcome: Outcome, trusted: bool, seconds: float, marginals: Callable[[], MarginalOutcome]
     ) -> None:
-        self.trials[name] = Trial(name, outcome, trusted, seconds, marginals)
+        """Keep what a method says now in the place of what it said before, the time of both together."""
+        spent = self.trials[name].seconds if name in self.trials else 0.0
+        self.trials[name] = Trial(name, outcome, trusted, spent + seconds, marginals)
 
     def _wanted_growth(self) -> float:
         """Return how many times more states would bring the best error down to what is wanted."""
@@ -434,8 +437,7 @@ def load_methods() -> None:
 
 def _ep_seconds(model: Ising) -> float:
     """Predict the longest time of expectation propagation, which takes many steps where couplings are strong."""
-    _, J = model.edges()
-    is_weak = float(np.abs(J).max(initial=0.0)) < model.n and 2.0 * float(J @ J) < model.n
+    is_weak = mean_strength(couplings_of(model).data, model.n) < 1.0
     return float((WEAK_EP_SECONDS if is_weak else STRONG_EP_SECONDS) * (model.n / 100.0) ** 3)
 
 

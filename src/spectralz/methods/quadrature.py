@@ -269,17 +269,13 @@ def _moments(
     fields: FloatArray, weight: FloatArray, edges: NDArray[np.int64]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return probabilities, means and pair means of a mixture of independent spins in the given fields (nodes x n)."""
+    from scipy.special import expit
+
     weight = weight / weight.sum()
     tanh = np.tanh(fields)
-    both = np.stack([weight @ _probability(-fields), weight @ _probability(fields)], axis=1)
+    both = np.stack([weight @ expit(-2.0 * fields), weight @ expit(2.0 * fields)], axis=1)
     pairs = _pair_means(tanh, weight, edges)
     return both, weight @ tanh, pairs
-
-
-def _probability(field: FloatArray) -> FloatArray:
-    """P(+1) = 1 / (1 + exp(-2 field)), keeping its digits where it is small."""
-    e = np.exp(-2.0 * np.abs(field))
-    return np.where(field > 0.0, 1.0, e) / (1.0 + e)
 
 
 def _pair_means(tanh: FloatArray, weight: FloatArray, edges: NDArray[np.int64]) -> FloatArray:

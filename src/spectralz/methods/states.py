@@ -16,7 +16,7 @@ import numpy as np
 
 from spectralz.errors import warn_inaccurate
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.methods.annealing import PILOT, Annealed, Annealer, weights_of, with_rounding
+from spectralz.methods.annealing import PILOT, Annealed, Annealer, pair_means, weights_of, with_rounding
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.methods.couplings import without_diagonal
 from spectralz.model import Ising
@@ -35,6 +35,8 @@ __all__ = ["Share", "StatePool", "States", "fill", "pool_marginals", "pool_outco
 
 # A state lighter than the heaviest by more than this many nats is not looked at: 1e5 of them weigh 1e-5 of it.
 CUTOFF = 25.0
+# Most states to keep, unless told otherwise; so many are collected in about a second.
+MOST_STATES = 100_000
 # Spins of states that are written out together, as bytes and then as numbers.
 SPINS_AT_ONCE = 4_000_000
 # The search ends when the states whose neighbours were not looked at hold less than this share of the sum.
@@ -263,7 +265,7 @@ class States(Method):
     population: int = 2000
     runs: int = 4
     quenches: int = 1000
-    max_states: int = 100_000
+    max_states: int = MOST_STATES
     seed: int = 0
 
     name: ClassVar[str] = "states"
@@ -349,11 +351,7 @@ def pool_marginals(pool: StatePool, outcome: Outcome) -> MarginalOutcome:
     weight = pool.weight
     up, down = weight @ (x > 0), weight @ (x < 0)
     total = up + down
-    pairs, _ = model.edges()
-    pair_mean = np.empty(len(pairs))
-    for k in range(0, len(pairs), 256):
-        i, j = pairs[k : k + 256].T
-        pair_mean[k : k + 256] = weight @ (x[:, i] * x[:, j])
+    pair_mean = pair_means(x, x, weight, model.edges()[0])
     return MarginalOutcome(
         probability=np.stack([down, up], axis=1) / total[:, None],
         mean=(up - down) / total,

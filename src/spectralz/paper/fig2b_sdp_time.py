@@ -8,7 +8,7 @@ import numpy as np
 
 from spectralz.paper.drawing import draw_legend, draw_times, fitted_exponent, means
 from spectralz.paper.figure import Claim, Figure
-from spectralz.paper.sweep import SDP, Contestant, Sweep
+from spectralz.paper.sweep import SDP, Contestant, timed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,24 +66,11 @@ def draw(rows: Sequence[Row], axes: Axes) -> None:
     draw_legend(axes)
 
 
-def _sweep(sizes: tuple[int, ...], repeats: int) -> Sweep:
-    return Sweep(
-        name="fig2b",
-        contestants=CONTESTANTS,
-        generator="complete",
-        parameters={"strength": 1.0},
-        axis="n",
-        values=sizes,
-        repeats=repeats,
-        truth=False,
-    )
-
-
 FIGURE = Figure(
     name="fig2b",
     title="Fig. 2b: time to solve the SDP (15), complete graph, s = 1",
-    full=_sweep(SIZES, 10),
-    quick=_sweep(QUICK_SIZES, 5),
+    full=timed("fig2b", CONTESTANTS, SIZES, 10),
+    quick=timed("fig2b", CONTESTANTS, QUICK_SIZES, 5),
     draw=draw,
     claims=(
         Claim(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from spectralz.paper.drawing import draw_times, fitted_exponent, means, short
 from spectralz.paper.fig3abcd_dense_graphs import ALGORITHM_2, MODELS
 from spectralz.paper.figure import Claim, Figure
-from spectralz.paper.sweep import Contestant, Sweep
+from spectralz.paper.sweep import Contestant, timed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,24 +60,11 @@ def fastest(rows: Sequence[Row], label: str = "MF-1000") -> tuple[str, bool]:
     return f"At n = {largest:g}: {parts}.", times[label] == min(times.values())
 
 
-def _sweep(sizes: tuple[int, ...], repeats: int) -> Sweep:
-    return Sweep(
-        name="fig4",
-        contestants=CONTESTANTS,
-        generator="complete",
-        parameters={"strength": 1.0},
-        axis="n",
-        values=sizes,
-        repeats=repeats,
-        truth=False,
-    )
-
-
 FIGURE = Figure(
     name="fig4",
     title="Fig. 4: running time, complete graphs, s = 1",
-    full=_sweep(SIZES, MODELS),
-    quick=_sweep(QUICK_SIZES, 3),
+    full=timed("fig4", CONTESTANTS, SIZES, MODELS),
+    quick=timed("fig4", CONTESTANTS, QUICK_SIZES, 3),
     draw=partial(draw_times, contestants=CONTESTANTS, xlabel="number of spins n"),
     claims=(
         Claim(sentence="Algorithm 2 scales as well as BP (Sec. 4.4).", check=scales_like_bp),

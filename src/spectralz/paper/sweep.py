@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from spectralz.methods import Method
     from spectralz.model import Ising
 
-__all__ = ["SDP", "Contestant", "Sweep", "Task", "read_config"]
+__all__ = ["SDP", "Contestant", "Sweep", "Task", "read_config", "timed"]
 
 # The name of a contestant that only solves the diagonal SDP; its log_z is the upper bound n log 2 - Tr D.
 SDP = "sdp"
@@ -298,6 +298,20 @@ class Sweep:
             )
         for contestant in self.contestants:
             contestant.build()  # a wrong name or option is an error now, not in the middle of the work
+
+
+def timed(name: str, contestants: tuple[Contestant, ...], sizes: tuple[int, ...], repeats: int) -> Sweep:
+    """Return the sweep of Figs. 2b and 4: times on complete graphs of s = 1 along their size; no truth is needed."""
+    return Sweep(
+        name=name,
+        contestants=contestants,
+        generator="complete",
+        parameters={"strength": 1.0},
+        axis="n",
+        values=sizes,
+        repeats=repeats,
+        truth=False,
+    )
 
 
 def _is_int(value: object) -> bool:
