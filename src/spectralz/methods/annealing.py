@@ -409,7 +409,7 @@ class Annealing(Method):
         this is done where the model is so cold that single spins hold each other. Wider blocks hold more spins and take
         longer: an entry of their tables, up to ``2**block_width`` a spin, takes a fifth of the time of a single spin.
         0 is for single spins alone; None for 6 where a spin has up to 4.5 neighbours on average (as on a grid), 4 up to
-        6.5 (as on a lattice of three dimensions), and 0 beyond.
+        6.5 (as on a lattice of three dimensions), and 0 beyond or with more than 2,000 spins.
     seed
         The same seed gives the same answer, whatever the number of threads.
     max_memory
