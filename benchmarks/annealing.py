@@ -15,7 +15,7 @@ import numpy as np
 
 import spectralz as sz
 from benchmarks.harness import processor, table
-from spectralz.methods.annealing import Annealer
+from spectralz.parts.annealer import Annealer
 
 FIRST_SEED = 800_000
 UNBIASED = {

@@ -15,7 +15,7 @@ import numpy as np
 
 import spectralz as sz
 from spectralz.cli import print_comparison
-from spectralz.plots import bracket_picture
+from spectralz.show.plots import bracket_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,15 +1,12 @@
 """Partition functions of pairwise binary models, and how far each answer can be trusted."""
 
-from spectralz import start as start  # isort: skip  (the first, so that an interrupt of the others is quiet)
+from spectralz._support import interrupts as interrupts  # isort: skip  (the first, so that an interrupt of the others is quiet)
 from spectralz import errors, generators
 from spectralz.errors import SpectralzError
 from spectralz.inference import bounds, compare, describe, log_z, marginals, sample
 from spectralz.io import read, write
 from spectralz.methods import (
-    METHODS,
-    PAPER_SETTINGS,
     Annealing,
-    Auto,
     BeliefPropagation,
     ConvexMeanField,
     Exact,
@@ -19,14 +16,30 @@ from spectralz.methods import (
     Method,
     MiniBucket,
     Quadrature,
+    SDPBound,
     Spectral,
     States,
     TreeReweighted,
     WeightedMiniBucket,
 )
 from spectralz.model import Ising
-from spectralz.result import Bounds, Comparison, Estimate, Kind, Marginals, Status
-from spectralz.sdp import DiagonalSDP, diagonal_sdp
+from spectralz.parts.diagonal_sdp import DiagonalSDP, diagonal_sdp
+from spectralz.portfolio.auto import Auto
+from spectralz.registry import METHODS, PAPER_SETTINGS
+from spectralz.result import (
+    Bounds,
+    BoundsRow,
+    Comparison,
+    ComparisonRow,
+    Description,
+    Estimate,
+    Kind,
+    Marginals,
+    Status,
+    Trial,
+    Verdict,
+)
+from spectralz.show import plots
 
 __version__ = "0.1.0"
 
@@ -37,8 +50,11 @@ __all__ = [
     "Auto",
     "BeliefPropagation",
     "Bounds",
+    "BoundsRow",
     "Comparison",
+    "ComparisonRow",
     "ConvexMeanField",
+    "Description",
     "DiagonalSDP",
     "Estimate",
     "Exact",
@@ -51,11 +67,14 @@ __all__ = [
     "Method",
     "MiniBucket",
     "Quadrature",
+    "SDPBound",
     "Spectral",
     "SpectralzError",
     "States",
     "Status",
     "TreeReweighted",
+    "Trial",
+    "Verdict",
     "WeightedMiniBucket",
     "__version__",
     "bounds",
@@ -66,6 +85,7 @@ __all__ = [
     "generators",
     "log_z",
     "marginals",
+    "plots",
     "read",
     "sample",
     "write",

@@ -24,17 +24,17 @@ import typer
 from typer.core import TyperGroup
 
 import spectralz as sz
-from spectralz import start
+from spectralz._support import interrupts as start
+from spectralz._support.options import bytes_in_words
+from spectralz._support.progress import listening
 from spectralz.errors import FormatError, InaccurateWarning, OptionError, SpectralzError, is_interrupt
 from spectralz.io import read_evidence, write_mar, write_pr
 from spectralz.io.files import write_whole
-from spectralz.options import bytes_in_words
-from spectralz.plots import FORMATS, bracket_picture, comparison_picture
-from spectralz.progress import listening
-from spectralz.terminal import bracket_line, with_error
+from spectralz.show.plots import FORMATS, bracket_picture, comparison_picture
+from spectralz.show.text import bracket_line, with_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rich.console import Console
     from rich.table import Table
@@ -75,7 +75,11 @@ app.add_typer(generate_app, name="generate")
 PIPE_WIDTH = 140
 # A table entry or a state takes about this long on one core of a present-day machine.
 SECONDS_PER_TERM = 6e-9
-VERDICT_STYLES = {"chosen": "bold green", "disagrees": "yellow", "failed": "red", "not run": "dim"}
+VERDICT_STYLES = {
+    sz.Verdict.CHOSEN: "bold green",
+    sz.Verdict.DISAGREES: "yellow",
+    sz.Verdict.NOT_RUN: "dim",
+}
 
 ModelFile = Annotated[Path, typer.Argument(metavar="FILE", help="A model: .uai or .npz.", show_default=False)]
 EvidenceFile = Annotated[
@@ -175,7 +179,7 @@ def solve(
     _warn_of_disagreement(estimate)
     if plot is not None:
         _write_picture(plot, bracket_picture(estimate, f"{file.name}: {model.n} spins", _format_of(plot)))
-    if estimate.details.get("interrupted"):
+    if estimate.interrupted:
         _say("interrupted: this is the best answer so far")
         raise typer.Exit(start.INTERRUPTED)
     if strict and not estimate.status.converged:
@@ -601,12 +605,8 @@ def _print_estimate(file: Path, model: sz.Ising, estimate: sz.Estimate) -> None:
     _add_row(table, "method", repr(estimate.method))
     _add_row(table, "time", f"{estimate.seconds:.3g} s")
     _print(table)
-    tried = estimate.details.get("tried")
-    if tried:
-        _print(_tried_table(tried))
-    why = estimate.details.get("why")
-    if why and why not in estimate.status:
-        print(f"why: {why}")
+    if estimate.tried:
+        _print(_tried_table(estimate.tried))
     line = bracket_line(
         estimate.log_z,
         estimate.lower,
@@ -619,46 +619,33 @@ def _print_estimate(file: Path, model: sz.Ising, estimate: sz.Estimate) -> None:
         print(f"\n{line}")
 
 
-def _tried_table(tried: list[Mapping[str, Any]]) -> Table:
+def _tried_table(tried: Sequence[sz.Trial]) -> Table:
     table = _table("method", "log Z", _plus_minus(_console()), "seconds", "verdict", "why")
-    for run in tried:
-        verdict = run.get("verdict") or "-"
-        seconds = "-" if run.get("seconds") is None else f"{run['seconds']:.3g}"
-        cells = [run.get("method") or "-", *_value_and_error(run), seconds, verdict, run.get("why") or ""]
-        _add_row(table, *cells, style=VERDICT_STYLES.get(verdict))
+    for trial in tried:
+        cells = [trial.method, *_value_and_error(trial), f"{trial.seconds:.3g}", str(trial.verdict), trial.why]
+        _add_row(table, *cells, style=VERDICT_STYLES.get(trial.verdict))
     return table
 
 
-def _value_and_error(run: Mapping[str, Any]) -> tuple[str, str]:
+def _value_and_error(trial: sz.Trial) -> tuple[str, str]:
     """Return what a method that was tried found: its bounds if it was asked for them, else its log Z and error."""
-    bounds = [(sign, run.get(side)) for sign, side in ((">=", "lower"), ("<=", "upper"))]
+    bounds = ((">=", trial.lower), ("<=", trial.upper))
     shown = ", ".join(f"{sign} {bound:.8g}" for sign, bound in bounds if bound is not None)
-    if shown and (run.get("verdict") == "bound" or run.get("log_z") is None):
-        return shown, "-"
-    if run.get("log_z") is None:
-        return "-", "-"
-    if run.get("std_error") is None:
-        return f"{run['log_z']:.8g}", "-"
-    value, _, error = with_error(run["log_z"], run["std_error"]).partition(" ± ")
+    if trial.log_z is None or trial.verdict is sz.Verdict.BOUND:
+        return shown or "-", "-"
+    if trial.std_error is None:
+        return f"{trial.log_z:.8g}", "-"
+    value, _, error = with_error(trial.log_z, trial.std_error).partition(" ± ")
     return value, error
 
 
 def _warn_of_disagreement(estimate: sz.Estimate) -> None:
     """Say so where methods that should agree do not, or none of several is to be trusted."""
-    details = estimate.details
-    if details.get("agreement", True):
-        if details.get("tried") and not details.get("interrupted") and not estimate.status.converged:
-            _warn("this answer is not to be trusted; a larger --budget may help")
-        return
-    others = [
-        run.get("method") or "?" for run in estimate.details.get("tried", ()) if run.get("verdict") == "disagrees"
-    ]
-    who = (
-        f"{', '.join(others)} {'disagrees' if len(others) == 1 else 'disagree'} with"
-        if others
-        else "no other method supports"
-    )
-    _warn(f"{who} this answer")
+    others = [trial.method for trial in estimate.disagreeing]
+    if others:
+        _warn(f"{', '.join(others)} {'disagrees' if len(others) == 1 else 'disagree'} with this answer")
+    elif estimate.tried and not estimate.interrupted and not estimate.trusted:
+        _warn("this answer is not to be trusted; a larger --budget may help")
 
 
 def _warn(sentence: str) -> None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz.errors import ModelError, OptionError, SpectralzError, UnknownMethodError
-from spectralz.methods import METHODS, PAPER_SETTINGS, Exact, Method
-from spectralz.methods.bracket import bracket
+from spectralz.methods import Exact, Method
 from spectralz.model import Ising
-from spectralz.result import Comparison, ComparisonRow
+from spectralz.portfolio.bracket import bracket
+from spectralz.registry import METHODS, PAPER_SETTINGS
+from spectralz.result import Comparison, ComparisonRow, Description
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -117,9 +118,9 @@ def compare(model: Ising, methods: Iterable[str | Method] | None = None) -> Comp
     asked = [name for name in METHODS if name != "auto"] if methods is None else methods
     if isinstance(asked, str):
         raise OptionError(f"methods is {asked!r}; give a list, such as [{asked!r}]")
-    chosen = [as_method(method, {}) for method in asked]
+    chosen = [(as_method(method, {}), method if isinstance(method, str) else method.name) for method in asked]
     checked = _checked_model(model)
-    return Comparison(tuple(_row(checked, method) for method in chosen))
+    return Comparison(tuple(_row(checked, method, name) for method, name in chosen))
 
 
 def bounds(model: Ising, budget: float = 10.0, exclude: Iterable[str] = ()) -> Bounds:
@@ -152,7 +153,7 @@ def bounds(model: Ising, budget: float = 10.0, exclude: Iterable[str] = ()) -> B
     return bracket(_checked_model(model), budget, exclude)
 
 
-def describe(model: Ising) -> dict[str, Any]:
+def describe(model: Ising) -> Description:
     """Return what is worth knowing of a model before solving it: size, strength, structure, and what exact would cost.
 
     ``treewidth_lower`` and ``treewidth_upper`` enclose the treewidth; ``exact_memory`` and ``exact_terms`` are those of
@@ -162,7 +163,7 @@ def describe(model: Ising) -> dict[str, Any]:
     --------
     >>> import spectralz as sz
     >>> about = sz.describe(sz.generators.grid(side=5, strength=1.0, seed=0))
-    >>> about["edges"], about["components"], about["treewidth_lower"], about["treewidth_upper"]
+    >>> about.edges, about.components, about["treewidth_lower"], about["treewidth_upper"]
     (40, 1, 2, 5)
     """
     n = _checked_model(model).n
@@ -172,40 +173,40 @@ def describe(model: Ising) -> dict[str, Any]:
     # An answer nobody can afford is still worth predicting; what counts is that the search for orders ends.
     plan = Exact(algorithm="elimination", max_memory=2**63, max_terms=2**60).plan(model)
     known = plan.refusal is None
-    return {
-        "spins": n,
-        "edges": len(edges),
-        "density": 2.0 * len(edges) / (n * (n - 1)) if n > 1 else 0.0,
-        "degree_mean": float(degree.mean()) if n else 0.0,
-        "degree_max": int(degree.max(initial=0)),
-        "coupling_mean": float(np.abs(J).mean()) / 2.0 if len(J) else 0.0,
-        "coupling_max": float(np.abs(J).max(initial=0.0)) / 2.0,
-        "field_mean": float(np.abs(model.field).mean()) if n else 0.0,
-        "field_max": float(np.abs(model.field).max(initial=0.0)),
-        "offset": model.offset,
-        "trace": float(model.diagonal.sum()),
-        "storage": "sparse" if model.is_sparse else "dense",
-        "components": len(components),
-        "largest_component": max((len(spins) for spins in components), default=0),
-        "is_forest": len(edges) == n - len(components),
-        "treewidth_lower": _degeneracy(n, edges),
-        "treewidth_upper": plan.width if known else _swept_width(n, edges, components),
-        "exact_order": " and ".join(plan.orders) if known else None,
-        "exact_memory": plan.memory if known else None,
-        "exact_terms": plan.terms if known else None,
-    }
+    return Description(
+        spins=n,
+        edges=len(edges),
+        density=2.0 * len(edges) / (n * (n - 1)) if n > 1 else 0.0,
+        degree_mean=float(degree.mean()) if n else 0.0,
+        degree_max=int(degree.max(initial=0)),
+        coupling_mean=float(np.abs(J).mean()) / 2.0 if len(J) else 0.0,
+        coupling_max=float(np.abs(J).max(initial=0.0)) / 2.0,
+        field_mean=float(np.abs(model.field).mean()) if n else 0.0,
+        field_max=float(np.abs(model.field).max(initial=0.0)),
+        offset=model.offset,
+        trace=float(model.diagonal.sum()),
+        storage="sparse" if model.is_sparse else "dense",
+        components=len(components),
+        largest_component=max((len(spins) for spins in components), default=0),
+        is_forest=len(edges) == n - len(components),
+        treewidth_lower=_degeneracy(n, edges),
+        treewidth_upper=plan.width if known else _swept_width(n, edges, components),
+        exact_order=" and ".join(plan.orders) if known else None,
+        exact_memory=plan.memory if known else None,
+        exact_terms=plan.terms if known else None,
+    )
 
 
 def _degeneracy(n: int, edges: NDArray[np.int64]) -> int:
     """Return a lower bound on the treewidth: the degeneracy, or of very many edges half the mean degree."""
-    from spectralz.kernels.elimination_order import adjacency_of, degeneracy
+    from spectralz.kernels.elimination.order import adjacency_of, degeneracy
 
     return degeneracy(range(n), adjacency_of(n, edges)) if len(edges) <= MOST_EDGES_TO_PEEL else -(-len(edges) // n)
 
 
 def _swept_width(n: int, edges: NDArray[np.int64], components: list[NDArray[np.int64]]) -> int | None:
     """Return an upper bound on the treewidth from a sweep that only counts, or None where that would take long."""
-    from spectralz.kernels.elimination_order import ORDERS, EliminationTree, adjacency_of
+    from spectralz.kernels.elimination.order import ORDERS, EliminationTree, adjacency_of
 
     if len(edges) > MOST_EDGES_TO_SWEEP:
         return None
@@ -214,11 +215,11 @@ def _swept_width(n: int, edges: NDArray[np.int64], components: list[NDArray[np.i
     return max((EliminationTree.of_order(order[0], adjacency).width for order in swept if order), default=0)
 
 
-def _row(model: Ising, method: Method) -> ComparisonRow:
+def _row(model: Ising, method: Method, name: str) -> ComparisonRow:
     try:
-        return ComparisonRow(method, method.run(model), None)
+        return ComparisonRow(method, method.run(model), None, name)
     except SpectralzError as error:
-        return ComparisonRow(method, None, error)
+        return ComparisonRow(method, None, error, name)
 
 
 def as_method(method: str | Method, options: dict[str, Any]) -> Method:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -13,13 +13,23 @@ import numpy as np
 from spectralz.errors import NotConvergedError, SolverError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from spectralz.errors import SpectralzError
 
-__all__ = ["Bounds", "BoundsRow", "Comparison", "ComparisonRow", "Estimate", "Kind", "Marginals", "Status"]
+__all__ = [
+    "Bounds",
+    "BoundsRow",
+    "Comparison",
+    "ComparisonRow",
+    "Description",
+    "Estimate",
+    "Kind",
+    "Marginals",
+    "Status",
+    "Trial",
+    "Verdict",
+]
 
 
 class Kind(StrEnum):
@@ -52,6 +62,51 @@ class Status(str):
         return (str(self),), {"converged": self.converged}
 
 
+class Verdict(StrEnum):
+    """What became of one of several methods that were tried."""
+
+    CHOSEN = "chosen"
+    AGREES = "agrees"
+    DISAGREES = "disagrees"
+    NOT_TRUSTED = "not trusted"
+    BOUND = "bound"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One of several methods that were tried: what it said, and what was made of it.
+
+    Attributes
+    ----------
+    method
+        The name of the method.
+    log_z, std_error
+        Its answer and the scale of its error, or None.
+    lower, upper
+        The bounds that it proved, or None.
+    seconds
+        How long it took.
+    verdict
+        What was made of it.
+    why
+        Its own account of itself, or why it was not run.
+    """
+
+    method: str
+    log_z: float | None = None
+    std_error: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    seconds: float = 0.0
+    verdict: Verdict
+    why: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        return {**vars(self), "verdict": str(self.verdict)}
+
+
 class AnyMethod(Protocol):
     """What a result needs to know of the method that made it."""
 
@@ -69,11 +124,20 @@ class Estimate:
     kind
         What the answer is: exact (up to rounding), a proven bound, or an estimate.
     status
-        How the run ended, as a sentence; ``status.converged`` is its verdict.
+        How the run ended, as a sentence; ``status.converged`` says whether it did all that it set out to do.
     lower, upper
         Proven bounds on log Z, rounding included, or None. Never heuristics.
     std_error
-        Statistical standard error, or None.
+        The scale of the remaining error, statistical or not, or None: of sampling it is the standard error, of ``ep``
+        what its corrections leave out, of ``auto`` what covers all that its methods disagree about.
+    trusted
+        Whether the answer is to be believed as what it is. An exact one is, and so is a proven bound, as a bound. Of
+        ``auto``, ``ep``, ``annealing`` and ``states`` this is their own verdict; where it is False, ``status`` has not
+        converged. A plain estimate, such as that of ``bp``, has nothing to show for itself and is not.
+    interrupted
+        Whether an interrupt ended the run; the answer is the best so far.
+    tried
+        The methods that were tried where several were, with what each said; else empty.
     iterations
         How many iterations the method made, or None where it has none.
     seconds
@@ -81,7 +145,7 @@ class Estimate:
     method
         The method that ran, with its options.
     details
-        Diagnostics of the method: treewidth, rank, effective sample size and the like.
+        Diagnostics of the method that nothing else depends on: treewidth, rank, effective sample size and the like.
     """
 
     log_z: float
@@ -93,13 +157,23 @@ class Estimate:
     iterations: int | None = None
     seconds: float
     method: AnyMethod
+    trusted: bool = None  # type: ignore[assignment]  # by its kind, if the method has no verdict of its own
+    interrupted: bool = False
+    tried: tuple[Trial, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if self.trusted is None:
+            object.__setattr__(self, "trusted", self.kind is not Kind.ESTIMATE)
         for name in ("log_z", "lower", "upper", "std_error"):
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
                 raise SolverError(f"{self.method.name} gave {name} = {value}; please report this model as a bug")
+
+    @property
+    def disagreeing(self) -> tuple[Trial, ...]:
+        """The methods that were tried, trust themselves, and do not agree with this answer."""
+        return tuple(trial for trial in self.tried if trial.verdict is Verdict.DISAGREES)
 
     def check(self) -> Estimate:
         """Return the estimate itself, or raise NotConvergedError if the run did not converge."""
@@ -117,10 +191,13 @@ class Estimate:
             "std_error": self.std_error,
             "status": str(self.status),
             "converged": self.status.converged,
+            "trusted": self.trusted,
+            "interrupted": self.interrupted,
             "iterations": self.iterations,
             "seconds": self.seconds,
             "method": self.method.name,
             "options": plain(vars(self.method)),
+            "tried": [trial.to_dict() for trial in self.tried],
             "details": plain(self.details),
         }
 
@@ -163,11 +240,19 @@ class Marginals:
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """One method of a comparison: its estimate, or the error that it ended in."""
+    """One method of a comparison: its estimate, or the error that it ended in.
+
+    ``name`` is what was asked for, which may be a label such as ``BP-200``.
+    """
 
     method: AnyMethod
     estimate: Estimate | None
     error: SpectralzError | None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", self.method.name)
 
 
 @dataclass(frozen=True)
@@ -198,24 +283,28 @@ class Comparison:
         return len(self.rows)
 
     def __getitem__(self, name: str) -> Estimate:
-        for row in self.rows:
-            if row.method.name == name:
-                if row.error is not None:
-                    raise row.error
-                assert row.estimate is not None
-                return row.estimate
+        asked = [row for row in self.rows if row.name == name]
+        for row in asked or [row for row in self.rows if row.method.name == name]:
+            if row.error is not None:
+                raise row.error
+            assert row.estimate is not None
+            return row.estimate
         raise KeyError(name)
 
 
 @dataclass(frozen=True)
 class BoundsRow:
-    """One bounder of a bracket: what it proved on each side, or why it proved nothing."""
+    """One bounder of a bracket: what it proved on each side, or why it proved nothing.
+
+    ``interrupted`` says whether an interrupt ended it; what it had proven by then counts.
+    """
 
     method: str
     lower: float | None
     upper: float | None
     seconds: float
     status: str
+    interrupted: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,6 +379,67 @@ class Bounds:
             "interrupted": self.interrupted,
             "rows": [plain(vars(row)) for row in self.rows],
         }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Description(Mapping[str, Any]):
+    """What is worth knowing of a model before solving it; also a mapping from these names to their values.
+
+    Attributes
+    ----------
+    spins, edges, components, largest_component
+        Their numbers; spins of the largest component.
+    density, degree_mean, degree_max
+        Share of all pairs that are coupled, neighbors of a spin on average and at most.
+    coupling_mean, coupling_max, field_mean, field_max
+        Sizes |A_ij| of the couplings and |theta_i| of the fields.
+    offset, trace
+        The constants: the offset, and the trace of the coupling.
+    storage
+        How the coupling is kept.
+    is_forest
+        Whether there is no loop.
+    treewidth_lower, treewidth_upper
+        The treewidth lies between them; the second is None where it would take long to find.
+    exact_order, exact_memory, exact_terms
+        The best elimination order found, its tables in bytes and its terms; None where no machine could do it.
+    """
+
+    spins: int
+    edges: int
+    density: float
+    degree_mean: float
+    degree_max: int
+    coupling_mean: float
+    coupling_max: float
+    field_mean: float
+    field_max: float
+    offset: float
+    trace: float
+    storage: str
+    components: int
+    largest_component: int
+    is_forest: bool
+    treewidth_lower: int
+    treewidth_upper: int | None
+    exact_order: str | None
+    exact_memory: int | None
+    exact_terms: int | None
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in set(self):
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (each.name for each in fields(self))
+
+    def __len__(self) -> int:
+        return len(fields(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        return dict(self)
 
 
 def plain(value: Any) -> Any:

@@ -10,10 +10,12 @@ import pytest
 from scipy import stats
 
 import spectralz as sz
-from spectralz.kernels.annealing import GOLDEN, draw_states, heat_bath, refresh, replace_states
-from spectralz.methods import annealing
-from spectralz.methods.annealing import Annealed, Annealer, combine, marginals_of, sample_of
-from spectralz.methods.couplings import couplings_of
+from spectralz.kernels.sampling.heat_bath import GOLDEN, draw_states, heat_bath, refresh, replace_states
+from spectralz.parts import annealer as parts_annealer
+from spectralz.parts import populations
+from spectralz.parts.annealer import Annealer
+from spectralz.parts.couplings import couplings_of
+from spectralz.parts.populations import Annealed, combine, marginals_of, sample_of
 from tests.reference import states
 
 
@@ -113,7 +115,7 @@ def test_huge_fields_and_couplings_do_not_overflow():
 def test_systematic_resampling_is_fair_and_exact_in_number():
     weight = np.random.default_rng(0).dirichlet(np.ones(9))
     grid = (np.arange(4000) + 0.5) / 4000
-    offspring = np.array([annealing._systematic(weight, u, 25) for u in grid])
+    offspring = np.array([populations.systematic(weight, u, 25) for u in grid])
     assert np.all(offspring.sum(axis=1) == 25)
     assert np.all((offspring == np.floor(25 * weight)) | (offspring == np.ceil(25 * weight)))
     assert np.allclose(offspring.mean(axis=0), 25 * weight, atol=1e-3)
@@ -239,7 +241,9 @@ def test_pair_means_of_sparse_models_are_those_of_dense_ones():
     tanh, weight = rng.uniform(-1, 1, size=(40, 60)), rng.dirichlet(np.ones(40))
     pairs = np.array(list(itertools.combinations(range(60), 2)))
     few = pairs[::50]
-    assert np.allclose(annealing.pair_means(x, tanh, weight, pairs)[::50], annealing.pair_means(x, tanh, weight, few))
+    assert np.allclose(
+        populations.pair_means(x, tanh, weight, pairs)[::50], populations.pair_means(x, tanh, weight, few)
+    )
 
 
 @pytest.mark.parametrize("model", small_models())
@@ -276,7 +280,7 @@ def test_samples_of_a_population_without_families_come_with_a_warning():
 def test_the_number_of_threads_changes_nothing(monkeypatch):
     model = sz.generators.complete(n=15, strength=0.5, seed=0)
     whole = sz.log_z(model, "annealing", population=300)
-    monkeypatch.setattr(annealing, "SPINS_PER_CALL", 40)
+    monkeypatch.setattr(parts_annealer, "SPINS_PER_CALL", 40)
     parts = sz.log_z(model, "annealing", population=300)
     assert parts.log_z == whole.log_z
     assert parts.std_error == whole.std_error

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 import spectralz as sz
-from spectralz.methods.annealing import Annealer
-from spectralz.methods.auto import _error_of_sum
 from spectralz.methods.base import Outcome
-from spectralz.methods.portfolio import Portfolio, Trial, load_methods
+from spectralz.parts.annealer import Annealer
+from spectralz.portfolio.auto import _error_of_sum
+from spectralz.portfolio.schedule import Portfolio, load_methods
+from spectralz.portfolio.verdict import Answer
 from spectralz.result import Bounds, BoundsRow
 from tests.unit.test_annealing import interrupt_at
 from tests.unit.test_cli import interrupted
@@ -33,9 +34,17 @@ def portfolio(lower=0.0, upper=20.0, **trials):
     made = Portfolio(sz.Ising([0.0], [[0.0]]), budget=1.0, tol=1e-3, exclude=(), seed=0, max_memory=2**30)
     made.bounds = Bounds.best_of((BoundsRow("mf", lower, None, 0.1, ""), BoundsRow("sdp", None, upper, 0.1, "")), 0.2)
     for name, (log_z, std_error, trusted) in trials.items():
-        outcome = Outcome(log_z=log_z, kind=sz.Kind.ESTIMATE, status=sz.Status("made up"), std_error=std_error)
-        made.trials[name] = Trial(name, outcome, trusted, 0.1, lambda: None)
+        outcome = Outcome(
+            log_z=log_z, kind=sz.Kind.ESTIMATE, status=sz.Status("made up"), std_error=std_error, trusted=trusted
+        )
+        made.answers[name] = Answer(name, outcome, 0.1)
     return made
+
+
+def concluded(made):
+    """Return the outcome, and the name of the method that was chosen."""
+    outcome = made.conclude()
+    return outcome, next((trial.method for trial in outcome.tried if trial.verdict is sz.Verdict.CHOSEN), None)
 
 
 def verdicts(outcome):
@@ -46,8 +55,8 @@ def verdicts(outcome):
 
 
 def test_the_smallest_error_bar_is_chosen_where_all_agree():
-    outcome, chosen = portfolio(ep=(10.0, 0.5, True), annealing=(10.1, 0.1, True), states=(10.3, 0.3, True)).conclude()
-    assert chosen.method == "annealing"
+    outcome, chosen = concluded(portfolio(ep=(10.0, 0.5, True), annealing=(10.1, 0.1, True), states=(10.3, 0.3, True)))
+    assert chosen == "annealing"
     assert (outcome.log_z, outcome.std_error) == (10.1, 0.1)
     assert verdicts(outcome) == {
         "ep": "agrees",
@@ -64,8 +73,8 @@ def test_the_smallest_error_bar_is_chosen_where_all_agree():
 
 
 def test_a_disagreement_is_reported_and_covered_by_two_standard_errors():
-    outcome, chosen = portfolio(ep=(10.0, 0.01, True), annealing=(11.0, 0.1, True)).conclude()
-    assert chosen.method == "ep"
+    outcome, chosen = concluded(portfolio(ep=(10.0, 0.01, True), annealing=(11.0, 0.1, True)))
+    assert chosen == "ep"
     assert outcome.log_z == 10.0
     assert outcome.std_error == pytest.approx(0.5)
     assert verdicts(outcome)["annealing"] == "disagrees"
@@ -75,37 +84,37 @@ def test_a_disagreement_is_reported_and_covered_by_two_standard_errors():
 
 
 def test_three_joint_errors_apart_is_still_agreement():
-    agree, _ = portfolio(a=(10.0, 0.03, True), b=(10.149, 0.04, True)).conclude()
-    differ, _ = portfolio(a=(10.0, 0.03, True), b=(10.151, 0.04, True)).conclude()
+    agree, _ = concluded(portfolio(a=(10.0, 0.03, True), b=(10.149, 0.04, True)))
+    differ, _ = concluded(portfolio(a=(10.0, 0.03, True), b=(10.151, 0.04, True)))
     assert agree.details["agreement"]
     assert not differ.details["agreement"]
 
 
 def test_what_the_bounds_forbid_is_not_believed():
-    outcome, chosen = portfolio(ep=(25.0, 0.01, True), annealing=(10.0, 0.1, True)).conclude()
-    assert chosen.method == "annealing"
+    outcome, chosen = concluded(portfolio(ep=(25.0, 0.01, True), annealing=(10.0, 0.1, True)))
+    assert chosen == "annealing"
     assert verdicts(outcome)["ep"] == "not trusted"
     row = next(row for row in outcome.details["tried"] if row["method"] == "ep")
     assert row["why"] == "outside the proven bounds"
     # Two standard errors outside may be chance, and the answer is then moved to the bound.
-    outcome, _ = portfolio(annealing=(20.15, 0.1, True)).conclude()
+    outcome, _ = concluded(portfolio(annealing=(20.15, 0.1, True)))
     assert outcome.log_z == 20.0
 
 
 def test_where_nothing_is_trusted_the_error_is_widened_but_not_beyond_the_bracket():
-    outcome, chosen = portfolio(annealing=(10.0, 0.1, False), ep=(10.5, 0.3, False)).conclude()
-    assert chosen.method == "annealing"
+    outcome, chosen = concluded(portfolio(annealing=(10.0, 0.1, False), ep=(10.5, 0.3, False)))
+    assert chosen == "annealing"
     assert outcome.std_error == pytest.approx(0.5)
     assert not outcome.status.converged
     assert "no method trusts" in outcome.status
-    spread, _ = portfolio(annealing=(10.0, 0.1, False), ep=(14.0, 3.0, False)).conclude()
+    spread, _ = concluded(portfolio(annealing=(10.0, 0.1, False), ep=(14.0, 3.0, False)))
     assert spread.std_error == pytest.approx(4.0)
-    narrow, _ = portfolio(9.9, 10.2, annealing=(10.0, 0.05, False)).conclude()
+    narrow, _ = concluded(portfolio(9.9, 10.2, annealing=(10.0, 0.05, False)))
     assert narrow.std_error == pytest.approx(0.3 / math.sqrt(12.0))
 
 
 def test_without_any_answer_it_is_the_middle_of_the_bounds():
-    outcome, chosen = portfolio(2.0, 6.0).conclude()
+    outcome, chosen = concluded(portfolio(2.0, 6.0))
     assert chosen is None
     assert outcome.log_z == 4.0
     assert outcome.std_error == pytest.approx(4.0 / math.sqrt(12.0))
@@ -355,7 +364,7 @@ def test_no_tolerance_and_no_memory_are_no_crash():
 
 
 def test_samples_respect_the_budget_and_what_is_excluded(monkeypatch):
-    from spectralz.methods import auto
+    from spectralz.portfolio import auto
 
     model = sz.generators.complete(80, 0.1, seed=0)
     population = sz.Auto(budget=1e-6)._annealing(model).population

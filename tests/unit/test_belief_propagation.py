@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spectralz as sz
+from spectralz._support.progress import listening
 from spectralz.kernels import messages as kernel
-from spectralz.methods.belief_propagation import BeliefPropagation, Network
-from spectralz.progress import listening
+from spectralz.methods.belief_propagation import BeliefPropagation
+from spectralz.parts.network import Network
 from tests.reference import states
 from tests.reference.bethe import LoopyBeliefPropagation
 from tests.strategies import models

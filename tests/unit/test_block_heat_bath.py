@@ -13,11 +13,12 @@ from scipy.stats import chi2
 
 import spectralz as sz
 from spectralz.errors import OptionError
-from spectralz.kernels.annealing import refresh
-from spectralz.kernels.block_heat_bath import LANES, Block, block_heat_bath, block_of, choose_blocks
-from spectralz.kernels.elimination_order import adjacency_of
-from spectralz.methods.annealing import Annealer, combine
-from spectralz.methods.couplings import couplings_of
+from spectralz.kernels.elimination.order import adjacency_of
+from spectralz.kernels.sampling.block_heat_bath import LANES, Block, block_heat_bath, block_of, choose_blocks
+from spectralz.kernels.sampling.heat_bath import refresh
+from spectralz.parts.annealer import Annealer
+from spectralz.parts.couplings import couplings_of
+from spectralz.parts.populations import combine
 
 BETA = 0.7
 DRAWS = 40_000

@@ -10,7 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import spectralz as sz
-from spectralz.methods import bracket
+from spectralz.portfolio import bounders, bracket, policy
+from spectralz.portfolio.allowance import Allowance
 from spectralz.result import Bounds, BoundsRow
 from tests.reference import states
 
@@ -62,10 +63,10 @@ def test_every_bound_of_a_thousand_models_is_on_its_side():
         model = random_model(rng)
         truth, rounding = log_z(model)
         found = {name: sz.log_z(model, method) for name, method in BOUNDING.items()}
-        trivial = next(bracket._trivial(model, bracket.Allowance(1.0)))
+        trivial = next(bounders.trivial(model, Allowance(1.0)))
         lowers = {name: result.lower for name, result in found.items()} | {"trivial": trivial.lower}
         uppers = {name: result.upper for name, result in found.items()} | {"trivial": trivial.upper}
-        uppers["sdp"] = bracket.sdp_upper(model, 1e-6)[0]
+        uppers["sdp"] = sz.log_z(model, "sdp").upper
         for name, bound in lowers.items():
             assert bound is None or bound <= truth + rounding, (name, model.field, model.coupling)
         for name, bound in uppers.items():
@@ -76,14 +77,14 @@ def test_every_bound_of_a_thousand_models_is_on_its_side():
 def test_the_trivial_bounds_in_closed_form():
     # sum of log 2cosh(theta), and J tanh tanh below, |J| above
     model = sz.Ising.from_edges(2, [(0, 1)], [-1.5], field=[0.5, 0.25], offset=2.0).shift_diagonal([1.0, 0.5])
-    found = next(bracket._trivial(model, bracket.Allowance(1.0)))
+    found = next(bounders.trivial(model, Allowance(1.0)))
     alone = math.log(2 * math.cosh(0.5)) + math.log(2 * math.cosh(0.25)) + 3.5
     assert found.lower == pytest.approx(alone - 1.5 * math.tanh(0.5) * math.tanh(0.25), rel=1e-13)
     assert found.upper == pytest.approx(alone + 1.5, rel=1e-13)
 
 
 def test_a_bracket_is_the_best_of_its_rows(monkeypatch):
-    monkeypatch.setattr(bracket, "MOST_IBOUND", 5)  # else wmbe is exact here
+    monkeypatch.setattr(policy, "MOST_IBOUND", 5)  # else wmbe is exact here
     model = sz.generators.grid(8, 0.5, seed=0)
     found = sz.bounds(model, budget=3.0)
     assert found.lower <= sz.log_z(model, "exact").log_z <= found.upper
@@ -139,7 +140,7 @@ def test_an_interrupt_keeps_what_has_been_found(monkeypatch, victim, has_found):
 
     def interrupted(model, allowance):
         if has_found:
-            yield bracket.Found(-1e6, 1e6, "half done")
+            yield bounders.Found(-1e6, 1e6, "half done")
         raise KeyboardInterrupt
 
     monkeypatch.setattr(bracket, "BOUNDERS", {**bracket.BOUNDERS, victim: interrupted})
@@ -148,6 +149,7 @@ def test_an_interrupt_keeps_what_has_been_found(monkeypatch, victim, has_found):
     assert found.interrupted
     assert found.rows[-1].method == victim
     assert found.rows[-1].status == ("half done; then interrupted" if has_found else "interrupted")
+    assert [row.interrupted for row in found.rows] == [*[False] * (len(found.rows) - 1), True]
     assert found.lower <= sz.log_z(model, "exact").log_z <= found.upper
 
 
@@ -156,6 +158,7 @@ def test_a_bounder_that_refuses_is_a_row(monkeypatch):
         yield from ()
         raise sz.errors.TooLargeError("too large")
 
+    monkeypatch.setattr(bounders, "BOUNDERS", {"mf": refusing})
     monkeypatch.setattr(bracket, "BOUNDERS", {"mf": refusing})
     found = sz.bounds(sz.generators.grid(3, 0.5, seed=0))
     assert found.rows[-1].status == "refused: too large"
@@ -169,6 +172,6 @@ def test_bounds_that_contradict_each_other_are_an_error():
 
 def test_the_bound_of_the_sdp_in_closed_form():
     # one spin in a field is a pair without: y = |h| / 2 on both, and the second one has no entropy
-    upper, status = bracket.sdp_upper(sz.Ising([-0.8], [[0.5]], 2.0), 1e-6)
-    assert upper == pytest.approx(math.log(2.0) + 0.8 + 2.5, rel=1e-13)
-    assert status.converged
+    found = sz.log_z(sz.Ising([-0.8], [[0.5]], 2.0), "sdp")
+    assert found.upper == pytest.approx(math.log(2.0) + 0.8 + 2.5, rel=1e-13)
+    assert found.status.converged

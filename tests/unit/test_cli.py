@@ -315,43 +315,33 @@ def test_an_interrupted_sweep_says_how_to_go_on(run, tmp_path, monkeypatch):
     assert "goes on from there" in err
 
 
+def trial(method, verdict, **values):
+    return sz.Trial(method=method, verdict=sz.Verdict(verdict), **values)
+
+
 def tried_estimate(**changes):
     """An answer as auto gives it where nothing is exact."""
-    tried = [
-        {"method": "ep", "log_z": 21.4, "seconds": 0.1, "verdict": "agrees", "why": "close to annealing"},
-        {
-            "method": "annealing",
-            "log_z": 21.4312,
-            "std_error": 0.0123,
-            "seconds": 3.1,
-            "verdict": "chosen",
-            "why": "the smallest error",
-        },
-        {
-            "method": "states",
-            "log_z": 19.0,
-            "std_error": 0.2,
-            "seconds": 1.0,
-            "verdict": "disagrees",
-            "why": "missed most",
-        },
-        {"method": "mf", "log_z": 20.0, "lower": 20.0, "seconds": 0.1, "verdict": "bound"},
-        {"method": "wmbe", "upper": 24.0, "seconds": 0.1, "verdict": "bound"},
-        {"method": "bp", "verdict": "failed"},
-        {},
-    ]
-    details = {"tried": tried, "why": "annealing has the smallest error", "agreement": True, "interrupted": False}
-    return sz.Estimate(
-        log_z=21.4312,
-        kind=sz.Kind.ESTIMATE,
-        status=sz.Status("annealing, supported by ep"),
-        lower=20.0,
-        upper=24.0,
-        std_error=0.0123,
-        seconds=4.0,
-        method=sz.Auto(),
-        details=details | changes,
+    tried = (
+        trial("ep", "agrees", log_z=21.4, seconds=0.1, why="close to annealing"),
+        trial("annealing", "chosen", log_z=21.4312, std_error=0.0123, seconds=3.1, why="the smallest error"),
+        trial("states", "disagrees", log_z=19.0, std_error=0.2, seconds=1.0, why="missed most"),
+        trial("mf", "bound", log_z=20.0, lower=20.0, seconds=0.1),
+        trial("wmbe", "bound", upper=24.0, seconds=0.1),
+        trial("bp", "not run"),
     )
+    values = {
+        "log_z": 21.4312,
+        "kind": sz.Kind.ESTIMATE,
+        "status": sz.Status("annealing, supported by ep"),
+        "lower": 20.0,
+        "upper": 24.0,
+        "std_error": 0.0123,
+        "seconds": 4.0,
+        "method": sz.Auto(),
+        "trusted": True,
+        "tried": tried,
+    }
+    return sz.Estimate(**values | changes)
 
 
 @pytest.fixture
@@ -367,7 +357,7 @@ def answer(monkeypatch):
 def test_solve_shows_what_was_tried_and_the_bracket(run, grid, answer):
     answer()
     code, out, err = run("solve", "grid.uai")
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, "warning: states disagrees with this answer\n")
     assert "log Z      21.431 ± 0.012 (standard error)\n" in out
     assert "20 <= log Z <= 24 (width 4)" in out
     for row in (
@@ -375,10 +365,10 @@ def test_solve_shows_what_was_tried_and_the_bracket(run, grid, answer):
         r"annealing +21\.431 +0\.012 +3\.1 +chosen +the smallest error",
         "mf +>= 20 +- +0.1 +bound",
         "wmbe +<= 24 +- +0.1 +bound",
-        "bp +- +- +- +failed",
+        "bp +- +- +0 +not run",
     ):
         assert re.search(row, out)
-    assert "why: annealing has the smallest error\n" in out
+    assert "status     annealing, supported by ep\n" in out
     assert re.search("\nlower 20.00 ├─+.*●.*─+┤ upper 24.00\n$", out)
 
 
@@ -387,14 +377,16 @@ def test_solve_shows_no_bracket_of_an_exact_answer(run, grid):
 
 
 def test_solve_warns_where_methods_disagree(run, grid, answer):
-    answer(agreement=False)
+    answer()
     code, out, err = run("solve", "grid.uai")
     assert (code, err) == (0, "warning: states disagrees with this answer\n")
     code, out, err = run("solve", "grid.uai", "--json")
     assert err.startswith("warning:")
-    assert json.loads(out)["details"]["agreement"] is False
-    answer(agreement=False, tried=[])
-    assert run("solve", "grid.uai")[2] == "warning: no other method supports this answer\n"
+    assert [row["method"] for row in json.loads(out)["tried"] if row["verdict"] == "disagrees"] == ["states"]
+    answer(tried=(trial("a", "disagrees"), trial("b", "disagrees")))
+    assert run("solve", "grid.uai")[2] == "warning: a, b disagree with this answer\n"
+    answer(tried=(trial("annealing", "chosen"),))
+    assert run("solve", "grid.uai")[2] == ""
 
 
 def test_solve_prints_ascii_where_the_output_has_no_more(tmp_path):
@@ -520,7 +512,7 @@ def test_bounds_that_are_interrupted_are_printed(run, grid, monkeypatch):
         raise KeyboardInterrupt
 
     sz.methods.bracket.load_bounders()  # which runs them all once
-    monkeypatch.setitem(sz.methods.bracket.BOUNDERS, "wmbe", interrupted)
+    monkeypatch.setitem(sz.portfolio.bounders.BOUNDERS, "wmbe", interrupted)
     code, out, err = run("bounds", "grid.uai", "--budget", "1")
     assert code == 130
     assert "<= log Z <=" in out
@@ -541,11 +533,9 @@ def test_sample_says_where_states_are_not_to_be_trusted(run, tmp_path):
     assert np.load(tmp_path / "states.npy").shape == (5, 40)
 
 
-def test_solve_warns_where_nothing_is_to_be_trusted(run, grid, monkeypatch):
-    from dataclasses import replace
-
-    doubtful = replace(tried_estimate(), status=sz.Status("no method trusts itself", converged=False))
-    monkeypatch.setattr(sz, "log_z", lambda *_: doubtful)
+def test_solve_warns_where_nothing_is_to_be_trusted(run, grid, answer):
+    status = sz.Status("no method trusts itself", converged=False)
+    answer(status=status, trusted=False, tried=(trial("annealing", "chosen"), trial("ep", "not trusted")))
     code, _, err = run("solve", "grid.uai")
     assert code == 0
     assert err == "warning: this answer is not to be trusted; a larger --budget may help\n"

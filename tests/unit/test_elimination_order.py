@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spectralz as sz
-from spectralz.kernels.elimination_order import (
+from spectralz.kernels.elimination.order import (
     ORDERS,
     EliminationTree,
     adjacency_of,

@@ -10,10 +10,10 @@ import pytest
 from benchmarks import expectation_propagation as benchmark
 
 import spectralz as sz
+from spectralz._support.progress import listening
 from spectralz.kernels import expectation_consistency as kernel
 from spectralz.methods import expectation_propagation
 from spectralz.methods.expectation_propagation import ExpectationPropagation
-from spectralz.progress import listening
 from tests.reference import states
 from tests.reference.expectation_propagation import ExpectationConsistency
 

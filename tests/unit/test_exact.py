@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spectralz as sz
+from spectralz._support.progress import listening
 from spectralz.errors import OptionError, TooLargeError
-from spectralz.kernels import elimination, enumeration
-from spectralz.progress import listening
+from spectralz.kernels import enumeration
+from spectralz.kernels.elimination import program as elimination
 from tests.reference import closed_forms, states
 from tests.strategies import models
 

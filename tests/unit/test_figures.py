@@ -16,7 +16,7 @@ from spectralz.errors import OptionError
 from spectralz.methods import PAPER_SETTINGS
 from spectralz.paper import FIGURES, drawing, fig2b_sdp_time, fig2c_rank_one, fig3abcd_dense_graphs, fig3f_uai
 from spectralz.paper.rows import Row
-from spectralz.paper.sweep import SDP, Contestant, Sweep
+from spectralz.paper.sweep import Contestant, Sweep
 
 NINE = (0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 # generator, parameters, axis, values, models a value
@@ -130,7 +130,7 @@ def test_the_methods_are_the_papers_and_ours_beside_them(name):
     for one in found:
         if one.label in BASELINES:
             assert one.build() == PAPER_SETTINGS[one.label]
-        if one.label in ("Algorithm 2", "SDP") and one.method != SDP:
+        if one.label in ("Algorithm 2", "SDP") and one.method != "sdp":
             assert one.build() == PAPER_SETTINGS["Ours"]
     if name != "fig2b":
         assert any(one.is_ours for one in figure.full.contestants)

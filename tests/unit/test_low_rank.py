@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import spectralz as sz
 from spectralz.errors import ModelError, OptionError, TooLargeError
-from spectralz.kernels.low_rank_plus_diagonal import find_low_rank
-from spectralz.kernels.quantized_dp import Grid, log_tables
+from spectralz.kernels.low_rank.plus_diagonal import find_low_rank
+from spectralz.kernels.low_rank.quantized_dp import Grid, log_tables
 from spectralz.methods.low_rank import predicted_cells, theorem_3
 from tests.reference import algorithm_1, states
 from tests.strategies import low_rank_models

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import spectralz as sz
 from spectralz import MiniBucket
+from spectralz._support.progress import listening
 from spectralz.errors import OptionError, TooLargeError
-from spectralz.kernels import mini_bucket_cover
-from spectralz.kernels import mini_buckets as mini_bucket_passes
-from spectralz.progress import listening
+from spectralz.kernels.mini_buckets import cover as mini_bucket_cover
+from spectralz.kernels.mini_buckets import passes as mini_bucket_passes
 from tests.reference import mini_buckets, states
 from tests.strategies import models
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import spectralz as sz
 from spectralz.errors import TooLargeError
-from spectralz.kernels import quadrature as kernel
+from spectralz.kernels.low_rank import quadrature as kernel
 from spectralz.methods import low_rank
-from spectralz.methods.decomposition import decompose
+from spectralz.parts.decomposition import decompose
 from tests.reference import closed_forms, states
 from tests.reference.states import chi_square
 from tests.strategies import low_rank_models

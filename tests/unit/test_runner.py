@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 import spectralz as sz
+from spectralz._support.progress import listening
 from spectralz.errors import MissingDependencyError, OptionError, SolverError
 from spectralz.paper import runner
 from spectralz.paper.rows import COLUMNS, read_rows
 from spectralz.paper.runner import run, run_task
 from spectralz.paper.sweep import Contestant, Sweep
-from spectralz.progress import listening
 from spectralz.result import plain
 
 BP = Contestant(label="BP-200", method="BP-200")

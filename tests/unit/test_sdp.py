@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spectralz as sz
-from spectralz import sdp
-from spectralz.kernels import sdp_certificate, sdp_low_rank
-from spectralz.kernels.sdp_interior_point import solve_interior_point
-from spectralz.kernels.sdp_structure import components_and_balance
-from spectralz.progress import listening
+from spectralz._support.progress import listening
+from spectralz.kernels.sdp import certificate as sdp_certificate
+from spectralz.kernels.sdp import low_rank as sdp_low_rank
+from spectralz.kernels.sdp.interior_point import solve_interior_point
+from spectralz.kernels.sdp.structure import components_and_balance
+from spectralz.parts import diagonal_sdp as sdp
 from tests.reference import semidefinite
 
 

@@ -9,9 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 import spectralz as sz
-from spectralz.kernels import quantized_dp
+from spectralz._support.progress import listening
+from spectralz.kernels.low_rank import quantized_dp
 from spectralz.methods import spectral
-from spectralz.progress import listening
 from tests.reference import algorithm_2, states
 
 DIAGONALS = ["sdp", "zero", "max_eigenvalue", "diagonally_dominant"]

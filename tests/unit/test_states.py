@@ -10,10 +10,12 @@ import pytest
 from scipy.special import logsumexp
 
 import spectralz as sz
-from spectralz.kernels.state_pool import pack
-from spectralz.methods import states as methods_states
-from spectralz.methods.annealing import Annealed, Annealer
-from spectralz.methods.states import StatePool, States, fill, pool_outcome, search, share_held
+from spectralz.kernels.sampling.state_table import pack
+from spectralz.methods.states import States
+from spectralz.parts import state_pool
+from spectralz.parts.annealer import Annealer
+from spectralz.parts.populations import Annealed
+from spectralz.parts.state_pool import StatePool, fill, pool_outcome, search, share_held
 from tests.reference import states
 
 
@@ -117,7 +119,7 @@ def test_the_search_finds_what_flips_of_heavy_states_lead_to():
     known, queue = set(peaks), list(peaks)
     while queue:
         for y in neighbours(queue.pop()):
-            if y not in known and weight[y] > max(weight.values()) - methods_states.CUTOFF:
+            if y not in known and weight[y] > max(weight.values()) - state_pool.CUTOFF:
                 known.add(y)
                 queue.append(y)
     pool = StatePool(model, 4096)

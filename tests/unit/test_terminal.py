@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectralz.terminal import bracket_line, with_error
+from spectralz.show.text import bracket_line, with_error
 
 
 def bar_of(line: str) -> str:

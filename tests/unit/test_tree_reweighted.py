@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import spectralz as sz
+from spectralz._support.progress import listening
 from spectralz.methods import tree_reweighted
-from spectralz.methods.belief_propagation import Network
 from spectralz.methods.tree_reweighted import TreeReweighted
-from spectralz.progress import listening
+from spectralz.parts.network import Network
 from tests.reference import states
 from tests.reference.bethe import spanning_trees, tree_reweighted_objective
 from tests.strategies import models

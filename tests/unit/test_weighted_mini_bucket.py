@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import spectralz as sz
 from spectralz import MiniBucket, WeightedMiniBucket
+from spectralz._support.progress import listening
 from spectralz.errors import OptionError, TooLargeError
-from spectralz.kernels import mini_buckets as kernel
-from spectralz.kernels.mini_bucket_cover import cover_by_scope
-from spectralz.kernels.mini_bucket_tightening import tighten
-from spectralz.progress import listening
+from spectralz.kernels.mini_buckets import passes as kernel
+from spectralz.kernels.mini_buckets.cover import cover_by_scope
+from spectralz.kernels.mini_buckets.tightening import tighten
 from tests.reference import mini_buckets, states
 from tests.strategies import models
 

@@ -1,11 +1,11 @@
-"""The methods, one file each. This page is their table of contents; a new one is a line of it."""
+"""The methods, one file each; ``registry.py`` has the table of all of them, ``auto`` included."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from spectralz.methods.annealing import Annealing
-from spectralz.methods.auto import Auto
 from spectralz.methods.base import Method
 from spectralz.methods.belief_propagation import BeliefPropagation
 from spectralz.methods.convex_mean_field import ConvexMeanField
@@ -15,13 +15,16 @@ from spectralz.methods.low_rank import LowRank
 from spectralz.methods.mean_field import MeanField
 from spectralz.methods.mini_bucket import MiniBucket
 from spectralz.methods.quadrature import Quadrature
+from spectralz.methods.sdp_bound import SDPBound
 from spectralz.methods.spectral import Spectral
 from spectralz.methods.states import States
 from spectralz.methods.tree_reweighted import TreeReweighted
 from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from spectralz.portfolio.auto import Auto as Auto
+    from spectralz.registry import METHODS as METHODS
+    from spectralz.registry import PAPER_SETTINGS as PAPER_SETTINGS
 
 __all__ = [
     "METHODS",
@@ -37,37 +40,18 @@ __all__ = [
     "Method",
     "MiniBucket",
     "Quadrature",
+    "SDPBound",
     "Spectral",
     "States",
     "TreeReweighted",
     "WeightedMiniBucket",
 ]
 
-METHODS: Mapping[str, type[Method]] = {
-    method.name: method
-    for method in (
-        Auto,
-        Exact,
-        Quadrature,
-        LowRank,
-        Annealing,
-        States,
-        Spectral,
-        BeliefPropagation,
-        ExpectationPropagation,
-        MeanField,
-        MiniBucket,
-        WeightedMiniBucket,
-        TreeReweighted,
-        ConvexMeanField,
-    )
-}
+# What stands above the methods and was found here once; imported when asked for, so that imports go one way.
+_ABOVE = {"Auto": "portfolio.auto", "METHODS": "registry", "PAPER_SETTINGS": "registry"}
 
-# The labels of the paper's figures (Sec. 4.1); log_z and compare take them as names.
-PAPER_SETTINGS: Mapping[str, Method] = {
-    "Ours": Spectral(factor="dp", restarts=0),
-    "BP-200": BeliefPropagation(max_iter=200),
-    "MF-1000": MeanField(max_iter=1000),
-    "MBE-10": MiniBucket(ibound=10),
-    "WMBE-10": WeightedMiniBucket(ibound=10),
-}
+
+def __getattr__(name: str) -> Any:
+    if name in _ABOVE:
+        return getattr(import_module(f"spectralz.{_ABOVE[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

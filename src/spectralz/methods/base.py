@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 
+from spectralz._support.options import apply_checks, bytes_in_words, checked_count
 from spectralz.errors import OptionError, TooLargeError
-from spectralz.options import bytes_in_words, checked_count
-from spectralz.result import Estimate, Kind, Marginals, Status
+from spectralz.parts.outcome import MarginalOutcome, Outcome
+from spectralz.result import Estimate, Marginals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,46 +29,20 @@ MOST_SAMPLED_SPINS = 16 * 2**30
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What ``_solve`` of a method returns; ``run`` makes an Estimate of it.
-
-    ``method`` names the method that really ran where it is not the one that was asked, as with ``auto``.
-    """
-
-    log_z: float
-    kind: Kind
-    status: Status
-    lower: float | None = None
-    upper: float | None = None
-    std_error: float | None = None
-    iterations: int | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
-    method: Method | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class MarginalOutcome:
-    """What ``_solve_marginals`` of a method returns; pairs are those of ``model.edges()``, in its order."""
-
-    probability: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    pair_mean: NDArray[np.float64]
-    kind: Kind
-    outcome: Outcome
-
-
-@dataclass(frozen=True, kw_only=True)
 class Method(ABC):
     """A method is its options: a frozen value that runs on a model, changes nothing and returns a result.
 
     A new method gives ``name`` and ``_solve``, and if it can ``_solve_marginals`` with ``gives_marginals = True`` and
-    ``_sample`` with ``gives_samples = True``.
+    ``_sample`` with ``gives_samples = True``. Its options are declared with their checks (``_support/options.py``).
     The log Z of ``_solve`` is that of the whole model, its offset and the trace of its coupling included.
     """
 
     name: ClassVar[str]
     gives_marginals: ClassVar[bool] = False
     gives_samples: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        apply_checks(self)
 
     @abstractmethod
     def _solve(self, model: Ising) -> Outcome: ...
@@ -110,8 +85,9 @@ class Method(ABC):
         return self._sample(model, count, np.random.default_rng(checked_count(seed, "seed", least=0)))
 
     def _pack(self, outcome: Outcome, started: float) -> Estimate:
-        values = {f.name: getattr(outcome, f.name) for f in fields(outcome) if f.name != "method"}
-        return Estimate(**values, method=outcome.method or self, seconds=time.perf_counter() - started)
+        found = {each.name: getattr(outcome, each.name) for each in fields(outcome)}
+        found |= {"method": outcome.method or self, "trusted": outcome.is_trusted}
+        return Estimate(**found, seconds=time.perf_counter() - started)
 
     @classmethod
     def with_options(cls, options: Mapping[str, Any]) -> Self:

@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from spectralz._support.options import count, option, positive
+from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.methods.couplings import without_diagonal
 from spectralz.methods.mean_field import independent_spins
-from spectralz.options import checked_count, checked_positive
-from spectralz.progress import report
+from spectralz.parts.couplings import without_diagonal
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -102,17 +102,12 @@ class ConvexMeanField(Method):
     True
     """
 
-    rounds: int = 3
-    tol: float = 1e-6
-    max_iter: int = 100
+    rounds: int = option(3, count(least=0))
+    tol: float = option(1e-6, positive(below=1.0))
+    max_iter: int = option(100, count(least=0))
 
     name: ClassVar[str] = "convex_mf"
     gives_marginals: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rounds", checked_count(self.rounds, "rounds", least=0))
-        object.__setattr__(self, "tol", checked_positive(self.tol, "tol", below=1.0))
-        object.__setattr__(self, "max_iter", checked_count(self.max_iter, "max_iter", least=0))
 
     def _solve(self, model: Ising) -> Outcome:
         return self._run(model)[0]
@@ -123,7 +118,7 @@ class ConvexMeanField(Method):
         return independent_spins(model, h, outcome)
 
     def _run(self, model: Ising) -> tuple[Outcome, _Problem, _Choice]:
-        from spectralz.sdp import solve_diagonal
+        from spectralz.parts.diagonal_sdp import solve_diagonal
 
         problem = _Problem(without_diagonal(model), np.asarray(model.field))
         found = solve_diagonal(problem.C, self.tol)
@@ -202,7 +197,7 @@ def _weighted_sdp(C: Any, weights: FloatArray, tol: float) -> FloatArray | None:
 
     The substitution y = y' / w is exact on paper only: what is proven of W^1/2 C W^1/2 must be proven again of C.
     """
-    from spectralz.sdp import lowered_until_proven, solve_diagonal
+    from spectralz.parts.diagonal_sdp import lowered_until_proven, solve_diagonal
 
     roots = np.sqrt(weights)
     if sp.issparse(C):

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from spectralz._support.options import bytes_in_words, checked_bytes, choice, count, option
+from spectralz._support.progress import report, reporter_of
 from spectralz.errors import TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.model import MOST_DENSE_SPINS
-from spectralz.options import bytes_in_words, check_choice, checked_bytes, checked_count
-from spectralz.progress import report
+from spectralz.parts.outcome import with_kind_of_means
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from spectralz.kernels.elimination import Segments
-    from spectralz.kernels.elimination_order import EliminationTree
+    from spectralz.kernels.elimination.order import EliminationTree
+    from spectralz.kernels.elimination.program import Segments
     from spectralz.model import FloatArray, Ising
 
 __all__ = ["Exact", "ExactPlan"]
@@ -33,8 +34,7 @@ ORDER_NAMES = ("best", "min-degree", "min-fill", "banded")
 ENTRY_BYTES = 8
 # Enumeration reports its progress after this many blocks of 2^10 states, a tenth of a second.
 BLOCKS_PER_REPORT = 1 << 14
-# What rounding may change in marginals that are called exact, and in the log-probabilities of samples.
-LARGEST_MEAN_ERROR = 1e-9
+# What rounding may change in the log-probabilities of samples.
 LARGEST_SAMPLING_ERROR = 1e-6
 
 
@@ -77,7 +77,7 @@ class ExactPlan:
     @cached_property
     def segments(self) -> Segments:
         """How the reverse pass will go about the marginals."""
-        from spectralz.kernels.elimination import plan_segments
+        from spectralz.kernels.elimination.program import plan_segments
 
         return plan_segments(self.tree)
 
@@ -129,24 +129,18 @@ class Exact(Method):
     True
     """
 
-    algorithm: str = "auto"
-    order: str = "best"
-    max_memory: int | str = 4 * 2**30
-    max_terms: int = 2**36
+    algorithm: str = option("auto", choice(ALGORITHMS))
+    order: str = option("best", choice(ORDER_NAMES))
+    max_memory: int | str = option(4 * 2**30, checked_bytes)
+    max_terms: int = option(2**36, count(least=1))
 
     name: ClassVar[str] = "exact"
     gives_marginals: ClassVar[bool] = True
     gives_samples: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        check_choice(self.algorithm, "algorithm", ALGORITHMS)
-        check_choice(self.order, "order", ORDER_NAMES)
-        object.__setattr__(self, "max_memory", checked_bytes(self.max_memory, "max_memory"))
-        object.__setattr__(self, "max_terms", checked_count(self.max_terms, "max_terms", least=1))
-
     def plan(self, model: Ising) -> ExactPlan:
         """Decide how to solve ``model`` and predict what it costs, without solving it."""
-        from spectralz.kernels.elimination_order import (
+        from spectralz.kernels.elimination.order import (
             ORDERS,
             adjacency_of,
             best_order,
@@ -215,10 +209,10 @@ class Exact(Method):
 
     def solve_plan(self, model: Ising, plan: ExactPlan) -> Outcome:
         """Carry out a plan that has no refusal."""
-        from spectralz.kernels.elimination import Program, log_z_of_program
+        from spectralz.kernels.elimination.program import Program, log_z_of_program
 
         program = Program.of_tree(plan.tree, *model.edges(), model.field)
-        values = [log_z_of_program(program, _reporter("eliminating spins"))] if program.steps else []
+        values = [log_z_of_program(program, reporter_of("eliminating spins"))] if program.steps else []
         rounding = program.rounding_bound()
         for spins in plan.enumerated:
             sums = _Enumeration.of(model.submodel(spins), moments=False)
@@ -231,7 +225,7 @@ class Exact(Method):
 
     def solve_marginals_of_plan(self, model: Ising, plan: ExactPlan) -> MarginalOutcome:
         """Carry out a plan that has no refusal forwards and back, if the memory for both is there."""
-        from spectralz.kernels.elimination import Program, marginals_of_program
+        from spectralz.kernels.elimination.program import Program, marginals_of_program
 
         if plan.segments.memory > int(self.max_memory):
             raise TooLargeError(
@@ -242,7 +236,7 @@ class Exact(Method):
         edges, J = model.edges()
         program = Program.of_tree(plan.tree, edges, J, model.field)
         found = marginals_of_program(
-            program, plan.segments, model.n, len(edges), _reporter("eliminating spins, forwards and back")
+            program, plan.segments, model.n, len(edges), reporter_of("eliminating spins, forwards and back")
         )
         values, rounding = [found.log_z], program.rounding_bound()
         up, down, pair_mean = found.up, found.down, found.pair_mean
@@ -258,22 +252,18 @@ class Exact(Method):
             pair_mean[inside] = sums.pair_mean[j[inside], i[inside]]
         outcome = self._outcome(model, plan, values, rounding)
         # Log-weights that are off by at most r change a mean by at most 2 r, and every digit if they are huge.
-        exact = 2.0 * rounding <= LARGEST_MEAN_ERROR
-        if not exact:
-            change = min(2.0 * rounding, 2.0)
-            sentence = f"{outcome.status}; the weights are so large that rounding may change means by {change:.1g}"
-            outcome = replace(outcome, status=Status(sentence))
+        outcome, kind = with_kind_of_means(outcome, 2.0 * rounding)
         return MarginalOutcome(
             probability=np.clip(np.column_stack([down, up]), 0.0, 1.0),
             mean=np.clip(up - down, -1.0, 1.0),
             pair_mean=np.clip(pair_mean, -1.0, 1.0),
-            kind=Kind.EXACT if exact else Kind.ESTIMATE,
+            kind=kind,
             outcome=outcome,
         )
 
     def refuses_samples(self, plan: ExactPlan) -> str | None:
         """Say why a plan cannot be used to draw states, or None if it can."""
-        from spectralz.kernels.elimination import sampling_entries
+        from spectralz.kernels.elimination.program import sampling_entries
 
         if plan.refusal is not None:
             return plan.refusal
@@ -292,12 +282,12 @@ class Exact(Method):
 
     def sample_plan(self, model: Ising, plan: ExactPlan, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         """Draw states by a plan that `refuses_samples` does not refuse."""
-        from spectralz.kernels.elimination import Program, sample_program
+        from spectralz.kernels.elimination.program import Program, sample_program
 
         program = Program.of_tree(plan.tree, *model.edges(), model.field)
         if program.rounding_bound() > LARGEST_SAMPLING_ERROR:
             raise TooLargeError("the weights are so large that rounding would decide the states; scale the model down")
-        return sample_program(program, model.n, size, rng, _reporter("eliminating spins"))
+        return sample_program(program, model.n, size, rng, reporter_of("eliminating spins"))
 
     def _outcome(self, model: Ising, plan: ExactPlan, values: Sequence[float], rounding: float) -> Outcome:
         constants = [model.offset, *model.diagonal.tolist()]
@@ -336,10 +326,6 @@ def _least_width(model: Ising) -> int:
     row_counts = np.diff(coupling.indptr) if model.is_sparse else np.count_nonzero(coupling, axis=1)
     degrees = row_counts - (coupling.diagonal() != 0.0)
     return int(max(degrees.min(), -(-model.edge_count // model.n)))
-
-
-def _reporter(task: str) -> Callable[[float], None]:
-    return lambda fraction: report(task, fraction)
 
 
 @dataclass(frozen=True)

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spectralz.errors import OptionError, TooLargeError
+from spectralz._support.options import count, flag, not_negative, option, positive
+from spectralz._support.progress import report
+from spectralz._support.threads import one_thread_if_small
+from spectralz.errors import TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.methods.couplings import dense_couplings, mean_strength, without_diagonal
-from spectralz.options import checked_count, checked_positive, is_number
-from spectralz.progress import report
+from spectralz.parts.couplings import dense_couplings, mean_strength, without_diagonal
 from spectralz.result import Kind, Status
-from spectralz.threads import one_thread_if_small
 
 if TYPE_CHECKING:
     from spectralz.kernels.expectation_consistency import Point, Terms
-    from spectralz.methods.couplings import Couplings
     from spectralz.model import FloatArray, Ising
+    from spectralz.parts.couplings import Couplings
 
 __all__ = ["ExpectationPropagation"]
 
@@ -119,8 +119,8 @@ class ExpectationPropagation(Method):
     ``std_error`` is not statistical: it is a scale of error, calibrated on models that can be solved: what corrections
     of higher order come to, and what states that the Gaussian does not reach may add; the page
     ``docs/expectation-propagation.md`` has the formula, and how often the error was within twice it.
-    ``details["trusted"]`` says whether it is at most 0.1 and couplings are weak (sum_j J_ij^2 below 1, on average);
-    where it is False take the number for an order of magnitude.
+    ``trusted`` says whether it is at most 0.1 and couplings are weak (sum_j J_ij^2 below 1, on average); where it is
+    False, take the number for an order of magnitude, and ``status`` has not converged.
     ``lower`` is the bound of mean field.
 
     Parameters
@@ -159,28 +159,19 @@ class ExpectationPropagation(Method):
     >>> abs(result.log_z - sz.log_z(model, "exact").log_z) < 2 * result.std_error < 0.01
     True
     >>> strong = sz.log_z(model.scaled(20.0), "ep")
-    >>> strong.details["trusted"], "do not trust" in strong.status
-    (False, True)
+    >>> strong.trusted, strong.status.converged, "do not trust" in strong.status
+    (False, False, True)
     """
 
-    max_iter: int = 200
-    tol: float = 1e-8
-    damping: float = 0.0
-    correction: bool = True
-    restarts: int = 20
-    seed: int = 0
+    max_iter: int = option(200, count(least=1))
+    tol: float = option(1e-8, positive())
+    damping: float = option(0.0, not_negative)
+    correction: bool = option(True, flag)
+    restarts: int = option(20, count(least=0))
+    seed: int = option(0, count(least=0))
 
     name: ClassVar[str] = "ep"
     gives_marginals: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "max_iter", checked_count(self.max_iter, "max_iter", least=1))
-        object.__setattr__(self, "tol", checked_positive(self.tol, "tol"))
-        object.__setattr__(self, "damping", _checked_shift(self.damping))
-        if not isinstance(self.correction, bool):
-            raise OptionError(f"correction is {self.correction!r}; it must be True or False")
-        object.__setattr__(self, "restarts", checked_count(self.restarts, "restarts", least=0))
-        object.__setattr__(self, "seed", checked_count(self.seed, "seed", least=0))
 
     def _solve(self, model: Ising) -> Outcome:
         with one_thread_if_small(model.n):
@@ -286,17 +277,17 @@ class ExpectationPropagation(Method):
         if not self.correction:
             scale += abs(total)
         has_scale = settled and not complaint and math.isfinite(scale)
+        is_trusted = has_scale and scale <= LARGEST_TRUSTED_ERROR and problem.is_weak
         return Outcome(
             log_z=value,
             kind=Kind.ESTIMATE,
-            status=Status(
-                _sentence(problem, fit, settled, left_out, missed) + complaint, converged=settled and not complaint
-            ),
+            status=Status(_sentence(problem, fit, settled, left_out, missed) + complaint, converged=is_trusted),
             lower=lower,
             std_error=scale if has_scale else None,
             iterations=fit.iterations,
+            trusted=is_trusted,
             details={
-                "trusted": has_scale and scale <= LARGEST_TRUSTED_ERROR and problem.is_weak,
+                "trusted": is_trusted,
                 "uncorrected": uncorrected,
                 "correction": total if math.isfinite(total) else None,
                 "correction_terms": [t if math.isfinite(t) else None for t in terms],
@@ -429,12 +420,6 @@ def _out_of_reach(model: Ising, best: _State) -> Outcome:
         kind=Kind.ESTIMATE,
         status=Status(f"{words}; do not trust", converged=False),
         lower=lower,
+        trusted=False,
         details={"residual": None, "damping": None, "uncorrected": None, "correction": None, "trusted": False},
     )
-
-
-def _checked_shift(value: Any) -> float:
-    """Return a number that is 0 or more."""
-    if not is_number(value) or not 0.0 <= value < math.inf:
-        raise OptionError(f"damping is {value!r}; it must be a number, 0 or more")
-    return float(value)

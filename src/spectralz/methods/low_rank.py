@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from spectralz._support.options import checked_positive, count, option, or_none, positive
+from spectralz._support.progress import report, reporter_of
 from spectralz.errors import OptionError, SolverError, TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import Method, Outcome
-from spectralz.methods.decomposition import Decomposition, decompose
-from spectralz.options import checked_count, checked_positive
-from spectralz.progress import report
+from spectralz.parts.decomposition import Decomposition, decompose
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.kernels.quantized_dp import Grid
+    from spectralz.kernels.low_rank.quantized_dp import Grid
     from spectralz.model import FloatArray, Ising
 
 __all__ = ["LowRank"]
@@ -31,6 +31,11 @@ PAPER_DIVISOR = 1000.0
 EXACT_WIDTH = 1e-9
 LEAST_ACCEPTANCE = 1e-4
 GOOD_SLACK = 0.05  # a grid on which at least exp(-0.1) of the proposals are kept is fine enough
+
+
+def _steps_option(value: Any, name: str) -> float | tuple[float, ...]:
+    steps = tuple(checked_positive(step, name, below=1e100) for step in np.atleast_1d(value).tolist())
+    return steps[0] if np.ndim(value) == 0 else steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,37 +84,32 @@ class LowRank(Method):
     True
     """
 
-    step: float | Sequence[float] | None = None
-    epsilon: float | None = None
-    max_rank: int = 3
-    max_cells: int = 50_000_000
-    tol: float = 1e-6
+    step: float | Sequence[float] | None = option(None, or_none(_steps_option))
+    epsilon: float | None = option(None, or_none(positive(below=0.5)))
+    max_rank: int = option(3, count(least=1))
+    max_cells: int = option(50_000_000, count(least=1))
+    tol: float = option(1e-6, positive())
 
     name: ClassVar[str] = "low_rank"
     gives_samples: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.step is not None and self.epsilon is not None:
             raise OptionError("step and epsilon were both given; epsilon determines the step: give one of them")
-        if self.step is not None:
-            steps = tuple(checked_positive(step, "step", below=1e100) for step in np.atleast_1d(self.step).tolist())
-            object.__setattr__(self, "step", steps[0] if np.ndim(self.step) == 0 else steps)
-        if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", checked_positive(self.epsilon, "epsilon", below=0.5))
-        object.__setattr__(self, "max_rank", checked_count(self.max_rank, "max_rank", least=1))
-        object.__setattr__(self, "max_cells", checked_count(self.max_cells, "max_cells", least=1))
-        object.__setattr__(self, "tol", checked_positive(self.tol, "tol"))
 
     def _solve(self, model: Ising) -> Outcome:
         return self.solve_decomposed(model, decompose(model, self.max_rank, self.tol))
 
     def solve_decomposed(self, model: Ising, form: Decomposition) -> Outcome:
         """Run Algorithm 1 on a coupling that has been decomposed."""
-        from spectralz.kernels.quantized_dp import log_sum_of_cells, log_tables
+        from spectralz.kernels.low_rank.quantized_dp import log_sum_of_cells, log_tables
 
         grid = self._grid(form, self._steps(form, model.n))
         log_minus, log_plus, total = _independent_spins(model.field)
-        log_t = log_tables(grid.shifts, log_minus, log_plus, grid.start, grid.cells, False, _report_cells)[0]
+        log_t = log_tables(
+            grid.shifts, log_minus, log_plus, grid.start, grid.cells, False, reporter_of("filling cells")
+        )[0]
         sum_of_cells = float(log_sum_of_cells(log_t, grid.exponents(form.signs)))
         log_z = sum_of_cells + total + form.constant(model)
         norms = np.abs(form.directions).sum(axis=1)
@@ -149,7 +149,7 @@ class LowRank(Method):
         return np.broadcast_to(np.asarray(self.step, dtype=np.float64), (form.rank,)).copy()
 
     def _grid(self, form: Decomposition, steps: FloatArray) -> Grid:
-        from spectralz.kernels.quantized_dp import Grid
+        from spectralz.kernels.low_rank.quantized_dp import Grid
 
         u = form.directions
         if predicted_cells(u, steps) <= self.max_cells:
@@ -165,10 +165,6 @@ class LowRank(Method):
 
     def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         return sample_decomposed(model, decompose(model, self.max_rank, self.tol), size, rng, self.max_cells)
-
-
-def _report_cells(fraction: float) -> None:
-    report("filling cells", fraction)
 
 
 def predicted_cells(u: FloatArray, steps: FloatArray) -> float:
@@ -197,13 +193,13 @@ def sample_decomposed(
     A final cell k is proposed with weight t(k) exp(sum_j s_j (c_j k_j)^2 + slack_k), where slack_k bounds by how much
     the true exponent of a state in that cell can be larger; a state is kept with the probability that undoes both.
     """
-    from spectralz.kernels.quantized_dp import log_tables, sample_backwards
+    from spectralz.kernels.low_rank.quantized_dp import log_tables, sample_backwards
 
     if form.residual > 1e-9:
         raise TooLargeError(f"the coupling is of low rank only up to {form.residual:.2g}: samples would not be exact")
     grid = _sampling_grid(form, model.n, max_cells)
     log_minus, log_plus, _ = _independent_spins(model.field)
-    rows = log_tables(grid.shifts, log_minus, log_plus, grid.start, grid.cells, True, _report_cells)
+    rows = log_tables(grid.shifts, log_minus, log_plus, grid.start, grid.cells, True, reporter_of("filling cells"))
     proposed = grid.exponents(form.signs) + grid.slack()
     weight = np.exp(np.minimum(rows[-1] + proposed - np.max(rows[-1] + proposed), 0.0))
     cumulative = np.cumsum(weight)
@@ -227,7 +223,7 @@ def sample_decomposed(
 
 def _sampling_grid(form: Decomposition, n: int, max_cells: int) -> Grid:
     """Return the finest grid whose n + 1 tables fit, or one on which the directions lie exactly."""
-    from spectralz.kernels.quantized_dp import Grid
+    from spectralz.kernels.low_rank.quantized_dp import Grid
 
     u = form.directions
     most = max_cells // (n + 1)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from spectralz._support.options import choice, count, option, positive
+from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.methods.couplings import couplings_of
-from spectralz.options import check_choice, checked_count, checked_positive
-from spectralz.progress import report
+from spectralz.parts.couplings import couplings_of
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
-    from spectralz.methods.couplings import Couplings
     from spectralz.model import FloatArray, Ising
+    from spectralz.parts.couplings import Couplings
 
 __all__ = ["MeanField", "independent_spins"]
 
@@ -74,21 +74,14 @@ class MeanField(Method):
     True
     """
 
-    max_iter: int = 1000
-    tol: float = 1e-10
-    restarts: int = 1
-    start: str = "zero"
-    seed: int = 0
+    max_iter: int = option(1000, count(least=1))
+    tol: float = option(1e-10, positive())
+    restarts: int = option(1, count(least=1))
+    start: str = option("zero", choice(STARTS))
+    seed: int = option(0, count(least=0))
 
     name: ClassVar[str] = "mf"
     gives_marginals: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "max_iter", checked_count(self.max_iter, "max_iter", least=1))
-        object.__setattr__(self, "tol", checked_positive(self.tol, "tol"))
-        object.__setattr__(self, "restarts", checked_count(self.restarts, "restarts", least=1))
-        check_choice(self.start, "start", STARTS)
-        object.__setattr__(self, "seed", checked_count(self.seed, "seed", least=0))
 
     def _solve(self, model: Ising) -> Outcome:
         return self._best(model)[0]
@@ -178,7 +171,7 @@ def _spectral_start(model: Ising, rng: np.random.Generator) -> FloatArray:
     At the solution of the SDP they span the vectors of max-cut's relaxation, and the signs of the mixture are a cut by
     a random hyperplane, as Goemans and Williamson make it.
     """
-    from spectralz.sdp import solve_diagonal
+    from spectralz.parts.diagonal_sdp import solve_diagonal
 
     whole = model.absorb_field()
     found = solve_diagonal(whole.coupling, 1e-4)

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from spectralz._support.options import count, option, positive
+from spectralz._support.progress import report
 from spectralz.errors import TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.methods.decomposition import Decomposition, decompose
 from spectralz.methods.low_rank import EXACT_WIDTH, LowRank, lattice_steps, predicted_cells, sample_decomposed
-from spectralz.options import checked_count, checked_positive
-from spectralz.progress import report
+from spectralz.parts.decomposition import Decomposition, decompose
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.kernels.quadrature import Integrand, Nodes
+    from spectralz.kernels.low_rank.quadrature import Integrand, Nodes
     from spectralz.model import FloatArray, Ising
 
 __all__ = ["Quadrature"]
@@ -74,18 +74,13 @@ class Quadrature(Method):
     (<Kind.EXACT: 'exact'>, True)
     """
 
-    max_rank: int = 3
-    max_nodes: int = 20_000_000
-    tol: float = 1e-6
+    max_rank: int = option(3, count(least=1))
+    max_nodes: int = option(20_000_000, count(least=1))
+    tol: float = option(1e-6, positive())
 
     name: ClassVar[str] = "quadrature"
     gives_marginals: ClassVar[bool] = True
     gives_samples: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "max_rank", checked_count(self.max_rank, "max_rank", least=1))
-        object.__setattr__(self, "max_nodes", checked_count(self.max_nodes, "max_nodes", least=1))
-        object.__setattr__(self, "tol", checked_positive(self.tol, "tol"))
 
     def _solve(self, model: Ising) -> Outcome:
         return self.solve_decomposed(model, decompose(model, self.max_rank, self.tol))
@@ -95,7 +90,7 @@ class Quadrature(Method):
         return self._outcome(model, form, self._nodes(model, form))
 
     def _nodes(self, model: Ising, form: Decomposition) -> Nodes:
-        from spectralz.kernels.quadrature import (
+        from spectralz.kernels.low_rank.quadrature import (
             negative_node_count,
             positive_node_count,
             positive_nodes,
@@ -122,7 +117,7 @@ class Quadrature(Method):
         return positive_nodes(positive, _watched(integrand, at_a_time))
 
     def _outcome(self, model: Ising, form: Decomposition, nodes: Nodes) -> Outcome:
-        from spectralz.kernels.quadrature import log_sum
+        from spectralz.kernels.low_rank.quadrature import log_sum
 
         constant = form.constant(model)
         upper, lower = log_sum(nodes.log_term), log_sum(nodes.log_term_lower)
@@ -149,7 +144,7 @@ class Quadrature(Method):
 
     def _hand_over(self, model: Ising, form: Decomposition, upper: float, details: dict[str, Any]) -> Outcome:
         """Give the model to the dynamic programme, on a lattice of its own directions if there is one."""
-        from spectralz.kernels.quadrature import saddle_point
+        from spectralz.kernels.low_rank.quadrature import saddle_point
 
         steps = lattice_steps(form.directions)
         if steps is None or predicted_cells(form.directions, steps) > CELLS_FOR_HANDOVER:
@@ -180,7 +175,7 @@ class Quadrature(Method):
 
     def solve_marginals_decomposed(self, model: Ising, form: Decomposition) -> MarginalOutcome:
         """Return the marginals of a coupling that has been decomposed."""
-        from spectralz.kernels.quadrature import log_sum
+        from spectralz.kernels.low_rank.quadrature import log_sum
 
         nodes = self._nodes(model, form)
         total = log_sum(nodes.log_term)
@@ -256,7 +251,7 @@ def _rounding(model: Ising, form: Decomposition, log_sum: float) -> float:
 
 def _largest_left(model: Ising, form: Decomposition, nodes: Nodes) -> float:
     """Return log of what the negative directions' integral leaves at the node that matters most."""
-    from spectralz.kernels.quadrature import LOG_SQRT_2PI, STEP, saddle_point
+    from spectralz.kernels.low_rank.quadrature import LOG_SQRT_2PI, STEP, saddle_point
 
     positive, negative = _split(form)
     k = int(np.argmax(nodes.log_term))
@@ -293,7 +288,7 @@ def _moments_with_negative(
     fields: FloatArray, negative: FloatArray, weight: FloatArray, edges: NDArray[np.int64]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the same where negative directions are integrated at every node."""
-    from spectralz.kernels.quadrature import inner_moments, negative_steps, saddle_point
+    from spectralz.kernels.low_rank.quadrature import inner_moments, negative_steps, saddle_point
 
     n = fields.shape[1]
     steps, halves = negative_steps(negative)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from spectralz._support.options import bytes_in_words, check_choice, checked_bytes, choice, count, option, positive
+from spectralz._support.progress import report
 from spectralz.errors import OptionError, TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import Method, Outcome
 from spectralz.methods.low_rank import PAPER_DIVISOR
 from spectralz.methods.mean_field import MeanField
-from spectralz.options import bytes_in_words, check_choice, checked_bytes, checked_count, checked_positive
-from spectralz.progress import report
+from spectralz.parts.diagonal_sdp import proven_excess, solve_diagonal, upper_of_log_z, without_field
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from spectralz.model import FloatArray, IntArray, Ising
 
-__all__ = ["Spectral", "sdp_upper"]
+__all__ = ["Spectral"]
 
 DIAGONALS = ("sdp", "zero", "max_eigenvalue", "diagonally_dominant")
 FACTORS = ("quadrature", "dp")
@@ -34,6 +35,17 @@ DENSE_ARRAYS = 5
 VECTORS_PER_REPORT = 256
 # Where the quadrature loses its digits, the dynamic programme has about this many cells.
 CELLS_FOR_HANDOVER = 2_000_000
+
+
+def _diagonal_option(value: Any, name: str) -> str | tuple[float, ...]:
+    if isinstance(value, str):
+        check_choice(value, name, DIAGONALS)
+        return value
+    array = np.asarray(value)
+    if array.ndim != 1 or array.dtype.kind not in "biuf" or not np.all(np.isfinite(array)):
+        known = ", ".join(repr(each) for each in DIAGONALS)
+        raise OptionError(f"{name} must be one of {known}, or a list of finite numbers, one a spin")
+    return tuple(array.astype(np.float64).tolist())
 
 
 @dataclass(frozen=True)
@@ -108,28 +120,17 @@ class Spectral(Method):
     True
     """
 
-    diagonal: str | Sequence[float] = "sdp"
-    factor: str = "quadrature"
-    tol: float = 1e-6
-    restarts: int = 4
-    max_memory: int | str = 8 * 2**30
+    diagonal: str | Sequence[float] = option("sdp", _diagonal_option)
+    factor: str = option("quadrature", choice(FACTORS))
+    tol: float = option(1e-6, positive(below=1.0))
+    restarts: int = option(4, count(least=0))
+    max_memory: int | str = option(8 * 2**30, checked_bytes)
 
     name: ClassVar[str] = "spectral"
 
-    def __post_init__(self) -> None:
-        if isinstance(self.diagonal, str):
-            check_choice(self.diagonal, "diagonal", DIAGONALS)
-        else:
-            object.__setattr__(self, "diagonal", _checked_numbers(self.diagonal))
-        check_choice(self.factor, "factor", FACTORS)
-        object.__setattr__(self, "tol", checked_positive(self.tol, "tol", below=1.0))
-        object.__setattr__(self, "restarts", checked_count(self.restarts, "restarts", least=0))
-        object.__setattr__(self, "max_memory", checked_bytes(self.max_memory, "max_memory"))
-
     def _solve(self, model: Ising) -> Outcome:
-        has_field = bool(np.any(model.field))
-        self._refuse_too_large(model.n + has_field)
-        whole = model.absorb_field() if has_field else model
+        self._refuse_too_large(model.n + bool(np.any(model.field)))
+        whole = without_field(model)
         if not whole.edge_count:
             value = whole.constant + model.n * math.log(2.0)
             slack = 4.0 * UNIT_ROUNDOFF * (model.n + abs(value) + float(np.abs(model.diagonal).sum()))
@@ -150,7 +151,7 @@ class Spectral(Method):
         lower = MeanField(restarts=self.restarts).run(model).lower if self.restarts else None
         clock.lap("lower bound")
         base = whole.constant + model.n * math.log(2.0) + math.fsum(diagonal.y.tolist())
-        upper = None if diagonal.lowered is None else _proven_upper(whole, model.n, diagonal.y) + diagonal.lowered
+        upper = None if diagonal.lowered is None else upper_of_log_z(whole, model.n, diagonal.y) + diagonal.lowered
         log_z = base + math.fsum(logs.tolist())
         status = diagonal.status
         if lower is not None and log_z < lower:
@@ -183,8 +184,6 @@ class Spectral(Method):
     def _choose_diagonal(self, whole: Ising) -> _Diagonal:
         if self.diagonal == "sdp":
             return _by_sdp(whole, self.tol)
-        from spectralz.sdp import proven_excess
-
         given, y = self._given_diagonal(whole), np.zeros(whole.n)
         for spins in _coupled_components(whole):
             y[spins] = given[spins]  # what D adds to a spin without couplings, its own factor takes away
@@ -224,7 +223,7 @@ class Spectral(Method):
         return np.concatenate(logs), math.fsum(np.concatenate(errors).tolist())
 
     def _factors(self, values: FloatArray, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
-        from spectralz.kernels.quadrature import log_expectations
+        from spectralz.kernels.low_rank.quadrature import log_expectations
 
         if self.factor == "dp":
             return _by_programme(values, vectors, np.sqrt(np.abs(values)) / PAPER_DIVISOR)
@@ -236,31 +235,7 @@ class Spectral(Method):
         return logs, errors
 
 
-def _checked_numbers(numbers: Any) -> tuple[float, ...]:
-    array = np.asarray(numbers)
-    if array.ndim != 1 or array.dtype.kind not in "biuf" or not np.all(np.isfinite(array)):
-        names = ", ".join(repr(name) for name in DIAGONALS)
-        raise OptionError(f"diagonal must be one of {names}, or a list of finite numbers, one a spin")
-    return tuple(array.astype(np.float64).tolist())
-
-
-def sdp_upper(model: Ising, tol: float) -> tuple[float, Status]:
-    """Return the proven upper bound n log 2 - Tr D alone, which needs no eigenvectors, and what to say of the SDP."""
-    whole = model.absorb_field() if np.any(model.field) else model
-    diagonal = _by_sdp(whole, tol)
-    assert diagonal.lowered == 0.0, "the SDP's D is proven feasible"
-    return _proven_upper(whole, model.n, diagonal.y), diagonal.status
-
-
-def _proven_upper(whole: Ising, n: int, y: FloatArray) -> float:
-    """Return n log 2 - Tr D and the constant, rounding added; the spin that the field became has no entropy."""
-    sizes = abs(whole.offset) + float(np.abs(whole.diagonal).sum() + y.sum()) + n
-    return whole.constant + n * math.log(2.0) + math.fsum(y.tolist()) + 8.0 * UNIT_ROUNDOFF * sizes
-
-
 def _by_sdp(whole: Ising, tol: float) -> _Diagonal:
-    from spectralz.sdp import solve_diagonal
-
     found = solve_diagonal(whole.coupling, tol)
     status = Status(f"SDP {found.status}", converged=found.status.converged)
     return _Diagonal(-found.diagonal - whole.diagonal, 0.0 if found.feasible else None, found.gap, status)
@@ -268,7 +243,7 @@ def _by_sdp(whole: Ising, tol: float) -> _Diagonal:
 
 def _coupled_components(whole: Ising) -> list[IntArray]:
     """Return the components of more than one spin; unlike ``components()`` this lists no edges, which may be n^2."""
-    from spectralz.kernels.sdp_structure import components_and_balance
+    from spectralz.kernels.sdp.structure import components_and_balance
 
     return [spins for spins, _ in components_and_balance(whole.coupling) if len(spins) > 1]
 
@@ -300,7 +275,7 @@ def _eigenpairs(whole: Ising, y: FloatArray) -> tuple[FloatArray, list[tuple[Flo
 
 def _by_programme(values: FloatArray, vectors: FloatArray, steps: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the factors by Algorithm 1, one at a time."""
-    from spectralz.kernels.quantized_dp import log_uniform_expectation
+    from spectralz.kernels.low_rank.quantized_dp import log_uniform_expectation
 
     logs, errors = np.zeros(len(values)), np.zeros(len(values))
     for j in np.flatnonzero(values):

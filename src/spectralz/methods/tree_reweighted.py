@@ -33,11 +33,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from spectralz._support.options import below_one, count, option, positive
+from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.methods.belief_propagation import Forest, Network, beliefs, checked_damping
-from spectralz.options import checked_count, checked_positive
-from spectralz.progress import report
+from spectralz.parts.network import Forest, Network, beliefs
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -138,19 +138,13 @@ class TreeReweighted(Method):
     True
     """
 
-    max_iter: int = 1000
-    damping: float = 0.5
-    tol: float = 1e-8
-    optimize_edges: int = 0
+    max_iter: int = option(1000, count(least=0))
+    damping: float = option(0.5, below_one)
+    tol: float = option(1e-8, positive())
+    optimize_edges: int = option(0, count(least=0))
 
     name: ClassVar[str] = "trw"
     gives_marginals: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "max_iter", checked_count(self.max_iter, "max_iter", least=0))
-        object.__setattr__(self, "damping", checked_damping(self.damping))
-        object.__setattr__(self, "tol", checked_positive(self.tol, "tol"))
-        object.__setattr__(self, "optimize_edges", checked_count(self.optimize_edges, "optimize_edges", least=0))
 
     def _solve(self, model: Ising) -> Outcome:
         network = Network.of(model)

@@ -7,25 +7,27 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spectralz.methods.base import MarginalOutcome, Outcome
-from spectralz.methods.mini_bucket import MiniBucketMethod, Prepared, describe, outcome_of, reporter
-from spectralz.options import checked_count
-from spectralz.result import Kind, Status
+from spectralz._support.options import checked_bytes, choice, count, option, spin_order
+from spectralz._support.progress import reporter_of
+from spectralz.methods.base import MarginalOutcome, Method, Outcome
+from spectralz.parts.mini_buckets import ORDER_NAMES, PARTITIONS, Division, Prepared, describe, outcome_of
+from spectralz.parts.outcome import with_kind_of_means
+from spectralz.result import Kind
 
 if TYPE_CHECKING:
-    from spectralz.kernels.mini_buckets import Potentials
+    from collections.abc import Sequence
+
+    from spectralz.kernels.mini_buckets.passes import Potentials
     from spectralz.model import Ising
 
 __all__ = ["WeightedMiniBucket"]
 
-# What rounding may change in marginals that are called exact.
-LARGEST_MEAN_ERROR = 1e-9
 # The order whose plain bound is the tightest is often not that whose bound can be tightened most; a few rounds tell.
 ROUNDS_FOR_AN_ORDER = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeightedMiniBucket(MiniBucketMethod):
+class WeightedMiniBucket(Method):
     """An upper bound on log Z by weighted mini-bucket elimination, with beliefs.
 
     As in mini-bucket elimination the functions of a spin are divided into mini-buckets of at most ``ibound`` spins. The
@@ -77,14 +79,26 @@ class WeightedMiniBucket(MiniBucketMethod):
     True
     """
 
-    max_iter: int = 0
+    ibound: int = option(10, count(least=2))
+    order: str | Sequence[int] = option("best", spin_order(ORDER_NAMES))
+    partition: str = option("scope", choice(PARTITIONS))
+    max_memory: int | str = option(4 * 2**30, checked_bytes)
+    max_iter: int = option(0, count(least=0))
 
     name: ClassVar[str] = "wmbe"
     gives_marginals: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "max_iter", checked_count(self.max_iter, "max_iter", least=0))
+    @property
+    def _division(self) -> Division:
+        return Division(
+            method=self.name,
+            ibound=self.ibound,
+            order=self.order,
+            partition=self.partition,
+            max_memory=int(self.max_memory),
+            powers=self._powers,
+            looseness=self._looseness,
+        )
 
     def _powers(self, count: int) -> tuple[float, float]:
         return 1.0 / count, 1.0 / count
@@ -92,7 +106,7 @@ class WeightedMiniBucket(MiniBucketMethod):
     def _looseness(self, prepared: Prepared) -> float:
         if not self.max_iter:
             return prepared.bound.value
-        from spectralz.kernels.mini_bucket_tightening import tighten
+        from spectralz.kernels.mini_buckets.tightening import tighten
 
         rounds = min(ROUNDS_FOR_AN_ORDER, self.max_iter)
         return tighten(prepared.forest, prepared.potentials, rounds, lambda _: None).bound.value
@@ -101,8 +115,8 @@ class WeightedMiniBucket(MiniBucketMethod):
         return self._run(model, keep=self.max_iter > 0)[2]
 
     def _run(self, model: Ising, *, keep: bool) -> tuple[Prepared, Potentials, Outcome]:
-        prepared = self._prepare(model, keep=keep)
-        details = self._details(model, prepared, keep=keep)
+        prepared = self._division.prepare(model, keep=keep)
+        details = prepared.details(model, keep=keep)
         if prepared.is_exact:
             outcome = outcome_of(
                 model, Kind.EXACT, prepared.bound, describe(prepared), iterations=0, details={**details, "gain": 0.0}
@@ -111,9 +125,9 @@ class WeightedMiniBucket(MiniBucketMethod):
         potentials, bound, gain, rounds, at_rest = prepared.potentials, prepared.bound, 0.0, 0, True
         sentence = describe(prepared)
         if self.max_iter:
-            from spectralz.kernels.mini_bucket_tightening import tighten
+            from spectralz.kernels.mini_buckets.tightening import tighten
 
-            found = tighten(prepared.forest, potentials, self.max_iter, reporter("tightening the bound"))
+            found = tighten(prepared.forest, potentials, self.max_iter, reporter_of("tightening the bound"))
             potentials, rounds, at_rest = found.potentials, found.iterations, found.converged
             gain = bound.value - found.bound.value
             bound = replace(found.bound, rounding=found.bound.rounding + found.rounding)
@@ -126,26 +140,23 @@ class WeightedMiniBucket(MiniBucketMethod):
         return prepared, potentials, outcome
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
-        from spectralz.kernels.mini_buckets import beliefs_of
+        from spectralz.kernels.mini_buckets.passes import beliefs_of
 
         prepared, potentials, outcome = self._run(model, keep=True)
         forest = prepared.forest
-        beliefs = beliefs_of(forest, potentials, reporter("eliminating spins, forwards and back"))
+        beliefs = beliefs_of(forest, potentials, reporter_of("eliminating spins, forwards and back"))
         up, down = beliefs.up[forest.field_step], beliefs.down[forest.field_step]
         whole = up + down  # 1, but for rounding
         # Log-weights that are off by at most r change a mean by at most 2 r, and every digit if they are huge.
-        change = 2.0 * outcome.details["rounding"]
-        exact = prepared.is_exact and change <= LARGEST_MEAN_ERROR
-        if prepared.is_exact and not exact:
-            words = (
-                f"{outcome.status}; the weights are so large that rounding may change means by {min(change, 2.0):.1g}"
-            )
-            outcome = replace(outcome, status=Status(words))
+        kind = Kind.ESTIMATE
+        if prepared.is_exact:
+            assert outcome.upper is not None
+            outcome, kind = with_kind_of_means(outcome, 2.0 * (outcome.upper - outcome.log_z))
         return MarginalOutcome(
             probability=np.clip(np.column_stack([down, up]) / whole[:, None], 0.0, 1.0),
             mean=np.clip((up - down) / whole, -1.0, 1.0),
             pair_mean=np.clip(beliefs.pair_mean[forest.edge_bit], -1.0, 1.0),
-            kind=Kind.EXACT if exact else Kind.ESTIMATE,
+            kind=kind,
             outcome=outcome,
         )
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from spectralz.paper.drawing import draw_legend, draw_times, fitted_exponent, means
 from spectralz.paper.figure import Claim, Figure
-from spectralz.paper.sweep import SDP, Contestant, timed
+from spectralz.paper.sweep import Contestant, timed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["FIGURE", "between_square_and_cube", "polynomial"]
 
 LABEL = "SDP"
-CONTESTANTS = (Contestant(label=LABEL, method=SDP),)
+CONTESTANTS = (Contestant(label=LABEL, method="sdp"),)
 SIZES = (100, 200, 500, 1000, 2000, 5000)
 QUICK_SIZES = (100, 200, 300, 500, 700, 1000)
 LARGEST_FITTED = 2000

@@ -12,7 +12,6 @@ import contextlib
 import csv
 import importlib
 import json
-import math
 import multiprocessing
 import os
 import platform
@@ -20,26 +19,22 @@ import re
 import signal
 import sys
 import threading
-import time
 import uuid
 from collections import Counter, deque
-from dataclasses import dataclass
 from multiprocessing import connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import spectralz
+from spectralz._support.options import checked_count
+from spectralz._support.progress import report
 from spectralz.errors import MissingDependencyError, OptionError, SolverError
 from spectralz.io.files import write_whole
 from spectralz.methods import Exact
-from spectralz.options import checked_count
 from spectralz.paper.rows import COLUMNS, Row, header, to_csv
-from spectralz.paper.sweep import SDP
-from spectralz.progress import report
-from spectralz.result import Estimate, Kind, plain
-from spectralz.sdp import diagonal_sdp
+from spectralz.result import Estimate, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
@@ -140,36 +135,6 @@ def _collect(sweep: Sweep, file: _RowFile, answers: _Answers) -> None:
 # One task: all methods on one model. This part runs in the workers.
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Diagonal:
-    """The diagonal SDP by itself, as if it were a method: its answer is the upper bound n log 2 - Tr D."""
-
-    tol: float = 1e-6
-    max_iter: int = 500
-    seed: int = 0
-
-    name: ClassVar[str] = SDP
-
-    def run(self, model: Ising) -> Estimate:
-        whole = model.absorb_field() if np.any(model.field) else model
-        coupling = whole.coupling
-        started = time.perf_counter()
-        found = diagonal_sdp(coupling, self.tol, max_iter=self.max_iter, seed=self.seed)
-        seconds = time.perf_counter() - started
-        # The spin that the field has become doubles Z: it counts in D but not in n.
-        value = model.offset + model.n * math.log(2.0) - found.lower
-        sizes = abs(model.offset) + model.n + float(np.abs(found.diagonal).sum())
-        return Estimate(
-            log_z=value,
-            kind=Kind.UPPER_BOUND,
-            status=found.status,
-            upper=value + 8.0 * float(np.finfo(np.float64).eps) * sizes,
-            iterations=found.iterations,
-            seconds=seconds,
-            method=self,
-        )
-
-
 _warm: set[str] = set()
 
 
@@ -203,14 +168,10 @@ def failed_rows(task: Task, contestants: Sequence[Contestant], why: str) -> list
     return [_row(task, None, contestant, why, None, None) for contestant in contestants]
 
 
-def _method(contestant: Contestant) -> Any:
-    return contestant.build() or _Diagonal(**contestant.options)
-
-
 def _attempt(model: Ising, contestant: Contestant) -> tuple[Estimate | str, float]:
     """Return the answer, or why there is none, and the most memory so far; no compilation in its time."""
     try:
-        method = _method(contestant)
+        method = contestant.build()
         loaded = _compiled_functions()
         answer: Estimate = method.run(model)
         if _compiled_functions() != loaded and answer.seconds < LONGEST_REPEATED:
@@ -279,7 +240,7 @@ def _row(
     peak: float | None,
 ) -> Row:
     answer = outcome if isinstance(outcome, Estimate) else None
-    method = answer.method if answer else _method(contestant)
+    method = answer.method if answer else contestant.build()
     return Row(
         instance=task.instance,
         x=task.x,

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectralz import generators, io
+from spectralz._support.options import check_choice, checked_count
 from spectralz.errors import FormatError, OptionError, SpectralzError
 from spectralz.inference import as_method
-from spectralz.options import check_choice, checked_count, checked_positive
 from spectralz.result import plain
 
 if TYPE_CHECKING:
@@ -29,11 +29,8 @@ if TYPE_CHECKING:
     from spectralz.methods import Method
     from spectralz.model import Ising
 
-__all__ = ["SDP", "Contestant", "Sweep", "Task", "read_config", "timed"]
+__all__ = ["Contestant", "Sweep", "Task", "read_config", "timed"]
 
-# The name of a contestant that only solves the diagonal SDP; its log_z is the upper bound n log 2 - Tr D.
-SDP = "sdp"
-SDP_OPTIONS = ("tol", "max_iter", "seed")
 # The generators whose strength is the largest (or mean) |A_ij|, as the paper prints it.
 STRENGTH_IS_COUPLING = ("complete", "erdos-renyi", "bipartite", "grid", "rank-one")
 # The parameters of generators that count spins, and the most of them in a tiny model.
@@ -52,9 +49,9 @@ class Contestant:
     label
         What legends and rows call it.
     method
-        The name of a method, a label of ``PAPER_SETTINGS``, or ``"sdp"`` for the SDP alone.
+        The name of a method, or a label of ``PAPER_SETTINGS``.
     options
-        Its options; of ``"sdp"`` those of :func:`~spectralz.sdp.diagonal_sdp`, where ``tol`` is 1e-6 if not given.
+        Its options.
     is_ours
         Whether it goes beyond the paper, which figures mark.
     """
@@ -67,17 +64,9 @@ class Contestant:
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", dict(self.options))
 
-    def build(self) -> Method | None:
-        """Return the method itself; None for the SDP alone."""
-        if self.method != SDP:
-            return as_method(self.method, dict(self.options))
-        for name in self.options:
-            if name not in SDP_OPTIONS:
-                raise OptionError(f"{SDP!r} has no option {name!r}; its options are {', '.join(SDP_OPTIONS)}")
-        checked_positive(self.options.get("tol", 1e-6), "tol", below=1.0)
-        for name in ("max_iter", "seed"):
-            checked_count(self.options.get(name, 0), name, least=0)
-        return None
+    def build(self) -> Method:
+        """Return the method itself."""
+        return as_method(self.method, dict(self.options))
 
 
 @dataclass(frozen=True, kw_only=True)

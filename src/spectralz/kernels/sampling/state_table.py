@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from spectralz.kernels.annealing import GOLDEN, MIX_1, MIX_2, SHIFT_1, SHIFT_2, SHIFT_3
+from spectralz.kernels.sampling.heat_bath import GOLDEN, MIX_1, MIX_2, SHIFT_1, SHIFT_2, SHIFT_3
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 
+from spectralz._support.options import checked_bytes, count, names, option, or_none, positive
 from spectralz.errors import ModelError, OptionError, TooLargeError
-from spectralz.methods.annealing import Annealer, Annealing
+from spectralz.methods.annealing import Annealing
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.methods.decomposition import decompose
 from spectralz.methods.exact import Exact
-from spectralz.methods.portfolio import METHODS_TRIED, Portfolio, load_methods
 from spectralz.methods.quadrature import Quadrature
-from spectralz.options import checked_bytes, checked_count, checked_names, checked_positive
+from spectralz.parts.annealer import Annealer
+from spectralz.parts.decomposition import decompose
+from spectralz.portfolio import policy
+from spectralz.portfolio.schedule import METHODS_TRIED, Portfolio, load_methods, tried_in_details
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -30,11 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["Auto"]
 
 T = TypeVar("T", Outcome, MarginalOutcome)
-
-TOL_AT_TEN_SECONDS = 1e-3
-FEWEST_TO_DRAW_FROM = 50
-# What the other components share after an interrupt, and where the budget is spent.
-SECONDS_AFTER_INTERRUPT, SECONDS_AT_LEAST = 0.01, 0.1
 
 
 @dataclass(frozen=True)
@@ -52,8 +49,8 @@ class Auto(Method):
 
     Where no exact method is within reach, ``ep``, ``annealing`` and ``states`` run as far as the budget allows, beside
     the methods that prove bounds. The answer is that of the method with the smallest error among those that trust
-    themselves and that the bounds permit; ``std_error`` covers what the others say. ``details["tried"]`` lists them
-    all, and ``status`` says in words why this one was chosen. An interrupt (Ctrl-C) ends with the best answer so far.
+    themselves and that the bounds permit; ``std_error`` covers what the others say. ``tried`` lists them all,
+    and ``status`` says in words why this one was chosen. An interrupt (Ctrl-C) ends with the best answer so far.
     A model of several components is solved component by component.
 
     Parameters
@@ -83,23 +80,15 @@ class Auto(Method):
     True
     """
 
-    budget: float = 10.0
-    tol: float | None = None
-    exclude: Sequence[str] | str = ()
-    seed: int = 0
-    max_memory: int | str = 4 * 2**30
+    budget: float = option(10.0, positive())
+    tol: float | None = option(None, or_none(positive()))
+    exclude: Sequence[str] | str = option((), names(METHODS_TRIED))
+    seed: int = option(0, count(least=0))
+    max_memory: int | str = option(4 * 2**30, checked_bytes)
 
     name: ClassVar[str] = "auto"
     gives_marginals: ClassVar[bool] = True
     gives_samples: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "budget", checked_positive(self.budget, "budget"))
-        if self.tol is not None:
-            object.__setattr__(self, "tol", checked_positive(self.tol, "tol"))
-        object.__setattr__(self, "exclude", checked_names(self.exclude, "exclude", METHODS_TRIED))
-        object.__setattr__(self, "seed", checked_count(self.seed, "seed", least=0))
-        object.__setattr__(self, "max_memory", checked_bytes(self.max_memory, "max_memory"))
 
     def choose(self, model: Ising) -> Method:
         """Return the method, options and all, that would run on ``model``: an exact one, or this one itself."""
@@ -139,7 +128,7 @@ class Auto(Method):
 
     def _portfolio(self, model: Ising) -> Portfolio:
         assert isinstance(self.max_memory, int)
-        tol = TOL_AT_TEN_SECONDS * math.sqrt(10.0 / self.budget) if self.tol is None else self.tol
+        tol = policy.TOL_AT_TEN_SECONDS * math.sqrt(10.0 / self.budget) if self.tol is None else self.tol
         portfolio = Portfolio(
             model,
             budget=self.budget,
@@ -162,7 +151,7 @@ class Auto(Method):
                 return replace(choice.solve(), method=choice.method)
             except TooLargeError:
                 pass  # quadrature, whose grid may be too large although the rank is low
-        return self._portfolio(model).conclude()[0]
+        return self._portfolio(model).conclude()
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
         plan = self._plan(model)
@@ -170,13 +159,16 @@ class Auto(Method):
         if parts:
             return _joined(model, parts, self._each(model, parts, Auto._solve_marginals, lambda found: found.outcome))
         choice = self._choose(model, plan)
+        too_large = ""
         if choice is not None:
             try:
                 found = choice.solve_marginals()
                 return replace(found, outcome=replace(found.outcome, method=choice.method))
-            except TooLargeError:
-                pass
-        return self._portfolio(model).conclude_marginals()
+            except TooLargeError as refusal:
+                too_large = f"; {refusal}"
+        found = self._portfolio(model).conclude_marginals()
+        status = Status(f"{found.outcome.status}{too_large}", converged=found.outcome.status.converged)
+        return replace(found, outcome=replace(found.outcome, status=status))
 
     def _each(
         self, model: Ising, parts: list[IntArray], solve: Callable[[Auto, Ising], T], outcome_of: Callable[[T], Outcome]
@@ -190,11 +182,15 @@ class Auto(Method):
         found: dict[int, T] = {}
         is_interrupted = False
         for k in sorted(range(len(parts)), key=lambda k: len(parts[k])):
-            left = SECONDS_AFTER_INTERRUPT if is_interrupted else max(end - time.perf_counter(), SECONDS_AT_LEAST)
+            left = (
+                policy.SECONDS_AFTER_INTERRUPT
+                if is_interrupted
+                else max(end - time.perf_counter(), policy.SECONDS_AT_LEAST)
+            )
             share = left * len(parts[k]) / spins
             spins -= len(parts[k])
             found[k] = solve(replace(self, budget=share), model.submodel(parts[k]))
-            is_interrupted |= bool(outcome_of(found[k]).details.get("interrupted", False))
+            is_interrupted |= outcome_of(found[k]).interrupted
         return [found[k] for k in range(len(parts))]
 
     def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
@@ -222,7 +218,7 @@ class Auto(Method):
         default = Annealing(max_memory=self.max_memory)
         with Annealer(model) as annealer:
             affordable = self.budget / annealer.seconds_per_state() / default.runs
-        return replace(default, population=int(max(min(default.population, affordable), FEWEST_TO_DRAW_FROM)))
+        return replace(default, population=int(max(min(default.population, affordable), policy.FEWEST_TO_DRAW_FROM)))
 
 
 def _parts(model: Ising, plan: ExactPlan | None) -> list[IntArray]:
@@ -242,6 +238,12 @@ def _added(model: Ising, outcomes: list[Outcome]) -> Outcome:
     names = [outcome.method.name if outcome.method else Auto.name for outcome in outcomes]
     words = ", ".join(f"{names.count(name)} by {name}" for name in dict.fromkeys(names))
     doubts = [str(outcome.status) for outcome in outcomes if not outcome.status.converged]
+    tried = tuple(
+        replace(trial, why=f"component {k}: {trial.why}")
+        for k, outcome in enumerate(outcomes)
+        for trial in outcome.tried
+    )
+    is_interrupted = any(outcome.interrupted for outcome in outcomes)
     # Sums of rounded numbers: a unit of the last place a component is more than fsum needs.
     slack = 2.0**-52 * (abs(model.offset) + math.fsum(abs(outcome.log_z) for outcome in outcomes))
     return Outcome(
@@ -251,7 +253,13 @@ def _added(model: Ising, outcomes: list[Outcome]) -> Outcome:
         lower=math.fsum([model.offset, *lowers]) - slack if len(lowers) == len(outcomes) else None,
         upper=math.fsum([model.offset, *uppers]) + slack if len(uppers) == len(outcomes) else None,
         std_error=_error_of_sum(outcomes),
-        details={"components": [dict(outcome.details) for outcome in outcomes], **_tried_in_components(outcomes)},
+        trusted=all(outcome.is_trusted for outcome in outcomes),
+        interrupted=is_interrupted,
+        tried=tried,
+        details={
+            "components": [dict(outcome.details) for outcome in outcomes],
+            **(tried_in_details(tried, is_interrupted) if tried else {}),
+        },
     )
 
 
@@ -265,22 +273,6 @@ def _error_of_sum(outcomes: list[Outcome]) -> float | None:
         return None
     independent = math.hypot(*(error for error, converged in errors if converged))
     return independent + math.fsum(error for error, converged in errors if not converged)
-
-
-def _tried_in_components(outcomes: list[Outcome]) -> dict[str, Any]:
-    """Return what was tried in the components that are not exact, all together."""
-    rows = [
-        {**row, "why": f"component {k}: {row['why']}"}
-        for k, outcome in enumerate(outcomes)
-        for row in outcome.details.get("tried", [])
-    ]
-    if not rows:
-        return {}
-    return {
-        "tried": rows,
-        "agreement": all(outcome.details.get("agreement", True) for outcome in outcomes),
-        "interrupted": any(outcome.details.get("interrupted", False) for outcome in outcomes),
-    }
 
 
 def _joined(model: Ising, parts: list[IntArray], found: list[MarginalOutcome]) -> MarginalOutcome:

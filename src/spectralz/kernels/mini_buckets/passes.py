@@ -27,14 +27,14 @@ import numpy as np
 from numba import njit
 
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.kernels.elimination import compressed
+from spectralz.kernels.elimination.program import compressed
 from spectralz.kernels.logsum import COMPILE, exp_minus, log1p_exp_minus
-from spectralz.kernels.mini_bucket_cover import take_out
+from spectralz.kernels.mini_buckets.cover import take_out
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.kernels.mini_bucket_cover import Cover, Powers
+    from spectralz.kernels.mini_buckets.cover import Cover, Powers
 
 __all__ = ["MINIMUM", "Beliefs", "Bound", "Forest", "Potentials", "beliefs_of", "bound_of"]
 

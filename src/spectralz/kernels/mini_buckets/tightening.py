@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.kernels.mini_buckets import Bound, Forest, Potentials, beliefs_of, bound_of
+from spectralz.kernels.mini_buckets.passes import Bound, Forest, Potentials, beliefs_of, bound_of
 
 if TYPE_CHECKING:
-    from spectralz.kernels.mini_buckets import FloatArray, IntArray, Report
+    from spectralz.kernels.mini_buckets.passes import FloatArray, IntArray, Report
 
 __all__ = ["Tightened", "tighten"]
 

@@ -1,10 +1,15 @@
-"""The checks that options share: a value is returned as what it should be, or refused by its name."""
+"""The checks that options share: a value is returned as what it should be, or refused by its name.
+
+A method declares each option with its check, ``population: int = option(2000, count(least=2))``; `Method` applies them.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import field, fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 __all__ = [
+    "apply_checks",
+    "below_one",
     "bytes_in_words",
     "check_choice",
     "checked_bytes",
@@ -21,10 +28,112 @@ __all__ = [
     "checked_fraction",
     "checked_names",
     "checked_positive",
+    "choice",
+    "count",
+    "flag",
     "is_number",
+    "names",
+    "not_negative",
+    "option",
+    "or_none",
+    "positive",
+    "spin_order",
 ]
 
 LARGEST_COUNT = 10**300
+
+# Takes a value and the name of its option; returns what the value should be, or raises OptionError.
+Check = Callable[[Any, str], Any]
+T = TypeVar("T")
+
+
+def option(default: T, check: Check) -> T:
+    """Declare an option of a method: a field of a dataclass with its default and its check."""
+    declared: T = field(default=default, metadata={"check": check})
+    return declared
+
+
+def apply_checks(options: Any) -> None:
+    """Hold every option of a frozen dataclass against its check, and keep what that returns."""
+    for each in fields(options):
+        if "check" in each.metadata:
+            object.__setattr__(options, each.name, each.metadata["check"](getattr(options, each.name), each.name))
+
+
+def count(least: int, most: int | None = None, why: str = "") -> Check:
+    """Return the check of a whole number from ``least`` on, up to ``most`` for a reason to be given."""
+
+    def check(value: Any, name: str) -> int:
+        number = checked_count(value, name, least)
+        if most is not None and number > most:
+            raise OptionError(f"{name} is {number}; it must be {most} or less, {why}")
+        return number
+
+    return check
+
+
+def positive(below: float = math.inf) -> Check:
+    """Return the check of a number above zero and below ``below``."""
+    return lambda value, name: checked_positive(value, name, below)
+
+
+def choice(choices: Collection[str]) -> Check:
+    """Return the check of one of several words."""
+
+    def check(value: Any, name: str) -> Any:
+        check_choice(value, name, choices)
+        return value
+
+    return check
+
+
+def names(known: Collection[str]) -> Check:
+    """Return the check of a list of known names."""
+    return lambda value, name: checked_names(value, name, known)
+
+
+def or_none(check: Check) -> Check:
+    """Return a check that lets None pass."""
+    return lambda value, name: None if value is None else check(value, name)
+
+
+def below_one(value: Any, name: str) -> float:
+    """Check a number from 0 to below 1."""
+    if not is_number(value) or not 0.0 <= value < 1.0:
+        raise OptionError(f"{name} is {value!r}; it must be a number from 0 to below 1")
+    return float(value)
+
+
+def not_negative(value: Any, name: str) -> float:
+    """Check a finite number that is 0 or more."""
+    if not is_number(value) or not 0.0 <= value < math.inf:
+        raise OptionError(f"{name} is {value!r}; it must be a number, 0 or more")
+    return float(value)
+
+
+def flag(value: Any, name: str) -> bool:
+    """Check a True or False."""
+    if not isinstance(value, bool):
+        raise OptionError(f"{name} is {value!r}; it must be True or False")
+    return value
+
+
+def spin_order(choices: Collection[str]) -> Check:
+    """Return the check of an elimination order: one of several names, or a list that has each spin once."""
+
+    def check(value: Any, name: str) -> str | tuple[int, ...]:
+        if isinstance(value, str):
+            check_choice(value, name, choices)
+            return value
+        array = np.asarray(value)
+        if array.size == 0:
+            return ()
+        if array.ndim != 1 or array.dtype.kind not in "iu" or sorted(array.tolist()) != list(range(len(array))):
+            known = ", ".join(repr(each) for each in choices)
+            raise OptionError(f"{name} must be one of {known}, or a list that names each spin from 0 once")
+        return tuple(array.tolist())
+
+    return check
 
 
 def check_choice(value: object, name: str, choices: Collection[str]) -> None:

@@ -83,7 +83,7 @@ def decompose(model: Ising, max_rank: int, tol: float) -> Decomposition:
             f"a sparse coupling of {model.n} spins is not searched for a low rank beyond {MOST_SPARSE_SPINS}; "
             "if it has one, give it with Ising.from_factors"
         )
-    from spectralz.kernels.low_rank_plus_diagonal import find_low_rank
+    from spectralz.kernels.low_rank.plus_diagonal import find_low_rank
 
     coupling: Any = model.coupling
     A = coupling.toarray() if model.is_sparse else coupling

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numba import njit
 
-from spectralz.kernels.elimination import compressed
-from spectralz.kernels.elimination_order import ORDERS, EliminationTree
+from spectralz.kernels.elimination.order import ORDERS, EliminationTree
+from spectralz.kernels.elimination.program import compressed
 from spectralz.kernels.logsum import COMPILE, log1p_exp_minus
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.kernels.elimination_order import Adjacency
+    from spectralz.kernels.elimination.order import Adjacency
 
 __all__ = ["Cover", "Part", "Powers", "cover_by_content", "cover_by_scope", "order_of", "take_out"]
 

@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numba import njit
 
-from spectralz.kernels.annealing import CERTAIN, GOLDEN, _flip, _uniform
-from spectralz.kernels.elimination_order import EliminationTree
+from spectralz.kernels.elimination.order import EliminationTree
 from spectralz.kernels.logsum import COMPILE, exp_minus, log1p_exp_minus
+from spectralz.kernels.sampling.heat_bath import CERTAIN, GOLDEN, _flip, _uniform
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from spectralz.kernels.elimination_order import Adjacency
+    from spectralz.kernels.elimination.order import Adjacency
 
 __all__ = ["Block", "block_heat_bath", "block_of", "choose_blocks"]
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spectralz.errors import OptionError
-from spectralz.result import Kind
+from spectralz.result import Kind, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from spectralz.result import Comparison, Estimate
+    from spectralz.result import Comparison, Estimate, Trial
 
 __all__ = ["FORMATS", "bracket_picture", "comparison_picture"]
 
@@ -36,7 +36,7 @@ LEAST_SPAN = 1e-6
 # Shown on both sides of a bracket, in widths of it.
 MARGIN = 0.25
 # What a method said that the answer does not rest on is drawn hollow.
-TRUSTED = ("chosen", "agrees", "bound")
+TRUSTED = (Verdict.CHOSEN, Verdict.AGREES, Verdict.BOUND)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +100,7 @@ def bracket_picture(estimate: Estimate, title: str, file_format: str = "png") ->
 
 
 def _bracket_figure(estimate: Estimate, title: str, file_format: str) -> Figure:
-    tried = [_row_tried(run) for run in estimate.details.get("tried", ())]
+    tried = [_row_tried(run) for run in estimate.tried]
     rows = [_row_of(estimate, f"answer  ({estimate.seconds:.2g} s)"), *tried]
     figure = _figure(title, len(rows), file_format)
     zoom = _zoom(rows)
@@ -133,23 +133,20 @@ def _row_of(estimate: Estimate, label: str) -> _Row:
     )
 
 
-def _row_tried(run: Mapping[str, Any]) -> _Row:
-    """Return the row of one entry of ``details["tried"]``, any key of which may be missing."""
-    lower, upper, verdict = run.get("lower"), run.get("upper"), run.get("verdict")
+def _row_tried(trial: Trial) -> _Row:
     kind = Kind.ESTIMATE
-    if verdict == "bound" and (lower is None) != (upper is None):
-        kind = Kind.LOWER_BOUND if upper is None else Kind.UPPER_BOUND
-    bound = upper if lower is None else lower
-    seconds = "" if run.get("seconds") is None else f"  ({run['seconds']:.2g} s)"
+    if trial.verdict is Verdict.BOUND and (trial.lower is None) != (trial.upper is None):
+        kind = Kind.LOWER_BOUND if trial.upper is None else Kind.UPPER_BOUND
+    bound = trial.upper if trial.lower is None else trial.lower
     return _Row(
-        label=f"{run.get('method') or '?'}{seconds}" + (f"\n{verdict}" if verdict else ""),
+        label=f"{trial.method}  ({trial.seconds:.2g} s)\n{trial.verdict}",
         kind=kind,
-        log_z=bound if kind is not Kind.ESTIMATE else run.get("log_z"),
-        lower=lower,
-        upper=upper,
-        std_error=run.get("std_error"),
-        is_filled=verdict in TRUSTED,
-        is_doubted=verdict == "not trusted",
+        log_z=bound if kind is not Kind.ESTIMATE else trial.log_z,
+        lower=trial.lower,
+        upper=trial.upper,
+        std_error=trial.std_error,
+        is_filled=trial.verdict in TRUSTED,
+        is_doubted=trial.verdict is Verdict.NOT_TRUSTED,
     )
 
 

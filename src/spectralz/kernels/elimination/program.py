@@ -27,7 +27,7 @@ from spectralz.kernels.logsum import COMPILE, exp_minus, log1p_exp_minus
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.kernels.elimination_order import EliminationTree
+    from spectralz.kernels.elimination.order import EliminationTree
 
 __all__ = [
     "Program",

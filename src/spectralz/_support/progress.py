@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["listening", "report"]
+__all__ = ["listening", "report", "reporter_of"]
 
 Listener = Callable[[str, float], None]
 
@@ -39,3 +39,8 @@ def report(task: str, fraction: float) -> None:
     listener = _listener.get()
     if listener is not None:
         listener(task, fraction)
+
+
+def reporter_of(task: str) -> Callable[[float], None]:
+    """Return what reports how far ``task`` has come, for kernels, which know nothing of tasks."""
+    return lambda fraction: report(task, fraction)

@@ -18,20 +18,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from spectralz._support.options import checked_count, checked_positive
+from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.kernels.sdp_certificate import is_dominated, rounding_margin
+from spectralz.kernels.sdp.certificate import is_dominated, rounding_margin
 from spectralz.model import Ising
-from spectralz.options import checked_count, checked_positive
-from spectralz.progress import report
 from spectralz.result import Status
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from spectralz.kernels.sdp_low_rank import Solver
+    from spectralz.kernels.sdp.low_rank import Solver
     from spectralz.model import Coupling, FloatArray
 
-__all__ = ["DiagonalSDP", "diagonal_sdp", "proven_excess"]
+__all__ = [
+    "DiagonalSDP",
+    "diagonal_sdp",
+    "lowered_until_proven",
+    "proven_excess",
+    "solve_diagonal",
+    "upper_of_log_z",
+    "without_field",
+]
 
 # Below this density a component is kept sparse, above this size.
 SPARSE_DENSITY = 0.05
@@ -125,7 +133,7 @@ def diagonal_sdp(coupling: ArrayLike | Any, tol: float = 1e-8, *, max_iter: int 
 
 def solve_diagonal(A: Coupling, tol: float, max_iter: int = 500, seed: int = 0) -> DiagonalSDP:
     """Do the same for a coupling that has been checked."""
-    from spectralz.kernels.sdp_structure import components_and_balance
+    from spectralz.kernels.sdp.structure import components_and_balance
 
     n = A.shape[0]
     y = np.zeros(n)
@@ -192,14 +200,14 @@ def _row_sums(C: Any) -> _Solution:
 
 def _solve_component(C: Any, tol: float, max_iter: int, seed: int, place: tuple[int, int]) -> _Solution:
     """Solve one connected component that is not balanced."""
-    from spectralz.kernels.sdp_low_rank import Csr, Solver
+    from spectralz.kernels.sdp.low_rank import Csr, Solver
 
     n = C.shape[0]
     plain = Csr(C.data, C.indices, C.indptr) if sp.issparse(C) else C
     solver = Solver(plain, _columns(n, sp.issparse(C)), np.random.default_rng(seed))
     solution = _ascend(C, solver, tol, max_iter, place)
     if solution is None and n <= MOST_SPINS_OF_INTERIOR_POINT:
-        from spectralz.kernels.sdp_interior_point import solve_interior_point
+        from spectralz.kernels.sdp.interior_point import solve_interior_point
 
         dense = C.toarray() if sp.issparse(C) else C
         y, V = solve_interior_point(dense, max(tol, 1e-9), lambda done: _report(place, n, done))
@@ -242,7 +250,7 @@ def _proven(C: Any, solver: Solver, tol: float) -> _Solution | None:
 
 
 def _columns(n: int, is_sparse: bool) -> int:
-    from spectralz.kernels.sdp_low_rank import MOST_SPARSE_COLUMNS
+    from spectralz.kernels.sdp.low_rank import MOST_SPARSE_COLUMNS
 
     k = math.ceil(math.sqrt(2.0 * n)) + 1 if n < 200 else math.ceil(math.sqrt(n)) + 1
     return min(k, MOST_SPARSE_COLUMNS) if is_sparse else k
@@ -273,6 +281,20 @@ def _best_provable(C: Any, y: FloatArray, solver: Solver) -> _Solution:
             return _Solution((1.0 + excess) * y, bound, solver.iterations)
         excess *= 2.0
     return _Solution(dominant, bound, solver.iterations)
+
+
+def without_field(model: Ising) -> Ising:
+    """Return a model whose coupling says everything: the field, if there is one, has become its last spin."""
+    return model.absorb_field() if np.any(model.field) else model
+
+
+def upper_of_log_z(whole: Ising, n: int, y: FloatArray) -> float:
+    """Return n log 2 - Tr D and the constant, rounding added, of a D = -y - diag A with A + D <= 0.
+
+    ``whole`` is a model of n spins :func:`without_field`; the spin that the field became has no entropy.
+    """
+    sizes = abs(whole.offset) + float(np.abs(whole.diagonal).sum() + y.sum()) + n
+    return whole.constant + n * math.log(2.0) + math.fsum(y.tolist()) + 8.0 * UNIT_ROUNDOFF * sizes
 
 
 def proven_excess(A: Coupling, D: FloatArray, largest: float = 1e-6) -> float | None:
@@ -306,7 +328,7 @@ def _shortfall(A: Coupling, D: FloatArray) -> FloatArray:
 
 def _excess_by_spin(A: Coupling, D: FloatArray, largest: float) -> FloatArray | None:
     """Return by which share y of each spin must grow, the same in a component, for Diag(y) - C >= 0 to be proven."""
-    from spectralz.kernels.sdp_structure import components_and_balance
+    from spectralz.kernels.sdp.structure import components_and_balance
 
     y, found = _shortfall(A, D), np.zeros(A.shape[0])
     for spins, _ in components_and_balance(A):

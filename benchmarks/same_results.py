@@ -1,0 +1,162 @@
+"""Do two versions of the package give the same results? Every method with fixed options on 200 models.
+
+``python -m benchmarks.same_results record FILE`` writes what the installed version answers; run it once with each
+version (``PYTHONPATH=OTHER/src`` chooses another checkout), then ``python -m benchmarks.same_results compare OLD NEW``
+lists what differs by more than rounding. ``auto`` and ``bounds``, whose work the clock decides, are not compared where
+nothing is exact; ``choose`` of ``auto`` is.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import spectralz as sz
+
+MODELS = 200
+# Two versions may add up the same numbers in another order.
+RELATIVE, ABSOLUTE = 1e-10, 1e-10
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    "exact": ("exact", {}),
+    "exact enumerated": ("exact", {"algorithm": "enumeration", "max_terms": 2**20}),
+    "exact min-fill": ("exact", {"order": "min-fill"}),
+    "quadrature": ("quadrature", {}),
+    "low_rank": ("low_rank", {"max_cells": 10**6}),
+    "annealing": ("annealing", {"population": 60, "runs": 2}),
+    "annealing blocks": ("annealing", {"population": 40, "runs": 2, "block_width": 3, "sweeps": 2, "seed": 5}),
+    "annealing importance": ("annealing", {"population": 40, "runs": 3, "resample_below": 0.0, "seed": 2}),
+    "states": ("states", {"population": 40, "quenches": 40, "max_states": 3000}),
+    "spectral": ("spectral", {}),
+    "spectral dominant": ("spectral", {"diagonal": "diagonally_dominant", "restarts": 0}),
+    "bp": ("bp", {}),
+    "bp sequential": ("bp", {"schedule": "sequential", "damping": 0.3}),
+    "ep": ("ep", {}),
+    "ep uncorrected": ("ep", {"correction": False, "restarts": 3, "seed": 7}),
+    "mf": ("mf", {"restarts": 3}),
+    "mf spectral": ("mf", {"start": "spectral", "seed": 1}),
+    "mbe": ("mbe", {"ibound": 4}),
+    "mbe lower": ("mbe", {"ibound": 5, "bound": "lower", "partition": "content"}),
+    "wmbe": ("wmbe", {"ibound": 4, "max_iter": 4}),
+    "trw": ("trw", {"max_iter": 60, "optimize_edges": 2}),
+    "convex_mf": ("convex_mf", {"rounds": 2}),
+}
+
+
+def models() -> Iterator[sz.Ising]:
+    """Make models of every kind and storage, most of them small, at all temperatures."""
+    rng = np.random.default_rng(20261115)
+    strengths = (0.05, 0.2, 0.5, 1.0, 3.0)
+    for k in range(MODELS):
+        s, seed = strengths[k % 5], 1000 + k
+        kind = k // 5 % 10
+        if kind == 0:
+            yield sz.generators.complete(n=5 + k % 12, strength=s, seed=seed)
+        elif kind == 1:
+            yield sz.generators.erdos_renyi(n=6 + k % 11, p=0.4, strength=s, seed=seed)
+        elif kind == 2:
+            yield sz.generators.bipartite(n=6 + k % 9, strength=s, seed=seed)
+        elif kind == 3:
+            yield sz.generators.grid(side=2 + k % 5, strength=s, seed=seed, periodic=bool(k % 2))
+        elif kind == 4:
+            yield sz.generators.rank_one(n=4 + k % 20, strength=s, seed=seed)
+        elif kind == 5:
+            yield sz.generators.rbm(visible=4 + k % 6, hidden=3 + k % 5, scale=s, seed=seed)
+        elif kind == 6:
+            yield sz.generators.spin_glass_3d(side=2 + k % 2, strength=s, seed=seed)
+        elif kind == 7:
+            n = 3 + k % 15
+            parents = [int(rng.integers(i)) for i in range(1, n)]
+            edges = [(p, i) for i, p in enumerate(parents, start=1) if k % 3 or i % 4]
+            yield sz.Ising.from_edges(n, edges, s * rng.standard_normal(len(edges)), rng.standard_normal(n), offset=s)
+        elif kind == 8:
+            n, rank = 3 + k % 10, 1 + k % 2
+            vectors = rng.standard_normal((rank, n))
+            yield sz.Ising.from_factors(rng.standard_normal(n), s * rng.standard_normal(rank), vectors, diagonal=0.3)
+        else:
+            n = (0, 1, 2, 3, 9)[k % 5]
+            A = s * rng.standard_normal((n, n))
+            yield sz.Ising(10.0 * rng.standard_normal(n), (A + A.T) / 2.0, offset=-2.0)
+
+
+def answer(model: sz.Ising, method: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Run one method on one model: log Z, marginals and samples, as plain values."""
+    found: dict[str, Any] = {}
+    chosen = sz.METHODS[method]
+    try:
+        estimate = sz.log_z(model, method, **options)
+        names = ("log_z", "lower", "upper", "std_error", "iterations")
+        found |= {name: getattr(estimate, name) for name in names}
+        found |= {"kind": str(estimate.kind), "status": str(estimate.status), "converged": estimate.status.converged}
+        if chosen.gives_marginals:
+            means = sz.marginals(model, method, **options)
+            found |= {"mean": means.mean.tolist(), "pair_mean": means.pair_mean.tolist()}
+            found |= {"probability": means.probability.tolist(), "kind_of_means": str(means.kind)}
+        if chosen.gives_samples:
+            found["sample"] = sz.sample(model, 3, chosen(**options), seed=4).tolist()
+    except sz.SpectralzError as error:
+        found["error"] = f"{type(error).__name__}: {error}"
+    return found
+
+
+def record(path: Path) -> None:
+    """Write what this version answers."""
+    warnings.simplefilter("ignore")
+    rows = {}
+    for k, model in enumerate(models()):
+        rows[f"{k} choose"] = {"choice": repr(sz.Auto().choose(model)), "model": repr(model)}
+        pairs, weights = model.edges()
+        rows[f"{k} model"] = {"pairs": pairs.tolist(), "weights": weights.tolist(), "about": dict(sz.describe(model))}
+        for label, (method, options) in METHODS.items():
+            rows[f"{k} {label}"] = answer(model, method, options)
+        print(f"\r{k + 1} of {MODELS} models", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    path.write_text(json.dumps({"version": sz.__version__, "rows": rows}))
+
+
+def differs(old: Any, new: Any) -> bool:
+    """Say whether two values differ by more than rounding."""
+    if isinstance(old, float) and isinstance(new, float | int):
+        return abs(old - new) > max(ABSOLUTE, RELATIVE * abs(old))
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) != len(new) or any(differs(a, b) for a, b in zip(old, new, strict=True))
+    if isinstance(old, dict) and isinstance(new, dict):
+        return any(differs(old[key], new.get(key)) for key in old)
+    return bool(old != new)
+
+
+def compare(old: Path, new: Path) -> int:
+    """List what differs between two records; return how many values do."""
+    before, after = (json.loads(path.read_text())["rows"] for path in (old, new))
+    count = 0
+    fields: Counter[str] = Counter()
+    for name, row in before.items():
+        for field in sorted(row.keys() | after[name].keys()):
+            count += 1
+            if differs(row.get(field), after[name].get(field)):
+                fields[f"{name.split(maxsplit=1)[1]}: {field}"] += 1
+                if fields.total() <= 20:
+                    print(f"{name}: {field}: {str(row.get(field))[:150]} -> {str(after[name].get(field))[:150]}")
+    print(f"{len(before)} rows, {count} values: {fields.total()} differ by more than rounding")
+    for field, times in fields.most_common():
+        print(f"  {times:5d}  {field}")
+    return fields.total()
+
+
+def main(arguments: list[str]) -> None:
+    if arguments[:1] == ["record"] and len(arguments) == 2:
+        record(Path(arguments[1]))
+    elif arguments[:1] == ["compare"] and len(arguments) == 3:
+        sys.exit(1 if compare(Path(arguments[1]), Path(arguments[2])) else 0)
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,1 @@
+"""What every part may lean on: checks of options, progress, threads, interrupts."""

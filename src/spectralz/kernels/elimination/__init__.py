@@ -1,0 +1,1 @@
+"""Bucket elimination: orders, trees and tables."""

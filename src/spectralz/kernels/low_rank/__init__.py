@@ -1,0 +1,1 @@
+"""Models of low rank: finding the rank, quadrature, and the quantized dynamic program."""

@@ -1,0 +1,1 @@
+"""The diagonal semidefinite program: ascent at low rank, interior point, certificate, structure."""

@@ -1,0 +1,161 @@
+"""A model laid out for messages, and the forest: the case in which one sweep of them is exact."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.parts.outcome import MarginalOutcome, Outcome, with_kind_of_means
+from spectralz.result import Kind, Status
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.messages import Graph
+    from spectralz.model import FloatArray, Ising
+
+__all__ = ["Forest", "Network", "beliefs"]
+
+# Single flips end long before, unless rounding makes two states each the better one.
+MOST_CLIMBS = 1000
+
+
+@dataclass(frozen=True)
+class Network:
+    """A model laid out for messages: its graph, and the coupling of each message's edge.
+
+    ``order``, ``up`` and ``label`` are those of :func:`spectralz.kernels.messages.breadth_first`.
+    """
+
+    graph: Graph
+    field: FloatArray
+    coupling: FloatArray
+    order: NDArray[np.int64]
+    up: NDArray[np.int64]
+    label: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, model: Ising) -> Network:
+        """Lay out a model."""
+        from spectralz.kernels.messages import breadth_first, graph_of
+
+        pairs, J = model.edges()
+        graph = graph_of(model.n, pairs)
+        walk = breadth_first(graph, np.ones(len(pairs), dtype=np.bool_))
+        # Copies, because compiled code takes the model's read-only arrays for another type.
+        return cls(graph, np.array(model.field), J[graph.edge], *walk)
+
+    @property
+    def n(self) -> int:
+        """Number of spins."""
+        return len(self.field)
+
+    @property
+    def ones(self) -> FloatArray:
+        """The weights of plain belief propagation, one a slot."""
+        return np.ones(len(self.coupling))
+
+    @property
+    def is_forest(self) -> bool:
+        """Whether there is no loop: every edge leads to a spin's parent."""
+        return len(self.graph.slots) == int(np.count_nonzero(self.up >= 0))
+
+    @property
+    def total_weight(self) -> float:
+        """The largest log-weight that a state could have."""
+        return float(np.abs(self.field).sum() + np.abs(self.coupling).sum() / 2.0)
+
+    def log_weight_near(self, total: FloatArray) -> float:
+        """Return the log-weight of the state of the means' signs, improved by single flips."""
+        from spectralz.kernels.messages import climb
+
+        x = climb(self.graph, self.field, self.coupling, np.where(total < 0.0, -1.0, 1.0), MOST_CLIMBS)
+        first, second = self.graph.slots.T
+        pairs = self.coupling[first] * x[self.graph.source[first]] * x[self.graph.source[second]]
+        return math.fsum([*(self.field * x).tolist(), *pairs.tolist()])
+
+
+@dataclass(frozen=True)
+class Forest:
+    """A forest, solved: the messages of one sweep up and down, and the error that rounding may have made."""
+
+    network: Network
+    total: FloatArray
+    without: FloatArray
+    log_z: float
+    rounding: float
+
+    @classmethod
+    def of(cls, network: Network) -> Forest:
+        """Send the messages up to the roots, then down."""
+        from spectralz.kernels.messages import fields, forest_terms, sequential_iterations
+
+        graph, ones = network.graph, network.ones
+        u, _, _ = sequential_iterations(
+            graph, network.order, network.field, network.coupling, ones, np.zeros(len(ones)), 0.0, 0.0, 1
+        )
+        total, without = fields(graph, network.field, ones, u)
+        terms = forest_terms(graph, network.up, total, without, network.coupling)
+        return cls(network, total, without, math.fsum(terms.tolist()), _forest_rounding(network))
+
+    def outcome(self, model: Ising) -> Outcome:
+        """Pack the exact log Z."""
+        log_z = math.fsum([self.log_z, model.offset, *model.diagonal.tolist()])
+        rounding = self.rounding + 2.0 * UNIT_ROUNDOFF * (abs(log_z) + abs(self.log_z))
+        return Outcome(
+            log_z=log_z,
+            kind=Kind.EXACT,
+            status=Status("exact: the graph is a forest, solved by one sweep up and down"),
+            lower=log_z - rounding,
+            upper=log_z + rounding,
+            iterations=1,
+            details={"residual": 0.0, "is_forest": True, "rounding": rounding},
+        )
+
+    def marginal_outcome(self, model: Ising) -> MarginalOutcome:
+        """Pack the exact marginals, or say that the weights are too large for them."""
+        outcome = self.outcome(model)
+        probability, mean, pair_mean = beliefs(self.network.graph, self.network.coupling, self.total, self.without)
+        # Fields that are off by r in all change a mean by at most r, and that of a pair by at most 2 r.
+        outcome, kind = with_kind_of_means(outcome, 2.0 * self.rounding)
+        return MarginalOutcome(
+            probability=probability,
+            mean=mean,
+            pair_mean=pair_mean,
+            kind=kind,
+            outcome=outcome,
+        )
+
+
+def _forest_rounding(network: Network) -> float:
+    """Bound the rounding error of log Z of a forest.
+
+    A wrong message is a right one in a model with another field, and a field that is off by d changes log Z by at most
+    d. Spin i adds up as many messages as it has neighbours, no partial sum above |theta_i| + sum_j |J_ij|; a
+    message and what is left beside it are good to 24 roundoffs of that size, or of 1.
+    """
+    degree = np.diff(network.graph.start)
+    owner = np.repeat(np.arange(network.n), degree)
+    sizes = np.abs(network.field) + np.bincount(owner, np.abs(network.coupling), minlength=network.n)
+    return 1.01 * UNIT_ROUNDOFF * float(((degree + 24.0) * sizes).sum() + 24.0 * network.n)
+
+
+def beliefs(
+    graph: Graph, coupling: FloatArray, total: FloatArray, without: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return P(x_i = -1) and P(x_i = +1), E[x_i], and E[x_i x_j] of each edge, as the messages have them.
+
+    A pair's weights are exp(J x y + a x + b y) with the fields a, b of its spins without each other's message, so
+    that its mean is tanh(J + log(cosh(a + b) / cosh(a - b)) / 2), which is tanh(J + atanh(tanh a tanh b)).
+    """
+    from scipy.special import expit
+
+    from spectralz.kernels.messages import messages_between
+
+    first, second = graph.slots.T
+    pair_mean = np.tanh(coupling[first] + messages_between(without[first], without[second]))
+    return np.column_stack([expit(-2.0 * total), expit(2.0 * total)]), np.tanh(total), pair_mean

@@ -1,0 +1,67 @@
+"""What a method's own work returns, before it is timed and packed into a result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from spectralz.result import Kind, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from spectralz.result import AnyMethod, Trial
+
+__all__ = ["MarginalOutcome", "Outcome", "with_kind_of_means"]
+
+# What rounding may change in means that are called exact.
+LARGEST_MEAN_ERROR = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What ``_solve`` of a method returns; ``run`` makes an Estimate of it, which says what the fields are.
+
+    ``method`` names the method that really ran where it is not the one that was asked, as with ``auto``; ``trusted`` is
+    None where the method has no verdict beyond what kind of number it gives.
+    """
+
+    log_z: float
+    kind: Kind
+    status: Status
+    lower: float | None = None
+    upper: float | None = None
+    std_error: float | None = None
+    iterations: int | None = None
+    trusted: bool | None = None
+    interrupted: bool = False
+    tried: tuple[Trial, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    method: AnyMethod | None = None
+
+    @property
+    def is_trusted(self) -> bool:
+        """The verdict: the method's own, or what its kind of number says."""
+        return self.kind is not Kind.ESTIMATE if self.trusted is None else self.trusted
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarginalOutcome:
+    """What ``_solve_marginals`` of a method returns; pairs are those of ``model.edges()``, in its order."""
+
+    probability: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    pair_mean: NDArray[np.float64]
+    kind: Kind
+    outcome: Outcome
+
+
+def with_kind_of_means(outcome: Outcome, change: float) -> tuple[Outcome, Kind]:
+    """Return the kind of means that rounding may have changed by ``change``, and an outcome that says so if it may."""
+    if change <= LARGEST_MEAN_ERROR:
+        return outcome, Kind.EXACT
+    words = f"{outcome.status}; the weights are so large that rounding may change means by {min(change, 2.0):.1g}"
+    return replace(outcome, status=Status(words)), Kind.ESTIMATE

@@ -1,0 +1,203 @@
+"""Populations that have been cooled: what several of them say together of log Z, marginals and samples."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.parts.outcome import MarginalOutcome, Outcome
+from spectralz.result import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from spectralz.model import FloatArray, Ising
+
+__all__ = [
+    "Annealed",
+    "Mean",
+    "combine",
+    "marginals_of",
+    "mean_and_shares",
+    "pair_means",
+    "sample_of",
+    "systematic",
+    "weights_of",
+    "with_rounding",
+]
+
+# With fewer independent families than this the populations may have lost what matters, and the error with it.
+FEWEST_FAMILIES = 30.0
+# Few families say little of those that are missing; their error is widened by this many over their number.
+MISSING_FAMILIES = 20.0
+
+
+@dataclass(frozen=True)
+class Annealed:
+    """A population that has arrived at beta = 1.
+
+    Attributes
+    ----------
+    log_z
+        Logarithm of an unbiased estimate of Z, offset and trace not included.
+    x, h
+        The states, one a row, and the fields of their spins.
+    weight
+        Their weights, which add up to 1.
+    family
+        Which state of the start each one descends from.
+    variance
+        Relative variance of the estimate of Z, from the weights of the families: sum_k (W_k - 1/R)^2.
+    """
+
+    log_z: float
+    x: NDArray[np.int8]
+    h: FloatArray
+    weight: FloatArray
+    family: NDArray[np.int64]
+    variance: float
+
+    @property
+    def size(self) -> int:
+        """Number of states."""
+        return len(self.x)
+
+    @property
+    def families(self) -> float:
+        """How many independent states this population is worth."""
+        return 1.0 / float((self.family_weights() ** 2).sum())
+
+    def family_weights(self, values: FloatArray | None = None) -> FloatArray:
+        """Return the weight of every family, or of those of its states that ``values`` counts."""
+        counted = self.weight if values is None else self.weight * values
+        return np.asarray(np.bincount(self.family, weights=counted, minlength=self.size), dtype=np.float64)
+
+
+def mean_and_shares(log_weight: FloatArray) -> tuple[float, FloatArray]:
+    """Return the log of the mean weight, and each weight's share of the sum."""
+    top = float(log_weight.max())
+    weight = np.exp(log_weight - top)
+    total = float(weight.sum())
+    return top + math.log(total / len(weight)), weight / total
+
+
+def systematic(weight: FloatArray, u: float, size: int) -> NDArray[np.int64]:
+    """Return how many of ``size`` offspring each state has: its share of them rounded up or down, fairly."""
+    reached = np.floor(size * np.cumsum(weight) + u)
+    reached[-1] = size  # exactly, whatever the rounding of the sum; u is below 1
+    return np.diff(np.minimum(reached, size), prepend=0.0).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """What several runs say together.
+
+    Attributes
+    ----------
+    log_z
+        Logarithm of the mean of their estimates of Z, weighted by population; unbiased as each of them is.
+    std_error
+        The larger one of both errors below, widened where families are few.
+    family_error
+        Standard error of log Z from the sizes of families within the runs.
+    run_error
+        The same from the scatter of the runs, 0 of a single one.
+    families
+        How many independent states all populations are worth.
+    """
+
+    log_z: float
+    std_error: float
+    family_error: float
+    run_error: float
+    families: float
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether there are families enough for the error to mean something."""
+        return self.families >= FEWEST_FAMILIES
+
+
+def combine(found: Sequence[Annealed]) -> Mean:
+    """Return the mean of runs, and two estimates of its error."""
+    size = np.array([run.size for run in found], dtype=np.float64)
+    share = size / size.sum()
+    logs = np.array([run.log_z for run in found])
+    z = np.exp(logs - logs.max())
+    mean = float(share @ z)
+    family_error = math.sqrt(float((share * z) ** 2 @ [run.variance for run in found])) / mean
+    run_error = 0.0
+    if len(found) > 1:
+        run_error = math.sqrt(float(share @ (z - mean) ** 2) / (len(found) - 1)) / mean
+    posterior = share * z / mean
+    families = 1.0 / float(posterior**2 @ [1.0 / run.families for run in found])
+    std_error = max(family_error, run_error) * (1.0 + MISSING_FAMILIES / families)
+    return Mean(float(logs.max()) + math.log(mean), std_error, family_error, run_error, families)
+
+
+def with_rounding(std_error: float, log_z: float) -> float:
+    """Return a standard error that includes what the digits of a huge answer cannot hold."""
+    return math.hypot(std_error, 8.0 * UNIT_ROUNDOFF * log_z)
+
+
+def weights_of(found: Sequence[Annealed]) -> list[FloatArray]:
+    """Return the weights of the states of every run in the mean of all."""
+    top = max(run.log_z for run in found)
+    totals = np.array([run.size * math.exp(run.log_z - top) for run in found])
+    return [run.weight * total for run, total in zip(found, totals / totals.sum(), strict=True)]
+
+
+def sample_of(found: Sequence[Annealed], size: int, rng: np.random.Generator) -> NDArray[np.int8]:
+    """Draw states from populations by their weights, in random order; as few as possible are drawn twice."""
+    x = np.concatenate([run.x for run in found])
+    weight = np.concatenate(weights_of(found))
+    places = np.repeat(np.arange(len(x)), systematic(weight, rng.random(), size))
+    return np.asarray(x[rng.permutation(places)])
+
+
+def marginals_of(model: Ising, found: Sequence[Annealed], outcome: Outcome) -> MarginalOutcome:
+    """Return the marginals that weighted populations give.
+
+    A spin's mean given all others is tanh of its field, and the average of that is as unbiased as that of the spin,
+    less noisy, and keeps its digits where the spin is all but fixed.
+    """
+    from scipy.special import expit
+
+    pairs, _ = model.edges()
+    up = np.zeros(model.n)
+    down = np.zeros(model.n)
+    pair_mean = np.zeros(len(pairs))
+    for run, weight in zip(found, weights_of(found), strict=True):
+        up += weight @ expit(2.0 * run.h)
+        down += weight @ expit(-2.0 * run.h)
+        pair_mean += pair_means(run.x, np.tanh(run.h), weight, pairs)
+    total = up + down  # 1 but for rounding
+    return MarginalOutcome(
+        probability=np.stack([down, up], axis=1) / total[:, None],
+        mean=(up - down) / total,
+        pair_mean=np.clip(pair_mean, -1.0, 1.0),
+        kind=Kind.ESTIMATE,
+        outcome=outcome,
+    )
+
+
+def pair_means(
+    x: NDArray[np.int8], y: FloatArray | NDArray[np.int8], weight: FloatArray, pairs: NDArray[np.int64]
+) -> FloatArray:
+    """Return the weighted means of (x_i y_j + x_j y_i) / 2 along the edges; y is x, or its mean given the rest."""
+    i, j = pairs.T
+    n = x.shape[1]
+    if len(pairs) * 8 > n * n:  # dense enough for a matrix product
+        products = (x * weight[:, None]).T @ y
+        return np.asarray(0.5 * (products[i, j] + products[j, i]))
+    means = np.empty(len(pairs))
+    for k in range(0, len(pairs), 256):
+        a, b = i[k : k + 256], j[k : k + 256]
+        means[k : k + 256] = 0.5 * weight @ (x[:, a] * y[:, b] + x[:, b] * y[:, a])
+    return means

@@ -1,0 +1,320 @@
+"""The sum over the heaviest states found: a proven lower bound, and with the measured share they hold an estimate.
+
+Distinct states' weights add up to at most Z, whatever way they were found. If states drawn from P(x), independently of
+the found ones, are among them with frequency p, then Z is their sum divided by p. At low temperature few states hold
+nearly everything and both are sharp; at high temperature no number of states that fits into a memory holds anything.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz._support.progress import report
+from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.model import Ising
+from spectralz.parts.couplings import without_diagonal
+from spectralz.parts.outcome import MarginalOutcome, Outcome
+from spectralz.parts.populations import pair_means, weights_of, with_rounding
+from spectralz.result import Kind, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from spectralz.model import FloatArray
+    from spectralz.parts.annealer import Annealer
+    from spectralz.parts.populations import Annealed
+
+__all__ = [
+    "MOST_STATES",
+    "Share",
+    "StatePool",
+    "collect",
+    "fill",
+    "pool_marginals",
+    "pool_outcome",
+    "search",
+    "share_held",
+]
+
+# A state lighter than the heaviest by more than this many nats is not looked at: 1e5 of them weigh 1e-5 of it.
+CUTOFF = 25.0
+# Most states to keep, unless told otherwise; so many are collected in about a second.
+MOST_STATES = 100_000
+# Spins of states that are written out together, as bytes and then as numbers.
+SPINS_AT_ONCE = 4_000_000
+# The search ends when the states whose neighbors were not looked at hold less than this share of the sum.
+LOG_SMALLEST_SHARE = math.log(1e-5)
+# Fewer independent states than this found again say nothing of the share.
+FEWEST_HITS = 10.0
+
+
+class StatePool:
+    """Distinct states of a model with their log-weights.
+
+    Parameters
+    ----------
+    model
+        The model.
+    max_states
+        Most states to keep.
+    max_memory
+        Most memory for them, in bytes.
+    """
+
+    def __init__(self, model: Ising, max_states: int, max_memory: int = 2**30) -> None:
+        self.model = model
+        # The constant is added in the end: a huge one would round the differences between states away.
+        self._bare = Ising(model.field, without_diagonal(model))
+        words = max(-(-model.n // 64), 1)
+        fitting = max(max_memory // (8 * (words + 6)), 1)  # a key, a log-weight, two to four slots of the table
+        self.max_states: int = min(max_states, fitting, 2 ** min(model.n, 60))
+        self._table = np.full(1 << (2 * self.max_states).bit_length(), -1, dtype=np.int64)
+        self._keys = np.empty((self.max_states, words), dtype=np.uint64)
+        self._log_weight = np.empty(self.max_states)
+        self._is_expanded = np.zeros(self.max_states, dtype=np.bool_)
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more states fit in."""
+        return self._count == self.max_states
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether these are all states there are."""
+        return self.model.n < 60 and self._count == 2**self.model.n
+
+    @property
+    def log_weight(self) -> FloatArray:
+        """The log-weights of the states, offset and trace not included."""
+        return self._log_weight[: self._count]
+
+    @property
+    def log_sum(self) -> float:
+        """Logarithm of the sum of the weights."""
+        return _log_sum(self.log_weight) + self.model.constant
+
+    @property
+    def lower(self) -> float:
+        """A proven lower bound on log Z: the sum, less what rounding may have added."""
+        # Each log-weight is a sum of n + n^2 terms; the products of a row are n of them.
+        sizes = float(np.abs(self._bare.field).sum() + np.abs(self._bare.coupling).sum())
+        log_sum = self.log_sum
+        constants = abs(self.model.offset) + (self.model.n + 1.0) * float(np.abs(self.model.diagonal).sum())
+        rounding = 2.0 * (self.model.n + 8.0) * sizes + self._count + 8.0 + 4.0 * (abs(log_sum) + constants)
+        return log_sum - UNIT_ROUNDOFF * rounding
+
+    @property
+    def weight(self) -> FloatArray:
+        """The weights of the states, which add up to 1."""
+        return np.asarray(np.exp(self.log_weight - _log_sum(self.log_weight)))
+
+    def states(self) -> NDArray[np.int8]:
+        """Return the states, one a row."""
+        return _unpack(self._keys[: self._count], self.model.n)
+
+    def add(self, x: NDArray[np.int8]) -> None:
+        """Add those of the states that are not here yet."""
+        from spectralz.kernels.sampling.state_table import insert, pack
+
+        rows = max(SPINS_AT_ONCE // max(self.model.n, 1), 1)
+        for part in (x[k : k + rows] for k in range(0, len(x), rows)):
+            old = self._count
+            is_new = np.empty(len(part), dtype=np.bool_)
+            self._count = insert(self._table, self._keys, old, pack(part), is_new)
+            if self._count > old:
+                self._log_weight[old : self._count] = self._bare.log_weight(part[is_new])
+
+    def contains(self, x: NDArray[np.int8]) -> NDArray[np.bool_]:
+        """Say of each state whether it is here."""
+        from spectralz.kernels.sampling.state_table import contains, pack
+
+        found = np.empty(len(x), dtype=np.bool_)
+        contains(self._table, self._keys, pack(x), found)
+        return found
+
+    def expand(self, annealer: Annealer) -> bool:
+        """Add the heavy neighbours of the heaviest states not expanded yet; return whether to go on."""
+        waiting = np.flatnonzero(~self._is_expanded[: self._count])
+        if self.is_full or not len(waiting) or not self.model.n:
+            return False
+        if _log_sum(self._log_weight[waiting]) < _log_sum(self.log_weight) + LOG_SMALLEST_SHARE:
+            return False
+        batch = max(SPINS_AT_ONCE // self.model.n**2, 1)
+        if len(waiting) > batch:
+            waiting = waiting[np.argpartition(-self._log_weight[waiting], batch)[:batch]]
+        self._is_expanded[waiting] = True
+        x = _unpack(self._keys[waiting], self.model.n)
+        change = -2.0 * x * annealer.fields(x)
+        rows, spins = np.nonzero(self._log_weight[waiting][:, None] + change > self.log_weight.max() - CUTOFF)
+        few = max(SPINS_AT_ONCE // self.model.n, 1)  # of very many spins not all neighbours are written out
+        rows, spins = rows[:few], spins[:few]
+        neighbours = x[rows]
+        neighbours[np.arange(len(rows)), spins] *= -1
+        self.add(neighbours)
+        return True
+
+
+def _log_sum(log_weight: FloatArray) -> float:
+    top = float(log_weight.max())
+    return top + math.log(float(np.exp(log_weight - top).sum()))
+
+
+def _unpack(keys: NDArray[np.uint64], n: int) -> NDArray[np.int8]:
+    bits = np.unpackbits(keys.astype("<u8").view(np.uint8), axis=1, count=n, bitorder="little")
+    return 2 * bits.astype(np.int8) - 1
+
+
+@dataclass(frozen=True)
+class Share:
+    """Which share of P(x) a pool holds, as independent populations say.
+
+    Attributes
+    ----------
+    share
+        The share.
+    std_error
+        Standard error of its logarithm.
+    families
+        Independent states that the populations are worth.
+    """
+
+    share: float
+    std_error: float
+    families: float
+
+    @property
+    def is_useful(self) -> bool:
+        """Whether enough independent states were found again to divide by their share."""
+        return self.share * self.families >= FEWEST_HITS
+
+
+def share_held(pool: StatePool, found: Sequence[Annealed]) -> Share:
+    """Return the share of P(x) that the pool holds, from populations that had no part in finding it.
+
+    States of one family are not independent, so the variance is that of families. Where none was missed it would be 0;
+    but what holds less than one part in as many families as there are may well be missed by all of them.
+    """
+    if pool.is_complete:
+        return Share(1.0, 0.0, math.inf)
+    if not found:
+        return Share(0.0, math.inf, 0.0)
+    total = variance = concentration = 0.0
+    for run, weight in zip(found, weights_of(found), strict=True):
+        part = float(weight.sum())  # of this run among all
+        is_in = pool.contains(run.x).astype(np.float64)
+        share = float(run.weight @ is_in)
+        total += part * share
+        variance += part**2 * float(((run.family_weights(is_in) - share * run.family_weights()) ** 2).sum())
+        concentration += part**2 / run.families
+    families = 1.0 / concentration
+    if total == 0.0:
+        return Share(0.0, math.inf, families)
+    return Share(total, math.sqrt(variance / total**2 + 1.0 / families**2), families)
+
+
+def fill(
+    pool: StatePool, annealer: Annealer, found: Sequence[Annealed], quenches: int, rng: np.random.Generator
+) -> None:
+    """Put into the pool the states of populations, and what they and random states are quenched to."""
+    for run in found:
+        pool.add(run.x)
+        pool.add(annealer.quench(run.x))
+    if quenches:
+        starts = rng.choice(np.array([-1, 1], dtype=np.int8), size=(quenches, pool.model.n))
+        pool.add(annealer.quench(starts))
+
+
+def search(pool: StatePool, annealer: Annealer, seconds: float = math.inf) -> None:
+    """Look for heavy states among the neighbours of heavy ones, until little is left to expand or the pool is full."""
+    began = time.perf_counter()
+    while time.perf_counter() - began < seconds and pool.expand(annealer):
+        report("collecting states", len(pool) / pool.max_states)
+
+
+def collect(
+    pool: StatePool,
+    annealer: Annealer,
+    finding: Sequence[Annealed],
+    testing: Sequence[Annealed],
+    quenches: int,
+    rng: np.random.Generator,
+    seconds_to_search: Callable[[Share], float],
+) -> Iterator[Share]:
+    """Fill the pool from some populations and let others say what share it holds; search on while that is worth while.
+
+    Yields the share as it is measured, before the search and after it. The search may take as many seconds as
+    ``seconds_to_search`` gives to the share measured first, none at all if that is 0.
+    """
+    fill(pool, annealer, finding, quenches, rng)
+    share = share_held(pool, testing)
+    yield share
+    seconds = seconds_to_search(share)
+    if seconds > 0.0:
+        search(pool, annealer, seconds)
+        yield share_held(pool, testing)
+
+
+def pool_outcome(pool: StatePool, share: Share) -> Outcome:
+    """Return what a pool and the share it holds say of log Z."""
+    log_sum, lower = pool.log_sum, pool.lower
+    families = share.families if share.families < math.inf else None
+    details = {"states": len(pool), "share": share.share, "families": families, "log_sum": log_sum}
+    if pool.is_complete:
+        return Outcome(
+            log_z=log_sum,
+            kind=Kind.EXACT,
+            status=Status(f"all {len(pool)} states were found"),
+            lower=lower,
+            upper=2.0 * log_sum - lower,
+            details=details,
+        )
+    if not share.is_useful:
+        words = f"useless here: {len(pool)} states hold {share.share:.2g} of P(x); the bound holds, but says little"
+        if share.families < 2.0 * FEWEST_HITS:
+            worth = f"{share.families:.2g} independent ones"
+            words = f"{len(pool)} states; populations worth {worth} can't tell what share of P(x) they hold"
+        return Outcome(
+            log_z=log_sum,
+            kind=Kind.LOWER_BOUND,
+            status=Status(words, converged=False),
+            lower=lower,
+            trusted=False,
+            details=details,
+        )
+    return Outcome(
+        log_z=log_sum - math.log(share.share),
+        kind=Kind.ESTIMATE,
+        status=Status(f"{len(pool)} states hold {100.0 * share.share:.6g}% of P(x)"),
+        lower=lower,
+        std_error=with_rounding(share.std_error, log_sum),
+        trusted=True,
+        details=details,
+    )
+
+
+def pool_marginals(pool: StatePool, outcome: Outcome) -> MarginalOutcome:
+    """Return the marginals of P(x) restricted to the pool."""
+    model = pool.model
+    x = pool.states()
+    weight = pool.weight
+    up, down = weight @ (x > 0), weight @ (x < 0)
+    total = up + down
+    pair_mean = pair_means(x, x, weight, model.edges()[0])
+    return MarginalOutcome(
+        probability=np.stack([down, up], axis=1) / total[:, None],
+        mean=(up - down) / total,
+        pair_mean=np.clip(pair_mean / weight.sum(), -1.0, 1.0),
+        kind=Kind.EXACT if outcome.kind is Kind.EXACT else Kind.ESTIMATE,
+        outcome=outcome,
+    )

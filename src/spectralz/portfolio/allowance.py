@@ -1,0 +1,37 @@
+"""Seconds that several bounders may spend together."""
+
+from __future__ import annotations
+
+import time
+
+from spectralz.portfolio.policy import LARGEST_SHARE
+
+__all__ = ["Allowance", "NotAffordableError"]
+
+
+class NotAffordableError(Exception):
+    """Raised where the next step would not fit into the allowance; what was found before it stays."""
+
+
+class Allowance:
+    """Seconds that may be spent, counted from its making."""
+
+    def __init__(self, seconds: float) -> None:
+        self.started = time.perf_counter()
+        self.seconds = seconds
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self.started
+
+    @property
+    def share(self) -> float:
+        """What one bounder may plan with."""
+        return max(LARGEST_SHARE * (self.seconds - self.spent), 0.0)
+
+    def need(self, seconds: float) -> None:
+        """Refuse what would take longer than what is left."""
+        left = max(self.seconds - self.spent, 0.0)
+        if seconds > left:
+            raise NotAffordableError(f"not run: would take about {seconds:.2g} s, {left:.2g} s are left")

@@ -1,0 +1,165 @@
+"""The bounders: each yields proven bounds on log Z, cheap ones first, as far as an allowance of time goes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.methods.convex_mean_field import ConvexMeanField
+from spectralz.methods.mean_field import MeanField
+from spectralz.methods.sdp_bound import SDPBound
+from spectralz.methods.tree_reweighted import MOST_DENSE_SPINS, TREES, TreeReweighted
+from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
+from spectralz.parts.annealer import Annealer
+from spectralz.parts.couplings import without_diagonal
+from spectralz.parts.state_pool import MOST_STATES, StatePool, collect
+from spectralz.portfolio import policy
+
+if TYPE_CHECKING:
+    from spectralz.model import Ising
+    from spectralz.portfolio.allowance import Allowance
+    from spectralz.result import Estimate
+
+__all__ = ["BOUNDERS", "NAMES", "Bounder", "Found", "in_order", "trivial"]
+
+
+class Found(NamedTuple):
+    """A proven bound on either side, or both, and how it came about."""
+
+    lower: float | None
+    upper: float | None
+    status: str
+
+
+Bounder = Callable[["Ising", "Allowance"], Iterator[Found]]
+
+
+def _found(estimate: Estimate) -> Found:
+    return Found(estimate.lower, estimate.upper, str(estimate.status))
+
+
+def trivial(model: Ising, allowance: Allowance) -> Iterator[Found]:
+    """Take the spins without couplings: these add at most sum |A_ij|, and by Jensen at least their mean there."""
+    from spectralz.kernels.convex_mean_field import log_2cosh
+
+    C = without_diagonal(model)
+    theta = np.asarray(model.field)
+    mean = np.tanh(theta)
+    sizes = np.asarray(abs(C).sum(axis=1))
+    parts = [*log_2cosh(theta).tolist(), model.offset, *model.diagonal.tolist()]
+    alone, most, mean_weight = math.fsum(parts), math.fsum(sizes.tolist()), math.fsum((mean * (C @ mean)).tolist())
+    scale = float(np.abs(parts).sum()) + (model.n + 16.0) * most
+    rounding = 8.0 * UNIT_ROUNDOFF * (model.n + scale)
+    yield Found(alone + mean_weight - rounding, alone + most + rounding, "spins without their couplings")
+
+
+def _mean_field(model: Ising, allowance: Allowance) -> Iterator[Found]:
+    """From zero, then from some random starts; the first run may have loaded compiled code, and is no measure."""
+    latest = MeanField().run(model)
+    yield _found(latest)
+    begun, allowed = allowance.spent, policy.RESTARTS_SHARE * allowance.share
+    for seed in range(policy.BOUNDING_RESTARTS):
+        if latest.seconds > allowance.share or (seed and allowance.spent - begun + latest.seconds > allowed):
+            return
+        latest = MeanField(start="random", seed=seed).run(model)
+        yield _found(latest)
+
+
+def _states(model: Ising, allowance: Allowance) -> Iterator[Found]:
+    """Sum over the states that a quick annealing and quenches find, then over their neighbours too."""
+    with Annealer(model, step=policy.QUICK_STEP, block_width=0) as annealer:
+        one = annealer.seconds_per_state()
+        allowance.need(2.0 * policy.FEWEST_STATES * one)
+        size = _within(policy.STATES_SHARE * allowance.share / one, policy.FEWEST_STATES, policy.MOST_ANNEALED)
+        rng = np.random.default_rng(0)
+        population = annealer.anneal(annealer.temperatures(policy.FEWEST_STATES, rng), size, rng)
+        pool = StatePool(model, MOST_STATES)
+        for _ in collect(pool, annealer, [population], [], size, rng, lambda _: policy.STATES_SHARE * allowance.share):
+            yield Found(pool.lower, None, f"{len(pool)} states")
+
+
+def _sdp(model: Ising, allowance: Allowance) -> Iterator[Found]:
+    allowance.need(_sdp_seconds(model))
+    yield _found(SDPBound(tol=policy.SDP_TOL).run(model))
+
+
+def _convex_mean_field(model: Ising, allowance: Allowance) -> Iterator[Found]:
+    one = 1.5 * _sdp_seconds(model)
+    allowance.need(one)
+    rounds = 3 if 4.0 * one <= allowance.share else 0
+    yield _found(ConvexMeanField(rounds=rounds, tol=policy.SDP_TOL).run(model))
+
+
+def _tree_reweighted(model: Ising, allowance: Allowance) -> Iterator[Found]:
+    """Uniform trees, then trees chosen for the model if there is time for that."""
+    n, messages = model.n, 2.0 * model.edge_count
+    trees = policy.INVERSE_SECONDS * n**3 if n <= MOST_DENSE_SPINS else policy.TREE_SECONDS * TREES * model.edge_count
+    iteration = policy.MESSAGE_SECONDS * max(messages, 1.0)
+    allowance.need(trees + policy.LEAST_ITERATIONS * iteration)
+    iterations = _within((allowance.share - trees) / iteration, policy.LEAST_ITERATIONS, policy.MOST_ITERATIONS)
+    first = TreeReweighted(max_iter=iterations).run(model)
+    yield _found(first)
+    allowance.need((policy.EDGE_STEPS + 1) * first.seconds)
+    yield _found(TreeReweighted(max_iter=iterations, optimize_edges=policy.EDGE_STEPS).run(model))
+
+
+def _weighted_mini_bucket(model: Ising, allowance: Allowance) -> Iterator[Found]:
+    """Tables as large as suits the allowance, without tightening; then as many rounds of it as there is time for."""
+    plain = policy.BUCKET_SECONDS * (model.n + model.edge_count)
+    allowance.need(plain)
+    ibound = policy.LEAST_IBOUND
+    while ibound < policy.MOST_IBOUND and _table_seconds(model, ibound + 1) <= policy.TABLES_SHARE * allowance.share:
+        ibound += 1
+    order = "min-degree"
+    first = WeightedMiniBucket(ibound=ibound, order=order).run(model)
+    yield _found(first)
+    if first.lower is not None:  # no bucket had to be split: exact
+        return
+    allowance.need(policy.FIRST_ROUNDS * policy.ROUND_TIMES * first.seconds)
+    tight = WeightedMiniBucket(ibound=ibound, order=order, max_iter=policy.FIRST_ROUNDS).run(model)
+    yield _found(tight)
+    rounds = int(min(allowance.share / (tight.seconds / policy.FIRST_ROUNDS), policy.MOST_ROUNDS))
+    if rounds > 2 * policy.FIRST_ROUNDS:
+        yield _found(WeightedMiniBucket(ibound=ibound, order=order, max_iter=rounds).run(model))
+
+
+def _sdp_seconds(model: Ising) -> float:
+    """Predict the time of the SDP from the size."""
+    n, edges = model.n, model.edge_count
+    if edges > policy.SPARSE_DENSITY * n**2 / 2.0:
+        return float(policy.DENSE_SDP_SECONDS * (n / 1000.0) ** policy.DENSE_SDP_POWER)
+    return float(policy.SPARSE_SDP_SECONDS * (edges / 5000.0) ** policy.SPARSE_SDP_POWER)
+
+
+def _table_seconds(model: Ising, ibound: int) -> float:
+    """Predict the time of one pass over the tables of mini-buckets, about one for each spin and ``ibound`` edges."""
+    return float(policy.ENTRY_SECONDS * 2.0**ibound * (model.n + 2.0 * model.edge_count / ibound))
+
+
+def _within(value: float, least: int, most: int) -> int:
+    return int(min(max(value, least), most))
+
+
+def in_order(model: Ising) -> list[str]:
+    """Return the bounders, those first that cost little or are likely to bound this model best."""
+    is_sparse = 2 * model.edge_count <= policy.MOST_SPARSE_DEGREE * model.n
+    return sorted(BOUNDERS, key=(SPARSE_ORDER if is_sparse else DENSE_ORDER).index)
+
+
+# A new bounder is one line here and its place below; `trivial` is run before them all.
+BOUNDERS: Mapping[str, Bounder] = {
+    "mf": _mean_field,
+    "states": _states,
+    "sdp": _sdp,
+    "convex_mf": _convex_mean_field,
+    "trw": _tree_reweighted,
+    "wmbe": _weighted_mini_bucket,
+}
+SPARSE_ORDER = ("wmbe", "mf", "trw", "states", "sdp", "convex_mf")
+DENSE_ORDER = ("sdp", "convex_mf", "mf", "states", "wmbe", "trw")
+# What may be left out; without "exact" no method counts where it happens to be exact.
+NAMES = ("exact", *BOUNDERS)

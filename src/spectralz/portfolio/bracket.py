@@ -1,0 +1,98 @@
+"""A bracket of log Z from all methods that prove bounds, as tight as a time allowance makes it.
+
+Cheap bounds come first. What costs more is run only if its predicted cost fits into what is left of the allowance; a
+bound that is found stays, whatever happens later.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz._support.options import checked_names, checked_positive
+from spectralz._support.progress import report
+from spectralz._support.threads import one_thread_if_small
+from spectralz.errors import SpectralzError, is_interrupt
+from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
+from spectralz.model import Ising
+from spectralz.portfolio import policy
+from spectralz.portfolio.allowance import Allowance, NotAffordableError
+from spectralz.portfolio.bounders import BOUNDERS, NAMES, in_order, trivial
+from spectralz.result import Bounds, BoundsRow
+
+if TYPE_CHECKING:
+    from spectralz.portfolio.bounders import Bounder
+
+__all__ = ["bracket", "load_bounders", "small_models"]
+
+
+def bracket(model: Ising, budget: float, exclude: Any = ()) -> Bounds:
+    """Return the best proven bounds on log Z that ``budget`` seconds buy, with a row for each bounder.
+
+    An interrupt (Ctrl-C) ends the search, not the call: what has been found is returned, with ``interrupted`` set.
+    """
+    seconds = checked_positive(budget, "budget")
+    left_out = checked_names(exclude, "exclude", NAMES)
+    load_bounders()
+    allowance = Allowance(seconds)
+    rows = [_row("trivial", trivial, model, Allowance(math.inf), 0.0)]
+    names = [name for name in in_order(model) if name not in left_out]
+    for k, name in enumerate(names):
+        with one_thread_if_small(model.n):
+            row = _row(name, BOUNDERS[name], model, allowance, k / len(names))
+        if "exact" in left_out and row.lower is not None and row.upper is not None:
+            row = replace(row, lower=None, upper=None, status="left out: it is exact here, and exact was excluded")
+        rows.append(row)
+        if row.interrupted:
+            break
+    return Bounds.best_of(tuple(rows), allowance.spent, interrupted=rows[-1].interrupted)
+
+
+@cache
+def load_bounders() -> None:
+    """Run every bounder once on small models: compiling, or loading what is compiled, is not the budget's business."""
+    for model in small_models():
+        for name, bounder in BOUNDERS.items():
+            report(f"loading {name}", 0.0)
+            for _ in bounder(model, Allowance(policy.LOADING_SECONDS)):
+                pass
+        # Six spins fit into one table; what tightens is reached with smaller ones only.
+        WeightedMiniBucket(ibound=2, order="min-degree", max_iter=2).run(model)
+
+
+def small_models() -> tuple[Ising, Ising]:
+    """Return a dense and a sparse model, both frustrated and cold, so that all code is reached."""
+    field = np.linspace(-1.0, 1.0, 6)
+    coupling = 2.0 * (-1.0) ** np.outer(np.arange(6), np.arange(6))
+    ring = [(i, (i + 1) % 6) for i in range(6)]
+    return Ising(field, coupling), Ising.from_edges(6, ring, [3.0, -3.0, 3.0, 3.0, 3.0, 3.0], field)
+
+
+def _row(name: str, bounder: Bounder, model: Ising, allowance: Allowance, done: float) -> BoundsRow:
+    """Run one bounder as far as it goes, and keep the best that it found on each side."""
+    started = time.perf_counter()
+    lower, upper, status, is_interrupted = None, None, "found nothing", False
+    report(f"bounding by {name}", done)
+    try:
+        for found in bounder(model, allowance):
+            if found.lower is not None and (lower is None or found.lower > lower):
+                lower, status = found.lower, found.status
+            if found.upper is not None and (upper is None or found.upper < upper):
+                upper, status = found.upper, found.status
+    except NotAffordableError as refusal:
+        status = status if (lower, upper) != (None, None) else str(refusal)
+    except SpectralzError as error:
+        if name == "trivial":  # no bounder can do without the coupling's entries
+            raise
+        status = f"refused: {error}"
+    except (KeyboardInterrupt, SystemError) as error:
+        if name == "trivial" or not is_interrupt(error):  # nothing to return yet
+            raise
+        status = "interrupted" if (lower, upper) == (None, None) else f"{status}; then interrupted"
+        is_interrupted = True
+    return BoundsRow(name, lower, upper, time.perf_counter() - started, status, is_interrupted)

@@ -1,0 +1,80 @@
+"""The constants that are policy: who gets which share of the time, and from where on an answer is believed.
+
+Costs are in seconds as measured on one core; they only decide what is tried, never what is said of it.
+"""
+
+from __future__ import annotations
+
+import math
+
+# --- trust: what the verdict goes by --------------------------------------------------------------------------------
+
+# Two answers agree if they are this many of their joint standard errors apart.
+AGREEMENT = 3.0
+# An answer may lie outside the proven bounds by so many of its errors.
+OUTSIDE_BOUNDS = 2.0
+# An error bar that its own method does not trust is widened so many times, but not beyond the deviation of a number
+# that may be anywhere between the bounds: their width divided by this.
+DOUBT = 5.0
+WIDTHS_PER_DEVIATION = math.sqrt(12.0)
+
+# --- the budget of `auto` -------------------------------------------------------------------------------------------
+
+# Its answer is wanted to this standard error at ten seconds, and less with more, as the root of the budget.
+TOL_AT_TEN_SECONDS = 1e-3
+# Shares of the budget: for bounds, and for the first round of annealing, from which the next is planned.
+BOUNDS_SHARE = 0.15
+SECONDS_FOR_BOUNDS = 1.0
+FIRST_ROUND_SHARE = 0.05
+# A later round takes this share of what is left, as long as that is no less than the other share of the whole.
+NEXT_ROUND_SHARE = 0.7
+LEAST_LEFT = 0.2
+LEAST_FOR_ANNEALING = 0.3
+MOST_GROWTH = 1e6
+PILOT_SHARE = 0.1
+GOOD_PILOT, SMALLEST_PILOT = 100, 20
+# Steps of temperature, by the relative variance of the weights: the first that the budget permits.
+STEPS = (0.05, 0.2, 1.0)
+EP_SHARE = 0.3
+SEARCH_SHARE = 0.5
+RUNS_PER_ROUND = 4
+SMALLEST_POPULATION = 20
+LARGEST_POPULATION = 200_000
+QUENCHES = 1000
+RESTARTS = 20
+# Seconds of expectation propagation at 100 spins.
+WEAK_EP_SECONDS, STRONG_EP_SECONDS = 0.01, 0.2
+# Samples are drawn from populations of this size at least.
+FEWEST_TO_DRAW_FROM = 50
+# What the other components share after an interrupt, and where the budget is spent.
+SECONDS_AFTER_INTERRUPT, SECONDS_AT_LEAST = 0.01, 0.1
+
+# --- the allowance of the bounders ----------------------------------------------------------------------------------
+
+# No single bounder plans to use more than this share of what is left, tables no more than the second one.
+LARGEST_SHARE = 0.5
+TABLES_SHARE = 0.01
+# Time enough to compile, while what is sized by it stays small.
+LOADING_SECONDS = 1000.0
+# Up to this mean degree the bounds that live on edges are the tight ones, beyond it those of the SDP.
+MOST_SPARSE_DEGREE = 10.0
+SDP_TOL = 1e-6
+# Seconds of the SDP at 1,000 spins of a dense coupling and at 2,500 of a grid, with the powers by which they grow, as
+# measured (docs/sdp.md), times two.
+DENSE_SDP_SECONDS, DENSE_SDP_POWER = 1.5, 2.2
+SPARSE_SDP_SECONDS, SPARSE_SDP_POWER = 2.6, 1.6
+SPARSE_DENSITY = 0.05
+# Seconds per message of trw, per entry of the inverse that starts it to the power 3/2, per edge of one spanning tree.
+MESSAGE_SECONDS, INVERSE_SECONDS, TREE_SECONDS = 1.5e-7, 4e-10, 1e-6
+LEAST_ITERATIONS, MOST_ITERATIONS = 20, 1000
+EDGE_STEPS = 5
+# Seconds of wmbe without tightening per edge and per entry of a table, and how much longer a round takes.
+BUCKET_SECONDS, ENTRY_SECONDS, ROUND_TIMES = 4e-5, 1.5e-8, 2.5
+LEAST_IBOUND, MOST_IBOUND = 4, 16
+FIRST_ROUNDS, MOST_ROUNDS = 3, 50
+# Random starts of mean field after the first, and the share that they may take.
+BOUNDING_RESTARTS, RESTARTS_SHARE = 50, 0.2
+# A quick annealing: few temperatures, few states, and as many quenches.
+QUICK_STEP = 1.0
+FEWEST_STATES, MOST_ANNEALED = 20, 1000
+STATES_SHARE = 0.3

@@ -1,0 +1,306 @@
+"""Several estimates of one log Z within a budget of time, compared with each other and with proven bounds.
+
+Expectation propagation is good where couplings are weak, sums over states where they are strong, annealing in between
+and as a check of both. This is the schedule that spends the budget on them; ``verdict.py`` says what to make of it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz._support.options import bytes_in_words
+from spectralz._support.progress import report
+from spectralz._support.threads import one_thread_if_small
+from spectralz.errors import SpectralzError, is_interrupt
+from spectralz.methods.expectation_propagation import ExpectationPropagation
+from spectralz.methods.mean_field import MeanField
+from spectralz.methods.states import States
+from spectralz.parts.annealer import PILOT, Annealer
+from spectralz.parts.couplings import couplings_of, mean_strength
+from spectralz.parts.outcome import MarginalOutcome, Outcome
+from spectralz.parts.populations import Annealed, combine, marginals_of, with_rounding
+from spectralz.parts.state_pool import MOST_STATES, Share, StatePool, collect, pool_marginals, pool_outcome
+from spectralz.portfolio import policy
+from spectralz.portfolio.bounders import BOUNDERS, NAMES
+from spectralz.portfolio.bracket import bracket, load_bounders, small_models
+from spectralz.portfolio.verdict import Answer, Conclusion, conclude
+from spectralz.result import Bounds, Kind, Status, Trial, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from spectralz.model import FloatArray, Ising
+
+__all__ = ["METHODS_TRIED", "Portfolio", "load_methods", "tried_in_details"]
+
+# What may be left out; the bounders go by their own names.
+METHODS_TRIED = tuple(dict.fromkeys(["exact", "quadrature", "ep", "annealing", "states", *BOUNDERS]))
+
+
+class Portfolio:
+    """Runs the methods on one model; :meth:`run` does all, and an interrupt ends it with what there is.
+
+    Parameters
+    ----------
+    model
+        The model, of one spin at least.
+    budget
+        Seconds to spend.
+    tol
+        Standard error at which to stop earlier.
+    exclude
+        Names of methods to leave out.
+    seed
+        For all that is random.
+    max_memory
+        Most memory for populations, in bytes.
+    """
+
+    def __init__(
+        self, model: Ising, *, budget: float, tol: float, exclude: tuple[str, ...], seed: int, max_memory: int
+    ) -> None:
+        self.model = model
+        self.budget = budget
+        self.tol = tol
+        self.exclude = exclude
+        self.max_memory = max_memory
+        self.bounds: Bounds | None = None
+        self.answers: dict[str, Answer] = {}
+        self.not_run: dict[str, str] = {}
+        self.is_interrupted = False
+        self._marginals: dict[str, Callable[[], MarginalOutcome]] = {}
+        self._rng = np.random.default_rng(seed)
+        self._started = time.perf_counter()
+
+    @property
+    def _left(self) -> float:
+        return self.budget - (time.perf_counter() - self._started)
+
+    def run(self) -> None:
+        """Run what fits into the budget, which counts from here once everything is compiled."""
+        load_methods()
+        self._started = time.perf_counter()
+        with one_thread_if_small(self.model.n):
+            self._run()
+
+    def _run(self) -> None:
+        try:
+            # The sum over states comes later, from the same populations as the rest.
+            left_out = {*self.exclude, "states"} & set(NAMES)
+            seconds = max(policy.BOUNDS_SHARE * self.budget, min(policy.SECONDS_FOR_BOUNDS, 0.5 * self.budget))
+            self.bounds = bracket(self.model, seconds, left_out)
+            self.is_interrupted = self.bounds.interrupted
+            if not self.is_interrupted:
+                self._propagate()
+                self._anneal()
+        except (KeyboardInterrupt, SystemError) as error:
+            if self.bounds is None or not is_interrupt(error):
+                raise
+            self.is_interrupted = True
+
+    # ------------------------------------------------------------------------------------------- the methods
+
+    def _propagate(self) -> None:
+        if "ep" in self.exclude:
+            return
+        seconds = _ep_seconds(self.model)
+        if seconds > policy.EP_SHARE * self._left:
+            self.not_run["ep"] = f"would take up to {seconds:.2g} s, and there are {max(self._left, 0.0):.2g} s left"
+            return
+        began = time.perf_counter()
+        try:
+            found = ExpectationPropagation()._solve_marginals(self.model)
+        except SpectralzError as error:
+            self.not_run["ep"] = str(error)
+            return
+        self._keep("ep", found.outcome, time.perf_counter() - began, lambda: found)
+
+    def _anneal(self) -> None:
+        """Anneal in rounds: a short one, then as many states as the error wants and the budget permits."""
+        if {"annealing", "states"} <= set(self.exclude):
+            return
+        with Annealer(self.model) as annealer:
+            pilot = self._plan_annealing(annealer)
+            if pilot == 0:
+                return
+            began = time.perf_counter()
+            betas = annealer.temperatures(pilot, self._rng)
+            seconds_per_state = (time.perf_counter() - began) / pilot
+            allowed = policy.FIRST_ROUND_SHARE * self.budget
+            # The first is made even where expectation propagation needs no help: it checks it.
+            found = self._round(annealer, betas, [], allowed / seconds_per_state)
+            before = 0
+            while found and self._wanted_growth() > 1.0 and self._left > policy.LEAST_LEFT * self.budget:
+                states = sum(run.size for run in found)
+                # The time for collecting states is part of a state's price.
+                seconds_per_state = (time.perf_counter() - began) / (states - before)
+                before, began = states, time.perf_counter()
+                wanted = min(states * self._wanted_growth(), policy.NEXT_ROUND_SHARE * self._left / seconds_per_state)
+                more = self._round(annealer, betas, found, wanted)
+                if len(more) == len(found):
+                    return
+                found = more
+
+    def _plan_annealing(self, annealer: Annealer) -> int:
+        """Set the step of temperature that the budget permits, and return the size of the pilot, 0 if there is none."""
+        # Where the others took too long, this much of the budget is spent once more: an answer is worth it.
+        left = max(self._left, policy.LEAST_FOR_ANNEALING * self.budget)
+        for step in policy.STEPS:
+            annealer.step = step
+            seconds = annealer.seconds_per_state()
+            affordable = policy.PILOT_SHARE * left / seconds
+            if affordable >= policy.GOOD_PILOT:
+                return int(min(affordable, PILOT))
+        needed = (1 + policy.RUNS_PER_ROUND) * policy.SMALLEST_PILOT * seconds
+        if needed <= left:
+            return policy.SMALLEST_PILOT
+        why = f"the fewest states worth while would take about {needed:.2g} s, {left:.2g} s are left"
+        self.not_run.update({name: why for name in ("annealing", "states") if name not in self.exclude})
+        return 0
+
+    def _round(self, annealer: Annealer, betas: FloatArray, earlier: list[Annealed], total: float) -> list[Annealed]:
+        """Make the runs of a round with about ``total`` states together, and judge by all runs so far."""
+        began = time.perf_counter()
+        room = self.max_memory // annealer.bytes_per_state() - sum(run.size for run in earlier)
+        size = int(
+            min(
+                max(total / policy.RUNS_PER_ROUND, policy.SMALLEST_POPULATION),
+                policy.LARGEST_POPULATION,
+                room // policy.RUNS_PER_ROUND,
+            )
+        )
+        found: list[Annealed] = []
+        if size < 2:
+            self.not_run["annealing"] = f"max_memory ({bytes_in_words(self.max_memory)}) holds no population"
+            return earlier
+        try:
+            for run in annealer.runs(betas, size, policy.RUNS_PER_ROUND, self._rng, self._tell):
+                found.append(run)
+                if self._left < 0.0 and len(found) > 1:
+                    break
+        finally:  # what an interrupt leaves counts too
+            if earlier or found:
+                self._judge_annealing([*earlier, *found], betas, time.perf_counter() - began)
+        self._collect(annealer, earlier, found)
+        return [*earlier, *found]
+
+    def _tell(self, _: float) -> None:
+        report("annealing", min(1.0 - self._left / self.budget, 1.0))
+
+    def _judge_annealing(self, found: list[Annealed], betas: FloatArray, seconds: float) -> None:
+        if "annealing" in self.exclude:
+            return
+        mean = combine(found)
+        states = sum(run.size for run in found)
+        words = (
+            f"{len(found)} runs with {states} states in all through {len(betas)} temperatures; "
+            f"{mean.families:.0f} independent families"
+        )
+        log_z = mean.log_z + self.model.constant
+        outcome = Outcome(
+            log_z=log_z,
+            kind=Kind.ESTIMATE,
+            status=Status(words, converged=mean.is_trusted),
+            std_error=with_rounding(mean.std_error, log_z),
+            iterations=len(betas) - 1,
+            trusted=mean.is_trusted,
+        )
+        self._keep("annealing", outcome, seconds, lambda: marginals_of(self.model, found, outcome))
+
+    def _collect(self, annealer: Annealer, earlier: list[Annealed], found: list[Annealed]) -> None:
+        """Sum over states; those of one part of the runs are found again in the other, or not."""
+        if "states" in self.exclude or not found or (not earlier and len(found) < 2):
+            return
+        began = time.perf_counter()
+        half = len(found) // 2
+        finding, testing = (earlier, found) if earlier else (found[:half], found[half:])
+        pool = StatePool(self.model, MOST_STATES, self.max_memory // 4)
+        *_, share = collect(pool, annealer, finding, testing, policy.QUENCHES, self._rng, self._seconds_to_search)
+        outcome = pool_outcome(pool, share)
+        self._keep("states", outcome, time.perf_counter() - began, lambda: pool_marginals(pool, outcome))
+        assert self.bounds is not None
+        if pool.lower > self.bounds.lower:
+            self.bounds = replace(self.bounds, lower=pool.lower, lower_method="states")
+
+    def _seconds_to_search(self, share: Share) -> float:
+        return policy.SEARCH_SHARE * self._left if share.share > 0.0 and self._wanted_growth() > 1.0 else 0.0
+
+    def _keep(self, name: str, outcome: Outcome, seconds: float, marginals: Callable[[], MarginalOutcome]) -> None:
+        """Keep what a method says now instead of what it said before, the time of both together."""
+        spent = self.answers[name].seconds if name in self.answers else 0.0
+        self.answers[name] = Answer(name, outcome, spent + seconds)
+        self._marginals[name] = marginals
+
+    def _wanted_growth(self) -> float:
+        """Return how many times more states would bring the best error down to what is wanted."""
+        trusted = [answer.error for answer in self.answers.values() if answer.outcome.is_trusted]
+        return min(min(trusted) / self.tol, policy.MOST_GROWTH) ** 2 if trusted else math.inf
+
+    # ------------------------------------------------------------------------------------------ the conclusion
+
+    def conclude(self) -> Outcome:
+        """Return the verdict on what was found, as the outcome of all methods together."""
+        return self._outcome(self._verdict())
+
+    def conclude_marginals(self) -> MarginalOutcome:
+        """Return the marginals of the method chosen, with the answer of all."""
+        verdict = self._verdict()
+        outcome = self._outcome(verdict)
+        if verdict.chosen is None:
+            # All that is known of the spins is what mean field says of them.
+            return replace(MeanField(restarts=policy.RESTARTS)._solve_marginals(self.model), outcome=outcome)
+        return replace(self._marginals[verdict.chosen](), kind=Kind.ESTIMATE, outcome=outcome)
+
+    def _verdict(self) -> Conclusion:
+        assert self.bounds is not None
+        return conclude(list(self.answers.values()), self.bounds, self.not_run)
+
+    def _outcome(self, verdict: Conclusion) -> Outcome:
+        assert self.bounds is not None
+        return Outcome(
+            log_z=verdict.log_z,
+            kind=Kind.ESTIMATE,
+            status=Status(
+                f"interrupted: {verdict.why}" if self.is_interrupted else verdict.why,
+                converged=verdict.trusted and not self.is_interrupted,
+            ),
+            lower=self.bounds.lower,
+            upper=self.bounds.upper,
+            std_error=verdict.std_error,
+            trusted=verdict.trusted,
+            interrupted=self.is_interrupted,
+            tried=verdict.tried,
+            details={**tried_in_details(verdict.tried, self.is_interrupted), "why": verdict.why, "budget": self.budget},
+        )
+
+
+@cache
+def load_methods() -> None:
+    """Run every method once on small models: compiling, or loading what is compiled, is not the budget's business."""
+    load_bounders()
+    for model in small_models():
+        report("loading ep", 0.0)
+        ExpectationPropagation()._solve_marginals(model)
+        report("loading annealing", 0.0)
+        States(population=20, quenches=20)._solve(model)
+
+
+def _ep_seconds(model: Ising) -> float:
+    """Predict the longest time of expectation propagation, which takes many steps where couplings are strong."""
+    is_weak = mean_strength(couplings_of(model).data, model.n) < 1.0
+    return float((policy.WEAK_EP_SECONDS if is_weak else policy.STRONG_EP_SECONDS) * (model.n / 100.0) ** 3)
+
+
+def tried_in_details(tried: Sequence[Trial], is_interrupted: bool) -> dict[str, Any]:
+    """Return a copy of what was tried for ``details``, where it stood before results had a place for it."""
+    return {
+        "tried": [trial.to_dict() for trial in tried],
+        "agreement": all(trial.verdict is not Verdict.DISAGREES for trial in tried),
+        "interrupted": is_interrupted,
+    }

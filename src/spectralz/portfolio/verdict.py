@@ -1,0 +1,184 @@
+"""The verdict on several answers: which to believe and how far. A pure function of answers and bounds, without a clock.
+
+No method knows of itself all the ways in which it can be wrong. An answer is believed if its own method trusts it and
+the proven bounds permit it; of those believed, the one with the smallest error is chosen, and its error covers what the
+others say.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from spectralz.portfolio import policy
+from spectralz.result import Kind, Trial, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from spectralz.parts.outcome import Outcome
+    from spectralz.result import Bounds, BoundsRow
+
+__all__ = ["Answer", "Conclusion", "conclude"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one method says.
+
+    Attributes
+    ----------
+    method
+        The name of the method.
+    outcome
+        What it found.
+    seconds
+        How long it took.
+    """
+
+    method: str
+    outcome: Outcome
+    seconds: float
+
+    @property
+    def log_z(self) -> float:
+        """Its log Z."""
+        return self.outcome.log_z
+
+    @property
+    def error(self) -> float:
+        """Its error: that of rounding where it is exact, infinite if it gives none."""
+        outcome = self.outcome
+        if outcome.kind is Kind.EXACT and outcome.lower is not None and outcome.upper is not None:
+            return 0.5 * (outcome.upper - outcome.lower)
+        return math.inf if outcome.std_error is None else outcome.std_error
+
+    def is_within(self, bounds: Bounds) -> bool:
+        """Say whether proven bounds permit the answer, its error considered."""
+        slack = policy.OUTSIDE_BOUNDS * self.error
+        return bounds.lower - slack <= self.log_z <= bounds.upper + slack
+
+    def agrees_with(self, other: Answer) -> bool:
+        """Say whether two answers are as close as their errors let expect."""
+        return abs(self.log_z - other.log_z) <= policy.AGREEMENT * math.hypot(self.error, other.error)
+
+    def trial(self, verdict: Verdict, bounds: Bounds) -> Trial:
+        """Return the row that tells of it."""
+        return Trial(
+            method=self.method,
+            log_z=self.log_z,
+            std_error=self.outcome.std_error,
+            lower=self.outcome.lower,
+            upper=self.outcome.upper,
+            seconds=self.seconds,
+            verdict=verdict,
+            why=str(self.outcome.status) if self.is_within(bounds) else "outside the proven bounds",
+        )
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """What all answers say together.
+
+    Attributes
+    ----------
+    log_z, std_error
+        The answer, and an error that covers what was not decided.
+    chosen
+        The name of the method that it comes from, None if there was no answer to choose.
+    why
+        Why it was chosen, as a sentence.
+    trusted
+        Whether some method was believed, and none that was disagrees.
+    tried
+        A row for each answer, each method that was not run, and each bound.
+    """
+
+    log_z: float
+    std_error: float
+    chosen: str | None
+    why: str
+    trusted: bool
+    tried: tuple[Trial, ...]
+
+
+def conclude(answers: Sequence[Answer], bounds: Bounds, not_run: Mapping[str, str]) -> Conclusion:
+    """Choose among answers and say why, with an error that covers what they disagree about.
+
+    Parameters
+    ----------
+    answers
+        What the methods say, one answer each.
+    bounds
+        Proven bounds.
+    not_run
+        The methods that gave no answer, and why.
+    """
+    believed = [answer for answer in answers if answer.outcome.is_trusted and answer.is_within(bounds)]
+    log_z, error, chosen, why, verdicts = _agreed(believed) if believed else _doubted(answers, bounds)
+    rows = [answer.trial(verdicts.get(answer.method, Verdict.NOT_TRUSTED), bounds) for answer in answers]
+    rows += [Trial(method=name, verdict=Verdict.NOT_RUN, why=reason) for name, reason in not_run.items()]
+    rows += [_trial_of_bound(row) for row in bounds.rows]
+    return Conclusion(
+        # Rounding and errors within their bars may leave the bracket a little.
+        log_z=min(max(log_z, bounds.lower), bounds.upper),
+        std_error=error,
+        chosen=chosen,
+        why=why,
+        trusted=bool(believed) and Verdict.DISAGREES not in verdicts.values(),
+        tried=tuple(rows),
+    )
+
+
+_Choice = tuple[float, float, str | None, str, dict[str, Verdict]]
+
+
+def _agreed(believed: Sequence[Answer]) -> _Choice:
+    """Choose among answers that are believed: the smallest error, widened if others disagree."""
+    chosen = min(believed, key=lambda answer: answer.error)
+    others = [answer for answer in believed if answer is not chosen]
+    rivals = [answer for answer in others if not answer.agrees_with(chosen)]
+    why = f"{chosen.method} has the smallest error bar"
+    if rivals:
+        why += f"; it was widened to cover {_named(rivals)}, beyond the error bars of both"
+    elif others:
+        why += f"; {_named(others)} agree{'' if len(others) > 1 else 's'}"
+    else:
+        why += "; there was no second method to check it"
+    verdicts = {answer.method: Verdict.DISAGREES if answer in rivals else Verdict.AGREES for answer in others}
+    verdicts[chosen.method] = Verdict.CHOSEN
+    # Two standard errors reach as far as the farthest of them.
+    gap = max((abs(answer.log_z - chosen.log_z) for answer in rivals), default=0.0)
+    return chosen.log_z, max(chosen.error, gap / 2.0), chosen.method, why, verdicts
+
+
+def _doubted(answers: Sequence[Answer], bounds: Bounds) -> _Choice:
+    """Choose where no answer is believed: the smallest error, and an error bar that is no promise."""
+    deviation = bounds.width / policy.WIDTHS_PER_DEVIATION
+    guesses = [answer for answer in answers if answer.is_within(bounds) and answer.error < math.inf]
+    if not guesses:
+        why = "no method gave an answer to be used: this is the middle of the proven bounds"
+        return 0.5 * (bounds.lower + bounds.upper), deviation, None, why, {}
+    chosen = min(guesses, key=lambda answer: answer.error)
+    spread = max(abs(answer.log_z - chosen.log_z) for answer in guesses)
+    error = max(chosen.error, min(max(policy.DOUBT * chosen.error, spread), deviation))
+    why = (
+        f"no method trusts its own answer here; {chosen.method} has the smallest error, widened {policy.DOUBT:g} times"
+    )
+    return chosen.log_z, error, chosen.method, why, {chosen.method: Verdict.CHOSEN}
+
+
+def _trial_of_bound(row: BoundsRow) -> Trial:
+    return Trial(
+        method=row.method,
+        lower=row.lower,
+        upper=row.upper,
+        seconds=row.seconds,
+        verdict=Verdict.NOT_RUN if row.lower is None and row.upper is None else Verdict.BOUND,
+        why=row.status,
+    )
+
+
+def _named(answers: Sequence[Answer]) -> str:
+    return " and ".join(f"{answer.method} ({answer.log_z:.6f} ± {answer.error:.2g})" for answer in answers)
