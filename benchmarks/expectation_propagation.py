@@ -53,8 +53,8 @@ class Score:
         self.error = np.array([abs(result.log_z - truth) for result, truth in found])
         self.uncorrected = np.array([abs(result.details["uncorrected"] - truth) for result, truth in found])
         self.scale = np.array([np.nan if r.std_error is None else r.std_error for r, _ in found])
-        self.converged = np.array([result.status.converged for result, _ in found])
-        self.trusted = np.array([result.details["trusted"] for result, _ in found])
+        self.converged = np.array([result.std_error is not None for result, _ in found])
+        self.trusted = np.array([result.trusted for result, _ in found])
         self.seconds = np.array([result.seconds for result, _ in found])
         # A rounding error more or less in the reference is not what is asked.
         self.is_within = self.error <= 2.0 * self.scale + 1e-12

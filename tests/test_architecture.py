@@ -12,76 +12,82 @@ import pytest
 import spectralz
 
 ROOT = Path(spectralz.__file__).parent
-MAY_IMPORT = {
-    "start": set(),
-    "errors": set(),
-    "progress": set(),
-    "threads": set(),
-    "options": {"errors"},
-    "model": {"errors"},
-    "result": {"errors"},
-    "kernels": {"errors", "kernels"},
-    "sdp": {"errors", "options", "progress", "model", "result", "kernels"},
-    "methods": {"errors", "options", "progress", "threads", "model", "result", "kernels", "sdp", "methods"},
-    "plots": {"errors", "result"},
-    "terminal": set(),
-    "inference": {"errors", "model", "result", "kernels", "methods"},
-    "generators": {"errors", "model"},
-    "io": {"errors", "model", "io"},
-    "paper": {
-        "errors",
-        "options",
-        "progress",
-        "model",
-        "result",
-        "sdp",
-        "methods",
-        "inference",
-        "generators",
-        "io",
-        "paper",
-        "spectralz",
-    },
-    "cli": {
-        "errors",
-        "options",
-        "paper",
-        "plots",
-        "progress",
-        "model",
-        "result",
-        "methods",
-        "inference",
-        "generators",
-        "io",
-        "terminal",
-        "spectralz",
-    },
-    "__main__": {"cli"},
-}
+PAGE = ROOT.parents[1] / "docs" / "architecture.md"
 HEAVY = ("numba", "matplotlib", "llvmlite", "rich", "typer")
 
 
-def parts():
-    for path in sorted(ROOT.rglob("*.py")):
-        part = path.relative_to(ROOT).parts[0].removesuffix(".py")
-        if part != "__init__":
-            yield pytest.param(path, part, id=str(path.relative_to(ROOT)))
+def allowed() -> dict[str, tuple[set[str], set[str]]]:
+    """Read from the page what each place may import, at the top of a file and inside functions."""
+    rows = [line.strip("| \n").split("|") for line in PAGE.read_text().splitlines() if line.startswith("| `")]
+    cells = [[cell.strip() for cell in row] for row in rows if len(row) >= 3]
+    names = {
+        row[0].strip("`"): [set(cell.replace("nothing", "").split(", ")) - {""} for cell in row[2:]] for row in cells
+    }
+    return {place: (top | {place}, top.union(*rest, {place})) for place, (top, *rest) in names.items()}
 
 
-@pytest.mark.parametrize(("path", "part"), list(parts()))
-def test_imports_go_one_way(path, part):
-    for node in ast.walk(ast.parse(path.read_text())):
+MAY_IMPORT = allowed()
+
+
+def place_of(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+FILES = [pytest.param(path, id=str(path.relative_to(ROOT))) for path in sorted(ROOT.rglob("*.py"))]
+
+
+def imported_places(tree: ast.AST, inside: bool = False):
+    """Yield each place of ours that is imported, and whether that happens inside a function."""
+    for node in ast.iter_child_nodes(tree):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
-            names = [node.module]
+            # ``from spectralz import generators`` is an import of that place, other names are of the package itself
+            names = (
+                [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "spectralz" else [node.module]
+            )
         for name in names:
             if name.split(".")[0] == "spectralz":
-                target = [*name.split("."), "spectralz"][1]
-                assert target in MAY_IMPORT[part], f"{part} may not import {name}"
+                place = [*name.split("."), "spectralz"][1]
+                yield place if place in MAY_IMPORT else "spectralz", inside
+        yield from imported_places(node, inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_imports_go_one_way(path):
+    if path == ROOT / "__init__.py":
+        return  # what is public
+    at_top, in_functions = MAY_IMPORT[place_of(path)]
+    for place, inside in imported_places(ast.parse(path.read_text())):
+        assert place in (in_functions if inside else at_top), f"{path.name} may not import {place} there"
+
+
+def test_the_page_names_every_place_and_no_other():
+    assert set(MAY_IMPORT) == {place_of(path) for path in ROOT.rglob("*.py")} - {"__init__"}
+
+
+def test_the_page_allows_no_circle():
+    """Take away what imports nothing that is left, again and again: nothing may remain."""
+    left = {place: top - {place, "spectralz"} for place, (top, _) in MAY_IMPORT.items()}
+    while ready := [place for place, imports in left.items() if not imports & set(left)]:
+        for place in ready:
+            del left[place]
+    assert not left
+
+
+def test_a_forbidden_import_is_seen():
+    source = (
+        "from spectralz.methods import Exact\ndef f():\n    import spectralz.show.plots\n"
+        "from spectralz import io, Ising"
+    )
+    assert sorted(imported_places(ast.parse(source))) == [
+        ("io", False),
+        ("methods", False),
+        ("show", True),
+        ("spectralz", False),
+    ]
 
 
 def imported_by(code: str) -> set[str]:

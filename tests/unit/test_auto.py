@@ -364,11 +364,11 @@ def test_no_tolerance_and_no_memory_are_no_crash():
 
 
 def test_samples_respect_the_budget_and_what_is_excluded(monkeypatch):
-    from spectralz.portfolio import auto
+    from spectralz.portfolio import policy
 
     model = sz.generators.complete(80, 0.1, seed=0)
     population = sz.Auto(budget=1e-6)._annealing(model).population
-    assert population == auto.FEWEST_TO_DRAW_FROM
+    assert population == policy.FEWEST_TO_DRAW_FROM
     assert sz.Auto(budget=1e6)._annealing(model).population == sz.Annealing().population
     with pytest.raises(sz.errors.OptionError, match="no method is left"):
         sz.sample(model, 3, exclude=["exact", "quadrature", "annealing"])

@@ -121,7 +121,7 @@ def test_what_is_excluded_is_not_run():
     found = sz.bounds(model, exclude=["wmbe", "trw", "mf", "states", "sdp"])
     assert [row.method for row in found.rows] == ["trivial", "convex_mf"]
     assert found.lower_method == "trivial"
-    everything = sz.bounds(model, exclude=list(bracket.BOUNDERS))
+    everything = sz.bounds(model, exclude=list(bounders.BOUNDERS))
     assert (everything.lower_method, everything.upper_method) == ("trivial", "trivial")
 
 
@@ -143,7 +143,7 @@ def test_an_interrupt_keeps_what_has_been_found(monkeypatch, victim, has_found):
             yield bounders.Found(-1e6, 1e6, "half done")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bracket, "BOUNDERS", {**bracket.BOUNDERS, victim: interrupted})
+    monkeypatch.setattr(bounders, "BOUNDERS", {**bounders.BOUNDERS, victim: interrupted})
     model = sz.generators.grid(4, 0.5, seed=0)
     found = sz.bounds(model, budget=1.0)
     assert found.interrupted
@@ -159,7 +159,6 @@ def test_a_bounder_that_refuses_is_a_row(monkeypatch):
         raise sz.errors.TooLargeError("too large")
 
     monkeypatch.setattr(bounders, "BOUNDERS", {"mf": refusing})
-    monkeypatch.setattr(bracket, "BOUNDERS", {"mf": refusing})
     found = sz.bounds(sz.generators.grid(3, 0.5, seed=0))
     assert found.rows[-1].status == "refused: too large"
 

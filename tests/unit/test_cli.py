@@ -399,7 +399,7 @@ def test_solve_prints_ascii_where_the_output_has_no_more(tmp_path):
 
 @pytest.mark.parametrize(("suffix", "start"), [("png", b"\x89PNG"), ("SVG", b"<?xml"), ("pdf", b"%PDF")])
 def test_solve_draws_a_picture(run, grid, answer, tmp_path, suffix, start):
-    answer()
+    answer(tried=(trial("annealing", "chosen", log_z=21.4312, std_error=0.0123), trial("mf", "bound", lower=20.0)))
     code, _, err = run("solve", "grid.uai", "--plot", f"answer.{suffix}")
     assert (code, err) == (0, f"wrote answer.{suffix}\n")
     assert (tmp_path / f"answer.{suffix}").read_bytes().startswith(start)
@@ -511,7 +511,7 @@ def test_bounds_that_are_interrupted_are_printed(run, grid, monkeypatch):
         yield from ()
         raise KeyboardInterrupt
 
-    sz.methods.bracket.load_bounders()  # which runs them all once
+    sz.portfolio.bracket.load_bounders()  # which runs them all once
     monkeypatch.setitem(sz.portfolio.bounders.BOUNDERS, "wmbe", interrupted)
     code, out, err = run("bounds", "grid.uai", "--budget", "1")
     assert code == 130

@@ -134,7 +134,8 @@ def test_the_error_is_within_twice_its_scale(family):
             model = benchmark.FAMILIES[family](12, s, 40_000, field)
             result = sz.log_z(model, "ep")
             error = abs(result.log_z - sz.log_z(model, "exact").log_z)
-            assert result.status.converged
+            assert result.details["residual"] <= result.method.tol
+            assert result.status.converged is result.trusted
             assert result.lower <= result.log_z
             misses.append(error > 2 * result.std_error + 1e-12)
     # It is a measured scale and no bound: one of eighteen may miss (the page's table has fewer than 1%).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spectralz.methods.annealing import Annealing
 from spectralz.methods.base import Method
@@ -20,11 +20,6 @@ from spectralz.methods.spectral import Spectral
 from spectralz.methods.states import States
 from spectralz.methods.tree_reweighted import TreeReweighted
 from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
-
-if TYPE_CHECKING:
-    from spectralz.portfolio.auto import Auto as Auto
-    from spectralz.registry import METHODS as METHODS
-    from spectralz.registry import PAPER_SETTINGS as PAPER_SETTINGS
 
 __all__ = [
     "METHODS",

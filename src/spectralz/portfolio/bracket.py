@@ -20,9 +20,8 @@ from spectralz._support.threads import one_thread_if_small
 from spectralz.errors import SpectralzError, is_interrupt
 from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
 from spectralz.model import Ising
-from spectralz.portfolio import policy
+from spectralz.portfolio import bounders, policy
 from spectralz.portfolio.allowance import Allowance, NotAffordableError
-from spectralz.portfolio.bounders import BOUNDERS, NAMES, in_order, trivial
 from spectralz.result import Bounds, BoundsRow
 
 if TYPE_CHECKING:
@@ -37,14 +36,14 @@ def bracket(model: Ising, budget: float, exclude: Any = ()) -> Bounds:
     An interrupt (Ctrl-C) ends the search, not the call: what has been found is returned, with ``interrupted`` set.
     """
     seconds = checked_positive(budget, "budget")
-    left_out = checked_names(exclude, "exclude", NAMES)
+    left_out = checked_names(exclude, "exclude", bounders.NAMES)
     load_bounders()
     allowance = Allowance(seconds)
-    rows = [_row("trivial", trivial, model, Allowance(math.inf), 0.0)]
-    names = [name for name in in_order(model) if name not in left_out]
+    rows = [_row("trivial", bounders.trivial, model, Allowance(math.inf), 0.0)]
+    names = [name for name in bounders.in_order(model) if name not in left_out]
     for k, name in enumerate(names):
         with one_thread_if_small(model.n):
-            row = _row(name, BOUNDERS[name], model, allowance, k / len(names))
+            row = _row(name, bounders.BOUNDERS[name], model, allowance, k / len(names))
         if "exact" in left_out and row.lower is not None and row.upper is not None:
             row = replace(row, lower=None, upper=None, status="left out: it is exact here, and exact was excluded")
         rows.append(row)
@@ -57,7 +56,7 @@ def bracket(model: Ising, budget: float, exclude: Any = ()) -> Bounds:
 def load_bounders() -> None:
     """Run every bounder once on small models: compiling, or loading what is compiled, is not the budget's business."""
     for model in small_models():
-        for name, bounder in BOUNDERS.items():
+        for name, bounder in bounders.BOUNDERS.items():
             report(f"loading {name}", 0.0)
             for _ in bounder(model, Allowance(policy.LOADING_SECONDS)):
                 pass
