@@ -78,8 +78,8 @@ def bipartite(n: int, strength: float, seed: int, field_strength: float = 1.0) -
     n = _count(n, "n")
     stream = _Stream(seed)
     field = stream.uniform(n, _scale(field_strength, "field_strength"))
-    i, j = np.divmod(np.arange((n // 2) * (n - n // 2)), max(n - n // 2, 1))
-    return _sparse(n, i, j + n // 2, stream, strength, field)
+    A = stream.uniform((n // 2) * (n - n // 2), _scale(strength, "strength"))
+    return Ising.from_bipartite(2.0 * A.reshape(n // 2, n - n // 2), field)
 
 
 def grid(side: int, strength: float, seed: int, periodic: bool = False, field_strength: float = 1.0) -> Ising:
@@ -132,8 +132,7 @@ def rbm(visible: int, hidden: int, scale: float, seed: int) -> Ising:
     scale = _scale(scale, "scale")
     stream = _Stream(seed)
     field = scale * stream.normal(visible + hidden)
-    i, j = np.divmod(np.arange(visible * hidden), max(hidden, 1))
-    return Ising.from_edges(visible + hidden, np.column_stack([i, j + visible]), scale * stream.normal(len(i)), field)
+    return Ising.from_bipartite(scale * stream.normal(visible * hidden).reshape(visible, hidden), field)
 
 
 def spin_glass_3d(side: int, strength: float, seed: int, periodic: bool = True, couplings: str = "gaussian") -> Ising:

@@ -185,7 +185,7 @@ def describe(model: Ising) -> Description:
         field_max=float(np.abs(model.field).max(initial=0.0)),
         offset=model.offset,
         trace=float(model.diagonal.sum()),
-        storage="sparse" if model.is_sparse else "dense",
+        storage=model.storage.word,
         components=len(components),
         largest_component=max((len(spins) for spins in components), default=0),
         is_forest=len(edges) == n - len(components),

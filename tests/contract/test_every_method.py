@@ -77,6 +77,13 @@ def test_the_result_keeps_its_promises(name, data):
     assert result.seconds >= 0
     assert result.status
     assert str(result.status) == result.status
+    assert type(result.trusted) is bool
+    if result.kind is sz.Kind.EXACT:
+        assert result.trusted
+    if name in ("auto", "ep", "annealing", "states"):
+        assert result.trusted or not result.status.converged
+    else:
+        assert result.trusted is (result.kind is not sz.Kind.ESTIMATE)
     slack = 1e-11 * max(1.0, abs(truth))  # what rounding may add to a bound that claims no rounding analysis
     if result.kind is sz.Kind.EXACT:
         assert abs(result.log_z - truth) <= 1e-10 * max(1.0, abs(truth), np.abs(states.dense(model)).sum())

@@ -14,7 +14,6 @@ from spectralz.kernels.sampling.heat_bath import GOLDEN, draw_states, heat_bath,
 from spectralz.parts import annealer as parts_annealer
 from spectralz.parts import populations
 from spectralz.parts.annealer import Annealer
-from spectralz.parts.couplings import couplings_of
 from spectralz.parts.populations import Annealed, combine, marginals_of, sample_of
 from tests.reference import states
 
@@ -38,7 +37,7 @@ def swept(model, x, beta, sweeps, seed=0):
     x = x.copy()
     h, energy = np.empty(x.shape), np.empty(len(x))
     counters = np.random.default_rng(seed).integers(2**64, size=len(x), dtype=np.uint64)
-    arrays = couplings_of(model)
+    arrays = model.storage.for_kernels()
     refresh(x, h, model.field, *arrays)
     heat_bath(x, h, energy, counters, beta, sweeps, model.field, *arrays)
     return x, h, energy

@@ -16,109 +16,16 @@ import spectralz as sz
 from spectralz.methods.base import Outcome
 from spectralz.parts.annealer import Annealer
 from spectralz.portfolio.auto import _error_of_sum
-from spectralz.portfolio.schedule import Portfolio, load_methods
-from spectralz.portfolio.verdict import Answer
-from spectralz.result import Bounds, BoundsRow
+from spectralz.portfolio.schedule import load_methods
 from tests.unit.test_annealing import interrupt_at
 from tests.unit.test_cli import interrupted
+from tests.unit.test_verdict import verdicts
 
 
 @pytest.fixture(autouse=True, scope="module")
 def loaded():
     """Compile everything before a test replaces a part of it."""
     load_methods()
-
-
-def portfolio(lower=0.0, upper=20.0, **trials):
-    """Make a portfolio that has run already; a trial is (log Z, std_error, trusted)."""
-    made = Portfolio(sz.Ising([0.0], [[0.0]]), budget=1.0, tol=1e-3, exclude=(), seed=0, max_memory=2**30)
-    made.bounds = Bounds.best_of((BoundsRow("mf", lower, None, 0.1, ""), BoundsRow("sdp", None, upper, 0.1, "")), 0.2)
-    for name, (log_z, std_error, trusted) in trials.items():
-        outcome = Outcome(
-            log_z=log_z, kind=sz.Kind.ESTIMATE, status=sz.Status("made up"), std_error=std_error, trusted=trusted
-        )
-        made.answers[name] = Answer(name, outcome, 0.1)
-    return made
-
-
-def concluded(made):
-    """Return the outcome, and the name of the method that was chosen."""
-    outcome = made.conclude()
-    return outcome, next((trial.method for trial in outcome.tried if trial.verdict is sz.Verdict.CHOSEN), None)
-
-
-def verdicts(outcome):
-    return {row["method"]: row["verdict"] for row in outcome.details["tried"]}
-
-
-# ------------------------------------------------------------------------------------------------- the conclusion
-
-
-def test_the_smallest_error_bar_is_chosen_where_all_agree():
-    outcome, chosen = concluded(portfolio(ep=(10.0, 0.5, True), annealing=(10.1, 0.1, True), states=(10.3, 0.3, True)))
-    assert chosen == "annealing"
-    assert (outcome.log_z, outcome.std_error) == (10.1, 0.1)
-    assert verdicts(outcome) == {
-        "ep": "agrees",
-        "annealing": "chosen",
-        "states": "agrees",
-        "mf": "bound",
-        "sdp": "bound",
-    }
-    assert outcome.details["agreement"]
-    assert outcome.status.converged
-    assert "annealing has the smallest error bar" in outcome.status
-    assert "agree" in outcome.details["why"]
-    assert (outcome.lower, outcome.upper) == (0.0, 20.0)
-
-
-def test_a_disagreement_is_reported_and_covered_by_two_standard_errors():
-    outcome, chosen = concluded(portfolio(ep=(10.0, 0.01, True), annealing=(11.0, 0.1, True)))
-    assert chosen == "ep"
-    assert outcome.log_z == 10.0
-    assert outcome.std_error == pytest.approx(0.5)
-    assert verdicts(outcome)["annealing"] == "disagrees"
-    assert outcome.details["agreement"] is False
-    assert not outcome.status.converged
-    assert "annealing (11.000000 ± 0.1)" in outcome.status
-
-
-def test_three_joint_errors_apart_is_still_agreement():
-    agree, _ = concluded(portfolio(a=(10.0, 0.03, True), b=(10.149, 0.04, True)))
-    differ, _ = concluded(portfolio(a=(10.0, 0.03, True), b=(10.151, 0.04, True)))
-    assert agree.details["agreement"]
-    assert not differ.details["agreement"]
-
-
-def test_what_the_bounds_forbid_is_not_believed():
-    outcome, chosen = concluded(portfolio(ep=(25.0, 0.01, True), annealing=(10.0, 0.1, True)))
-    assert chosen == "annealing"
-    assert verdicts(outcome)["ep"] == "not trusted"
-    row = next(row for row in outcome.details["tried"] if row["method"] == "ep")
-    assert row["why"] == "outside the proven bounds"
-    # Two standard errors outside may be chance, and the answer is then moved to the bound.
-    outcome, _ = concluded(portfolio(annealing=(20.15, 0.1, True)))
-    assert outcome.log_z == 20.0
-
-
-def test_where_nothing_is_trusted_the_error_is_widened_but_not_beyond_the_bracket():
-    outcome, chosen = concluded(portfolio(annealing=(10.0, 0.1, False), ep=(10.5, 0.3, False)))
-    assert chosen == "annealing"
-    assert outcome.std_error == pytest.approx(0.5)
-    assert not outcome.status.converged
-    assert "no method trusts" in outcome.status
-    spread, _ = concluded(portfolio(annealing=(10.0, 0.1, False), ep=(14.0, 3.0, False)))
-    assert spread.std_error == pytest.approx(4.0)
-    narrow, _ = concluded(portfolio(9.9, 10.2, annealing=(10.0, 0.05, False)))
-    assert narrow.std_error == pytest.approx(0.3 / math.sqrt(12.0))
-
-
-def test_without_any_answer_it_is_the_middle_of_the_bounds():
-    outcome, chosen = concluded(portfolio(2.0, 6.0))
-    assert chosen is None
-    assert outcome.log_z == 4.0
-    assert outcome.std_error == pytest.approx(4.0 / math.sqrt(12.0))
-    assert not outcome.status.converged
 
 
 # --------------------------------------------------------------------------------------------------- real models
@@ -144,6 +51,7 @@ def test_answers_are_good_and_their_errors_honest(family, strength):
     assert {"ep", "annealing", "states", "mf", "sdp", "convex_mf"} <= set(names)
     keys = {"method", "log_z", "std_error", "lower", "upper", "seconds", "verdict", "why"}
     assert all(set(row) == keys for row in result.details["tried"])
+    assert [trial.to_dict() for trial in result.tried] == result.details["tried"]
     json.dumps(result.to_dict(), allow_nan=False)
 
 
@@ -238,6 +146,7 @@ def test_components_are_solved_apart_and_their_errors_added():
     parts = [part for part in result.details["components"] if "tried" in part]
     assert len(parts) == 2
     assert len(result.details["tried"]) == sum(len(part["tried"]) for part in parts)
+    assert [trial.to_dict() for trial in result.tried] == result.details["tried"]
     found = sz.marginals(model, exclude=["exact"], budget=2)
     assert np.abs(found.mean - sz.marginals(model, "exact").mean).max() < 0.02
 
@@ -391,3 +300,14 @@ def test_an_interrupt_that_numba_hides_is_one(monkeypatch):
     monkeypatch.setattr(Annealer, "anneal", fail)
     with pytest.raises(SystemError, match="something else"):
         sz.log_z(sz.generators.complete(12, 0.3, seed=0), exclude=["exact"], budget=1)
+
+
+def test_marginals_that_do_not_fit_are_estimated_and_the_status_says_so():
+    model = sz.generators.grid(side=9, strength=0.3, seed=0)
+    plan = sz.Exact().plan(model)
+    limit = (plan.memory + plan.segments.memory) // 2  # log Z fits, the marginals do not
+    assert sz.log_z(model, max_memory=limit).kind is sz.Kind.EXACT
+    found = sz.marginals(model, max_memory=limit, budget=1)
+    assert found.kind is sz.Kind.ESTIMATE
+    assert "exact marginals need" in found.status
+    assert "log Z alone needs" in found.status

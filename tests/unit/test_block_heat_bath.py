@@ -17,7 +17,6 @@ from spectralz.kernels.elimination.order import adjacency_of
 from spectralz.kernels.sampling.block_heat_bath import LANES, Block, block_heat_bath, block_of, choose_blocks
 from spectralz.kernels.sampling.heat_bath import refresh
 from spectralz.parts.annealer import Annealer
-from spectralz.parts.couplings import couplings_of
 from spectralz.parts.populations import combine
 
 BETA = 0.7
@@ -71,7 +70,7 @@ def graph_of(model: sz.Ising) -> list[set[int]]:
 def blocks_of(model: sz.Ising, width: int, count: int = 4, seed: int = 0) -> list[Block]:
     adjacency = graph_of(model)
     orders = choose_blocks(adjacency, width, count, np.random.default_rng(seed))
-    return [block_of(order, adjacency, *couplings_of(model)[1:]) for order in orders]
+    return [block_of(order, adjacency, *model.storage.for_kernels()[1:]) for order in orders]
 
 
 def redraw(
@@ -79,7 +78,7 @@ def redraw(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the states after one draw of a block, their fields and energies."""
     x = x.copy()
-    couplings = couplings_of(model)
+    couplings = model.storage.for_kernels()
     h, energy = np.empty(x.shape), np.full(len(x), np.nan)
     counters = np.random.default_rng(seed).integers(2**64, size=len(x), dtype=np.uint64)
     refresh(x, h, model.field, *couplings)
@@ -154,7 +153,7 @@ def test_a_block_of_all_spins_draws_independent_exact_states(name: str) -> None:
 def test_a_state_has_the_same_draw_in_any_part_of_a_population() -> None:
     model = MODELS["grid"]
     (block, *_) = blocks_of(model, 1)
-    couplings = couplings_of(model)
+    couplings = model.storage.for_kernels()
     x = np.random.default_rng(2).choice(np.array([-1, 1], dtype=np.int8), size=(3 * LANES + 5, model.n))
 
     def run(cuts: list[int]) -> list[np.ndarray]:
@@ -215,7 +214,7 @@ def test_blocks_keep_to_their_width_and_reach_every_spin() -> None:
             assert set().union(*orders) == set(range(model.n))
             for order in orders:
                 assert len(set(order)) == len(order)
-                assert block_of(order, adjacency, *couplings_of(model)[1:]).width <= width
+                assert block_of(order, adjacency, *model.storage.for_kernels()[1:]).width <= width
 
 
 def test_no_spins() -> None:

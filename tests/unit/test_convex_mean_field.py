@@ -16,6 +16,7 @@ import spectralz as sz
 from spectralz._support.progress import listening
 from spectralz.kernels.convex_mean_field import evaluate, minimise
 from spectralz.methods.convex_mean_field import ConvexMeanField, _between, _weighted_sdp
+from spectralz.model import coupling_of
 from spectralz.parts.diagonal_sdp import lowered_until_proven
 from tests.reference import convex_mean_field as reference
 from tests.reference import states
@@ -146,7 +147,7 @@ def test_every_diagonal_is_feasible_in_exact_arithmetic():
         C = np.triu(rng.exponential(size=(n, n)), 1) * 10.0 ** rng.integers(-3, 3)
         C = C + C.T  # all attract: the solution is on the boundary, where rounding decides
         weights = rng.uniform(0.01, 1.0, n)
-        y = _weighted_sdp(C, weights, 1e-6)
+        y = _weighted_sdp(coupling_of(C), weights, 1e-6)
         assert is_semidefinite(C, y)
         mixed = _between(y, -sz.diagonal_sdp(C).diagonal, rng.uniform())
         assert is_semidefinite(C, mixed)
@@ -166,7 +167,7 @@ def test_what_the_weighted_sdp_says_is_proven_again(monkeypatch, excess):
 
     monkeypatch.setattr(spectralz.parts.diagonal_sdp, "solve_diagonal", too_high)
     C = np.array([[0.0, 0.3], [0.3, 0.0]])
-    y = _weighted_sdp(C, np.array([0.2, 0.9]), 1e-6)
+    y = _weighted_sdp(coupling_of(C), np.array([0.2, 0.9]), 1e-6)
     assert y is None if excess == 1e-3 else is_semidefinite(C, y)
 
 
@@ -190,10 +191,10 @@ def test_the_method_reports_a_feasible_diagonal():
 
 def test_a_diagonal_is_lowered_until_it_is_proven():
     C = np.array([[0.0, 0.3], [0.3, 0.0]])
-    D = lowered_until_proven(C, np.array([-0.1, -0.9]))
+    D = lowered_until_proven(coupling_of(C), np.array([-0.1, -0.9]))
     assert is_semidefinite(C, -D)
     assert np.allclose(D, [-0.1, -0.9], rtol=1e-12, atol=0.0)
-    assert lowered_until_proven(C, np.array([-0.1, -0.8])) is None
+    assert lowered_until_proven(coupling_of(C), np.array([-0.1, -0.8])) is None
 
 
 def test_the_gap_says_how_far_the_point_is_from_the_least():

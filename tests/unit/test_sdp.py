@@ -16,6 +16,7 @@ from spectralz.kernels.sdp import certificate as sdp_certificate
 from spectralz.kernels.sdp import low_rank as sdp_low_rank
 from spectralz.kernels.sdp.interior_point import solve_interior_point
 from spectralz.kernels.sdp.structure import components_and_balance
+from spectralz.model import coupling_of
 from spectralz.parts import diagonal_sdp as sdp
 from tests.reference import semidefinite
 
@@ -300,13 +301,13 @@ def test_the_margin_covers_the_errors_of_theorem_10_3_and_of_the_scaling(n, monk
 def test_proven_excess_of_a_given_diagonal():
     A = random_coupling(20, 3)
     top = np.linalg.eigvalsh(A)[-1]
-    assert sdp.proven_excess(A, np.full(20, -2 * top)) == 0.0
-    on_the_edge = sdp.proven_excess(A, np.full(20, -top))
+    assert sdp.proven_excess(coupling_of(A), np.full(20, -2 * top)) == 0.0
+    on_the_edge = sdp.proven_excess(coupling_of(A), np.full(20, -top))
     assert 0.0 < on_the_edge < 1e-10
-    assert sdp.proven_excess(A, np.full(20, -0.99 * top)) is None
-    assert sdp.proven_excess(A, np.zeros(20)) is None
-    assert sdp.proven_excess(np.diag([-1.0, 2.0]), np.array([1.0, -2.0])) == 0.0
-    assert sdp.proven_excess(np.diag([-1.0, 2.0]), np.array([1.0, -1.0])) is None
+    assert sdp.proven_excess(coupling_of(A), np.full(20, -0.99 * top)) is None
+    assert sdp.proven_excess(coupling_of(A), np.zeros(20)) is None
+    assert sdp.proven_excess(coupling_of(np.diag([-1.0, 2.0])), np.array([1.0, -2.0])) == 0.0
+    assert sdp.proven_excess(coupling_of(np.diag([-1.0, 2.0])), np.array([1.0, -1.0])) is None
 
 
 # --- the way there -------------------------------------------------------------------------------------------------
@@ -356,7 +357,7 @@ def test_the_interior_point_method_takes_over(monkeypatch):
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_start_too_narrow_is_widened(columns, sparse, monkeypatch):
     """With one column the spins are frozen in a local optimum; the certificate fails and shows the way out."""
-    monkeypatch.setattr(sdp, "_columns", lambda n, is_sparse: columns)
+    monkeypatch.setattr(sdp, "_columns", lambda C: columns)
     A = random_coupling(150, 9, 0.04 if sparse else 1.0)
     escapes = []
     escape = sdp_low_rank.Solver.escape

@@ -49,8 +49,8 @@ def write_npz(model: Ising, path: str | PathLike[str]) -> None:
         "field": model.field,
         "offset": model.offset,
     }
-    if model.factors is not None:
-        arrays |= dict(zip(("strengths", "vectors", "diagonal"), model.factors, strict=True))
+    if model.storage.terms is not None:
+        arrays |= dict(zip(("strengths", "vectors", "diagonal"), model.storage.terms, strict=True))
     elif model.is_sparse:
         upper = sp.triu(model.coupling, format="coo")
         arrays["edges"] = np.column_stack([upper.row, upper.col]).astype(np.int64)

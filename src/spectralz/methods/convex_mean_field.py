@@ -20,21 +20,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from spectralz._support.options import count, option, positive
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.methods.mean_field import independent_spins
-from spectralz.parts.couplings import without_diagonal
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import Entries, FloatArray, Ising, Matrix
 
 __all__ = ["ConvexMeanField"]
 
@@ -50,8 +48,13 @@ HALVINGS = 6
 class _Problem:
     """What stays the same for all choices of D: the coupling without its diagonal, and the field."""
 
-    C: Any
+    coupling: Entries
     theta: FloatArray
+
+    @property
+    def matrix(self) -> Matrix:
+        """The coupling as a matrix."""
+        return self.coupling.matrix
 
 
 @dataclass(frozen=True)
@@ -114,14 +117,14 @@ class ConvexMeanField(Method):
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
         outcome, problem, best = self._run(model)
-        h = problem.theta - 2.0 * (best.y * best.m - problem.C @ best.m)
+        h = problem.theta - 2.0 * (best.y * best.m - problem.matrix @ best.m)
         return independent_spins(model, h, outcome)
 
     def _run(self, model: Ising) -> tuple[Outcome, _Problem, _Choice]:
         from spectralz.parts.diagonal_sdp import solve_diagonal
 
-        problem = _Problem(without_diagonal(model), np.asarray(model.field))
-        found = solve_diagonal(problem.C, self.tol)
+        problem = _Problem(model.storage.without_diagonal(), np.asarray(model.field))
+        found = solve_diagonal(problem.coupling, self.tol)
         choices = [self._minimised(problem, -found.diagonal, np.zeros(model.n))]
         gap = found.gap
         for k in range(self.rounds):
@@ -139,13 +142,13 @@ class ConvexMeanField(Method):
         """Find the best m for a y that is feasible, from ``m``."""
         from spectralz.kernels.convex_mean_field import evaluate, minimise
 
-        found = minimise(problem.C, y, problem.theta, m, MINIMUM_TOL, self.max_iter)
-        bound = evaluate(problem.C, y, problem.theta, found.m)
+        found = minimise(problem.matrix, y, problem.theta, m, MINIMUM_TOL, self.max_iter)
+        bound = evaluate(problem.matrix, y, problem.theta, found.m)
         return _Choice(y, found.m, bound.value + bound.rounding, bound.value, found.steps, found.converged)
 
     def _improved(self, problem: _Problem, old: _Choice) -> _Choice | None:
         """Move y towards the best for the weights 1 - m^2, as far as F falls; None if it does not."""
-        y = _weighted_sdp(problem.C, np.maximum(1.0 - old.m**2, LEAST_WEIGHT), self.tol)
+        y = _weighted_sdp(problem.coupling, np.maximum(1.0 - old.m**2, LEAST_WEIGHT), self.tol)
         if y is None:
             return None
 
@@ -169,7 +172,7 @@ class ConvexMeanField(Method):
         value = math.fsum([best.value, *constants])
         sizes = abs(value) + abs(best.upper) + math.fsum(abs(c) for c in constants)
         upper = math.fsum([best.upper, *constants]) + 4.0 * UNIT_ROUNDOFF * sizes
-        is_exact = model.factors is None and not model.edge_count
+        is_exact = model.storage.couples_nothing
         if is_exact:
             status = Status("nothing is coupled")
         else:
@@ -192,20 +195,14 @@ class ConvexMeanField(Method):
         )
 
 
-def _weighted_sdp(C: Any, weights: FloatArray, tol: float) -> FloatArray | None:
+def _weighted_sdp(C: Entries, weights: FloatArray, tol: float) -> FloatArray | None:
     """Return the y of least <weights, y> with Diag(y) - C >= 0 proven, or None where that fails.
 
     The substitution y = y' / w is exact on paper only: what is proven of W^1/2 C W^1/2 must be proven again of C.
     """
     from spectralz.parts.diagonal_sdp import lowered_until_proven, solve_diagonal
 
-    roots = np.sqrt(weights)
-    if sp.issparse(C):
-        scaled = C.copy()
-        scaled.data *= np.repeat(roots, np.diff(C.indptr)) * roots[C.indices]
-        scaled.eliminate_zeros()
-    else:
-        scaled = C * np.outer(roots, roots)
+    scaled = C.congruent(np.sqrt(weights))
     D = lowered_until_proven(C, solve_diagonal(scaled, tol).diagonal / weights)
     return None if D is None else np.asarray(-D)
 

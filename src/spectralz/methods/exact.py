@@ -14,7 +14,6 @@ from spectralz._support.progress import report, reporter_of
 from spectralz.errors import TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.model import MOST_DENSE_SPINS
 from spectralz.parts.outcome import with_kind_of_means
 from spectralz.result import Kind, Status
 
@@ -151,7 +150,7 @@ class Exact(Method):
 
         names = tuple(ORDERS) if self.order == "best" else (self.order,)
         entries = min(int(self.max_memory) // ENTRY_BYTES, self.max_terms)
-        least = _least_width(model)
+        least = model.storage.least_width
         if 1 << least > max(entries, self.max_terms):
             return ExactPlan(forest_of([]), (), (), self._refusal(least + 1, least, entries, "at least "))
         adjacency = adjacency_of(model.n, model.edges()[0])
@@ -310,22 +309,6 @@ class Exact(Method):
             upper=log_z + rounding,
             details=details,
         )
-
-
-def _least_width(model: Ising) -> int:
-    """Return a lower bound on the widest table that takes no search: the least degree, or half of the mean one."""
-    if model.factors is not None:
-        used = (model.factors.vectors != 0.0) & (model.factors.values != 0.0)[:, None]
-        if len(used) == 1:
-            return max(int(used.sum()) - 1, 0)  # one rank-1 term joins all its spins
-        if model.n > MOST_DENSE_SPINS:
-            return model.n - 1
-    if not model.edge_count:
-        return 0
-    coupling: Any = model.coupling
-    row_counts = np.diff(coupling.indptr) if model.is_sparse else np.count_nonzero(coupling, axis=1)
-    degrees = row_counts - (coupling.diagonal() != 0.0)
-    return int(max(degrees.min(), -(-model.edge_count // model.n)))
 
 
 @dataclass(frozen=True)

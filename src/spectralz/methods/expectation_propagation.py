@@ -13,14 +13,13 @@ from spectralz._support.progress import report
 from spectralz._support.threads import one_thread_if_small
 from spectralz.errors import TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.kernels.coupling import Couplings
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.parts.couplings import dense_couplings, mean_strength, without_diagonal
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
     from spectralz.kernels.expectation_consistency import Point, Terms
     from spectralz.model import FloatArray, Ising
-    from spectralz.parts.couplings import Couplings
 
 __all__ = ["ExpectationPropagation"]
 
@@ -50,8 +49,7 @@ class _Problem:
 
     @classmethod
     def of(cls, model: Ising) -> _Problem:
-        C = without_diagonal(model)
-        return cls(np.array(model.field), 2.0 * (C.toarray() if model.is_sparse else C))
+        return cls(np.array(model.field), 2.0 * model.storage.without_diagonal().dense())
 
     @property
     def n(self) -> int:
@@ -60,7 +58,7 @@ class _Problem:
     @property
     def rows(self) -> Couplings:
         """J as the kernels of mean field take it."""
-        return dense_couplings(self.J)
+        return Couplings.of_dense(self.J)
 
     @property
     def is_weak(self) -> bool:
@@ -69,7 +67,7 @@ class _Problem:
         Strong couplings that leave small correlations, as in antiferromagnets, whose sum of spins takes a few values
         only, are wrong by more than any of the corrections shows.
         """
-        return mean_strength(self.J, self.n) < 1.0
+        return self.rows.mean_strength < 1.0
 
     @property
     def total_weight(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -11,12 +11,11 @@ from spectralz._support.options import choice, count, option, positive
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.parts.couplings import couplings_of
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
+    from spectralz.kernels.coupling import Couplings
     from spectralz.model import FloatArray, Ising
-    from spectralz.parts.couplings import Couplings
 
 __all__ = ["MeanField", "independent_spins"]
 
@@ -92,7 +91,7 @@ class MeanField(Method):
 
     def _best(self, model: Ising) -> tuple[Outcome, FloatArray]:
         """Ascend from every start; return the outcome of the best and its fields."""
-        couplings = couplings_of(model)
+        couplings = model.storage.for_kernels()
         rng = np.random.default_rng(self.seed)
         runs = []
         for k in range(self.restarts):
@@ -125,12 +124,11 @@ class MeanField(Method):
             if change <= self.tol:
                 break
         value, sizes = bound(h, theta, *couplings)
-        longest = int(np.diff(couplings.indptr).max(initial=0))
-        rounding = UNIT_ROUNDOFF * ((longest + 16.0) * sizes + 4.0 * (abs(model.constant) + abs(value)))
+        rounding = UNIT_ROUNDOFF * ((couplings.longest_row + 16.0) * sizes + 4.0 * (abs(model.constant) + abs(value)))
         return _Run(h, value + model.constant, value + model.constant - rounding, made, change)
 
     def _outcome(self, model: Ising, runs: list[_Run], best: _Run) -> Outcome:
-        is_exact = model.factors is None and not model.edge_count
+        is_exact = model.storage.couples_nothing
         converged = best.change <= self.tol
         how = (
             f"converged after {best.sweeps} sweeps"
@@ -174,9 +172,8 @@ def _spectral_start(model: Ising, rng: np.random.Generator) -> FloatArray:
     from spectralz.parts.diagonal_sdp import solve_diagonal
 
     whole = model.absorb_field()
-    found = solve_diagonal(whole.coupling, 1e-4)
-    A: Any = whole.coupling
-    shifted = (A.toarray() if whole.is_sparse else np.array(A)) + np.diag(found.diagonal)
+    found = solve_diagonal(whole.storage, 1e-4)
+    shifted = whole.storage.dense() + np.diag(found.diagonal)
     values, vectors = np.linalg.eigh(shifted)
     near = vectors[:, values >= NEARLY_ZERO * values[0]]
     mixture = near @ rng.standard_normal(near.shape[1])

@@ -63,7 +63,7 @@ class SDPBound(Method):
 
     def _solve(self, model: Ising) -> Outcome:
         whole = without_field(model)
-        found = solve_diagonal(whole.coupling, self.tol, self.max_iter, self.seed)
+        found = solve_diagonal(whole.storage, self.tol, self.max_iter, self.seed)
         upper = upper_of_log_z(whole, model.n, np.asarray(-found.diagonal - whole.diagonal))
         return Outcome(
             log_z=upper,

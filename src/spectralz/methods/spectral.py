@@ -187,7 +187,7 @@ class Spectral(Method):
         given, y = self._given_diagonal(whole), np.zeros(whole.n)
         for spins in _coupled_components(whole):
             y[spins] = given[spins]  # what D adds to a spin without couplings, its own factor takes away
-        lowered = proven_excess(whole.coupling, -y - whole.diagonal)
+        lowered = proven_excess(whole.storage, -y - whole.diagonal)
         words = "A + D <= 0 is proven" if lowered is not None else "A + D <= 0 could not be proven: no upper bound"
         return _Diagonal(y, lowered, None, Status(words))
 
@@ -236,7 +236,7 @@ class Spectral(Method):
 
 
 def _by_sdp(whole: Ising, tol: float) -> _Diagonal:
-    found = solve_diagonal(whole.coupling, tol)
+    found = solve_diagonal(whole.storage, tol)
     status = Status(f"SDP {found.status}", converged=found.status.converged)
     return _Diagonal(-found.diagonal - whole.diagonal, 0.0 if found.feasible else None, found.gap, status)
 
@@ -253,10 +253,9 @@ def _dense_blocks(whole: Ising, y: FloatArray) -> list[FloatArray]:
 
     Alike components have equal eigenvalues, whose eigenvectors could be any mixture: apart, each has its own.
     """
-    A: Any = whole.coupling
     blocks = []
     for spins in _coupled_components(whole):
-        block = A[spins][:, spins].toarray() if whole.is_sparse else A[np.ix_(spins, spins)]
+        block = np.array(whole.storage.among(spins).dense())
         np.fill_diagonal(block, -y[spins])
         blocks.append(block)
     return blocks

@@ -1,5 +1,31 @@
 """The model: a pairwise binary distribution, and how its coupling is kept."""
 
-from spectralz.model.ising import MOST_DENSE_SPINS, Coupling, Factors, FloatArray, IntArray, Ising
+from spectralz.model.coupling import (
+    Bipartite,
+    Coupling,
+    Dense,
+    Entries,
+    Factored,
+    Factors,
+    FloatArray,
+    IntArray,
+    Matrix,
+    Sparse,
+    coupling_of,
+)
+from spectralz.model.ising import Ising
 
-__all__ = ["MOST_DENSE_SPINS", "Coupling", "Factors", "FloatArray", "IntArray", "Ising"]
+__all__ = [
+    "Bipartite",
+    "Coupling",
+    "Dense",
+    "Entries",
+    "Factored",
+    "Factors",
+    "FloatArray",
+    "IntArray",
+    "Ising",
+    "Matrix",
+    "Sparse",
+    "coupling_of",
+]

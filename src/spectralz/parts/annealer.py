@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support.progress import report
-from spectralz.parts.couplings import couplings_of, mean_strength
 from spectralz.parts.populations import Annealed, mean_and_shares, systematic
 
 if TYPE_CHECKING:
@@ -32,9 +31,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spectralz.kernels.coupling import Couplings
     from spectralz.kernels.sampling.block_heat_bath import Block
     from spectralz.model import FloatArray, Ising
-    from spectralz.parts.couplings import Couplings
 
 __all__ = ["MOST_BLOCK_WIDTH", "PILOT", "RESAMPLE_BELOW", "Annealer"]
 
@@ -108,7 +107,7 @@ class Annealer:
 
         self.n = model.n
         self.theta = np.ascontiguousarray(model.field)
-        self.couplings = couplings_of(model)
+        self.couplings = model.storage.for_kernels()
         self.sweeps = sweeps
         self.step = step
         self.resample_below = resample_below
@@ -281,7 +280,7 @@ def _blocks_of(model: Ising, width: int | None, couplings: Couplings) -> tuple[i
         width = 0
     if width is None:
         width = next((width for degree, width in BLOCK_WIDTHS if 2 * len(pairs) <= degree * model.n), 0)
-    strength = mean_strength(couplings.data, model.n)
+    strength = couplings.mean_strength
     if width == 0 or strength == 0.0:
         return 0, math.inf, []
     blocks_from = COLD / strength

@@ -69,8 +69,8 @@ def decompose(model: Ising, max_rank: int, tol: float) -> Decomposition:
     ModelError
         If there is no such D, or what is left over is too much.
     """
-    if model.factors is not None:
-        values, vectors, diagonal = model.factors
+    if model.storage.terms is not None:
+        values, vectors, diagonal = model.storage.terms
         used = np.flatnonzero((values != 0.0) & np.any(vectors != 0.0, axis=1))
         given = Decomposition(values[used], vectors[used], -diagonal, 0.0)
         if given.rank > max_rank:
@@ -85,9 +85,7 @@ def decompose(model: Ising, max_rank: int, tol: float) -> Decomposition:
         )
     from spectralz.kernels.low_rank.plus_diagonal import find_low_rank
 
-    coupling: Any = model.coupling
-    A = coupling.toarray() if model.is_sparse else coupling
-    form = find_low_rank(A, max_rank, tol)
+    form = find_low_rank(model.storage.dense(), max_rank, tol)
     if form is None:
         raise ModelError(
             f"no diagonal was found that gives the coupling a rank of at most {max_rank}; "

@@ -16,20 +16,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from spectralz._support.options import checked_count, checked_positive
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.sdp.certificate import is_dominated, rounding_margin
-from spectralz.model import Ising
+from spectralz.model import Entries, Ising
 from spectralz.result import Status
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from spectralz.kernels.sdp.low_rank import Solver
-    from spectralz.model import Coupling, FloatArray
+    from spectralz.model import Coupling, FloatArray, IntArray
 
 __all__ = [
     "DiagonalSDP",
@@ -128,17 +127,17 @@ def diagonal_sdp(coupling: ArrayLike | Any, tol: float = 1e-8, *, max_iter: int 
     tol = checked_positive(tol, "tol", below=1.0)
     max_iter = checked_count(max_iter, "max_iter", least=0)
     seed = checked_count(seed, "seed", least=0)
-    return solve_diagonal(Ising(None, coupling).coupling, tol, max_iter, seed)
+    return solve_diagonal(Ising(None, coupling).storage, tol, max_iter, seed)
 
 
 def solve_diagonal(A: Coupling, tol: float, max_iter: int = 500, seed: int = 0) -> DiagonalSDP:
     """Do the same for a coupling that has been checked."""
     from spectralz.kernels.sdp.structure import components_and_balance
 
-    n = A.shape[0]
+    n = A.n
     y = np.zeros(n)
     bounds, iterations, done = [0.0], 0, 0
-    for spins, is_balanced in components_and_balance(A):
+    for spins, is_balanced in components_and_balance(A.matrix):
         if len(spins) > 1:
             C, scale = _scaled_component(A, spins)
             solution = _row_sums(C) if is_balanced else _solve_component(C, tol, max_iter, seed, (done, n))
@@ -146,7 +145,7 @@ def solve_diagonal(A: Coupling, tol: float, max_iter: int = 500, seed: int = 0) 
             bounds.append(scale * solution.bound)
             iterations += solution.iterations
         done += len(spins)
-    return _assembled(np.asarray(A.diagonal()), y, math.fsum(bounds), iterations, tol)
+    return _assembled(A.diagonal, y, math.fsum(bounds), iterations, tol)
 
 
 def _assembled(own: FloatArray, y: FloatArray, bound: float, iterations: int, tol: float) -> DiagonalSDP:
@@ -167,50 +166,35 @@ def _assembled(own: FloatArray, y: FloatArray, bound: float, iterations: int, to
     return DiagonalSDP(D, lower, upper, gap, True, iterations, status)
 
 
-def _scaled_component(A: Coupling, spins: Any) -> tuple[Any, float]:
+def _scaled_component(A: Coupling, spins: IntArray) -> tuple[Entries, float]:
     """Return the coupling of one component without its diagonal, its largest entry 1, dense or sparse as suits it."""
     n = len(spins)
-    C: Any = A
-    if sp.issparse(A):
-        C = A if n == A.shape[0] else A[spins][:, spins]
-        C = sp.csr_array(C - sp.diags_array(C.diagonal(), format="csr"))
-        C.eliminate_zeros()
-        if n < LEAST_SPARSE_SPINS or C.nnz > SPARSE_DENSITY * n * n:
-            C = C.toarray()
-    else:
-        C = A.copy() if n == len(A) else A[np.ix_(spins, spins)]
-        np.fill_diagonal(C, 0.0)
-        if n >= LEAST_SPARSE_SPINS and np.count_nonzero(C) <= SPARSE_DENSITY * n * n:
-            C = sp.csr_array(C)
-    scale = float(np.abs(C.data if sp.issparse(C) else C).max())
-    if sp.issparse(C):
-        C.data /= scale
-        C.sort_indices()
-    else:
-        C /= scale
+    C = (A if n == A.n else A.among(spins)).without_diagonal()
+    is_dense = n < LEAST_SPARSE_SPINS or 2 * C.edge_count > SPARSE_DENSITY * n * n
+    C = C.as_dense() if is_dense else C.as_sparse()
+    scale = C.largest
+    C.stored[...] /= scale  # a copy of our own
     return C, scale
 
 
-def _row_sums(C: Any) -> _Solution:
+def _row_sums(C: Entries) -> _Solution:
     """Return y = row sums of |C|: feasible by dominance, and optimal if the signs are balanced (X = s s')."""
-    sums = np.asarray(abs(C).sum(axis=1))
-    slack = 1.0 + 2.0 * C.shape[0] * UNIT_ROUNDOFF
+    sums = np.asarray(abs(C.matrix).sum(axis=1))
+    slack = 1.0 + 2.0 * C.n * UNIT_ROUNDOFF
     return _Solution(slack * sums, math.fsum(sums.tolist()) / slack, 0)
 
 
-def _solve_component(C: Any, tol: float, max_iter: int, seed: int, place: tuple[int, int]) -> _Solution:
+def _solve_component(C: Entries, tol: float, max_iter: int, seed: int, place: tuple[int, int]) -> _Solution:
     """Solve one connected component that is not balanced."""
     from spectralz.kernels.sdp.low_rank import Csr, Solver
 
-    n = C.shape[0]
-    plain = Csr(C.data, C.indices, C.indptr) if sp.issparse(C) else C
-    solver = Solver(plain, _columns(n, sp.issparse(C)), np.random.default_rng(seed))
+    n = C.n
+    solver = Solver(C.dense() if not C.is_sparse else Csr(*C.arrays), _columns(C), np.random.default_rng(seed))
     solution = _ascend(C, solver, tol, max_iter, place)
     if solution is None and n <= MOST_SPINS_OF_INTERIOR_POINT:
         from spectralz.kernels.sdp.interior_point import solve_interior_point
 
-        dense = C.toarray() if sp.issparse(C) else C
-        y, V = solve_interior_point(dense, max(tol, 1e-9), lambda done: _report(place, n, done))
+        y, V = solve_interior_point(C.dense(), max(tol, 1e-9), lambda done: _report(place, n, done))
         solver.move_to(V)
         solution = _ascend(C, solver, tol, min(max_iter, 20), place)
         if solution is None:
@@ -218,7 +202,7 @@ def _solve_component(C: Any, tol: float, max_iter: int, seed: int, place: tuple[
     return solution or _best_provable(C, solver.point.y, solver)
 
 
-def _ascend(C: Any, solver: Solver, tol: float, max_iter: int, place: tuple[int, int]) -> _Solution | None:
+def _ascend(C: Entries, solver: Solver, tol: float, max_iter: int, place: tuple[int, int]) -> _Solution | None:
     """Step until a point is proven to have a gap of at most ``tol``; None if that does not come about."""
     next_try, escapes = FIRST_TRY * tol, 0
     for _ in range(max_iter):
@@ -237,7 +221,7 @@ def _ascend(C: Any, solver: Solver, tol: float, max_iter: int, place: tuple[int,
     return None
 
 
-def _proven(C: Any, solver: Solver, tol: float) -> _Solution | None:
+def _proven(C: Entries, solver: Solver, tol: float) -> _Solution | None:
     """Return a multiple of y with a gap of at most ``tol`` that is proven feasible, a smaller gap first if likely."""
     bound, y = _bound(C, solver), solver.point.y
     likely = 3.0 * solver.residual + 4.0 * rounding_margin(solver.n)
@@ -249,29 +233,28 @@ def _proven(C: Any, solver: Solver, tol: float) -> _Solution | None:
     return None
 
 
-def _columns(n: int, is_sparse: bool) -> int:
+def _columns(C: Entries) -> int:
     from spectralz.kernels.sdp.low_rank import MOST_SPARSE_COLUMNS
 
+    n = C.n
     k = math.ceil(math.sqrt(2.0 * n)) + 1 if n < 200 else math.ceil(math.sqrt(n)) + 1
-    return min(k, MOST_SPARSE_COLUMNS) if is_sparse else k
+    return min(k, MOST_SPARSE_COLUMNS) if C.is_sparse else k
 
 
-def _bound(C: Any, solver: Solver) -> float:
+def _bound(C: Entries, solver: Solver) -> float:
     """Return <C, V V'> less all rounding: inner products of n and of k terms, rows of length 1 up to k roundings."""
-    k = solver.point.V.shape[1]
-    sizes = float(abs(C).sum())
-    terms: int = (int(np.diff(C.indptr).max()) if sp.issparse(C) else C.shape[0]) + 3 * k + 20
+    k: int = solver.point.V.shape[1]
+    sizes = C.total
+    terms: int = C.longest_row + 3 * k + 20
     rows = np.einsum("ic,ic->i", solver.point.V, solver.point.G)
     return math.fsum(rows.tolist()) - 1.01 * terms * UNIT_ROUNDOFF * sizes
 
 
-def _is_proven(C: Any, y: FloatArray) -> bool:
-    if sp.issparse(C) and C.shape[0] <= MOST_SPINS_FACTORISED_DENSE:
-        C = C.toarray()
-    return is_dominated(C, y)
+def _is_proven(C: Entries, y: FloatArray) -> bool:
+    return is_dominated(C.dense() if C.n <= MOST_SPINS_FACTORISED_DENSE else C.matrix, y)
 
 
-def _best_provable(C: Any, y: FloatArray, solver: Solver) -> _Solution:
+def _best_provable(C: Entries, y: FloatArray, solver: Solver) -> _Solution:
     """Return the least multiple of y that can be proven feasible, or the row sums of |C|, whichever is less."""
     dominant = _row_sums(C).y
     bound = max(_bound(C, solver), 0.0)
@@ -316,24 +299,24 @@ def lowered_until_proven(A: Coupling, D: FloatArray, largest: float = 1e-6) -> F
         return None
     # Up to rounding twice: once each for the product and the subtraction.
     y = np.nextafter((1.0 + excess) * _shortfall(A, D) * (1.0 + 4.0 * UNIT_ROUNDOFF), math.inf)
-    lowered = np.nextafter(-y - np.asarray(A.diagonal()), -math.inf)
+    lowered = np.nextafter(-y - A.diagonal, -math.inf)
     lowered[excess == 0.0] = D[excess == 0.0]
     return np.asarray(np.minimum(lowered, D))
 
 
 def _shortfall(A: Coupling, D: FloatArray) -> FloatArray:
     """Return y = -(D + diag A), rounded down."""
-    return np.asarray(np.nextafter(-(np.asarray(A.diagonal()) + D), -math.inf))
+    return np.asarray(np.nextafter(-(A.diagonal + D), -math.inf))
 
 
 def _excess_by_spin(A: Coupling, D: FloatArray, largest: float) -> FloatArray | None:
     """Return by which share y of each spin must grow, the same in a component, for Diag(y) - C >= 0 to be proven."""
     from spectralz.kernels.sdp.structure import components_and_balance
 
-    y, found = _shortfall(A, D), np.zeros(A.shape[0])
-    for spins, _ in components_and_balance(A):
+    y, found = _shortfall(A, D), np.zeros(A.n)
+    for spins, _ in components_and_balance(A.matrix):
         if len(spins) == 1:
-            if float(A.diagonal()[spins[0]]) + float(D[spins[0]]) > 0.0:
+            if float(A.diagonal[spins[0]]) + float(D[spins[0]]) > 0.0:
                 return None
             continue
         C, scale = _scaled_component(A, spins)

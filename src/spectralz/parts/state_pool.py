@@ -17,7 +17,6 @@ import numpy as np
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.model import Ising
-from spectralz.parts.couplings import without_diagonal
 from spectralz.parts.outcome import MarginalOutcome, Outcome
 from spectralz.parts.populations import pair_means, weights_of, with_rounding
 from spectralz.result import Kind, Status
@@ -71,7 +70,7 @@ class StatePool:
     def __init__(self, model: Ising, max_states: int, max_memory: int = 2**30) -> None:
         self.model = model
         # The constant is added in the end: a huge one would round the differences between states away.
-        self._bare = Ising(model.field, without_diagonal(model))
+        self._bare = Ising(model.field, model.storage.without_diagonal())
         words = max(-(-model.n // 64), 1)
         fitting = max(max_memory // (8 * (words + 6)), 1)  # a key, a log-weight, two to four slots of the table
         self.max_states: int = min(max_states, fitting, 2 ** min(model.n, 60))

@@ -223,7 +223,7 @@ class Auto(Method):
 
 def _parts(model: Ising, plan: ExactPlan | None) -> list[IntArray]:
     """Return the components to be solved apart: none if exact takes the whole, or there is only one."""
-    if plan is not None or model.factors is not None:
+    if plan is not None or model.storage.terms is not None:
         return []
     components = model.components()
     lone = [spins for spins in components if len(spins) == 1]

@@ -15,7 +15,6 @@ from spectralz.methods.sdp_bound import SDPBound
 from spectralz.methods.tree_reweighted import MOST_DENSE_SPINS, TREES, TreeReweighted
 from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
 from spectralz.parts.annealer import Annealer
-from spectralz.parts.couplings import without_diagonal
 from spectralz.parts.state_pool import MOST_STATES, StatePool, collect
 from spectralz.portfolio import policy
 
@@ -46,7 +45,7 @@ def trivial(model: Ising, allowance: Allowance) -> Iterator[Found]:
     """Take the spins without couplings: these add at most sum |A_ij|, and by Jensen at least their mean there."""
     from spectralz.kernels.convex_mean_field import log_2cosh
 
-    C = without_diagonal(model)
+    C = model.storage.without_diagonal().matrix
     theta = np.asarray(model.field)
     mean = np.tanh(theta)
     sizes = np.asarray(abs(C).sum(axis=1))

@@ -22,7 +22,6 @@ from spectralz.methods.expectation_propagation import ExpectationPropagation
 from spectralz.methods.mean_field import MeanField
 from spectralz.methods.states import States
 from spectralz.parts.annealer import PILOT, Annealer
-from spectralz.parts.couplings import couplings_of, mean_strength
 from spectralz.parts.outcome import MarginalOutcome, Outcome
 from spectralz.parts.populations import Annealed, combine, marginals_of, with_rounding
 from spectralz.parts.state_pool import MOST_STATES, Share, StatePool, collect, pool_marginals, pool_outcome
@@ -293,7 +292,7 @@ def load_methods() -> None:
 
 def _ep_seconds(model: Ising) -> float:
     """Predict the longest time of expectation propagation, which takes many steps where couplings are strong."""
-    is_weak = mean_strength(couplings_of(model).data, model.n) < 1.0
+    is_weak = model.storage.for_kernels().mean_strength < 1.0
     return float((policy.WEAK_EP_SECONDS if is_weak else policy.STRONG_EP_SECONDS) * (model.n / 100.0) ** 3)
 
 

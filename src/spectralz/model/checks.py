@@ -1,0 +1,165 @@
+"""What is checked where numbers come in; after that the code trusts them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz.errors import ModelError
+
+if TYPE_CHECKING:
+    from spectralz.model.coupling import FloatArray, IntArray
+
+__all__ = [
+    "as_float_array",
+    "checked_condition",
+    "checked_count",
+    "checked_edges",
+    "checked_field",
+    "checked_number",
+    "checked_spins",
+    "refuse_non_finite",
+    "refuse_overflow",
+]
+
+# Sums of all weights must stay finite with room for the factors 2 and n that methods put on them.
+LARGEST_TOTAL_WEIGHT = 1e300
+
+
+def as_float_array(values: Any, name: str) -> FloatArray:
+    """Return values as an array of floats, or refuse what is none."""
+    if isinstance(values, np.ma.MaskedArray) and np.any(values.mask):
+        raise ModelError(f"{name} is a masked array with masked entries; fill them first, with values.filled(0.0), say")
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ModelError(f"{name} is not a rectangular array of numbers; are its rows of unequal length?") from None
+    if array.dtype.kind not in "biuf":
+        raise ModelError(f"{name} holds {array.dtype} values; it must hold real numbers")
+    return array.astype(np.float64)
+
+
+def refuse_non_finite(array: FloatArray, name: str) -> None:
+    """Refuse an array with an infinity or a NaN, naming the first."""
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        place = ", ".join(str(int(k)) for k in bad[0])
+        raise ModelError(
+            f"{name}[{place}] is {array[tuple(bad[0])]}; every number of a model must be finite "
+            "(write a hard constraint with Ising.condition, not with an infinite weight)"
+        )
+
+
+def checked_count(n: Any) -> int:
+    """Return a number of spins."""
+    try:
+        count = operator.index(n)
+    except TypeError:
+        raise ModelError(f"n is {n!r}; the number of spins must be an integer") from None
+    if count < 0:
+        raise ModelError(f"n is {count}; the number of spins cannot be negative")
+    return count
+
+
+def checked_number(value: Any, name: str) -> float:
+    """Return a single finite number."""
+    number = as_float_array(value, name)
+    if number.ndim != 0:
+        raise ModelError(f"{name} has shape {number.shape}; it must be a single number")
+    if not np.isfinite(number):
+        raise ModelError(f"{name} is {float(number)}; it must be finite")
+    return float(number)
+
+
+def checked_field(field: Any, n: int) -> FloatArray:
+    """Return a field of n finite numbers."""
+    array = as_float_array(field, "field")
+    if array.ndim != 1:
+        raise ModelError(f"field has shape {array.shape}; it must be a vector with one number a spin")
+    if len(array) != n:
+        raise ModelError(f"field has {len(array)} numbers and coupling is {n} x {n}; their lengths must agree")
+    refuse_non_finite(array, "field")
+    return array
+
+
+def refuse_overflow(field: FloatArray, total_coupling: float, offset: float) -> None:
+    """Refuse a model whose weights, all added up, leave no room for sums of them."""
+    with np.errstate(over="ignore"):
+        total = float(np.abs(field).sum() + total_coupling + abs(offset))
+    if not total <= LARGEST_TOTAL_WEIGHT:  # nor NaN
+        raise ModelError(
+            f"the absolute weights add up to {total:.3g}; above {LARGEST_TOTAL_WEIGHT:.0e} their sums overflow, "
+            "so scale the model down"
+        )
+
+
+def checked_edges(edges: Any, n: int) -> IntArray:
+    """Return pairs of spins (m x 2), each of them once and none of them a loop."""
+    try:
+        array = np.asarray(edges)
+    except ValueError:
+        raise ModelError("edges is not an array of pairs (i, j); are its rows of unequal length?") from None
+    if array.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ModelError(f"edges has shape {array.shape}; it must be m x 2, one pair (i, j) an edge")
+    if array.dtype.kind not in "iu":
+        raise ModelError(f"edges holds {array.dtype} values; spins are named by integers from 0 to {n - 1}")
+    pairs = array.astype(np.int64)
+    outside = np.flatnonzero(((pairs < 0) | (pairs >= n)).any(axis=1))
+    if len(outside):
+        k = outside[0]
+        raise ModelError(f"edge {k} joins spins {tuple(pairs[k].tolist())}; spins run from 0 to {n - 1}")
+    loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
+    if len(loops):
+        k = loops[0]
+        raise ModelError(
+            f"edge {k} joins spin {pairs[k, 0]} to itself; x_i x_i is 1, so add its weight to the offset instead"
+        )
+    low, high = pairs.min(axis=1), pairs.max(axis=1)
+    keys, first, count = np.unique(low * n + high, return_index=True, return_counts=True)
+    if len(keys) < len(pairs):
+        k = first[count > 1][0]
+        raise ModelError(
+            f"edge {(int(low[k]), int(high[k]))} is listed more than once; "
+            "list each pair once, with the sum of its weights"
+        )
+    return pairs
+
+
+def checked_spins(spins: Any, n: int) -> IntArray:
+    """Return spins, each named once."""
+    array = np.asarray(spins)
+    if array.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ModelError(
+            f"spins holds {array.dtype} values of shape {array.shape}; "
+            "give a list of integers (of a mask: np.flatnonzero)"
+        )
+    if array.min() < 0 or array.max() >= n:
+        raise ModelError(f"spins names {int(array.min())} to {int(array.max())}; spins run from 0 to {n - 1}")
+    if len(np.unique(array)) < len(array):
+        raise ModelError("spins names a spin more than once; name each once")
+    return array.astype(np.int64)
+
+
+def checked_condition(spins: Any, n: int) -> tuple[IntArray, FloatArray]:
+    """Return the spins that are fixed, and their values."""
+    if not isinstance(spins, Mapping):
+        raise ModelError(f"condition wants a mapping like {{3: +1, 7: -1}}, got {type(spins).__name__}")
+    index = []
+    for spin, value in spins.items():
+        try:
+            i = operator.index(spin)
+        except TypeError:
+            raise ModelError(f"condition names spin {spin!r}; spins are named by integers from 0 to {n - 1}") from None
+        if not 0 <= i < n:
+            raise ModelError(f"condition names spin {i}; spins run from 0 to {n - 1}")
+        if value not in (-1, 1):
+            raise ModelError(f"condition sets spin {i} to {value!r}; a spin is -1 or +1")
+        index.append(i)
+    return np.array(index, dtype=np.int64), np.array([float(v) for v in spins.values()])
