@@ -64,7 +64,7 @@ def test_entries_edges_and_sizes(coupling, A):
     assert coupling.total >= np.abs(A).sum() * (1 - 1e-15)
     bare = A - np.diag(np.diag(A))
     assert same(coupling.without_diagonal(), bare)
-    assert coupling.without_diagonal().largest == pytest.approx(np.abs(bare).max())
+    assert coupling.largest_of_pairs == pytest.approx(np.abs(bare).max())
     degrees = np.count_nonzero(bare, axis=1)
     assert coupling.least_width == max(degrees.min(), -(-len(i) // N))
 

@@ -228,7 +228,7 @@ class Ising:
     @property
     def coupling_max(self) -> float:
         """The largest |A_ij| off the diagonal."""
-        return self.storage.without_diagonal().largest
+        return self.storage.largest_of_pairs
 
     @property
     def constant(self) -> float:

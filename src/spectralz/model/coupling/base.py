@@ -1,0 +1,169 @@
+"""What a model asks of its coupling A, however that is kept.
+
+Each way of keeping it answers as suits it. Whoever needs the entries themselves asks for ``written_out``, which is
+dense or sparse. Nothing here changes a coupling in place; a model freezes the arrays of its own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, cast
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.coupling import Couplings
+    from spectralz.model.coupling.entries import Entries
+
+__all__ = ["Conditioned", "Coupling", "Factors", "FloatArray", "IntArray", "Matrix"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+IntArray: TypeAlias = "NDArray[np.int64]"
+# scipy's stubs make the sparse classes generic; the scalar type is always float64 here.
+Matrix: TypeAlias = "FloatArray | sp.csr_array[Any]"
+
+
+class Factors(NamedTuple):
+    """A coupling kept as ``sum_j values_j v_j v_j' + Diag(diagonal)``; the v_j are the rows of ``vectors``."""
+
+    values: FloatArray
+    vectors: FloatArray
+    diagonal: FloatArray
+
+
+class Conditioned(NamedTuple):
+    """What is left of a coupling once some spins are fixed: that of the others, their field, and a constant."""
+
+    rest: Coupling
+    field: FloatArray
+    constant: float
+
+
+class Coupling(ABC):
+    """A symmetric coupling A of n spins, however it is kept.
+
+    ``word`` names how that is; ``is_sparse`` says whether its matrix is a scipy CSR array.
+    """
+
+    word: ClassVar[str]
+    is_sparse: ClassVar[bool]
+
+    # What each way of keeping it answers for itself.
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Number of spins."""
+
+    @property
+    @abstractmethod
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """All arrays that are kept."""
+
+    @property
+    @abstractmethod
+    def written_out(self) -> Entries:
+        """The same coupling entry by entry, dense or sparse."""
+
+    @property
+    @abstractmethod
+    def diagonal(self) -> FloatArray:
+        """A_ii."""
+
+    @property
+    @abstractmethod
+    def total(self) -> float:
+        """The sum of all |A_ij|, or a bound on it."""
+
+    @abstractmethod
+    def quadratic(self, X: FloatArray) -> FloatArray:
+        """Return x'Ax of states, the rows of X."""
+
+    @abstractmethod
+    def times(self, factor: float) -> Coupling:
+        """Return the multiple of it."""
+
+    @abstractmethod
+    def plus_diagonal(self, d: FloatArray) -> Coupling:
+        """Return A + Diag(d)."""
+
+    @abstractmethod
+    def among(self, spins: IntArray) -> Coupling:
+        """Return the coupling of some spins, in that order."""
+
+    @abstractmethod
+    def given(self, fixed: IntArray, value: FloatArray, free: IntArray) -> Conditioned:
+        """Return what is left for the free spins, in order, where the fixed ones have values."""
+
+    # What follows from the entries, unless there is a better way.
+
+    @property
+    def terms(self) -> Factors | None:
+        """The rank-1 terms, where it is kept so."""
+        return None
+
+    @property
+    def matrix(self) -> Matrix:
+        """A, a numpy array or a scipy CSR array."""
+        return self.written_out.matrix
+
+    @property
+    def edge_count(self) -> int:
+        """Number of pairs that are coupled."""
+        return self.written_out.edge_count
+
+    @property
+    def largest_of_pairs(self) -> float:
+        """The largest |A_ij| off the diagonal."""
+        return self.without_diagonal().largest
+
+    @property
+    def couples_nothing(self) -> bool:
+        """Whether it is known, without writing anything out, that no pair is coupled."""
+        return not self.edge_count
+
+    @property
+    def least_width(self) -> int:
+        """A lower bound on the treewidth that takes no search: the least degree, or half of the mean one."""
+        return self.written_out.least_width
+
+    def edges(self) -> tuple[IntArray, FloatArray]:
+        """Return the coupled pairs (m x 2, i < j, in order) and J_ij = 2 A_ij of each."""
+        return self.written_out.edges()
+
+    def without_diagonal(self) -> Entries:
+        """Return a copy of the entries whose diagonal is zero."""
+        return self.written_out.without_diagonal()
+
+    def bordered(self, column: FloatArray) -> Coupling:
+        """Return the coupling with one more spin, the last, that ``column`` couples to the others."""
+        return self.written_out.bordered(column)
+
+    def dense(self) -> FloatArray:
+        """Return A as a numpy array, not to be written to."""
+        return self.written_out.dense()
+
+    def for_kernels(self) -> Couplings:
+        """Return J = 2 A without its diagonal, as the compiled kernels take it."""
+        return self.without_diagonal().mapped(lambda entries: 2.0 * entries).kernel_arrays()
+
+    def summary(self) -> str:
+        """Say in a few words what it is, for the model's own text."""
+        possible = self.n * (self.n - 1) // 2
+        density = self.edge_count / possible if possible else 0.0
+        sizes = (self.total - float(np.abs(self.diagonal).sum())) if self.edge_count else 0.0
+        mean = sizes / max(2 * self.edge_count, 1)
+        return f"edges={self.edge_count}, density={density:.3g}, |A| mean {mean:.3g} max {self.largest_of_pairs:.3g}"
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        # What was derived and kept for later does not travel.
+        return type(self), tuple(getattr(self, each.name) for each in fields(cast("Any", self)))
+
+    def freeze(self) -> None:
+        """Make all arrays read-only."""
+        for array in self.arrays:
+            array.flags.writeable = False

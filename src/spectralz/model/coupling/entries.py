@@ -1,0 +1,313 @@
+"""Couplings kept entry by entry: all of them, or those that are not zero."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from spectralz.errors import ModelError
+from spectralz.kernels.coupling import Couplings
+from spectralz.model.checks import as_float_array, refuse_non_finite
+from spectralz.model.coupling.base import Conditioned, Coupling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from spectralz.model.coupling.base import FloatArray, IntArray
+
+__all__ = ["Dense", "Entries", "Sparse"]
+
+# Products of rounded numbers (a covariance, say) are symmetric to a few units in the last place of the
+# largest entry; anything beyond that is a mistake that averaging would hide.
+SYMMETRY_TOLERANCE = 1e-10
+
+
+class Entries(Coupling):
+    """A coupling kept entry by entry."""
+
+    @property
+    def written_out(self) -> Entries:
+        return self
+
+    @property
+    @abstractmethod
+    def stored(self) -> FloatArray:
+        """The entries that are kept, as one array."""
+
+    @property
+    @abstractmethod
+    def longest_row(self) -> int:
+        """Most entries that are kept in a row."""
+
+    @abstractmethod
+    def mapped(self, change: Callable[[FloatArray], FloatArray]) -> Entries:
+        """Return a coupling with every entry changed; 0 must stay 0."""
+
+    @abstractmethod
+    def congruent(self, roots: FloatArray) -> Entries:
+        """Return Diag(roots) A Diag(roots)."""
+
+    @abstractmethod
+    def kernel_arrays(self) -> Couplings:
+        """Return the entries themselves as the compiled kernels take them."""
+
+    @abstractmethod
+    def as_sparse(self) -> Sparse:
+        """Return it sparse."""
+
+    def as_dense(self) -> Dense:
+        """Return it dense."""
+        return Dense(self.dense())
+
+    @property
+    def total(self) -> float:
+        return float(np.abs(self.stored).sum())
+
+    @property
+    def largest(self) -> float:
+        """The largest |A_ij|."""
+        return float(np.abs(self.stored).max(initial=0.0))
+
+    @property
+    def diagonal(self) -> FloatArray:
+        own: FloatArray = self.matrix.diagonal()
+        return own
+
+    @cached_property
+    def edge_count(self) -> int:
+        return int(np.count_nonzero(self.stored) - np.count_nonzero(self.diagonal)) // 2
+
+    @abstractmethod
+    def row_counts(self) -> IntArray:
+        """Return how many entries of each row are not zero."""
+
+    @property
+    def least_width(self) -> int:
+        if not self.edge_count:
+            return 0
+        degrees = self.row_counts() - (self.diagonal != 0.0)
+        return int(max(degrees.min(), -(-self.edge_count // self.n)))
+
+    def quadratic(self, X: FloatArray) -> FloatArray:
+        return np.asarray(np.einsum("mi,im->m", X, self.matrix @ X.T))
+
+    def times(self, factor: float) -> Entries:
+        return self.mapped(lambda entries: factor * entries)
+
+    @abstractmethod
+    def block(self, rows: IntArray, columns: IntArray) -> Any:
+        """Return some rows and columns of A, dense or sparse as it is."""
+
+    def given(self, fixed: IntArray, value: FloatArray, free: IntArray) -> Conditioned:
+        push = 2.0 * (self.block(free, fixed) @ value)
+        constant = float(value @ (self.block(fixed, fixed) @ value))
+        return Conditioned(self.among(free), np.asarray(push), constant)
+
+
+@dataclass(frozen=True, eq=False)
+class Dense(Entries):
+    """All n^2 entries."""
+
+    A: FloatArray
+
+    word: ClassVar[str] = "dense"
+    is_sparse: ClassVar[bool] = False
+
+    @classmethod
+    def checked(cls, values: Any) -> Dense:
+        """Check a square matrix of numbers and keep a copy of it."""
+        A = as_float_array(values, "coupling")
+        if A.shape == (0,):
+            A = A.reshape(0, 0)
+        _refuse_not_square(A.shape)
+        refuse_non_finite(A, "coupling")
+        if np.array_equal(A, A.T):
+            return cls(A)
+        difference = np.abs(A / 2.0 - A.T / 2.0)
+        i, j = (int(k) for k in np.unravel_index(int(np.argmax(difference)), A.shape))
+        _refuse_asymmetric(float(difference[i, j]), float(np.abs(A).max()), i, j, float(A[i, j]), float(A[j, i]))
+        return cls(A / 2.0 + A.T / 2.0)
+
+    @property
+    def n(self) -> int:
+        return len(self.A)
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        return (self.A,)
+
+    @property
+    def matrix(self) -> FloatArray:
+        return self.A
+
+    @property
+    def stored(self) -> FloatArray:
+        return self.A
+
+    @property
+    def longest_row(self) -> int:
+        return self.n
+
+    def row_counts(self) -> IntArray:
+        return np.asarray(np.count_nonzero(self.A, axis=1))
+
+    def edges(self) -> tuple[IntArray, FloatArray]:
+        i, j = np.nonzero(np.triu(self.A, k=1))
+        return np.column_stack([i, j]).astype(np.int64), 2.0 * self.A[i, j]
+
+    def block(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        return self.A[np.ix_(rows, columns)]
+
+    def among(self, spins: IntArray) -> Dense:
+        return Dense(self.block(spins, spins))
+
+    def plus_diagonal(self, d: FloatArray) -> Dense:
+        return Dense(self.A + np.diag(d))
+
+    def bordered(self, column: FloatArray) -> Dense:
+        return Dense(np.block([[self.A, column[:, None]], [column[None, :], np.zeros((1, 1))]]))
+
+    def without_diagonal(self) -> Dense:
+        C = np.array(self.A)
+        np.fill_diagonal(C, 0.0)
+        return Dense(C)
+
+    def mapped(self, change: Callable[[FloatArray], FloatArray]) -> Dense:
+        return Dense(change(self.A))
+
+    def congruent(self, roots: FloatArray) -> Dense:
+        return Dense(self.A * np.outer(roots, roots))
+
+    def dense(self) -> FloatArray:
+        return self.A
+
+    def as_sparse(self) -> Sparse:
+        return Sparse(sp.csr_array(self.A))
+
+    def kernel_arrays(self) -> Couplings:
+        return Couplings.of_dense(self.A)
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse(Entries):
+    """The entries that are not zero, as a CSR matrix in canonical order."""
+
+    A: sp.csr_array[Any]
+
+    word: ClassVar[str] = "sparse"
+    is_sparse: ClassVar[bool] = True
+
+    @classmethod
+    def checked(cls, values: Any) -> Sparse:
+        """Check a square sparse matrix of numbers and keep a copy of it."""
+        if values.dtype.kind not in "biuf":
+            raise ModelError(f"coupling holds {values.dtype} values; it must hold real numbers")
+        _refuse_not_square(values.shape)
+        A = sp.csr_array(values, dtype=np.float64, copy=True)
+        A.sum_duplicates()
+        bad = np.flatnonzero(~np.isfinite(A.data))
+        if len(bad):
+            row = int(np.searchsorted(A.indptr, bad[0], side="right")) - 1
+            raise ModelError(
+                f"coupling[{row}, {int(A.indices[bad[0]])}] is {A.data[bad[0]]}; every number of a model must be "
+                "finite (write a hard constraint with Ising.condition, not with an infinite weight)"
+            )
+        difference = (A / 2.0 - A.T / 2.0).tocoo()
+        if len(difference.data) and np.any(difference.data):
+            worst = int(np.argmax(np.abs(difference.data)))
+            i, j = int(difference.row[worst]), int(difference.col[worst])
+            size = float(np.abs(A.data).max())
+            _refuse_asymmetric(abs(float(difference.data[worst])), size, i, j, float(A[i, j]), float(A[j, i]))
+            A = sp.csr_array(A / 2.0 + A.T / 2.0)
+        return cls._canonical(A)
+
+    @classmethod
+    def _canonical(cls, A: Any) -> Sparse:
+        """Keep a matrix that nobody else has, its entries in order and no zero among them."""
+        own = sp.csr_array(A)
+        own.eliminate_zeros()
+        own.sort_indices()
+        return cls(own)
+
+    @property
+    def n(self) -> int:
+        return int(self.A.shape[0])
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        return self.A.data, self.A.indices, self.A.indptr
+
+    @property
+    def matrix(self) -> sp.csr_array[Any]:
+        return self.A
+
+    @property
+    def stored(self) -> FloatArray:
+        own: FloatArray = self.A.data
+        return own
+
+    @property
+    def longest_row(self) -> int:
+        return int(self.row_counts().max(initial=0))
+
+    def row_counts(self) -> IntArray:
+        return np.asarray(np.diff(self.A.indptr))
+
+    def edges(self) -> tuple[IntArray, FloatArray]:
+        upper = sp.triu(self.A, k=1, format="coo")
+        order = np.lexsort((upper.col, upper.row))
+        pairs = np.column_stack([upper.row[order], upper.col[order]]).astype(np.int64)
+        return pairs, 2.0 * upper.data[order]
+
+    def block(self, rows: IntArray, columns: IntArray) -> Any:
+        return self.A[rows][:, columns]
+
+    def among(self, spins: IntArray) -> Sparse:
+        return Sparse._canonical(self.block(spins, spins))
+
+    def plus_diagonal(self, d: FloatArray) -> Sparse:
+        return Sparse._canonical(self.A + sp.diags_array(d, format="csr"))
+
+    def bordered(self, column: FloatArray) -> Sparse:
+        last = sp.csr_array(column[:, None])
+        return Sparse._canonical(sp.block_array([[self.A, last], [last.T, None]], format="csr"))
+
+    def without_diagonal(self) -> Sparse:
+        return Sparse._canonical(self.A - sp.diags_array(self.A.diagonal(), format="csr"))
+
+    def mapped(self, change: Callable[[FloatArray], FloatArray]) -> Sparse:
+        changed = self.A.copy()
+        changed.data = change(self.A.data)
+        return Sparse._canonical(changed)
+
+    def congruent(self, roots: FloatArray) -> Sparse:
+        return self.mapped(lambda data: data * (np.repeat(roots, self.row_counts()) * roots[self.A.indices]))
+
+    def dense(self) -> FloatArray:
+        return np.asarray(self.A.toarray())
+
+    def as_sparse(self) -> Sparse:
+        return self
+
+    def kernel_arrays(self) -> Couplings:
+        return Couplings.of_csr(self.A)
+
+
+def _refuse_not_square(shape: tuple[int, ...]) -> None:
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ModelError(f"coupling has shape {shape}; it must be a square matrix, n x n")
+
+
+def _refuse_asymmetric(difference: float, size: float, i: int, j: int, a_ij: float, a_ji: float) -> None:
+    if difference > SYMMETRY_TOLERANCE * size:
+        raise ModelError(
+            f"coupling is not symmetric: [{i}, {j}] is {a_ij:.6g} and [{j}, {i}] is {a_ji:.6g}; "
+            "pass (A + A.T) / 2, which gives every state the same weight"
+        )

@@ -1,0 +1,127 @@
+"""A coupling kept as a few rank-1 terms and a diagonal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from spectralz.errors import ModelError, TooLargeError
+from spectralz.model.checks import as_float_array, refuse_non_finite
+from spectralz.model.coupling.base import Conditioned, Coupling, Factors
+from spectralz.model.coupling.entries import Dense
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spectralz.model.coupling.base import FloatArray, IntArray
+
+__all__ = ["Factored"]
+
+# It is written out as a matrix only up to this many spins (3 GiB).
+MOST_DENSE_SPINS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Factored(Coupling):
+    """A few rank-1 terms and a diagonal, never written out unless somebody asks for the entries."""
+
+    factors: Factors
+
+    word: ClassVar[str] = "factors"
+    is_sparse: ClassVar[bool] = False
+
+    @classmethod
+    def checked(cls, values: Any, vectors: Any, diagonal: Any) -> Factored:
+        """Check the terms and keep a copy of them."""
+        own = np.atleast_1d(as_float_array(values, "values"))
+        rows = np.atleast_2d(as_float_array(vectors, "vectors"))
+        if own.ndim != 1 or rows.ndim != 2 or len(own) != len(rows):
+            raise ModelError(
+                f"values has shape {own.shape} and vectors {rows.shape}; "
+                "give one number and one row of n numbers for each rank-1 term"
+            )
+        n = rows.shape[1]
+        spread = as_float_array(diagonal, "diagonal")
+        if spread.shape not in ((), (n,)):
+            raise ModelError(f"diagonal has shape {spread.shape}; a model of {n} spins wants ({n},) or one number")
+        for array, name in ((own, "values"), (rows, "vectors"), (spread, "diagonal")):
+            refuse_non_finite(array, name)
+        return cls(Factors(own, rows, np.array(np.broadcast_to(spread, (n,)))))
+
+    @property
+    def n(self) -> int:
+        return int(self.factors.vectors.shape[1])
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        return tuple(self.factors)
+
+    @property
+    def terms(self) -> Factors:
+        return self.factors
+
+    @cached_property
+    def written_out(self) -> Dense:
+        if self.n > MOST_DENSE_SPINS:
+            raise TooLargeError(
+                f"the coupling of {self.n} spins is kept as factors and would take {8 * self.n**2 / 2**30:.3g} GiB "
+                "as a matrix; use a method that works on factors (quadrature, low_rank)"
+            )
+        values, vectors, diagonal = self.factors
+        A = (values[:, None] * vectors).T @ vectors
+        A = (A + A.T) / 2.0
+        A[np.diag_indices(self.n)] += diagonal
+        A.flags.writeable = False
+        return Dense(A)
+
+    @property
+    def diagonal(self) -> FloatArray:
+        values, vectors, diagonal = self.factors
+        return np.asarray(diagonal + np.einsum("j,ji,ji->i", values, vectors, vectors))
+
+    @property
+    def total(self) -> float:
+        values, vectors, diagonal = self.factors
+        with np.errstate(over="ignore"):
+            norms = np.abs(vectors).sum(axis=1)
+            return float((np.abs(values) * norms**2).sum() + np.abs(diagonal).sum())
+
+    @property
+    def couples_nothing(self) -> bool:
+        return False  # not known without writing it out
+
+    @property
+    def least_width(self) -> int:
+        used = (self.factors.vectors != 0.0) & (self.factors.values != 0.0)[:, None]
+        if len(used) == 1:
+            return max(int(used.sum()) - 1, 0)  # one rank-1 term joins all its spins
+        return self.n - 1 if self.n > MOST_DENSE_SPINS else self.written_out.least_width
+
+    def quadratic(self, X: FloatArray) -> FloatArray:
+        values, vectors, diagonal = self.factors
+        return np.asarray((X @ vectors.T) ** 2 @ values + diagonal.sum())
+
+    def times(self, factor: float) -> Factored:
+        values, vectors, diagonal = self.factors
+        return Factored(Factors(factor * values, vectors, factor * diagonal))
+
+    def plus_diagonal(self, d: FloatArray) -> Factored:
+        return Factored(self.factors._replace(diagonal=self.factors.diagonal + d))
+
+    def among(self, spins: IntArray) -> Factored:
+        values, vectors, diagonal = self.factors
+        return Factored(Factors(values, vectors[:, spins], diagonal[spins]))
+
+    def given(self, fixed: IntArray, value: FloatArray, free: IntArray) -> Conditioned:
+        values, vectors, diagonal = self.factors
+        sums = vectors[:, fixed] @ value
+        constant = float(values @ sums**2 + diagonal[fixed].sum())
+        return Conditioned(self.among(free), 2.0 * (values * sums) @ vectors[:, free], constant)
+
+    def summary(self) -> str:
+        values, vectors, _ = self.factors
+        most = float((np.abs(values) * (vectors**2).max(axis=1, initial=0.0)).sum())
+        return f"rank {len(values)} plus diagonal, |A| at most {most:.3g}"
