@@ -40,7 +40,7 @@ Row = dict[str, Any]
 
 def answer(estimate: sz.Estimate, truth: float) -> Row:
     """Return what the tables need of an answer."""
-    chosen = [row["method"] for row in estimate.details.get("tried", []) if row["verdict"] == "chosen"]
+    chosen = [trial.method for trial in estimate.tried if trial.verdict is sz.Verdict.CHOSEN]
     return {
         "truth": truth,
         "error": estimate.log_z - truth,
@@ -50,7 +50,7 @@ def answer(estimate: sz.Estimate, truth: float) -> Row:
         "seconds": estimate.seconds,
         "chosen": chosen[0] if chosen else "none",
         "converged": estimate.status.converged,
-        "agreement": estimate.details.get("agreement"),
+        "agreement": not estimate.disagreeing,
     }
 
 
