@@ -131,9 +131,10 @@ class Estimate:
         The scale of the remaining error, statistical or not, or None: of sampling it is the standard error, of ``ep``
         what its corrections leave out, of ``auto`` what covers all that its methods disagree about.
     trusted
-        Whether the answer is to be believed as what it is. An exact one is, and so is a proven bound, as a bound. Of
-        ``auto``, ``ep``, ``annealing`` and ``states`` this is their own verdict; where it is False, ``status`` has not
-        converged. A plain estimate, such as that of ``bp``, has nothing to show for itself and is not.
+        Whether the answer is to be believed as what it is. An exact one is, and so are a proven bound, as a bound, and
+        the middle of a proven interval (``quadrature``, ``low_rank``). Of ``auto``, ``ep``, ``annealing`` and
+        ``states`` this is their own verdict; where it is False, ``status`` has not converged. A plain estimate, such
+        as that of ``bp``, has nothing to show for itself and is not.
     interrupted
         Whether an interrupt ended the run; the answer is the best so far.
     tried
