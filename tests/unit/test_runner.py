@@ -20,11 +20,11 @@ import pytest
 import spectralz as sz
 from spectralz._support.progress import listening
 from spectralz.errors import MissingDependencyError, OptionError, SolverError
-from spectralz.paper import runner
-from spectralz.paper.rows import COLUMNS, read_rows
-from spectralz.paper.runner import run, run_task
-from spectralz.paper.sweep import Contestant, Sweep
 from spectralz.result import plain
+from spectralz.sweeps import runner
+from spectralz.sweeps.rows import COLUMNS, read_rows
+from spectralz.sweeps.runner import run, run_task
+from spectralz.sweeps.sweep import Contestant, Sweep
 
 BP = Contestant(label="BP-200", method="BP-200")
 MF = Contestant(label="mean field", method="mf", options={"restarts": 2})
@@ -167,7 +167,7 @@ def test_compilation_is_not_in_the_time(monkeypatch):
 
 def test_compiled_functions_are_counted():
     code = (
-        "import spectralz as sz\nfrom spectralz.paper.runner import _compiled_functions as count\n"
+        "import spectralz as sz\nfrom spectralz.sweeps.runner import _compiled_functions as count\n"
         "model = sz.generators.complete(4, 1.0, seed=0)\na = count()\nsz.log_z(model, 'BP-200')\nb = count()\n"
         "sz.log_z(model, 'BP-200')\nprint(a == 0, b > 0, count() == b)"
     )
@@ -326,8 +326,8 @@ BYTES_A_MODEL = 1200  # or a little less
 SCRIPT = """
 import json, sys
 from pathlib import Path
-from spectralz.paper.runner import run
-from spectralz.paper.sweep import Sweep
+from spectralz.sweeps.runner import run
+from spectralz.sweeps.sweep import Sweep
 if __name__ == "__main__":
     run(Sweep.from_dict(json.loads(sys.argv[1])), Path(sys.argv[2]), workers=int(sys.argv[3]))
 """

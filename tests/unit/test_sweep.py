@@ -11,8 +11,8 @@ import pytest
 
 import spectralz as sz
 from spectralz.errors import FormatError, OptionError
-from spectralz.paper.rows import COLUMNS, Row, header, read_rows, summarise, to_csv
-from spectralz.paper.sweep import Contestant, Sweep, Task, read_config
+from spectralz.sweeps.rows import COLUMNS, Row, header, read_rows, summarise, to_csv
+from spectralz.sweeps.sweep import Contestant, Sweep, Task, read_config
 
 BP = Contestant(label="BP", method="bp")
 

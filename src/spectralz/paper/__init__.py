@@ -20,7 +20,7 @@ from spectralz.paper import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from spectralz.paper.figure import Figure
+    from spectralz.report.figure import Figure
 
 __all__ = ["FIGURES"]
 

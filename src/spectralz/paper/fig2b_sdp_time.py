@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.paper.drawing import draw_legend, draw_times, fitted_exponent, means
-from spectralz.paper.figure import Claim, Figure
-from spectralz.paper.sweep import Contestant, timed
+from spectralz.paper.drawing import draw_times, fitted_exponent, means
+from spectralz.report.figure import Claim, Figure
+from spectralz.show.curves import draw_legend
+from spectralz.sweeps.sweep import Contestant, timed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
 
-    from spectralz.paper.rows import Row
+    from spectralz.sweeps.rows import Row
 
 __all__ = ["FIGURE", "between_square_and_cube", "polynomial"]
 

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from spectralz.paper.rows import Row
-    from spectralz.paper.sweep import Sweep
+    from spectralz.sweeps.rows import Row
+    from spectralz.sweeps.sweep import Sweep
 
 __all__ = ["Claim", "Figure"]
 

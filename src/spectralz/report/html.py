@@ -16,15 +16,16 @@ from collections import Counter
 from dataclasses import dataclass, fields
 from functools import cached_property
 from html import escape
-from importlib import import_module, resources
+from importlib import resources
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import spectralz
 from spectralz.errors import FormatError
 from spectralz.io.files import write_whole
-from spectralz.paper.drawing import COLORS, HEIGHT, MARKERS, WIDTH, draw_legend
-from spectralz.paper.rows import Row, Summary, read_rows, summarise
+from spectralz.show.curves import COLORS, MARKERS, draw_legend, empty_figure
+from spectralz.sweeps.rows import Row, Summary, read_rows, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from spectralz.paper.figure import Figure
-    from spectralz.paper.sweep import Sweep
+    from spectralz.report.figure import Figure
+    from spectralz.sweeps.sweep import Sweep
 
 __all__ = ["write_report"]
 
@@ -43,13 +44,16 @@ LARGEST_SVG = 1_500_000
 NOT_HERE = "n/a"
 
 
-def write_report(folder: Path) -> Path:
+def write_report(folder: Path, figures: Mapping[str, Figure] = MappingProxyType({})) -> Path:
     """Write ``report.html`` into a folder of sweeps, and beside it each one's picture and table.
 
     Parameters
     ----------
     folder
         Holds one subfolder for each figure or sweep, with ``rows.csv`` and ``sweep.json``, as the runner leaves them.
+    figures
+        Figures with titles, drawings and claims of their own, by the name of their subfolder; anything else is shown
+        as a sweep. Those of the paper are ``spectralz.paper.FIGURES``.
 
     Returns
     -------
@@ -61,7 +65,7 @@ def write_report(folder: Path) -> Path:
     FormatError
         If there is no such folder, if it holds no rows, or if a file in it cannot be read.
     """
-    entries = _read_folder(folder)
+    entries = _read_folder(folder, figures)
     try:
         sections = [_Section.of(entry) for entry in entries]
         page = _page(sections).encode()
@@ -141,16 +145,9 @@ class _Entry:
         return self.figure is not None and self.is_setting(self.figure.full)
 
 
-def _figures() -> Mapping[str, Figure]:
-    """Return the figures of the paper by name."""
-    figures: Mapping[str, Figure] = getattr(import_module("spectralz.paper"), "FIGURES", {})
-    return figures
-
-
-def _read_folder(folder: Path) -> list[_Entry]:
+def _read_folder(folder: Path, figures: Mapping[str, Figure]) -> list[_Entry]:
     if not folder.is_dir():
         raise FormatError("there is no such folder; give the one that `spectralz paper` or `sweep` wrote into", folder)
-    figures = _figures()
     order = list(figures)
     places = [place for place in folder.iterdir() if (place / ROWS).is_file() and not place.name.startswith(".")]
     places.sort(key=lambda place: (order.index(place.name) if place.name in order else len(order), place.name))
@@ -317,13 +314,10 @@ def _draw(entry: _Entry) -> _Picture | str:
 
 def _drawn(entry: _Entry) -> _Picture:
     import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as Canvas
 
     # The salt and the missing date make the same rows into the same bytes.
     with mpl.rc_context({"svg.hashsalt": entry.name, "svg.fonttype": "path", "font.size": 11}):
-        canvas = Canvas(figsize=(WIDTH, HEIGHT), layout="constrained")
-        FigureCanvasAgg(canvas)
+        canvas = empty_figure()
         axes = canvas.add_subplot()
         if entry.figure is not None:
             entry.figure.draw(entry.rows, axes)
@@ -533,7 +527,7 @@ def _page(sections: Sequence[_Section]) -> str:
 
 
 def _resource(name: str) -> str:
-    return resources.files("spectralz.paper").joinpath(name).read_text(encoding="utf-8")
+    return resources.files("spectralz.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _introduction(title: str, is_paper: bool) -> str:

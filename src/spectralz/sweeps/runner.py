@@ -33,14 +33,14 @@ from spectralz._support.progress import report
 from spectralz.errors import MissingDependencyError, OptionError, SolverError
 from spectralz.io.files import write_whole
 from spectralz.methods import Exact
-from spectralz.paper.rows import COLUMNS, Row, header, to_csv
 from spectralz.result import Estimate, plain
+from spectralz.sweeps.rows import COLUMNS, Row, header, to_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 
     from spectralz.model import Ising
-    from spectralz.paper.sweep import Contestant, Sweep, Task
+    from spectralz.sweeps.sweep import Contestant, Sweep, Task
 
     _Answers = Generator[list[Row], None, None]
 
@@ -95,8 +95,8 @@ def run(
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from spectralz.paper.rows import read_rows
-    >>> from spectralz.paper.sweep import Contestant, Sweep
+    >>> from spectralz.sweeps.rows import read_rows
+    >>> from spectralz.sweeps.sweep import Contestant, Sweep
     >>> bp = Contestant(label="BP", method="bp")
     >>> sweep = Sweep(name="small", contestants=(bp,), generator="grid", parameters={"side": 2}, values=(0.1,))
     >>> rows = read_rows(run(sweep, pathlib.Path(tempfile.mkdtemp()), workers=1))

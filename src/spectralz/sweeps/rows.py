@@ -29,7 +29,7 @@ class Row:
     Attributes
     ----------
     instance, x, repeat, seed
-        Which model: those of its :class:`~spectralz.paper.sweep.Task`.
+        Which model: those of its :class:`~spectralz.sweeps.sweep.Task`.
     n, edges
         Its size.
     label, method, options
