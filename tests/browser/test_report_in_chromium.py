@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from spectralz.report import write_report
-from spectralz.sweeps.sweep import Sweep
+from spectralz.sweeps import Sweep
 from tests.unit.test_report import FIGURES, SWEEP, row, rows_of, write_sweep
 
 pytestmark = pytest.mark.slow

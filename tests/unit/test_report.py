@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from spectralz.errors import FormatError
+from spectralz.report import Claim, Figure, write_report
 from spectralz.report import html as report
-from spectralz.report import write_report
-from spectralz.report.figure import Claim, Figure
-from spectralz.sweeps.rows import COLUMNS, Row, header, to_csv
-from spectralz.sweeps.sweep import Contestant, Sweep
+from spectralz.sweeps import Contestant, Row, Sweep
+from spectralz.sweeps.rows import COLUMNS, header, to_csv
 
 VERSIONS = "spectralz 0.1.0, numpy 2.4.6, Python 3.11"
 CONTESTANTS = (

@@ -11,8 +11,8 @@ import pytest
 
 import spectralz as sz
 from spectralz.errors import FormatError, OptionError
-from spectralz.sweeps.rows import COLUMNS, Row, header, read_rows, summarise, to_csv
-from spectralz.sweeps.sweep import Contestant, Sweep, Task, read_config
+from spectralz.sweeps import Contestant, Row, Sweep, Task, read_config, read_rows, summarise
+from spectralz.sweeps.rows import COLUMNS, header, to_csv
 
 BP = Contestant(label="BP", method="bp")
 

@@ -20,7 +20,7 @@ from spectralz.paper import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from spectralz.report.figure import Figure
+    from spectralz.report import Figure
 
 __all__ = ["FIGURES"]
 

@@ -15,16 +15,15 @@ import numpy as np
 
 from spectralz.errors import OptionError
 from spectralz.show.curves import COLORS, MARKERS, draw_legend, empty_figure
-from spectralz.sweeps.rows import summarise
+from spectralz.sweeps import summarise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from matplotlib.axes import Axes
 
-    from spectralz.report.figure import Figure
-    from spectralz.sweeps.rows import Row, Summary
-    from spectralz.sweeps.sweep import Contestant
+    from spectralz.report import Figure
+    from spectralz.sweeps import Contestant, Row, Summary
 
 __all__ = [
     "FORMATS",

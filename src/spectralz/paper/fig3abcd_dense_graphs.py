@@ -10,13 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spectralz.paper.drawing import draw_errors, means, short
-from spectralz.report.figure import Claim, Figure
-from spectralz.sweeps.sweep import Contestant, Sweep
+from spectralz.report import Claim, Figure
+from spectralz.sweeps import Contestant, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from spectralz.sweeps.rows import Row, Summary
+    from spectralz.sweeps import Row, Summary
 
 __all__ = [
     "CONTESTANTS",

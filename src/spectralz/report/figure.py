@@ -10,8 +10,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from spectralz.sweeps.rows import Row
-    from spectralz.sweeps.sweep import Sweep
+    from spectralz.sweeps import Row, Sweep
 
 __all__ = ["Claim", "Figure"]
 

@@ -25,7 +25,7 @@ import spectralz
 from spectralz.errors import FormatError
 from spectralz.io.files import write_whole
 from spectralz.show.curves import COLORS, MARKERS, draw_legend, empty_figure
-from spectralz.sweeps.rows import Row, Summary, read_rows, summarise
+from spectralz.sweeps import Row, Summary, read_rows, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from spectralz.report.figure import Figure
-    from spectralz.sweeps.sweep import Sweep
+    from spectralz.sweeps import Sweep
 
 __all__ = ["write_report"]
 

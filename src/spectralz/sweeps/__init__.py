@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from spectralz.sweeps.config import read_config
 from spectralz.sweeps.rows import Row, Summary, read_rows, summarise
 from spectralz.sweeps.runner import run
-from spectralz.sweeps.sweep import Contestant, Sweep, Task, read_config
+from spectralz.sweeps.sweep import Contestant, Sweep
+from spectralz.sweeps.task import Task
 
 __all__ = ["Contestant", "Row", "Summary", "Sweep", "Task", "read_config", "read_rows", "run", "summarise"]
