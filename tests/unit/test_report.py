@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from spectralz.errors import FormatError
-from spectralz.report import Claim, Figure, write_report
-from spectralz.report import html as report
+from spectralz.report import Claim, Figure, picture, write_report
+from spectralz.report.judge import Verdict
+from spectralz.report.sentences import tally, without_folders
 from spectralz.sweeps import Contestant, Row, Sweep
 from spectralz.sweeps.rows import COLUMNS, header, to_csv
 
@@ -117,7 +118,7 @@ FIGURES = {"fig3a": figure()}
 @pytest.fixture
 def undrawn(monkeypatch):
     """Skip the drawing, which takes most of the time, where nobody looks at it."""
-    monkeypatch.setattr(report, "_drawn", lambda entry: report._Picture(b"<svg/>", b"\x89PNG", 4, 3))
+    monkeypatch.setattr(picture, "_drawn", lambda entry: picture.Picture(b"<svg/>", b"\x89PNG", 4, 3))
 
 
 @pytest.fixture
@@ -245,7 +246,7 @@ def test_claims_are_shown_with_their_verdicts_on_top_and_at_the_figure(folder):
     ],
 )
 def test_tally_reads_as_a_sentence(verdicts, sentence):
-    assert report._tally([report._Verdict("claim", "seen.", holds) for holds in verdicts]) == sentence
+    assert tally([Verdict("claim", "seen.", holds) for holds in verdicts]) == sentence
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -341,7 +342,7 @@ def test_sweep_of_files_names_them_and_no_folder(tmp_path):
     ],
 )
 def test_absolute_paths_are_cut(text, shown):
-    assert report._without_folders(text) == (text if shown is None else shown)
+    assert without_folders(text) == (text if shown is None else shown)
 
 
 @pytest.mark.parametrize(
@@ -430,7 +431,7 @@ def test_drawing_that_fails_is_told_and_leaves_no_old_picture(folder):
 
 @pytest.mark.usefixtures("undrawn")
 def test_large_drawing_is_shown_as_pixels(folder, monkeypatch):
-    monkeypatch.setattr(report, "LARGEST_SVG", 5)
+    monkeypatch.setattr(picture, "LARGEST_SVG", 5)
     assert all(image["src"].startswith("data:image/png;base64,") for image in page_of(folder).all("img"))
 
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from spectralz.report.figure import Claim, Figure
-from spectralz.report.html import write_report
+from spectralz.report.write import write_report
 
 __all__ = ["Claim", "Figure", "write_report"]

@@ -17,7 +17,7 @@ __all__ = ["Claim", "Figure"]
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A sentence of the paper, held against rows.
+    """A sentence of the paper, to be compared with rows.
 
     Attributes
     ----------

@@ -29,7 +29,7 @@ class Row:
     Attributes
     ----------
     instance, x, repeat, seed
-        Which model: those of its :class:`~spectralz.sweeps.sweep.Task`.
+        Which model: those of its :class:`~spectralz.sweeps.Task`.
     n, edges
         Its size.
     label, method, options
