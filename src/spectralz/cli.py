@@ -325,8 +325,8 @@ def paper(
 ) -> None:
     """Regenerate a figure of the paper, or all, and write the report; run it again to go on after a stop."""
     from spectralz.paper import FIGURES, fig3f_uai
-    from spectralz.paper.report import write_report
-    from spectralz.paper.runner import run
+    from spectralz.report import write_report
+    from spectralz.sweeps import run
 
     known = dict(FIGURES) if uai is None else {**FIGURES, "fig3f": fig3f_uai.with_files(uai)}
     if figure != "all" and figure not in known:
@@ -338,7 +338,7 @@ def paper(
         with _progress():
             rows = run(setting, out / name, workers=workers, dask=dask)
         _say_written(rows)
-    print(write_report(out))
+    print(write_report(out, FIGURES))
 
 
 @app.command()
@@ -351,16 +351,16 @@ def sweep(
     dask: DaskAddress = None,
 ) -> None:
     """Run any methods on any models, resumably, and write the report."""
-    from spectralz.paper.report import write_report
-    from spectralz.paper.runner import run
-    from spectralz.paper.sweep import read_config
+    from spectralz.paper import FIGURES
+    from spectralz.report import write_report
+    from spectralz.sweeps import read_config, run
 
     wanted = read_config(config)
     folder = Path(wanted.name) if out is None else out
     with _progress():
         rows = run(wanted, folder, workers=workers, dask=dask)
     _say_written(rows)
-    print(write_report(folder))
+    print(write_report(folder, FIGURES))
 
 
 @app.command()
@@ -368,9 +368,10 @@ def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="What paper or sweep has written.", show_default=False)],
 ) -> None:
     """Make one self-contained HTML page of everything in a folder, with pictures and tables beside it."""
-    from spectralz.paper.report import write_report
+    from spectralz.paper import FIGURES
+    from spectralz.report import write_report
 
-    print(write_report(folder))
+    print(write_report(folder, FIGURES))
 
 
 @app.command("methods")
@@ -537,7 +538,7 @@ def _say(message: str) -> None:
 
 def _say_written(path: Path) -> None:
     """Say where the rows are, and how many of them have no answer."""
-    from spectralz.paper.rows import read_rows
+    from spectralz.sweeps import read_rows
 
     rows = read_rows(path)
     failures = sum(bool(row.failure) for row in rows)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from spectralz.paper import report
-from spectralz.paper.sweep import Sweep
-from tests.unit.test_report import SWEEP, figure, row, rows_of, write_sweep
+from spectralz.report import write_report
+from spectralz.sweeps import Sweep
+from tests.unit.test_report import FIGURES, SWEEP, row, rows_of, write_sweep
 
 pytestmark = pytest.mark.slow
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium: pip install selenium")
@@ -43,9 +43,7 @@ def page(tmp_path_factory):
     ]
     write_sweep(folder / "fig3a", rows_of(SWEEP), SWEEP)
     write_sweep(folder / "mine", rows_of(mine) + gaps, mine)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(report, "_figures", lambda: {"fig3a": figure()})
-        return report.write_report(folder)
+    return write_report(folder, FIGURES)
 
 
 @pytest.fixture(scope="module")

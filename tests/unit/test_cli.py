@@ -11,14 +11,18 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
+from html import escape
 
 import numpy as np
 import pytest
 
 import spectralz as sz
+import spectralz.sweeps
 from spectralz.cli import _options, main
 from spectralz.errors import OptionError
 from spectralz.io import read_evidence
+from spectralz.paper import FIGURES
+from tests.unit import test_report
 
 
 @pytest.fixture
@@ -303,13 +307,23 @@ def test_paper_and_report_refuse_what_is_not_there(run, tmp_path):
     assert not (tmp_path / "paper").exists()
 
 
-def test_an_interrupted_sweep_says_how_to_go_on(run, tmp_path, monkeypatch):
-    import spectralz.paper.runner
+@pytest.mark.parametrize(
+    "arguments", [("report", "out"), ("paper", "fig2c", "--out", "out"), ("sweep", "mine.toml", "--out", "out")]
+)
+def test_every_report_knows_the_figures_of_the_paper(run, tmp_path, monkeypatch, arguments):
+    (tmp_path / "mine.toml").write_text('methods = ["mf"]\nstrengths = [0.5]\nmodel = {generator = "grid", side = 2}')
+    rows = test_report.write_sweep(tmp_path / "out" / "fig2c", [test_report.row()]) / "rows.csv"
+    monkeypatch.setattr(spectralz.sweeps, "run", lambda *args, **options: rows)
+    code, _, err = run(*arguments)
+    assert code == 0, err
+    assert escape(FIGURES["fig2c"].title) in (tmp_path / "out" / "report.html").read_text()
 
+
+def test_an_interrupted_sweep_says_how_to_go_on(run, tmp_path, monkeypatch):
     def stop(*args, **options):
         raise KeyboardInterrupt("3 of 9 models are done; the same command goes on from there")
 
-    monkeypatch.setattr(spectralz.paper.runner, "run", stop)
+    monkeypatch.setattr(spectralz.sweeps, "run", stop)
     code, _, err = run("paper", "fig2a", "--quick")
     assert code == 130
     assert "goes on from there" in err

@@ -15,8 +15,7 @@ from spectralz import generators, io
 from spectralz.errors import OptionError
 from spectralz.methods import PAPER_SETTINGS
 from spectralz.paper import FIGURES, drawing, fig2b_sdp_time, fig2c_rank_one, fig3abcd_dense_graphs, fig3f_uai
-from spectralz.paper.rows import Row
-from spectralz.paper.sweep import Contestant, Sweep
+from spectralz.sweeps import Contestant, Row, Sweep
 
 NINE = (0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 # generator, parameters, axis, values, models a value

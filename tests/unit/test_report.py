@@ -5,16 +5,18 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections.abc import Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from spectralz.errors import FormatError
-from spectralz.paper import report
-from spectralz.paper.figure import Claim, Figure
-from spectralz.paper.rows import COLUMNS, Row, header, to_csv
-from spectralz.paper.sweep import Contestant, Sweep
+from spectralz.report import Claim, Figure, picture, write_report
+from spectralz.report.judge import Verdict
+from spectralz.report.sentences import tally, without_folders
+from spectralz.sweeps import Contestant, Row, Sweep
+from spectralz.sweeps.rows import COLUMNS, header, to_csv
 
 VERSIONS = "spectralz 0.1.0, numpy 2.4.6, Python 3.11"
 CONTESTANTS = (
@@ -110,23 +112,17 @@ def figure(sweep: Sweep = SWEEP, **values) -> Figure:
     return Figure(**{**defaults, **values})
 
 
-@pytest.fixture
-def figures(monkeypatch):
-    """Have made-up figures in the place of the paper's."""
-    known: dict[str, Figure] = {}
-    monkeypatch.setattr(report, "_figures", lambda: known)
-    return known
+FIGURES = {"fig3a": figure()}
 
 
 @pytest.fixture
 def undrawn(monkeypatch):
     """Skip the drawing, which takes most of the time, where nobody looks at it."""
-    monkeypatch.setattr(report, "_drawn", lambda entry: report._Picture(b"<svg/>", b"\x89PNG", 4, 3))
+    monkeypatch.setattr(picture, "_drawn", lambda entry: picture.Picture(b"<svg/>", b"\x89PNG", 4, 3))
 
 
 @pytest.fixture
-def folder(tmp_path, figures):
-    figures["fig3a"] = figure()
+def folder(tmp_path):
     write_sweep(tmp_path / "fig3a", rows_of(SWEEP), SWEEP)
     mine = Sweep(**{**vars(SWEEP), "name": "mine"})
     write_sweep(tmp_path / "mine", rows_of(mine), mine)
@@ -176,8 +172,8 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.text).split())
 
 
-def page_of(folder: Path) -> Page:
-    return Page(report.write_report(folder).read_text())
+def page_of(folder: Path, figures: Mapping[str, Figure] = FIGURES) -> Page:
+    return Page(write_report(folder, figures).read_text())
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -205,7 +201,7 @@ def test_pictures_are_inside_have_words_and_a_size(folder):
 
 
 def test_nothing_is_loaded_from_anywhere(folder):
-    text = report.write_report(folder).read_text()
+    text = write_report(folder, FIGURES).read_text()
     without_pictures = re.sub(r"base64,[^\"]*", "", text)
     assert not re.search(r"https?:|//[a-z]|@import|url\(|<iframe|<script [^>]*src", without_pictures)
     page = Page(text)
@@ -250,20 +246,21 @@ def test_claims_are_shown_with_their_verdicts_on_top_and_at_the_figure(folder):
     ],
 )
 def test_tally_reads_as_a_sentence(verdicts, sentence):
-    assert report._tally([report._Verdict("claim", "seen.", holds) for holds in verdicts]) == sentence
+    assert tally([Verdict("claim", "seen.", holds) for holds in verdicts]) == sentence
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_claim_that_cannot_be_checked_says_so(folder, figures):
+def test_claim_that_cannot_be_checked_says_so(folder):
     def check(rows):
         raise KeyError("WMBE-10")
 
-    figures["fig3a"] = figure(claims=(Claim(sentence="WMBE bounds", check=check),))
-    assert ["WMBE bounds", "These rows do not say: KeyError: 'WMBE-10'", "not checked"] in page_of(folder).rows
+    figures = {"fig3a": figure(claims=(Claim(sentence="WMBE bounds", check=check),))}
+    rows = page_of(folder, figures).rows
+    assert ["WMBE bounds", "These rows do not say: KeyError: 'WMBE-10'", "not checked"] in rows
 
 
 def test_files_lie_beside_the_page(folder):
-    report.write_report(folder)
+    write_report(folder, FIGURES)
     for name in ("fig3a", "mine"):
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (folder / f"{name}.svg").read_text()
@@ -275,14 +272,14 @@ def test_files_lie_beside_the_page(folder):
 
 
 def test_same_rows_make_the_same_bytes(folder):
-    report.write_report(folder)
+    write_report(folder, FIGURES)
     before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    report.write_report(folder)
+    write_report(folder, FIGURES)
     assert before == {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     assert len(before) == 7
 
 
-def test_words_of_users_are_escaped(tmp_path, figures):
+def test_words_of_users_are_escaped(tmp_path):
     nasty = '<script>alert("1 & 2")</script>$x'
     failed = {"log_z": None, "truth": None, "error": None, "failure": f"broke on {nasty}"}
     sweep = Sweep(
@@ -308,7 +305,7 @@ def test_sweep_of_a_user_needs_no_figure(folder):
     assert "spectralz sweep config.toml" in page.words
 
 
-def test_sweep_without_truth_shows_log_z(tmp_path, figures):
+def test_sweep_without_truth_shows_log_z(tmp_path):
     write_sweep(tmp_path / "large", [row(truth=None, error=None, log_z=1.0 + i, x=i / 2, n=None) for i in range(4)])
     page = page_of(tmp_path)
     assert "There is no exact log Z to compare with" in page.words
@@ -316,18 +313,18 @@ def test_sweep_without_truth_shows_log_z(tmp_path, figures):
     assert page.all("img")
 
 
-def test_exact_sweep_with_no_error_at_all_is_drawn(tmp_path, figures):
+def test_exact_sweep_with_no_error_at_all_is_drawn(tmp_path):
     write_sweep(tmp_path / "exact", [row(error=0.0, log_z=5.0, x=float(i)) for i in range(3)])
     assert page_of(tmp_path).all("img")
 
 
-def test_sweep_of_files_names_them_and_no_folder(tmp_path, figures):
+def test_sweep_of_files_names_them_and_no_folder(tmp_path):
     files = ("/home/somebody/models/grid10.uai", "/home/somebody/models/grid20.uai")
     sweep = Sweep(name="files", contestants=CONTESTANTS[:1], files=files)
     failure = "FormatError: /home/somebody/models/grid20.uai, line 3: not a number"
     rows = [row(x=1.0, instance="grid10.uai"), row(x=2.0, log_z=None, error=None, truth=None, failure=failure)]
     write_sweep(tmp_path / "files", rows, sweep)
-    text = report.write_report(tmp_path).read_text()
+    text = write_report(tmp_path, FIGURES).read_text()
     page = Page(text)
     assert ["BP-200", "grid10.uai"] in [line[:2] for line in page.rows]
     assert ["BP-200", "FormatError: grid20.uai, line 3: not a number", "1"] in page.rows
@@ -345,7 +342,7 @@ def test_sweep_of_files_names_them_and_no_folder(tmp_path, figures):
     ],
 )
 def test_absolute_paths_are_cut(text, shown):
-    assert report._without_folders(text) == (text if shown is None else shown)
+    assert without_folders(text) == (text if shown is None else shown)
 
 
 @pytest.mark.parametrize(
@@ -356,27 +353,25 @@ def test_absolute_paths_are_cut(text, shown):
         ({"edge_convention": "code"}, "spectralz paper fig3a --quick --edge-convention code --out DIR"),
     ],
 )
-def test_command_that_runs_a_figure_again(tmp_path, figures, changes, command):
-    figures["fig3a"] = figure()
+def test_command_that_runs_a_figure_again(tmp_path, changes, command):
     stored = Sweep(**{**vars(SWEEP), **changes})
     write_sweep(tmp_path / "fig3a", rows_of(SWEEP), stored)
     assert command in page_of(tmp_path).words
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_figure_from_files_is_run_again_with_them(tmp_path, figures):
-    figures["fig3a"] = figure()
+def test_figure_from_files_is_run_again_with_them(tmp_path):
     stored = Sweep(name="fig3a", contestants=CONTESTANTS, files=("/somewhere/a.uai",))
     write_sweep(tmp_path / "fig3a", [row()], stored)
     assert "spectralz paper fig3a --uai DIR --out DIR" in page_of(tmp_path).words
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_figure_from_files_has_the_title_and_notes_for_files(tmp_path, figures):
-    figures["fig3a"] = figure(files_title="The models of the competition", files_notes="Read from files.")
+def test_figure_from_files_has_the_title_and_notes_for_files(tmp_path):
+    of_files = figure(files_title="The models of the competition", files_notes="Read from files.")
     stored = Sweep(name="fig3a", contestants=CONTESTANTS, files=("/somewhere/a.uai",))
     write_sweep(tmp_path / "fig3a", [row()], stored)
-    words = page_of(tmp_path).words
+    words = page_of(tmp_path, {"fig3a": of_files}).words
     assert "The models of the competition" in words
     assert "Read from files." in words
     assert "random graphs" not in words
@@ -408,7 +403,7 @@ def test_configuration_is_all_there(folder):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_unfinished_sweep_says_so(tmp_path, figures):
+def test_unfinished_sweep_says_so(tmp_path):
     write_sweep(tmp_path / "mine", rows_of(SWEEP)[:5], SWEEP)
     assert "Not finished: 5 of 27 rows are here." in page_of(tmp_path).words
 
@@ -422,13 +417,12 @@ def test_sweep_that_has_not_begun_does_not_stop_the_rest(folder):
     assert not (folder / "later.csv").exists()
 
 
-def test_drawing_that_fails_is_told_and_leaves_no_old_picture(folder, figures):
+def test_drawing_that_fails_is_told_and_leaves_no_old_picture(folder):
     def fail(rows, axes):
         raise RuntimeError("no <ink>")
 
-    report.write_report(folder)
-    figures["fig3a"] = figure(draw=fail)
-    page = page_of(folder)
+    write_report(folder, FIGURES)
+    page = page_of(folder, {"fig3a": figure(draw=fail)})
     assert "The drawing failed with RuntimeError: no <ink>" in page.words
     assert len(page.all("img")) == 1
     assert not (folder / "fig3a.png").exists()
@@ -437,24 +431,25 @@ def test_drawing_that_fails_is_told_and_leaves_no_old_picture(folder, figures):
 
 @pytest.mark.usefixtures("undrawn")
 def test_large_drawing_is_shown_as_pixels(folder, monkeypatch):
-    monkeypatch.setattr(report, "LARGEST_SVG", 5)
+    monkeypatch.setattr(picture, "LARGEST_SVG", 5)
     assert all(image["src"].startswith("data:image/png;base64,") for image in page_of(folder).all("img"))
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_figures_come_in_the_order_of_the_paper(tmp_path, figures):
-    for name in ("fig4", "fig2a"):
-        figures[name] = figure(name=name, title=f"{name}: a title", claims=())
+def test_figures_come_in_the_order_of_the_paper(tmp_path):
+    names = ("fig4", "fig2a")
+    figures = {name: figure(name=name, title=f"{name}: a title", claims=()) for name in names}
+    for name in names:
         write_sweep(tmp_path / name, rows_of(SWEEP), SWEEP)
     write_sweep(tmp_path / "a-sweep", rows_of(SWEEP), SWEEP)
     (tmp_path / "notes").mkdir()
-    words = page_of(tmp_path).words
+    words = page_of(tmp_path, figures).words
     assert words.index("fig4:") < words.index("fig2a:") < words.index("Sweep a-sweep")
     assert "The paper's claims" not in words
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_folder_of_a_single_sweep_keeps_its_rows(tmp_path, figures):
+def test_folder_of_a_single_sweep_keeps_its_rows(tmp_path):
     place = write_sweep(tmp_path / "rows", rows_of(SWEEP), SWEEP)
     before = (place / "rows.csv").read_bytes()
     assert len(page_of(place).all("img")) == 1
@@ -462,8 +457,11 @@ def test_folder_of_a_single_sweep_keeps_its_rows(tmp_path, figures):
     assert (place / "rows-sweep.csv").is_file()
 
 
-def test_known_figures_come_from_the_package():
-    assert all(name == known.name for name, known in report._figures().items())
+@pytest.mark.usefixtures("undrawn")
+def test_only_figures_that_are_given_are_known(folder):
+    words = Page(write_report(folder).read_text()).words
+    assert "Sweep fig3a" in words
+    assert "The paper's claims" not in words
 
 
 def broken(folder: Path, name: str, content: bytes) -> Path:
@@ -473,16 +471,16 @@ def broken(folder: Path, name: str, content: bytes) -> Path:
 
 def test_no_folder_is_an_error(tmp_path):
     with pytest.raises(FormatError, match=r"nowhere: there is no such folder; give the one"):
-        report.write_report(tmp_path / "nowhere")
+        write_report(tmp_path / "nowhere", FIGURES)
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_no_rows_anywhere_is_an_error(tmp_path):
     with pytest.raises(FormatError, match=r"no rows.csv with rows here"):
-        report.write_report(tmp_path)
+        write_report(tmp_path, FIGURES)
     write_sweep(tmp_path / "empty", [])
     with pytest.raises(FormatError, match=r"no rows.csv with rows here"):
-        report.write_report(tmp_path)
+        write_report(tmp_path, FIGURES)
     assert not (tmp_path / "report.html").exists()
 
 
@@ -502,7 +500,7 @@ def test_no_rows_anywhere_is_an_error(tmp_path):
 def test_broken_rows_are_an_error_that_names_the_file(folder, content):
     path = broken(folder / "mine", "rows.csv", content)
     with pytest.raises(FormatError, match="run the sweep again") as caught:
-        report.write_report(folder)
+        write_report(folder, FIGURES)
     assert str(path) in str(caught.value)
     assert not (folder / "report.html").exists()
     assert not (folder / "fig3a.png").exists()
@@ -513,7 +511,7 @@ def test_broken_rows_are_an_error_that_names_the_file(folder, content):
 def test_broken_configuration_is_an_error(folder, content):
     path = broken(folder / "mine", "sweep.json", content)
     with pytest.raises(FormatError, match="not a sweep in JSON") as caught:
-        report.write_report(folder)
+        write_report(folder, FIGURES)
     assert str(path) in str(caught.value)
 
 
@@ -523,4 +521,4 @@ def test_configuration_of_wrong_types_is_named(tmp_path, broken):
     write_sweep(tmp_path / "mine", [row()])
     (tmp_path / "mine" / "sweep.json").write_text(json.dumps({**SWEEP.to_dict(), **broken}))
     with pytest.raises(FormatError, match="does not hold what a runner writes"):
-        report.write_report(tmp_path)
+        write_report(tmp_path, FIGURES)

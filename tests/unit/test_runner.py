@@ -20,11 +20,11 @@ import pytest
 import spectralz as sz
 from spectralz._support.progress import listening
 from spectralz.errors import MissingDependencyError, OptionError, SolverError
-from spectralz.paper import runner
-from spectralz.paper.rows import COLUMNS, read_rows
-from spectralz.paper.runner import run, run_task
-from spectralz.paper.sweep import Contestant, Sweep
 from spectralz.result import plain
+from spectralz.sweeps import Contestant, Sweep, pool, read_rows, run, store
+from spectralz.sweeps import task as task_module
+from spectralz.sweeps.rows import COLUMNS
+from spectralz.sweeps.task import run_task
 
 BP = Contestant(label="BP-200", method="BP-200")
 MF = Contestant(label="mean field", method="mf", options={"restarts": 2})
@@ -57,7 +57,7 @@ def undisturbed(tmp_path_factory):
 
 
 def no_processes(monkeypatch):
-    monkeypatch.setattr(runner, "_Worker", lambda: pytest.fail("a process was started"))
+    monkeypatch.setattr(pool, "_Worker", lambda: pytest.fail("a process was started"))
 
 
 # Rows.
@@ -125,7 +125,7 @@ def test_columns_and_files(undisturbed):
 def test_the_truth_is_empty_where_not_wanted_or_out_of_reach(monkeypatch):
     task = next(SMALL.tasks())
     assert run_task(task, (BP,), False)[0].truth is None
-    monkeypatch.setattr(runner, "Exact", lambda: sz.Exact(max_terms=1))
+    monkeypatch.setattr(task_module, "Exact", lambda: sz.Exact(max_terms=1))
     (row,) = run_task(task, (BP,), True)
     assert (row.truth, row.error) == (None, None)
     assert row.log_z is not None
@@ -157,17 +157,17 @@ def test_compilation_is_not_in_the_time(monkeypatch):
 
     counts = iter([0, 1, 1, 1])  # the first of two runs loads a compiled function
     monkeypatch.setattr(sz.MeanField, "_solve", solve)
-    monkeypatch.setattr(runner, "_compiled_functions", lambda: next(counts))
+    monkeypatch.setattr(task_module, "_compiled_functions", lambda: next(counts))
     model = sz.generators.complete(4, 1.0, seed=0)
-    runner._attempt(model, MF)
+    task_module._attempt(model, MF)
     assert len(calls) == 2
-    runner._attempt(model, MF)
+    task_module._attempt(model, MF)
     assert len(calls) == 3
 
 
 def test_compiled_functions_are_counted():
     code = (
-        "import spectralz as sz\nfrom spectralz.paper.runner import _compiled_functions as count\n"
+        "import spectralz as sz\nfrom spectralz.sweeps.task import _compiled_functions as count\n"
         "model = sz.generators.complete(4, 1.0, seed=0)\na = count()\nsz.log_z(model, 'BP-200')\nb = count()\n"
         "sz.log_z(model, 'BP-200')\nprint(a == 0, b > 0, count() == b)"
     )
@@ -177,16 +177,16 @@ def test_compiled_functions_are_counted():
 
 def environment(task, contestants, truth):
     rows = run_task(task, contestants, truth)
-    return [replace(row, failure=json.dumps({name: os.environ[name] for name in runner.ONE_THREAD})) for row in rows]
+    return [replace(row, failure=json.dumps({name: os.environ[name] for name in pool.ONE_THREAD})) for row in rows]
 
 
 def test_workers_have_one_thread(tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "run_task", environment)
+    monkeypatch.setattr(pool, "run_task", environment)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
     (row,) = read_rows(run(replace(SMALL, contestants=(BP,)), tmp_path, workers=1, limit=1))
     assert set(json.loads(row.failure).values()) == {"1"}
-    assert {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"} <= {*runner.ONE_THREAD}
+    assert {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"} <= {*pool.ONE_THREAD}
     assert os.environ["OMP_NUM_THREADS"] == "3"
     assert "NUMBA_NUM_THREADS" not in os.environ
 
@@ -242,7 +242,7 @@ def test_goes_on_from_wherever_the_file_ends(undisturbed, tmp_path, monkeypatch,
             asked.append(task.instance)
             yield run_task(task, self.sweep.contestants, self.sweep.truth)
 
-    monkeypatch.setattr(runner._Pool, "answers", here)
+    monkeypatch.setattr(pool.Pool, "answers", here)
     rows = read_rows(run(SMALL, tmp_path))
     assert asked == [task.instance for task in SMALL.tasks()][whole:]
     assert steady(rows) == steady(read_rows(undisturbed / "rows.csv"))
@@ -271,7 +271,7 @@ def test_rows_of_a_task_are_one_write_to_the_disk(tmp_path, monkeypatch):
     write, fsync = os.write, os.fsync
     monkeypatch.setattr(os, "write", lambda handle, data: events.append(bytes(data)) or write(handle, data))
     monkeypatch.setattr(os, "fsync", lambda handle: events.append("sync") or fsync(handle))
-    file = runner._RowFile(tmp_path / "rows.csv", ["BP-200", "mean field"], ["a", "b"])
+    file = store.RowFile(tmp_path / "rows.csv", ["BP-200", "mean field"], ["a", "b"])
     rows = run_task(next(SMALL.tasks()), (BP, MF), False)
     file.append([replace(row, instance="b") for row in rows])
     file.append([replace(row, instance="b") for row in rows])  # a second time: dropped
@@ -314,7 +314,7 @@ def test_strange_folders_are_refused_and_left_alone(undisturbed, tmp_path):
 
 
 def test_two_runners_do_not_share_a_folder(undisturbed):
-    with runner._locked(undisturbed), pytest.raises(OptionError, match="another process is running"):
+    with store.locked(undisturbed), pytest.raises(OptionError, match="another process is running"):
         run(SMALL, undisturbed)
     run(SMALL, undisturbed)
 
@@ -326,8 +326,7 @@ BYTES_A_MODEL = 1200  # or a little less
 SCRIPT = """
 import json, sys
 from pathlib import Path
-from spectralz.paper.runner import run
-from spectralz.paper.sweep import Sweep
+from spectralz.sweeps import Sweep, run
 if __name__ == "__main__":
     run(Sweep.from_dict(json.loads(sys.argv[1])), Path(sys.argv[2]), workers=int(sys.argv[3]))
 """
@@ -421,7 +420,7 @@ def deadly(task, contestants, truth):
 
 
 def test_a_task_that_kills_its_workers_is_rows_with_a_failure(tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "run_task", deadly)
+    monkeypatch.setattr(pool, "run_task", deadly)
     rows = read_rows(run(SMALL, tmp_path, workers=2))
     expected = plain_loop(SMALL)
     assert len(rows) == len(expected)
@@ -448,7 +447,7 @@ def test_a_worker_that_dies_once_costs_nothing(tmp_path):
 
 
 def test_workers_that_never_begin_are_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "_serve", os.abort)  # takes no argument: it fails before the first word
+    monkeypatch.setattr(pool, "_serve", os.abort)  # takes no argument: it fails before the first word
     with pytest.raises(SolverError, match=r"3 worker processes in a row .* if __name__"):
         run(SMALL, tmp_path, workers=1)
 

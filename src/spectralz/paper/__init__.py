@@ -1,4 +1,4 @@
-"""The paper, regenerated: one file a figure, a runner for sweeps, and a report.
+"""The paper, regenerated: one file per figure, with its sweep, its drawing and what the paper says of it.
 
 ``FIGURES`` has all of them, by the name that the command line uses, in the paper's order.
 """
@@ -20,7 +20,7 @@ from spectralz.paper import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from spectralz.paper.figure import Figure
+    from spectralz.report import Figure
 
 __all__ = ["FIGURES"]
 

@@ -1,6 +1,6 @@
 """What the figures share: means by method, fits of times, and how methods are drawn.
 
-The paper's methods have solid lines and full markers; ours, which go beyond it, are dashed and hollow, in the colour of
+The paper's methods have solid lines and full markers; ours, which go beyond it, are dashed and hollow, in the color of
 the method that they improve. Figures draw from rows; nothing here runs a method.
 """
 
@@ -14,23 +14,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz.errors import OptionError
-from spectralz.paper.rows import summarise
+from spectralz.show.curves import COLORS, MARKERS, draw_legend, empty_figure
+from spectralz.sweeps import summarise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
 
-    from spectralz.paper.figure import Figure
-    from spectralz.paper.rows import Row, Summary
-    from spectralz.paper.sweep import Contestant
+    from spectralz.report import Figure
+    from spectralz.sweeps import Contestant, Row, Summary
 
 __all__ = [
     "FORMATS",
     "Style",
     "draw_errors",
-    "draw_legend",
     "draw_times",
     "fitted_exponent",
     "in_seconds",
@@ -43,14 +41,10 @@ __all__ = [
 ]
 
 FORMATS = ("png", "svg", "pdf")
-# Okabe and Ito's colours, told apart by colour-blind readers; markers tell them apart in grey.
-COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A7A7A")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 EXACT_COLOR = "#000000"
-# Methods that are drawn in the colour of another.
+# Methods that are drawn in the color of another.
 COUSINS = {"quadrature": "low_rank"}
-WIDTH, HEIGHT, LEGEND_LINE = 7.2, 4.3, 0.2  # in inches
-LEGEND_COLUMNS, DPI = 2, 140
+DPI = 140
 NOTHING = "nothing to draw: nothing is known, or all is below the axis"
 
 
@@ -178,38 +172,6 @@ def draw_times(rows: Sequence[Row], axes: Axes, *, contestants: Sequence[Contest
     _finish(axes, table, looks, is_empty=not any(row.seconds and row.label in looks for row in rows))
 
 
-def draw_legend(axes: Axes, *, title: str | None = None, drop: float = 0.14) -> None:
-    """Put the legend under the axes, methods first, and make a figure of these axes alone high enough for it.
-
-    Parameters
-    ----------
-    axes
-        What it belongs to.
-    title
-        Its heading.
-    drop
-        How far under the axes it begins, in parts of their height.
-    """
-    handles, labels = axes.get_legend_handles_labels()
-    order = sorted(range(len(handles)), key=lambda k: not hasattr(handles[k], "has_yerr"))
-    if handles:
-        if isinstance(axes.figure, _canvas_type()) and len(axes.figure.axes) == 1:
-            lines = math.ceil(len(handles) / LEGEND_COLUMNS) + (title is not None)
-            axes.figure.set_size_inches(WIDTH, HEIGHT + LEGEND_LINE * lines)
-        axes.legend(
-            [handles[k] for k in order],
-            [labels[k] for k in order],
-            title=title,
-            loc="upper center",
-            bbox_to_anchor=(0.46, -drop),
-            ncols=LEGEND_COLUMNS,
-            frameon=False,
-            fontsize=9.5,
-            handlelength=3.2,
-            numpoints=1,
-        )
-
-
 def picture(figure: Figure, rows: Sequence[Row], file_format: str = "png") -> bytes:
     """Return a figure drawn from rows, as the bytes of a file.
 
@@ -220,10 +182,7 @@ def picture(figure: Figure, rows: Sequence[Row], file_format: str = "png") -> by
     """
     if file_format not in FORMATS:
         raise OptionError(f"a picture's format is {file_format!r}; it must be one of {', '.join(FORMATS)}")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    canvas = _canvas_type()(figsize=(WIDTH, HEIGHT), layout="constrained")
-    FigureCanvasAgg(canvas)
+    canvas = empty_figure()
     axes = canvas.add_subplot()
     figure.draw(rows, axes)
     axes.set_title(figure.title, fontsize=11, pad=20)
@@ -288,12 +247,6 @@ def _is_clipped(table: Mapping[str, Mapping[float, Summary]], floor: float) -> b
     """Return whether some method has errors on both sides of the floor."""
     errors = [[found.mean for found in places.values()] for places in table.values()]
     return any(min(found) < floor <= max(found) for found in errors)
-
-
-def _canvas_type() -> type[Canvas]:
-    from matplotlib.figure import Figure as Canvas
-
-    return Canvas
 
 
 def _of(

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from spectralz.paper.drawing import draw_errors, means, short
 from spectralz.paper.fig3abcd_dense_graphs import MODELS, QUICK_MODELS, QUICK_STRENGTHS, STRENGTHS
-from spectralz.paper.figure import Claim, Figure
-from spectralz.paper.sweep import Contestant, Sweep
+from spectralz.report import Claim, Figure
+from spectralz.sweeps import Contestant, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spectralz.paper.rows import Row
+    from spectralz.sweeps import Row
 
 __all__ = ["FIGURE", "sdp_is_best"]
 

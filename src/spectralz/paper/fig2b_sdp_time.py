@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.paper.drawing import draw_legend, draw_times, fitted_exponent, means
-from spectralz.paper.figure import Claim, Figure
-from spectralz.paper.sweep import Contestant, timed
+from spectralz.paper.drawing import draw_times, fitted_exponent, means
+from spectralz.report import Claim, Figure
+from spectralz.show.curves import draw_legend
+from spectralz.sweeps import Contestant, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
 
-    from spectralz.paper.rows import Row
+    from spectralz.sweeps import Row
 
-__all__ = ["FIGURE", "between_square_and_cube", "polynomial"]
+__all__ = ["FIGURE", "between_square_and_cube", "polynomial", "timed"]
 
 LABEL = "SDP"
 CONTESTANTS = (Contestant(label=LABEL, method="sdp"),)
@@ -25,6 +26,20 @@ SIZES = (100, 200, 500, 1000, 2000, 5000)
 QUICK_SIZES = (100, 200, 300, 500, 700, 1000)
 LARGEST_FITTED = 2000
 POLYNOMIALS = {"quadratic": (2, "#0072B2", ":"), "cubic": (3, "#009E73", "-.")}
+
+
+def timed(name: str, contestants: tuple[Contestant, ...], sizes: tuple[int, ...], repeats: int) -> Sweep:
+    """Return the sweep of Figs. 2b and 4: times on complete graphs of s = 1 along their size; no truth is needed."""
+    return Sweep(
+        name=name,
+        contestants=contestants,
+        generator="complete",
+        parameters={"strength": 1.0},
+        axis="n",
+        values=sizes,
+        repeats=repeats,
+        truth=False,
+    )
 
 
 def times(rows: Sequence[Row]) -> tuple[list[float], list[float]]:

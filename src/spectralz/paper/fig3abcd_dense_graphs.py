@@ -10,13 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spectralz.paper.drawing import draw_errors, means, short
-from spectralz.paper.figure import Claim, Figure
-from spectralz.paper.sweep import Contestant, Sweep
+from spectralz.report import Claim, Figure
+from spectralz.sweeps import Contestant, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from spectralz.paper.rows import Row, Summary
+    from spectralz.sweeps import Row, Summary
 
 __all__ = [
     "CONTESTANTS",

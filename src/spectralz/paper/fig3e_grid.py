@@ -14,8 +14,8 @@ from spectralz.paper.fig3abcd_dense_graphs import (
     STRONG_COUPLING,
     worst_of_all,
 )
-from spectralz.paper.figure import Claim, Figure
-from spectralz.paper.sweep import Sweep
+from spectralz.report import Claim, Figure
+from spectralz.sweeps import Sweep
 
 __all__ = ["FIGURE", "MF_IS_WORST"]
 

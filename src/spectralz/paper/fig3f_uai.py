@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz.errors import OptionError
-from spectralz.paper.drawing import NOTHING, draw_legend, in_seconds, mark_failures, means, say, short, styles
+from spectralz.paper.drawing import NOTHING, in_seconds, mark_failures, means, say, short, styles
 from spectralz.paper.fig3abcd_dense_graphs import ALGORITHM_2, CONTESTANTS, PAPER_LABELS
 from spectralz.paper.fig3e_grid import MF_IS_WORST
-from spectralz.paper.figure import Claim, Figure
-from spectralz.paper.sweep import Sweep
+from spectralz.report import Claim, Figure
+from spectralz.show.curves import draw_legend
+from spectralz.sweeps import Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from spectralz.paper.drawing import Style
-    from spectralz.paper.rows import Row, Summary
+    from spectralz.sweeps import Row, Summary
 
 __all__ = ["FIGURE", "FILES", "RECIPE", "consistently_small", "with_files"]
 

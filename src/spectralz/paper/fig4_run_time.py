@@ -6,14 +6,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from spectralz.paper.drawing import draw_times, fitted_exponent, means, short
+from spectralz.paper.fig2b_sdp_time import timed
 from spectralz.paper.fig3abcd_dense_graphs import ALGORITHM_2, MODELS
-from spectralz.paper.figure import Claim, Figure
-from spectralz.paper.sweep import Contestant, timed
+from spectralz.report import Claim, Figure
+from spectralz.sweeps import Contestant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spectralz.paper.rows import Row
+    from spectralz.sweeps import Row
 
 __all__ = ["FIGURE", "exponents", "fastest", "scales_like_bp"]
 

@@ -10,15 +10,14 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from spectralz.paper.rows import Row
-    from spectralz.paper.sweep import Sweep
+    from spectralz.sweeps import Row, Sweep
 
 __all__ = ["Claim", "Figure"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A sentence of the paper, held against rows.
+    """A sentence of the paper, to be compared with rows.
 
     Attributes
     ----------

@@ -1,0 +1,252 @@
+"""The page in HTML, in which every word of a user is escaped. The style and the script lie beside this file."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from html import escape
+from importlib import resources
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import spectralz
+from spectralz.report.facts import facts
+from spectralz.report.sentences import (
+    command_to_rerun,
+    finding,
+    overview,
+    plus_minus,
+    runs_in_words,
+    three_digits,
+    without_folders,
+)
+from spectralz.report.table import Cell, render_table
+from spectralz.sweeps.store import SWEEP
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spectralz.report.entries import Entry
+    from spectralz.report.judge import Verdict
+    from spectralz.report.section import Section
+
+__all__ = ["render_page"]
+
+
+def render_page(sections: Sequence[Section]) -> str:
+    """Return the whole page."""
+    is_paper = any(section.entry.figure for section in sections)
+    title = "Spectral Approximate Inference, regenerated" if is_paper else "Sweeps of spectralz"
+    parts = [_introduction(title, is_paper), _claims_of_all(sections), _contents(sections), *map(_section, sections)]
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
+<title>{escape(title)}</title>
+<link rel="icon" href="data:,">
+<style>
+{_resource("report.css")}</style>
+</head>
+<body>
+<main>
+{chr(10).join(part for part in parts if part)}
+</main>
+<footer><p>Written by spectralz {escape(spectralz.__version__)}. This page needs no network.</p></footer>
+<script>
+{_resource("report.js")}</script>
+</body>
+</html>
+"""
+
+
+def _resource(name: str) -> str:
+    return resources.files("spectralz.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _introduction(title: str, is_paper: bool) -> str:
+    what = (
+        "The figures of Park, Yang, Yun and Shin, <cite>Spectral Approximate Inference</cite> (ICML 2019), computed "
+        "again with spectralz, and what the paper says of them held against these numbers."
+        if is_paper
+        else "What spectralz measured in these sweeps: how far each method's log Z is from the exact one."
+    )
+    return (
+        f"<header><h1>{escape(title)}</h1>\n<p>{what}</p>\n"
+        "<p>An error is a method's log Z less the exact one.</p></header>"
+    )
+
+
+def _claims_of_all(sections: Sequence[Section]) -> str:
+    rows = [
+        [Cell(_link(section.entry, section.entry.name)), Cell(escape(verdict.sentence)), Cell(_badge(verdict))]
+        for section in sections
+        for verdict in section.verdicts
+    ]
+    if not rows:
+        return ""
+    headings = ["figure", "the paper's claim", "verdict"]
+    table = render_table("All claims of the paper that were checked", headings, rows, "claims overview")
+    return (
+        f'<section aria-labelledby="claims"><h2 id="claims">The paper\'s claims</h2>\n'
+        f"<p>{escape(overview(sections))}</p>\n{table}</section>"
+    )
+
+
+def _contents(sections: Sequence[Section]) -> str:
+    items = "\n".join(f"<li>{_link(section.entry, section.entry.title)}</li>" for section in sections)
+    return f'<nav aria-labelledby="contents"><h2 id="contents">Contents</h2>\n<ul>\n{items}\n</ul></nav>'
+
+
+def _link(entry: Entry, text: str) -> str:
+    return f'<a href="#{entry.anchor}">{escape(text)}</a>'
+
+
+def _badge(verdict: Verdict) -> str:
+    return f'<span class="badge {verdict.word.replace(" ", "-")}">{verdict.word}</span>'
+
+
+def _section(section: Section) -> str:
+    entry = section.entry
+    parts = [
+        f'<h2 id="{entry.anchor}">{escape(entry.title)}</h2>',
+        f'<p class="finding">{escape(finding(section))}</p>',
+        _unfinished(entry),
+        _figure(section),
+        _claims(section),
+        _summaries(entry),
+        _failures(entry),
+        _configuration(entry),
+        _how_to_rerun(entry),
+    ]
+    return f'<section aria-labelledby="{entry.anchor}">\n' + "\n".join(filter(None, parts)) + "\n</section>"
+
+
+def _unfinished(entry: Entry) -> str:
+    if len(entry.rows) >= entry.rows_wanted:
+        return ""
+    return (
+        f'<p class="notice">Not finished: {len(entry.rows)} of {entry.rows_wanted} rows are here. '
+        "The command below goes on where it stopped.</p>"
+    )
+
+
+def _figure(section: Section) -> str:
+    entry, picture = section.entry, section.picture
+    if isinstance(picture, str):
+        return f'<p class="notice">{escape(picture)}</p>' if entry.rows else ""
+    alt = f"{entry.title}. {finding(section)} The numbers are in the table below."
+    beside = ", ".join(f'<a href="./{quote(entry.name)}.{kind}">{kind.upper()}</a>' for kind in ("svg", "png", "csv"))
+    caption = f'{runs_in_words(entry)} <span class="files">Beside this page: {beside}.</span>'
+    return (
+        f'<figure><img src="{picture.source}" width="{picture.width}" height="{picture.height}" alt="{escape(alt)}">\n'
+        f"<figcaption>{caption}</figcaption></figure>"
+    )
+
+
+def _claims(section: Section) -> str:
+    rows = [
+        [Cell(escape(verdict.sentence)), Cell(escape(without_folders(verdict.measurement))), Cell(_badge(verdict))]
+        for verdict in section.verdicts
+    ]
+    headings = ["the paper's claim", "our measurement", "verdict"]
+    return render_table(f"Claims of {section.entry.name}", headings, rows, "claims") if rows else ""
+
+
+def _summaries(entry: Entry) -> str:
+    if not entry.rows:
+        return ""
+    headings = [
+        "method",
+        entry.axis,
+        "mean |error| ± s.e.",
+        "mean error, signed",
+        "spread of |error|",
+        "runs",
+        "failures",
+        "mean seconds",
+    ]
+    rows = [
+        [
+            Cell(escape(summary.label)),
+            Cell(escape(entry.place(summary.x)), summary.x),
+            Cell(plus_minus(summary), summary.mean),
+            Cell(three_digits(summary.signed), summary.signed),
+            Cell(three_digits(summary.spread), summary.spread),
+            Cell(str(summary.count + summary.failures), summary.count + summary.failures),
+            Cell(str(summary.failures), summary.failures),
+            Cell(three_digits(summary.seconds), summary.seconds),
+        ]
+        for summary in entry.summaries
+    ]
+    return render_table(f"Numbers of {entry.name}", headings, rows, "numbers sortable")
+
+
+def _failures(entry: Entry) -> str:
+    counts = Counter((row.label, without_folders(row.failure)) for row in entry.rows if row.failure)
+    if not counts:
+        return ""
+    rows = [[Cell(escape(label)), Cell(escape(text)), Cell(str(n), n)] for (label, text), n in counts.items()]
+    table = render_table(f"Failures of {entry.name}", ["method", "message", "runs"], rows, "failures")
+    return _details(f"Runs without an answer ({counts.total()})", table)
+
+
+def _details(summary: str, content: str) -> str:
+    return f"<details><summary>{escape(summary)}</summary>\n{content}\n</details>"
+
+
+def _configuration(entry: Entry) -> str:
+    terms = "\n".join(
+        f"<div><dt>{escape(term)}</dt><dd>{escape(without_folders(text))}</dd></div>"
+        for term, text in facts(entry)
+        if text
+    )
+    return _details("Configuration", f"<dl>\n{terms}\n</dl>\n{_methods(entry)}")
+
+
+def _methods(entry: Entry) -> str:
+    """Return the methods with all their options as the rows have them; before there are rows, as the sweep has them."""
+    ours = {contestant.get("label"): bool(contestant.get("is_ours")) for contestant in entry.contestants}
+    methods = {row.label: (row.method, row.options) for row in entry.rows}
+    for contestant in entry.contestants:
+        asked = str(contestant.get("method", "")), json.dumps(contestant.get("options", {}))
+        methods.setdefault(str(contestant.get("label", "")), asked)
+    rows = [
+        [
+            Cell(escape(label)),
+            Cell(f"<code>{escape(method)}</code>"),
+            Cell(_options(options)),
+            Cell("beyond the paper" if ours.get(label) else "the paper" if entry.figure else ""),
+        ]
+        for label, (method, options) in methods.items()
+    ]
+    headings = ["label", "method", "options", "from"]
+    if entry.figure is None:
+        headings, rows = headings[:-1], [row[:-1] for row in rows]
+    return render_table(f"Methods of {entry.name}", headings, rows, "methods")
+
+
+def _options(text: str) -> str:
+    """Return options as a list of ``name = value``; what is not JSON is shown as it is."""
+    try:
+        options = json.loads(text or "{}")
+    except ValueError:
+        options = None
+    if not isinstance(options, dict):
+        return f"<code>{escape(without_folders(text))}</code>"
+    shown = (f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in options.items())
+    return ", ".join(f"<code>{escape(without_folders(option))}</code>" for option in shown) or "none"
+
+
+def _how_to_rerun(entry: Entry) -> str:
+    hint = (
+        "" if entry.figure else f", with the configuration that made it (<code>{SWEEP}</code> beside the rows has it)"
+    )
+    return (
+        f'<div class="rerun"><p>To run it again{hint}:</p>\n'
+        f'<pre tabindex="0" role="region" aria-label="command for {escape(entry.name)}"><code>'
+        f"{escape(command_to_rerun(entry))}</code></pre></div>"
+    )

@@ -1,0 +1,11 @@
+"""Sweeps: any methods on any models, run on processes or a cluster, kept as rows."""
+
+from __future__ import annotations
+
+from spectralz.sweeps.config import read_config
+from spectralz.sweeps.rows import Row, Summary, read_rows, summarise
+from spectralz.sweeps.runner import run
+from spectralz.sweeps.sweep import Contestant, Sweep
+from spectralz.sweeps.task import Task
+
+__all__ = ["Contestant", "Row", "Summary", "Sweep", "Task", "read_config", "read_rows", "run", "summarise"]

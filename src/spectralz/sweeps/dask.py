@@ -1,0 +1,66 @@
+"""A Dask cluster that runs the tasks of a sweep, where ``distributed`` is installed."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import uuid
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from spectralz.errors import MissingDependencyError, OptionError
+from spectralz.sweeps.task import MOST_ATTEMPTS, failed_rows, in_words, run_task
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spectralz.sweeps.sweep import Sweep
+    from spectralz.sweeps.task import Answers, Task
+
+__all__ = ["on_dask"]
+
+
+def on_dask(address: str, tasks: Sequence[Task], sweep: Sweep) -> Answers:
+    """Yield the rows of each task as the cluster has done it; one that fails there is tried once more."""
+    try:
+        distributed: Any = importlib.import_module("distributed")
+    except ImportError:
+        raise MissingDependencyError(
+            "a Dask cluster needs the package distributed; install it with: pip install 'spectralz[dask]'"
+        ) from None
+    with _client(distributed, address) as client:
+        yield from _gathered(distributed, client, tasks, sweep)
+
+
+def _client(distributed: Any, address: str) -> Any:
+    if not re.fullmatch(r"(tcp|tls|ws|wss|ucx|inproc)://.+", address):
+        raise OptionError(f"the address of the Dask scheduler is {address!r}; it must look like tcp://10.0.0.1:8786")
+    try:
+        return distributed.Client(address, timeout=10, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise OptionError(f"no Dask scheduler answers at {address!r}: {in_words(error)}") from error
+
+
+def _gathered(distributed: Any, client: Any, tasks: Sequence[Task], sweep: Sweep) -> Answers:
+    def submit(task: Task) -> Any:
+        key = f"spectralz-{task.instance}-{uuid.uuid4().hex}"
+        future = client.submit(run_task, task, sweep.contestants, sweep.truth, key=key, pure=False)
+        tasks_of[future.key] = task
+        return future
+
+    tasks_of: dict[str, Task] = {}
+    attempts = Counter[str]()
+    futures = distributed.as_completed([submit(task) for task in tasks], loop=client.loop)
+    for future in futures:
+        task = tasks_of[future.key]
+        try:
+            rows = future.result()
+        except Exception as error:  # run_task raises nothing: a worker or its result is lost
+            attempts[task.instance] += 1
+            is_final = isinstance(error, distributed.KilledWorker)  # the scheduler has tried it again and again
+            if attempts[task.instance] < MOST_ATTEMPTS and not is_final:
+                futures.add(submit(task))
+                continue
+            rows = failed_rows(task, sweep.contestants, in_words(error))
+        yield rows
+        future.release()

@@ -1,0 +1,190 @@
+"""The rows of a sweep: what they hold, how they are read, and their means.
+
+``rows.csv`` has one row for each model and method; ``truth``, ``error`` and the like are empty where there is none.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz.errors import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+__all__ = ["COLUMNS", "Row", "Summary", "header", "read_rows", "summarise", "to_csv"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One method on one model.
+
+    Attributes
+    ----------
+    instance, x, repeat, seed
+        Which model: those of its :class:`~spectralz.sweeps.Task`.
+    n, edges
+        Its size.
+    label, method, options
+        Which method: the contestant's label, the method's name and all its options as JSON.
+    log_z, truth, error
+        The answer, the exact one, and their difference, signed.
+    kind, status, converged, lower, upper, std_error
+        Those of the estimate.
+    seconds
+        Wall-clock time of the run, compilation not counted.
+    peak_mib
+        Most memory that the worker's process has had by the end of the run.
+    failure
+        Why there is no answer, if there is none.
+    versions
+        Of spectralz, numpy and Python.
+    """
+
+    instance: str
+    x: float
+    repeat: int
+    seed: int
+    n: int | None
+    edges: int | None
+    label: str
+    method: str
+    options: str
+    log_z: float | None
+    truth: float | None
+    error: float | None
+    kind: str
+    status: str
+    converged: bool | None
+    lower: float | None
+    upper: float | None
+    std_error: float | None
+    seconds: float | None
+    peak_mib: float | None
+    failure: str
+    versions: str
+
+
+COLUMNS = tuple(column.name for column in fields(Row))
+_INTEGERS = {"repeat", "seed", "n", "edges"}
+_NUMBERS = {"x", "log_z", "truth", "error", "lower", "upper", "std_error", "seconds", "peak_mib"}
+
+
+def header() -> str:
+    """Return the first line of a file of rows."""
+    return _line(COLUMNS)
+
+
+def to_csv(rows: Iterable[Row]) -> str:
+    """Return rows as lines of CSV, one each; numbers keep all their digits, and None is empty."""
+    return "".join(_line([_text(getattr(row, name)) for name in COLUMNS]) for row in rows)
+
+
+def _line(cells: Sequence[str]) -> str:
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerow(cells)
+    return file.getvalue()
+
+
+def _text(value: Any) -> str:
+    """Write a cell; text is kept to one line, so that a line is a row."""
+    return "" if value is None else re.sub(r"[\r\n]+", " ", str(value))
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Read the rows of a file; a last line that is still being written is left out.
+
+    Raises
+    ------
+    FormatError
+        If the columns are not those of :class:`Row`, or a line is not one row.
+    """
+    first, *lines = path.read_text(encoding="utf-8").split("\n")
+    if first != header().strip():
+        raise FormatError(f"its columns are {first[:80]!r}; rows of a sweep have {header().strip()!r}", path)
+    rows = []
+    for number, line in enumerate(lines, start=2):
+        cells = next(csv.reader([line]))
+        if number == len(lines) + 1 and len(cells) < len(COLUMNS):
+            break
+        try:
+            rows.append(Row(**{name: _value(name, cell) for name, cell in zip(COLUMNS, cells, strict=True)}))
+        except ValueError as error:
+            raise FormatError(f"this is no row of a sweep: {error}", path, number) from None
+    return rows
+
+
+def _value(name: str, text: str) -> Any:
+    if name in _INTEGERS:
+        return int(text) if text else None
+    if name in _NUMBERS:
+        return float(text) if text else None
+    if name == "converged":
+        return text == "True" if text else None
+    return text
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One method at one value of the axis.
+
+    Attributes
+    ----------
+    count, failures
+        Answers, and runs without one.
+    mean, spread, standard_error
+        Of |error|: mean, standard deviation, and the standard error of the mean; NaN without truth.
+    signed
+        Mean of the signed error.
+    seconds, seconds_spread
+        Mean time of a run, and its standard deviation.
+    """
+
+    label: str
+    x: float
+    count: int
+    failures: int
+    mean: float
+    spread: float
+    standard_error: float
+    signed: float
+    seconds: float
+    seconds_spread: float
+
+
+def summarise(rows: Iterable[Row]) -> list[Summary]:
+    """Return the means, by label in order of appearance and then by x."""
+    groups: dict[tuple[str, float], list[Row]] = {}
+    labels: dict[str, None] = {}
+    for row in rows:
+        labels.setdefault(row.label)
+        groups.setdefault((row.label, row.x), []).append(row)
+    order = sorted(groups, key=lambda key: (list(labels).index(key[0]), key[1]))
+    return [_summary(label, x, groups[label, x]) for label, x in order]
+
+
+def _summary(label: str, x: float, rows: list[Row]) -> Summary:
+    errors = np.array([row.error for row in rows if row.error is not None], dtype=np.float64)
+    seconds = np.array([row.seconds for row in rows if row.seconds is not None], dtype=np.float64)
+    size = np.abs(errors)
+    answers = [row for row in rows if row.log_z is not None]
+    spread = float(size.std(ddof=1)) if len(size) > 1 else 0.0
+    return Summary(
+        label=label,
+        x=x,
+        count=len(answers),
+        failures=len(rows) - len(answers),
+        mean=float(size.mean()) if len(size) else float("nan"),
+        spread=spread if len(size) else float("nan"),
+        standard_error=spread / len(size) ** 0.5 if len(size) else float("nan"),
+        signed=float(errors.mean()) if len(errors) else float("nan"),
+        seconds=float(seconds.mean()) if len(seconds) else float("nan"),
+        seconds_spread=float(seconds.std(ddof=1)) if len(seconds) > 1 else 0.0,
+    )

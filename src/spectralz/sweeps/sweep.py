@@ -1,0 +1,248 @@
+"""What a sweep is: models along an axis, methods on each of them, repeated with other seeds.
+
+A sweep is a frozen value. It says everything that is needed to run it again, and it expands into tasks: one model each,
+on which all methods run one after the other. The figures of the paper are sweeps; ``spectralz sweep config.toml`` runs
+anybody's (:func:`~spectralz.sweeps.config.read_config`).
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spectralz import generators
+from spectralz._support.options import check_choice, checked_count
+from spectralz.errors import OptionError
+from spectralz.inference import as_method
+from spectralz.result import plain
+from spectralz.sweeps.task import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from spectralz.methods import Method
+
+__all__ = ["Contestant", "Sweep"]
+
+# The generators whose strength is the largest (or mean) |A_ij|, as the paper prints it.
+STRENGTH_IS_COUPLING = ("complete", "erdos-renyi", "bipartite", "grid", "rank-one")
+LONGEST_LABEL = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contestant:
+    """A method with its options, under the label that figures show.
+
+    Attributes
+    ----------
+    label
+        What legends and rows call it.
+    method
+        The name of a method, or a label of ``PAPER_SETTINGS``.
+    options
+        Its options.
+    is_ours
+        Whether it goes beyond the paper, which figures mark.
+    """
+
+    label: str
+    method: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    is_ours: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", dict(self.options))
+
+    def build(self) -> Method:
+        """Return the method itself."""
+        return as_method(self.method, dict(self.options))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """A whole sweep.
+
+    Attributes
+    ----------
+    name
+        What its folder and its report are called.
+    contestants
+        The methods, in the order of the legend.
+    generator, parameters
+        A name of ``GENERATORS`` and the parameters that stay the same; None for files.
+    axis, values
+        Which parameter runs along the axis, and through which values. With files these are their places, from 1.
+    files
+        Models to read instead, one for each value.
+    instances
+        Sets of parameters for the generator, one for each value, instead of an axis: the values are then their places,
+        from 1 if none are given, and ``edge_convention`` leaves their strengths as they are.
+    repeats
+        Models for each value, with seeds ``seed``, ``seed + 1``, ... (files: once each).
+    seed
+        The first seed.
+    truth
+        Whether the exact log Z is wanted beside each answer, where exact methods reach it.
+    edge_convention
+        ``"text"``: A_ij ~ U[-s, s] as the paper prints it. ``"code"``: an edge counted once weighs A_ij, as in the
+        authors' published code, which halves the strength, wherever it is given: along the axis or beside it. The axis
+        keeps the numbers that were asked for. Files are read as they are.
+
+    Examples
+    --------
+    >>> bp = Contestant(label="BP", method="bp", options={"damping": 0.5})
+    >>> sweep = Sweep(name="mine", contestants=(bp,), generator="grid", parameters={"side": 4}, values=(0.5, 1.0))
+    >>> [task.instance for task in sweep.tasks()]
+    ['grid-strength=0.5-seed=0', 'grid-strength=1-seed=0']
+    """
+
+    name: str
+    contestants: tuple[Contestant, ...]
+    generator: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    axis: str = "strength"
+    values: tuple[float, ...] = ()
+    files: tuple[str, ...] = ()
+    instances: tuple[Mapping[str, Any], ...] = ()
+    repeats: int = 1
+    seed: int = 0
+    truth: bool = True
+    edge_convention: str = "text"
+
+    def tasks(self) -> Iterator[Task]:
+        """Yield all models, those of one value together."""
+        if self.generator is None:
+            yield from self._file_tasks()
+            return
+        for value in self.values:
+            for repeat in range(self.repeats):
+                seed = self.seed + repeat
+                yield Task(
+                    instance=f"{self.generator}-{self.axis}={_short(value)}-seed={seed}",
+                    x=float(value),
+                    repeat=repeat,
+                    seed=seed,
+                    generator=self.generator,
+                    parameters=self._parameters_at(value, seed),
+                )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        found = plain(asdict(self))
+        assert isinstance(found, dict)
+        return found
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Sweep:
+        """Make the sweep of which ``values`` is the :meth:`to_dict`."""
+        contestants = tuple(Contestant(**contestant) for contestant in values["contestants"])
+        return cls(**{**values, "contestants": contestants})
+
+    def _file_tasks(self) -> Iterator[Task]:
+        count = Counter(Path(path).name for path in self.files)
+        for place, path in enumerate(self.files, start=1):
+            name = Path(path).name
+            yield Task(instance=name if count[name] == 1 else path, x=float(place), repeat=0, seed=0, path=path)
+
+    def _parameters_at(self, value: float, seed: int) -> dict[str, Any]:
+        if self.instances:
+            own = self.instances[self.values.index(value)]
+            return {**self.parameters, **own, **({"seed": seed} if self._takes_seed() else {})}
+        # Sizes are whole numbers; generators refuse 8.0.
+        number = int(value) if float(value).is_integer() and self.axis != "strength" else value
+        parameters = {**self.parameters, self.axis: number}
+        if self.edge_convention == "code":
+            parameters["strength"] = parameters["strength"] / 2.0
+        return {**parameters, "seed": seed} if self._takes_seed() else parameters
+
+    def _takes_seed(self) -> bool:
+        assert self.generator is not None
+        return "seed" in inspect.signature(generators.GENERATORS[self.generator]).parameters
+
+    def __post_init__(self) -> None:
+        for name in ("contestants", "files"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        object.__setattr__(self, "instances", tuple(dict(parameters) for parameters in self.instances))
+        places = self.values or range(1, len(self.instances) + 1)
+        object.__setattr__(self, "values", tuple(float(value) for value in places))
+        object.__setattr__(self, "parameters", dict(self.parameters))
+        object.__setattr__(self, "repeats", checked_count(self.repeats, "repeats", least=1))
+        object.__setattr__(self, "seed", checked_count(self.seed, "seed", least=0))
+        self._check()
+
+    def _check(self) -> None:
+        check_choice(self.edge_convention, "edge_convention", ("text", "code"))
+        if self.edge_convention == "code" and (self.files or self.instances):
+            raise OptionError("edge_convention 'code' is for models along an axis; files and instances are as they are")
+        if not self.name or self.name in (".", "..") or re.search(r"[/\\\x00]", self.name):
+            raise OptionError(f"name is {self.name!r}; it names a folder, so it cannot be empty or have a slash in it")
+        if bool(self.files) == (self.generator is not None):
+            raise OptionError(f"sweep {self.name!r} must have either a generator or files, and not both")
+        if self.generator is not None:
+            self._check_generator(self.generator)
+        elif len(set(self.files)) < len(self.files) or any(map(_has_line_break, self.files)):
+            raise OptionError(f"sweep {self.name!r} names a file twice, or one with a line break in its name")
+        self._check_contestants()
+
+    def _check_generator(self, generator: str) -> None:
+        if generator not in generators.GENERATORS:
+            known = ", ".join(generators.GENERATORS)
+            raise OptionError(f"sweep {self.name!r} asks for the generator {generator!r}; known are {known}")
+        if not self.values or len(set(self.values)) < len(self.values) or not all(map(math.isfinite, self.values)):
+            raise OptionError(f"values is {list(self.values)}; give at least one number, each once")
+        if self.edge_convention == "code" and generator not in STRENGTH_IS_COUPLING:
+            able = ", ".join(STRENGTH_IS_COUPLING)
+            raise OptionError(
+                f"edge_convention 'code' halves A_ij of {able}; {generator!r} has a convention of its own"
+            )
+        if self.repeats > 1 and not self._takes_seed():
+            raise OptionError(f"repeats is {self.repeats}; {generator!r} has no seed, so its repeats would be equal")
+        if self.instances and len(self.instances) != len(self.values):
+            raise OptionError(f"there are {len(self.instances)} instances and {len(self.values)} values; give one each")
+        for parameters in self.instances or ({self.axis: self.values[0]},):
+            self._check_parameters(generator, parameters)
+
+    def _check_parameters(self, generator: str, own_parameters: Mapping[str, Any]) -> None:
+        known = inspect.signature(generators.GENERATORS[generator]).parameters
+        own = [name for name in known if name != "seed"]
+        for name in (*self.parameters, *own_parameters):
+            if name not in own:
+                hint = "; the sweep's own seed sets it" if name == "seed" else ""
+                raise OptionError(f"{generator!r} has no parameter {name!r} to set{hint}: it has {', '.join(own)}")
+        for name in own_parameters:
+            if name in self.parameters:
+                what = "a parameter of an instance" if self.instances else "the axis"
+                raise OptionError(f"{name!r} is both {what} and a parameter; give it once")
+        for name in own:
+            if name not in (*self.parameters, *own_parameters) and known[name].default is inspect.Parameter.empty:
+                raise OptionError(f"{generator!r} needs the parameter {name!r}")
+        strength = self.parameters.get("strength", 1.0)
+        if not isinstance(strength, int | float):
+            raise OptionError(f"strength is {strength!r}; it must be a number")
+
+    def _check_contestants(self) -> None:
+        labels = [contestant.label for contestant in self.contestants]
+        is_fit = [0 < len(label) <= LONGEST_LABEL and label.isprintable() for label in labels]
+        if not labels or len(set(labels)) < len(labels) or not all(is_fit):
+            given = [label[:LONGEST_LABEL] for label in labels]
+            raise OptionError(
+                f"sweep {self.name!r} has contestants {given}; give at least one, each with its own label, "
+                f"printable and of 1 to {LONGEST_LABEL} characters"
+            )
+        for contestant in self.contestants:
+            contestant.build()  # a wrong name or option is an error now, not in the middle of the work
+
+
+def _has_line_break(text: str) -> bool:
+    return "\n" in text or "\r" in text
+
+
+def _short(value: float) -> str:
+    """Write a number with six digits, or with all of them where six would make it another."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)

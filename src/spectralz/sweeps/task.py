@@ -1,0 +1,222 @@
+"""One task of a sweep: a model, and all methods on it. This runs in the workers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import platform
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import spectralz
+from spectralz import generators, io
+from spectralz.methods import Exact
+from spectralz.result import Estimate, plain
+from spectralz.sweeps.rows import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Mapping, Sequence
+
+    from spectralz.model import Ising
+    from spectralz.sweeps.sweep import Contestant
+
+    # What workers and clusters yield: all rows of a task at once.
+    Answers = Generator[list[Row], None, None]
+
+__all__ = ["MOST_ATTEMPTS", "Task", "failed_rows", "in_words", "run_task"]
+
+# The parameters of generators that count spins, and the most of them in a tiny model.
+TINY = {"n": 8, "side": 3, "visible": 4, "hidden": 4}
+# A model whose worker died is tried again once.
+MOST_ATTEMPTS = 2
+# A run that took longer is not repeated for having loaded compiled code: that takes seconds at most.
+LONGEST_REPEATED = 120.0
+# What this process has warmed up for.
+_warm: set[str] = set()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One model of a sweep.
+
+    Attributes
+    ----------
+    instance
+        Its name, unique in the sweep; the same sweep has the same names.
+    x
+        Where it stands on the axis.
+    repeat, seed
+        Which of the repeats it is, and the seed of its generator.
+    generator, parameters
+        What makes it: a name of ``GENERATORS`` and its parameters, seed included; or None and ...
+    path
+        ... the file to read.
+    """
+
+    instance: str
+    x: float
+    repeat: int
+    seed: int
+    generator: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    path: str | None = None
+
+    def model(self) -> Ising:
+        """Make or read the model."""
+        if self.path is not None:
+            return io.read(self.path)
+        assert self.generator is not None
+        return generators.GENERATORS[self.generator](**self.parameters)
+
+    def tiny(self) -> Task:
+        """Return a task of the same family with few spins, to warm up with; for a file, a small sparse grid.
+
+        Examples
+        --------
+        >>> task = Task(instance="", x=1.0, repeat=0, seed=0, generator="grid", parameters={"side": 15, "strength": 2})
+        >>> task.tiny().parameters
+        {'side': 3, 'strength': 2}
+        """
+        if self.path is not None:
+            return replace(self, path=None, generator="grid", parameters={"side": 3, "strength": 1.0, "seed": 0})
+        sizes = {name: value for name, value in self.parameters.items() if name in TINY and isinstance(value, int)}
+        small = {name: min(value, TINY[name]) for name, value in sizes.items()}
+        return replace(self, parameters={**self.parameters, **small})
+
+
+def run_task(task: Task, contestants: Sequence[Contestant], truth: bool) -> list[Row]:
+    """Run all contestants on the model of a task, one row each; whatever fails is a row with its ``failure``.
+
+    Parameters
+    ----------
+    task
+        The model.
+    contestants
+        The methods, in the order of the rows.
+    truth
+        Whether the exact log Z is wanted too.
+    """
+    _warm_up(task, contestants, truth)
+    try:
+        model = task.model()
+    except Exception as error:
+        return failed_rows(task, contestants, in_words(error))
+    outcomes = [_attempt(model, contestant) for contestant in contestants]
+    exact = _truth(model, [outcome for outcome, _ in outcomes]) if truth else None
+    return [
+        _row(task, model, contestant, outcome, exact, peak)
+        for contestant, (outcome, peak) in zip(contestants, outcomes, strict=True)
+    ]
+
+
+def failed_rows(task: Task, contestants: Sequence[Contestant], why: str) -> list[Row]:
+    """Return the rows of a task that came to nothing."""
+    return [_row(task, None, contestant, why, None, None) for contestant in contestants]
+
+
+def _attempt(model: Ising, contestant: Contestant) -> tuple[Estimate | str, float]:
+    """Return the answer, or why there is none, and the most memory so far; no compilation in its time."""
+    try:
+        method = contestant.build()
+        loaded = _compiled_functions()
+        answer: Estimate = method.run(model)
+        if _compiled_functions() != loaded and answer.seconds < LONGEST_REPEATED:
+            answer = method.run(model)
+    except Exception as error:
+        return in_words(error), _peak_mib()
+    return answer, _peak_mib()
+
+
+def _truth(model: Ising, outcomes: Iterable[Estimate | str]) -> float | None:
+    exact = Exact()
+    for outcome in outcomes:
+        if isinstance(outcome, Estimate) and outcome.method == exact:
+            return outcome.log_z
+    try:
+        return exact.run(model).log_z if exact.plan(model).refusal is None else None
+    except Exception:
+        return None
+
+
+def _warm_up(task: Task, contestants: Sequence[Contestant], truth: bool) -> None:
+    """Run everything once on a tiny model, so that this process has loaded what the methods need."""
+    key = f"{task.generator} {contestants} {truth}"
+    if key in _warm:
+        return
+    _warm.add(key)
+    with contextlib.suppress(Exception):  # what fails here will fail in its row
+        model = task.tiny().model()
+        outcomes = [_attempt(model, contestant)[0] for contestant in contestants]
+        if truth:
+            _truth(model, outcomes)
+
+
+def _compiled_functions() -> int:
+    """Return how many compiled functions of the package this process has loaded or made."""
+    kernels = [module for name, module in list(sys.modules.items()) if name.startswith("spectralz.kernels.")]
+    return sum(len(getattr(function, "overloads", ())) for module in kernels for function in vars(module).values())
+
+
+def _peak_mib() -> float:
+    """Return the most memory that this process has had."""
+    # The kernel hands ru_maxrss down from the process that started this one; VmHWM is this one's own.
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) / 2**10
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def in_words(error: BaseException) -> str:
+    """Return an error as a row shows it."""
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
+def _versions() -> str:
+    return f"spectralz {spectralz.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
+
+
+def _row(
+    task: Task,
+    model: Ising | None,
+    contestant: Contestant,
+    outcome: Estimate | str,
+    truth: float | None,
+    peak: float | None,
+) -> Row:
+    answer = outcome if isinstance(outcome, Estimate) else None
+    method = answer.method if answer else contestant.build()
+    return Row(
+        instance=task.instance,
+        x=task.x,
+        repeat=task.repeat,
+        seed=task.seed,
+        n=model.n if model else None,
+        edges=model.edge_count if model else None,
+        label=contestant.label,
+        method=method.name,
+        options=json.dumps(plain(vars(method)), sort_keys=True),
+        log_z=_number(answer.log_z) if answer else None,
+        truth=truth,
+        error=float(answer.log_z) - truth if answer and truth is not None else None,
+        kind=str(answer.kind) if answer else "",
+        status=str(answer.status) if answer else "",
+        converged=bool(answer.status.converged) if answer else None,
+        lower=_number(answer.lower) if answer else None,
+        upper=_number(answer.upper) if answer else None,
+        std_error=_number(answer.std_error) if answer else None,
+        seconds=_number(answer.seconds) if answer else None,
+        peak_mib=peak,
+        failure="" if isinstance(outcome, Estimate) else outcome,
+        versions=_versions(),
+    )
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None else float(value)
