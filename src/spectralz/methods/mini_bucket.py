@@ -79,18 +79,6 @@ class MiniBucket(Method):
 
     name: ClassVar[str] = "mbe"
 
-    @property
-    def _division(self) -> Division:
-        return Division(
-            method=self.name,
-            ibound=self.ibound,
-            order=self.order,
-            partition=self.partition,
-            max_memory=int(self.max_memory),
-            powers=self._powers,
-            looseness=self._looseness,
-        )
-
     def _powers(self, count: int) -> tuple[float, float]:
         from spectralz.kernels.mini_buckets.passes import MINIMUM
 
@@ -100,7 +88,7 @@ class MiniBucket(Method):
         return prepared.bound.value if self.bound == "upper" else -prepared.bound.value
 
     def _solve(self, model: Ising) -> Outcome:
-        prepared = self._division.prepare(model, keep=False)
+        prepared = Division(self, self._powers, self._looseness).prepare(model, keep=False)
         kind = Kind.UPPER_BOUND if self.bound == "upper" else Kind.LOWER_BOUND
         return outcome_of(
             model,

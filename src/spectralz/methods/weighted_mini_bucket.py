@@ -88,18 +88,6 @@ class WeightedMiniBucket(Method):
     name: ClassVar[str] = "wmbe"
     gives_marginals: ClassVar[bool] = True
 
-    @property
-    def _division(self) -> Division:
-        return Division(
-            method=self.name,
-            ibound=self.ibound,
-            order=self.order,
-            partition=self.partition,
-            max_memory=int(self.max_memory),
-            powers=self._powers,
-            looseness=self._looseness,
-        )
-
     def _powers(self, count: int) -> tuple[float, float]:
         return 1.0 / count, 1.0 / count
 
@@ -115,7 +103,7 @@ class WeightedMiniBucket(Method):
         return self._run(model, keep=self.max_iter > 0)[2]
 
     def _run(self, model: Ising, *, keep: bool) -> tuple[Prepared, Potentials, Outcome]:
-        prepared = self._division.prepare(model, keep=keep)
+        prepared = Division(self, self._powers, self._looseness).prepare(model, keep=keep)
         details = prepared.details(model, keep=keep)
         if prepared.is_exact:
             outcome = outcome_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -57,29 +57,43 @@ class Prepared:
         }
 
 
-@dataclass(frozen=True, kw_only=True)
+class Options(Protocol):
+    """The options that mini-bucket methods have in common."""
+
+    name: ClassVar[str]
+
+    @property
+    def ibound(self) -> int: ...
+    @property
+    def order(self) -> str | Sequence[int]: ...
+    @property
+    def partition(self) -> str: ...
+    @property
+    def max_memory(self) -> int | str: ...
+
+
+@dataclass(frozen=True)
 class Division:
     """How buckets are to be divided.
 
     Attributes
     ----------
-    method
-        The name of the method that asks, for messages.
-    ibound, order, partition, max_memory
-        Its options.
+    options
+        The method that asks.
     powers
         Takes the number of a spin's mini-buckets; returns the weight of the first, and that of each other one.
     looseness
         What the order "best" has the least of.
     """
 
-    method: str
-    ibound: int
-    order: str | Sequence[int]
-    partition: str
-    max_memory: int
+    options: Options
     powers: Callable[[int], tuple[float, float]]
     looseness: Callable[[Prepared], float]
+
+    @property
+    def max_memory(self) -> int:
+        """Bytes that tables may take."""
+        return int(self.options.max_memory)
 
     def prepare(self, model: Ising, *, keep: bool) -> Prepared:
         """Divide the buckets along the order, or along the one of several that gives the tightest bound.
@@ -105,17 +119,18 @@ class Division:
         from spectralz.kernels.elimination.order import ORDERS, adjacency_of
         from spectralz.kernels.mini_buckets.cover import order_of
 
-        if not isinstance(self.order, str):
-            if len(self.order) != model.n:
-                raise OptionError(f"order names {len(self.order)} spins; the model has {model.n}, name each once")
-            return {"given": list(self.order)}
+        wanted = self.options.order
+        if not isinstance(wanted, str):
+            if len(wanted) != model.n:
+                raise OptionError(f"order names {len(wanted)} spins; the model has {model.n}, name each once")
+            return {"given": list(wanted)}
         edges, J = model.edges()
         adjacency = adjacency_of(model.n, edges)
         components = [spins.tolist() for spins in model.components()]
         strengths = np.zeros(model.n)
         np.add.at(strengths, edges, np.abs(J)[:, None])
-        names = [*ORDERS] if self.order == "best" else [self.order]
-        if self.order == "best" and sum(len(spins) > 1 for spins in components) > 1:
+        names = [*ORDERS] if wanted == "best" else [wanted]
+        if wanted == "best" and sum(len(spins) > 1 for spins in components) > 1:
             names.append("narrowest")  # exact if every component is so by any of the orders
         orders: dict[str, list[int]] = {}
         for name in names:
@@ -129,11 +144,11 @@ class Division:
         from spectralz.kernels.mini_buckets.cover import cover_by_content, cover_by_scope
 
         edges, J = model.edges()
-        if self.partition == "scope":
-            return cover_by_scope(order, edges, self.ibound)
+        if self.options.partition == "scope":
+            return cover_by_scope(order, edges, self.options.ibound)
         entries = self.max_memory // ENTRY_BYTES
         return cover_by_content(
-            order, edges, J, model.field, self.ibound, self.powers, entries, reporter_of("dividing buckets")
+            order, edges, J, model.field, self.options.ibound, self.powers, entries, reporter_of("dividing buckets")
         )
 
     def _run_once(self, model: Ising, name: str, cover: Cover) -> Prepared:
@@ -150,19 +165,20 @@ class Division:
 
         edges = model.edges()[0]
         memory = self.max_memory
-        cover = cover_by_scope(order, edges, self.ibound)
+        cover = cover_by_scope(order, edges, self.options.ibound)
         need = f"needs {bytes_in_words(ENTRY_BYTES * cover.entries(keep=keep))} of tables"
-        if self.partition == "content":
+        if self.options.partition == "content":
             need = "needs more memory to choose its mini-buckets by content"
         # A table of half of the memory is the widest that can be thought of.
-        widest = min(cover.widest - (self.partition == "scope"), (memory // ENTRY_BYTES).bit_length())
+        widest = min(cover.widest - (self.options.partition == "scope"), (memory // ENTRY_BYTES).bit_length())
         for ibound in range(widest, 1, -1):
             if ENTRY_BYTES * cover_by_scope(order, edges, ibound).entries(keep=keep) <= memory:
                 way_out = f"ibound={ibound} with partition='scope' would fit"
                 break
         else:
             way_out = "raise max_memory"
-        return f"{self.method} with ibound {self.ibound} {need}; max_memory is {bytes_in_words(memory)}: {way_out}"
+        who = f"{self.options.name} with ibound {self.options.ibound}"
+        return f"{who} {need}; max_memory is {bytes_in_words(memory)}: {way_out}"
 
 
 def outcome_of(model: Ising, kind: Kind, bound: Bound, sentence: str, **others: Any) -> Outcome:
