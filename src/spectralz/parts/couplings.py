@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from spectralz.kernels.coupling import Couplings
 
+if TYPE_CHECKING:
     from spectralz.model import FloatArray, Ising
 
 __all__ = ["Couplings", "couplings_of", "dense_couplings", "mean_strength", "without_diagonal"]
-
-
-class Couplings(NamedTuple):
-    """J = 2 A without its diagonal as the arrays of a CSR matrix; of a dense one every row has n entries."""
-
-    data: FloatArray
-    indices: NDArray[np.int32]
-    indptr: NDArray[np.int64]
-    is_dense: bool
 
 
 def couplings_of(model: Ising) -> Couplings:
@@ -35,8 +26,7 @@ def couplings_of(model: Ising) -> Couplings:
 
 def dense_couplings(J: FloatArray) -> Couplings:
     """Return a matrix J as the compiled kernels take it."""
-    n = len(J)
-    return Couplings(J.ravel(), np.empty(0, np.int32), n * np.arange(n + 1, dtype=np.int64), True)
+    return Couplings.of_dense(J)
 
 
 def mean_strength(J: FloatArray, n: int) -> float:
