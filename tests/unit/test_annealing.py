@@ -37,9 +37,9 @@ def swept(model, x, beta, sweeps, seed=0):
     x = x.copy()
     h, energy = np.empty(x.shape), np.empty(len(x))
     counters = np.random.default_rng(seed).integers(2**64, size=len(x), dtype=np.uint64)
-    arrays = model.storage.for_kernels()
-    refresh(x, h, model.field, *arrays)
-    heat_bath(x, h, energy, counters, beta, sweeps, model.field, *arrays)
+    couplings = model.storage.for_kernels()
+    refresh(x, h, model.field, couplings)
+    heat_bath(x, h, energy, counters, beta, sweeps, model.field, couplings)
     return x, h, energy
 
 

@@ -70,7 +70,7 @@ def graph_of(model: sz.Ising) -> list[set[int]]:
 def blocks_of(model: sz.Ising, width: int, count: int = 4, seed: int = 0) -> list[Block]:
     adjacency = graph_of(model)
     orders = choose_blocks(adjacency, width, count, np.random.default_rng(seed))
-    return [block_of(order, adjacency, *model.storage.for_kernels()[1:]) for order in orders]
+    return [block_of(order, adjacency, model.storage.for_kernels()) for order in orders]
 
 
 def redraw(
@@ -81,8 +81,8 @@ def redraw(
     couplings = model.storage.for_kernels()
     h, energy = np.empty(x.shape), np.full(len(x), np.nan)
     counters = np.random.default_rng(seed).integers(2**64, size=len(x), dtype=np.uint64)
-    refresh(x, h, model.field, *couplings)
-    block_heat_bath(x, h, energy, counters, beta, block, model.field, *couplings)
+    refresh(x, h, model.field, couplings)
+    block_heat_bath(x, h, energy, counters, beta, block, model.field, couplings)
     return x, h, energy
 
 
@@ -159,10 +159,10 @@ def test_a_state_has_the_same_draw_in_any_part_of_a_population() -> None:
     def run(cuts: list[int]) -> list[np.ndarray]:
         found, h, energy = x.copy(), np.empty(x.shape), np.empty(len(x))
         counters = np.arange(len(x), dtype=np.uint64)
-        refresh(found, h, model.field, *couplings)
+        refresh(found, h, model.field, couplings)
         for a, b in itertools.pairwise([0, *cuts, len(x)]):
             part = (found[a:b], h[a:b], energy[a:b], counters[a:b])
-            block_heat_bath(*part, BETA, block, model.field, *couplings)
+            block_heat_bath(*part, BETA, block, model.field, couplings)
         return [found, h, energy, counters]
 
     whole = run([])
@@ -214,7 +214,7 @@ def test_blocks_keep_to_their_width_and_reach_every_spin() -> None:
             assert set().union(*orders) == set(range(model.n))
             for order in orders:
                 assert len(set(order)) == len(order)
-                assert block_of(order, adjacency, *model.storage.for_kernels()[1:]).width <= width
+                assert block_of(order, adjacency, model.storage.for_kernels()).width <= width
 
 
 def test_no_spins() -> None:

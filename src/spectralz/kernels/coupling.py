@@ -1,4 +1,4 @@
-"""The couplings of a model as kernels take them."""
+"""The couplings of a model as one value that compiled functions take: rows of a dense or a sparse matrix."""
 
 from __future__ import annotations
 
@@ -14,7 +14,21 @@ __all__ = ["Couplings"]
 
 
 class Couplings(NamedTuple):
-    """J = 2 A without its diagonal as the arrays of a CSR matrix; of a dense one every row has n entries."""
+    """A symmetric matrix as the arrays of a CSR matrix: of most kernels J = 2 A without its diagonal.
+
+    A named tuple, because that is what compiled functions take whole.
+
+    Attributes
+    ----------
+    data
+        The entries, row by row.
+    indices
+        The column of each entry; empty where the matrix is dense.
+    indptr
+        Row i is ``data[indptr[i] : indptr[i + 1]]``; n + 1 numbers.
+    is_dense
+        Whether every row has all n entries: entry ``indptr[i] + j`` is then that of column j.
+    """
 
     data: NDArray[np.float64]
     indices: NDArray[np.int32]
@@ -23,13 +37,13 @@ class Couplings(NamedTuple):
 
     @classmethod
     def of_dense(cls, J: NDArray[np.float64]) -> Couplings:
-        """Return a numpy array as kernels take it."""
+        """Return the rows of a square array."""
         n = len(J)
-        return cls(J.ravel(), np.empty(0, np.int32), n * np.arange(n + 1, dtype=np.int64), True)
+        return cls(np.ascontiguousarray(J).ravel(), np.empty(0, np.int32), n * np.arange(n + 1, dtype=np.int64), True)
 
     @classmethod
     def of_csr(cls, J: Any) -> Couplings:
-        """Return a scipy CSR array as kernels take it."""
+        """Return the rows of a scipy CSR array."""
         return cls(J.data, J.indices.astype(np.int32), J.indptr.astype(np.int64), False)
 
     @property
@@ -39,7 +53,7 @@ class Couplings(NamedTuple):
 
     @property
     def mean_strength(self) -> float:
-        """The root of sum_j J_ij^2, averaged over the spins i."""
+        """The root of sum_j J_ij^2, averaged over the rows i."""
         largest = float(np.abs(self.data).max(initial=0.0))
         if largest == 0.0:
             return 0.0

@@ -305,7 +305,7 @@ def _mean_field(problem: _Problem, start: FloatArray) -> _State:
     from spectralz.kernels.mean_field import ascend
 
     h = start.copy()
-    ascend(h, problem.field, *problem.rows, MEAN_FIELD_SWEEPS, MEAN_FIELD_TOLERANCE)
+    ascend(h, problem.field, problem.rows, MEAN_FIELD_SWEEPS, MEAN_FIELD_TOLERANCE)
     return _bound_at(problem, h)
 
 
@@ -313,7 +313,7 @@ def _bound_at(problem: _Problem, h: FloatArray) -> _State:
     """Evaluate the bound of mean field, its rounding taken off."""
     from spectralz.kernels.mean_field import bound
 
-    value, sizes = bound(h, problem.field, *problem.rows)
+    value, sizes = bound(h, problem.field, problem.rows)
     return _State(h, float(value - UNIT_ROUNDOFF * ((problem.n + 16.0) * sizes + 4.0 * abs(value))))
 
 

@@ -118,12 +118,12 @@ class MeanField(Method):
         theta = np.asarray(model.field)
         made, change = 0, 0.0
         while made < self.max_iter:
-            more, change = ascend(h, theta, *couplings, min(SWEEPS_PER_REPORT, self.max_iter - made), self.tol)
+            more, change = ascend(h, theta, couplings, min(SWEEPS_PER_REPORT, self.max_iter - made), self.tol)
             made += more
             report("sweeping", (k + min(made / self.max_iter, 1.0)) / self.restarts)
             if change <= self.tol:
                 break
-        value, sizes = bound(h, theta, *couplings)
+        value, sizes = bound(h, theta, couplings)
         rounding = UNIT_ROUNDOFF * ((couplings.longest_row + 16.0) * sizes + 4.0 * (abs(model.constant) + abs(value)))
         return _Run(h, value + model.constant, value + model.constant - rounding, made, change)
 

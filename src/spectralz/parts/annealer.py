@@ -187,7 +187,7 @@ class Annealer:
         from spectralz.kernels.sampling.heat_bath import refresh
 
         h = np.empty(x.shape)
-        self._in_threads(lambda part: refresh(x[part], h[part], self.theta, *self.couplings), len(x))
+        self._in_threads(lambda part: refresh(x[part], h[part], self.theta, self.couplings), len(x))
         return h
 
     def quench(self, x: NDArray[np.int8]) -> NDArray[np.int8]:
@@ -195,7 +195,7 @@ class Annealer:
         from spectralz.kernels.sampling.heat_bath import descend
 
         ends, h = x.copy(), self.fields(x)
-        self._in_threads(lambda part: descend(ends[part], h[part], MOST_DESCENTS, *self.couplings), len(x))
+        self._in_threads(lambda part: descend(ends[part], h[part], MOST_DESCENTS, self.couplings), len(x))
         return ends
 
     def bytes_per_state(self) -> int:
@@ -247,14 +247,14 @@ class Annealer:
             x, h = population.x[part], population.h[part]
             energy, counters = population.energy[part], population.counters[part]
             if is_refreshed:
-                refresh(x, h, self.theta, *self.couplings)
+                refresh(x, h, self.theta, self.couplings)
             if not self.blocks or beta < self.blocks_from:
-                heat_bath(x, h, energy, counters, beta, self.sweeps, self.theta, *self.couplings)
+                heat_bath(x, h, energy, counters, beta, self.sweeps, self.theta, self.couplings)
                 return
             for turn in range(k * self.sweeps, (k + 1) * self.sweeps):
-                heat_bath(x, h, energy, counters, beta, 1, self.theta, *self.couplings)
+                heat_bath(x, h, energy, counters, beta, 1, self.theta, self.couplings)
                 block = self.blocks[turn % len(self.blocks)]
-                block_heat_bath(x, h, energy, counters, beta, block, self.theta, *self.couplings)
+                block_heat_bath(x, h, energy, counters, beta, block, self.theta, self.couplings)
 
         self._in_threads(work, len(population.x))
 
@@ -288,7 +288,7 @@ def _blocks_of(model: Ising, width: int | None, couplings: Couplings) -> tuple[i
         return width, blocks_from, []
     adjacency = adjacency_of(model.n, pairs)
     orders = choose_blocks(adjacency, width, BLOCKS, np.random.default_rng(0))
-    return width, blocks_from, [block_of(order, adjacency, *couplings[1:]) for order in orders]
+    return width, blocks_from, [block_of(order, adjacency, couplings) for order in orders]
 
 
 def _next_temperature(beta: float, population: _Population, step: float, n: int) -> float:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spectralz.kernels.coupling import Couplings
     from spectralz.kernels.elimination.order import Adjacency
 
 __all__ = ["Block", "block_heat_bath", "block_of", "choose_blocks"]
@@ -140,9 +141,7 @@ def _choose_block(
     return order
 
 
-def block_of(
-    order: Sequence[int], adjacency: Adjacency, indices: NDArray[np.int32], indptr: NDArray[np.int64], is_dense: bool
-) -> Block:
+def block_of(order: Sequence[int], adjacency: Adjacency, couplings: Couplings) -> Block:
     """Eliminate a block symbolically along an order, and note where the kernel finds everything."""
     members = set(order)
     inner: Adjacency = [neighbours & members if v in members else set() for v, neighbours in enumerate(adjacency)]
@@ -158,8 +157,8 @@ def block_of(
     begins: list[list[tuple[int, int]]] = []
     reached = 0
     for v, separator, below in zip(tree.order, tree.separators, children, strict=True):
-        begin = int(indptr[v])
-        row = range(len(adjacency)) if is_dense else indices[begin : indptr[v + 1]].tolist()
+        begin, end = couplings.indptr[v : v + 2].tolist()
+        row = range(len(adjacency)) if couplings.is_dense else couplings.indices[begin:end].tolist()
         place = {u: begin + k for k, u in enumerate(row)}
         pairs.append([(bit, place[u]) for bit, u in enumerate(separator) if u in adjacency[v]])
         outside.append([(u, place[u]) for u in sorted(adjacency[v] - members)])
@@ -205,16 +204,13 @@ def block_heat_bath(
     beta: float,
     block: Block,
     theta: NDArray[np.float64],
-    data: NDArray[np.float64],
-    indices: NDArray[np.int32],
-    indptr: NDArray[np.int64],
-    is_dense: bool,
+    couplings: Couplings,
 ) -> None:
     """Draw a block of every state anew, given its other spins, at inverse temperature ``beta``.
 
     Fields and energies are left as `heat_bath` leaves them; of its random numbers a state uses one a spin of the block.
     """
-    terms = _pair_terms(beta, data, block)
+    terms = _pair_terms(beta, couplings.data, block)
     tables = np.empty((block.tables_from[-1], LANES))
     work = np.empty((2 << np.max(np.diff(block.separators_from)) if len(block.spins) else 0, LANES))
     fields = np.zeros((len(block.spins), LANES))
@@ -222,7 +218,7 @@ def block_heat_bath(
     for first in range(0, len(x), LANES):
         # Lanes that are left over at the end go on with the fields they had, and are not drawn.
         lanes = min(LANES, len(x) - first)
-        _add_outside(x[first : first + lanes], beta, block, theta, data, fields)
+        _add_outside(x[first : first + lanes], beta, block, theta, couplings.data, fields)
         _eliminate(block, terms, fields, work, tables)
         for step in range(len(block.spins) - 1, -1, -1):
             i = block.spins[step]
@@ -241,7 +237,7 @@ def block_heat_bath(
                     spin = 1 if likely == (field >= 0.0) else -1
                 if spin != x[r, i]:
                     x[r, i] = spin
-                    _flip(i, spin, h[r], data, indices, indptr, is_dense)
+                    _flip(i, spin, h[r], couplings)
     for r in range(len(x)):
         total = 0.0
         for i in range(x.shape[1]):

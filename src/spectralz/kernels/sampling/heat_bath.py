@@ -1,7 +1,6 @@
 """Heat-bath sweeps over a population of states, compiled; every state carries its fields and its own random numbers.
 
-The coupling is the arrays of a CSR matrix of J_ij = 2 A_ij without its diagonal; a dense matrix is one whose rows all
-have n entries. Of each state x the fields h_i = theta_i + sum_j J_ij x_j are kept up to date, so that a spin that stays
+Of each state x the fields h_i = theta_i + sum_j J_ij x_j are kept up to date, so that a spin that stays
 as it is costs one random number, and one that flips a pass over its row. The kernels release the interpreter's lock:
 parts of a population may run in threads, and since every state has its own random numbers the result is the same.
 """
@@ -17,6 +16,8 @@ from spectralz.kernels.logsum import COMPILE, exp_minus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from spectralz.kernels.coupling import Couplings
 
 __all__ = ["descend", "draw_states", "heat_bath", "refresh", "replace_states"]
 
@@ -44,20 +45,17 @@ def _flip(
     i: int,
     spin: int,
     h: NDArray[np.float64],
-    data: NDArray[np.float64],
-    indices: NDArray[np.int32],
-    indptr: NDArray[np.int64],
-    is_dense: bool,
+    couplings: Couplings,
 ) -> None:
     """Tell the neighbours of spin i that it has become ``spin``."""
-    begin, end = indptr[i], indptr[i + 1]
+    begin, end = couplings.indptr[i], couplings.indptr[i + 1]
     change = 2.0 * spin
-    if is_dense:
+    if couplings.is_dense:
         for j in range(end - begin):
-            h[j] += change * data[begin + j]
+            h[j] += change * couplings.data[begin + j]
     else:
         for place in range(begin, end):
-            h[indices[place]] += change * data[place]
+            h[couplings.indices[place]] += change * couplings.data[place]
 
 
 @njit(nogil=True, **COMPILE)
@@ -76,19 +74,16 @@ def refresh(
     x: NDArray[np.int8],
     h: NDArray[np.float64],
     theta: NDArray[np.float64],
-    data: NDArray[np.float64],
-    indices: NDArray[np.int32],
-    indptr: NDArray[np.int64],
-    is_dense: bool,
+    couplings: Couplings,
 ) -> None:
     """Compute the fields of every state anew, which takes away what rounding has left in them."""
     for r in range(len(x)):
         for i in range(x.shape[1]):
             total = theta[i]
-            begin = indptr[i]
-            for place in range(begin, indptr[i + 1]):
-                j = place - begin if is_dense else indices[place]
-                total += data[place] * x[r, j]
+            begin = couplings.indptr[i]
+            for place in range(begin, couplings.indptr[i + 1]):
+                j = place - begin if couplings.is_dense else couplings.indices[place]
+                total += couplings.data[place] * x[r, j]
             h[r, i] = total
 
 
@@ -101,10 +96,7 @@ def heat_bath(
     beta: float,
     sweeps: int,
     theta: NDArray[np.float64],
-    data: NDArray[np.float64],
-    indices: NDArray[np.int32],
-    indptr: NDArray[np.int64],
-    is_dense: bool,
+    couplings: Couplings,
 ) -> None:
     """Sweep over the spins of every state, each drawn anew given the others at inverse temperature ``beta``.
 
@@ -128,7 +120,7 @@ def heat_bath(
                     spin = 1 if likely == (field >= 0.0) else -1
                 if spin != x[r, i]:
                     x[r, i] = spin
-                    _flip(i, spin, h[r], data, indices, indptr, is_dense)
+                    _flip(i, spin, h[r], couplings)
         counters[r] = counter
         total = 0.0
         for i in range(n):
@@ -141,10 +133,7 @@ def descend(
     x: NDArray[np.int8],
     h: NDArray[np.float64],
     sweeps: int,
-    data: NDArray[np.float64],
-    indices: NDArray[np.int32],
-    indptr: NDArray[np.int64],
-    is_dense: bool,
+    couplings: Couplings,
 ) -> None:
     """Flip spins that stand against their field until none does: a quench to a local maximum of the weight."""
     n = x.shape[1]
@@ -154,7 +143,7 @@ def descend(
             for i in range(n):
                 if x[r, i] * h[r, i] < 0.0:
                     x[r, i] = -x[r, i]
-                    _flip(i, x[r, i], h[r], data, indices, indptr, is_dense)
+                    _flip(i, x[r, i], h[r], couplings)
                     still = False
             if still:
                 break

@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
+from spectralz.kernels.coupling import Couplings
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -24,22 +26,18 @@ def components_and_balance(A: Any) -> list[tuple[NDArray[np.int64], bool]]:
     if not n:
         return []
     if sp.issparse(A):
-        label, balanced = _visit(A.data, A.indices, A.indptr, False)
+        label, balanced = _visit(Couplings(A.data, A.indices, A.indptr, False))
     else:
-        label, balanced = _visit(
-            np.ascontiguousarray(A).ravel(), np.empty(0, np.int32), n * np.arange(n + 1, dtype=np.int64), True
-        )
+        label, balanced = _visit(Couplings.of_dense(A))
     grouped = np.argsort(label, kind="stable").astype(np.int64)
     bounds = np.searchsorted(label[grouped], np.arange(1, len(balanced)))
     return list(zip(np.split(grouped, bounds), balanced.tolist(), strict=True))
 
 
 @njit(cache=True)
-def _visit(
-    data: NDArray[np.float64], indices: NDArray[np.int32], indptr: NDArray[np.int64], is_dense: bool
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _visit(couplings: Couplings) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Walk through the graph from neighbour to neighbour, giving each spin its component and the sign that it needs."""
-    n = len(indptr) - 1
+    n = len(couplings.indptr) - 1
     label = np.full(n, -1, np.int64)
     sign = np.ones(n)
     balanced = np.ones(n, np.bool_)
@@ -54,9 +52,10 @@ def _visit(
         while taken < given:
             i = waiting[taken]
             taken += 1
-            for place in range(indptr[i], indptr[i + 1]):
-                weight = data[place]
-                j = place - indptr[i] if is_dense else indices[place]
+            begin = couplings.indptr[i]
+            for place in range(begin, couplings.indptr[i + 1]):
+                weight = couplings.data[place]
+                j = place - begin if couplings.is_dense else couplings.indices[place]
                 if weight == 0.0 or i == j:
                     continue
                 wanted = sign[i] if weight > 0.0 else -sign[i]
