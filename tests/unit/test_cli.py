@@ -123,6 +123,9 @@ def test_compare(run, grid, tmp_path):
     assert "exact" in out
     rows = json.loads(run("compare", "grid.uai", "--methods", "exact,auto", "--json")[1])
     assert [row["method"] for row in rows] == ["exact", "exact"]
+    assert [row["name"] for row in rows] == ["exact", "auto"]  # what was asked for
+    assert next(iter(rows[0])) == "name"
+    assert re.search("^ ?BP-200 ", run("compare", "grid.uai", "--methods", "BP-200")[1], re.MULTILINE)
     sz.write(sz.generators.complete(100, 1.0, seed=0), tmp_path / "big.npz")
     code, out, _ = run("compare", "big.npz")
     assert code == 0

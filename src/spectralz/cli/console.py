@@ -7,28 +7,25 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from spectralz._support.progress import listening
+from spectralz.result import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Table as RichTable
 
-__all__ = [
-    "add_row",
-    "console",
-    "has_unicode",
-    "plus_minus",
-    "print_table",
-    "progress",
-    "say",
-    "table_of",
-    "two_columns",
-    "warn",
-]
+    from spectralz.show.tables import Table
+
+__all__ = ["console", "has_unicode", "plus_minus", "print_table", "progress", "say", "warn"]
 
 # What a screen is assumed to be wide when output goes to a file or a pipe: statuses are sentences.
 PIPE_WIDTH = 140
+VERDICT_STYLES = {
+    Verdict.CHOSEN: "bold green",
+    Verdict.DISAGREES: "yellow",
+    Verdict.NOT_RUN: "dim",
+}
 
 
 def console(stderr: bool = False) -> Console:
@@ -61,43 +58,33 @@ def warn(sentence: str) -> None:
     console(stderr=True).print(f"warning: {sentence}", style="yellow", markup=False, highlight=False)
 
 
-def table_of(*headings: str) -> Table:
-    """Return an empty table with headings."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading)
-    return table
-
-
-def two_columns() -> Table:
-    """Return an empty table of names and values."""
-    from rich.table import Table
-
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column()
-    return table
-
-
-def add_row(table: Table, *cells: str, style: str | None = None) -> None:
-    """Add a row of plain text: brackets in names and messages are not markup."""
-    from rich.text import Text
-
-    table.add_row(*(Text(cell) for cell in cells), style=style)
-
-
 def print_table(table: Table) -> None:
     """Print a table; into a file or a pipe without the blanks that fill a screen's lines."""
-    screen = console()
+    screen, drawn = console(), _drawn(table)
     if screen.is_terminal:
-        screen.print(table, highlight=False)
+        screen.print(drawn, highlight=False)
         return
     with screen.capture() as captured:
-        screen.print(table, highlight=False)
+        screen.print(drawn, highlight=False)
     print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def _drawn(table: Table) -> RichTable:
+    """Return a table as rich draws it. Cells are plain text: brackets in names and messages are not markup."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    if table.headings:
+        drawn = RichTable(*table.headings, box=box.SIMPLE_HEAD, pad_edge=False)
+    else:
+        drawn = RichTable(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+        drawn.add_column(style="bold", no_wrap=True)
+        drawn.add_column()
+    styles = [VERDICT_STYLES.get(verdict) for verdict in table.verdicts] or [None] * len(table.rows)
+    for cells, style in zip(table.rows, styles, strict=True):
+        drawn.add_row(*map(Text, cells), style=style)
+    return drawn
 
 
 @contextmanager

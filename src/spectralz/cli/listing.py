@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 import spectralz as sz
-from spectralz.cli.console import add_row, print_table, table_of
+from spectralz.cli.console import print_table
 from spectralz.cli.options import AsJson, first_line
+from spectralz.show.tables import Table
 
 __all__ = ["list_methods"]
 
@@ -20,7 +21,5 @@ def list_methods(as_json: AsJson = False) -> None:
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    table = table_of("method", "what it is", "options and their defaults")
-    for row in rows:
-        add_row(table, row["method"], row["what"], "\n".join(f"{k} = {v}" for k, v in row["options"].items()))
-    print_table(table)
+    cells = ((row["method"], row["what"], "\n".join(f"{k} = {v}" for k, v in row["options"].items())) for row in rows)
+    print_table(Table(headings=("method", "what it is", "options and their defaults"), rows=tuple(cells)))

@@ -10,18 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import spectralz as sz
-from spectralz._support.options import bytes_in_words
-from spectralz.cli.console import add_row, print_table, say, two_columns
+from spectralz.cli.console import print_table, say
 from spectralz.cli.options import AsJson, EvidenceFile, ModelFile, OutFile, first_line
 from spectralz.cli.outputs import check_output
+from spectralz.show import tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 __all__ = ["convert", "generate_app", "info"]
-
-# A table entry or a state takes about this long on one core of a present-day machine.
-SECONDS_PER_TERM = 6e-9
 
 
 def info(file: ModelFile, evidence: EvidenceFile = None, as_json: AsJson = False) -> None:
@@ -30,44 +27,7 @@ def info(file: ModelFile, evidence: EvidenceFile = None, as_json: AsJson = False
     if as_json:
         print(json.dumps({"file": str(file), **about}, indent=2, allow_nan=False))
         return
-    table = two_columns()
-    add_row(table, "spins", f"{about['spins']}")
-    add_row(table, "edges", f"{about['edges']} (density {about['density']:.3g}, kept {about['storage']})")
-    add_row(table, "degree", f"mean {about['degree_mean']:.3g}, largest {about['degree_max']}")
-    add_row(
-        table,
-        "coupling |A|",
-        f"mean {about['coupling_mean']:.4g}, largest {about['coupling_max']:.4g} (an edge counted once weighs J = 2 A)",
-    )
-    add_row(table, "field", f"mean size {about['field_mean']:.4g}, largest {about['field_max']:.4g}")
-    add_row(table, "constant", f"{about['offset'] + about['trace']:.6g}")
-    forest = ", a forest" if about["is_forest"] else ""
-    add_row(table, "components", f"{about['components']}, the largest of {about['largest_component']} spins{forest}")
-    add_row(table, "treewidth", _treewidth(about))
-    add_row(table, "exact answer", _exact_cost(about))
-    print_table(table)
-
-
-def _treewidth(about: Mapping[str, Any]) -> str:
-    low, high = about["treewidth_lower"], about["treewidth_upper"]
-    if high is None:
-        return f"{low} or more"
-    return f"{low}" if low == high else f"between {low} and {high}"
-
-
-def _exact_cost(about: Mapping[str, Any]) -> str:
-    if about["exact_memory"] is None:
-        return "out of reach: the widest table would not fit into any memory"
-    seconds = about["exact_terms"] * SECONDS_PER_TERM
-    time = (
-        "under a second"
-        if seconds < 1
-        else f"about {seconds:.2g} s"
-        if seconds < 1e4
-        else f"about {seconds / 3600:.2g} h"
-    )
-    order = f" by {about['exact_order']} order" if about["exact_order"] else ""
-    return f"{bytes_in_words(about['exact_memory'])} of tables{order}, {about['exact_terms']:.3g} terms, {time}"
+    print_table(tables.description(about))
 
 
 def convert(

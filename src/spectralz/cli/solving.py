@@ -5,46 +5,26 @@ from __future__ import annotations
 import io
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 
 import spectralz as sz
 from spectralz._support.interrupts import INTERRUPTED
-from spectralz.cli.console import (
-    add_row,
-    console,
-    has_unicode,
-    plus_minus,
-    print_table,
-    progress,
-    say,
-    table_of,
-    two_columns,
-    warn,
-)
+from spectralz.cli.console import console, has_unicode, plus_minus, print_table, progress, say, warn
 from spectralz.cli.options import AsJson, EvidenceFile, ModelFile, Strict, method_options
 from spectralz.cli.outputs import check_output, check_outputs, check_picture, picture_format, write_picture
 from spectralz.errors import FormatError, InaccurateWarning
 from spectralz.io import read_evidence, write_mar, write_pr
 from spectralz.io.files import write_whole
+from spectralz.show import tables
 from spectralz.show.plots import bracket_picture, comparison_picture
-from spectralz.show.text import bracket_line, with_error
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.table import Table
+from spectralz.show.text import bracket_line
 
 __all__ = ["bounds", "compare", "print_comparison", "sample", "solve"]
-
-VERDICT_STYLES = {
-    sz.Verdict.CHOSEN: "bold green",
-    sz.Verdict.DISAGREES: "yellow",
-    sz.Verdict.NOT_RUN: "dim",
-}
 
 
 def solve(
@@ -102,18 +82,10 @@ def solve(
 
 def _print_estimate(file: Path, model: sz.Ising, estimate: sz.Estimate) -> None:
     screen = console()
-    table = two_columns()
-    add_row(table, "model", f"{file}: {model!r}")
-    error = " (standard error)" if estimate.std_error is not None else ""
-    add_row(table, "log Z", with_error(estimate.log_z, estimate.std_error, plus_minus(screen)) + error)
-    add_row(table, "kind", str(estimate.kind))
-    add_row(table, "certified", _certified(estimate))
-    add_row(table, "status", str(estimate.status))
-    add_row(table, "method", repr(estimate.method))
-    add_row(table, "time", f"{estimate.seconds:.3g} s")
-    print_table(table)
+    own = tables.estimate(estimate, plus_minus(screen))
+    print_table(replace(own, rows=(("model", f"{file}: {model!r}"), *own.rows)))
     if estimate.tried:
-        print_table(_tried_table(estimate.tried))
+        print_table(tables.tried(estimate.tried, plus_minus(screen)))
     line = bracket_line(
         estimate.log_z,
         estimate.lower,
@@ -124,37 +96,6 @@ def _print_estimate(file: Path, model: sz.Ising, estimate: sz.Estimate) -> None:
     )
     if line:
         print(f"\n{line}")
-
-
-def _certified(estimate: sz.Estimate) -> str:
-    low, high = estimate.lower, estimate.upper
-    if low is None and high is None:
-        return "no proven bounds"
-    if low is None:
-        return f"log Z <= {high:.12g}"
-    if high is None:
-        return f"log Z >= {low:.12g}"
-    return f"{low:.12g} <= log Z <= {high:.12g} (width {high - low:.3g})"
-
-
-def _tried_table(tried: Sequence[sz.Trial]) -> Table:
-    table = table_of("method", "log Z", plus_minus(console()), "seconds", "verdict", "why")
-    for trial in tried:
-        cells = [trial.method, *_value_and_error(trial), f"{trial.seconds:.3g}", str(trial.verdict), trial.why]
-        add_row(table, *cells, style=VERDICT_STYLES.get(trial.verdict))
-    return table
-
-
-def _value_and_error(trial: sz.Trial) -> tuple[str, str]:
-    """Return what a method that was tried found: its bounds if it was asked for them, else its log Z and error."""
-    bounds = ((">=", trial.lower), ("<=", trial.upper))
-    shown = ", ".join(f"{sign} {bound:.8g}" for sign, bound in bounds if bound is not None)
-    if trial.log_z is None or trial.verdict is sz.Verdict.BOUND:
-        return shown or "-", "-"
-    if trial.std_error is None:
-        return f"{trial.log_z:.8g}", "-"
-    value, _, error = with_error(trial.log_z, trial.std_error).partition(" ± ")
-    return value, error
 
 
 def _warn_of_disagreement(estimate: sz.Estimate) -> None:
@@ -182,7 +123,7 @@ def compare(
     with progress():
         comparison = sz.compare(model, names)
     if as_json:
-        print(json.dumps([_row_as_dict(row) for row in comparison], indent=2, allow_nan=False))
+        print(json.dumps(comparison.to_dict()["rows"], indent=2, allow_nan=False))
     else:
         print(f"{file}: {model!r}")
         print_comparison(comparison)
@@ -194,24 +135,7 @@ def compare(
 
 def print_comparison(comparison: sz.Comparison) -> None:
     """Print a comparison as a table, with errors where one of the methods is exact."""
-    reference = comparison.reference
-    table = table_of("method", "log Z", "error", "kind", "lower", "upper", "seconds", "status")
-    for row in comparison:
-        if row.estimate is None:
-            add_row(table, row.method.name, "-", "-", "-", "-", "-", "-", f"refused: {row.error}")
-            continue
-        estimate = row.estimate
-        error = "-" if reference is None else f"{estimate.log_z - reference.log_z:.3g}"
-        bounds = ["-" if bound is None else f"{bound:.8g}" for bound in (estimate.lower, estimate.upper)]
-        cells = [row.method.name, f"{estimate.log_z:.10g}", error, str(estimate.kind), *bounds]
-        add_row(table, *cells, f"{estimate.seconds:.3g}", str(estimate.status))
-    print_table(table)
-
-
-def _row_as_dict(row: sz.result.ComparisonRow) -> dict[str, Any]:
-    if row.estimate is None:
-        return {"method": row.method.name, "error": str(row.error)}
-    return row.estimate.to_dict()
+    print_table(tables.comparison(comparison))
 
 
 def bounds(
@@ -237,11 +161,7 @@ def bounds(
 
 
 def _print_bounds(found: sz.Bounds) -> None:
-    table = table_of("method", "lower", "upper", "seconds", "status")
-    for row in found.rows:
-        sides = ["-" if bound is None else f"{bound:.10g}" for bound in (row.lower, row.upper)]
-        add_row(table, row.method, *sides, f"{row.seconds:.3g}", row.status)
-    print_table(table)
+    print_table(tables.bounds(found))
     print(
         f"{found.lower:.12g} <= log Z <= {found.upper:.12g} "
         f"(width {found.width:.3g}; {found.lower_method} and {found.upper_method})"

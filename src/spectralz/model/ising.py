@@ -414,16 +414,63 @@ class Ising:
             values, vectors, _ = self.factors
             most = float((np.abs(values) * (vectors**2).max(axis=1, initial=0.0)).sum())
             return f"Ising(n={self.n}, rank {len(values)} plus diagonal, |A| at most {most:.3g}, {field}{offset})"
+        return (
+            f"Ising(n={self.n}, edges={self.edge_count}, density={self.density:.3g}, "
+            f"|A| mean {self.coupling_mean:.3g} max {self.coupling_max:.3g}, {field}{offset}, {self.storage})"
+        )
+
+    def _repr_html_(self) -> str:
+        from spectralz.show import html
+
+        return html.model(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model as plain Python values, ready for ``json.dumps``; edges are counted once, with weights J.
+
+        Raises
+        ------
+        TooLargeError
+            If the coupling is kept as factors and is too large to be written out.
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> model = sz.Ising.from_edges(3, [(0, 1), (1, 2)], [1.0, -2.0], field=[0.5, 0.0, 0.0])
+        >>> plain = model.to_dict()
+        >>> plain["edges"], plain["weights"], plain["storage"]
+        ([[0, 1], [1, 2]], [1.0, -2.0], 'sparse')
+        >>> again = sz.Ising.from_edges(plain["n"], plain["edges"], plain["weights"], plain["field"], plain["offset"])
+        >>> again.shift_diagonal(plain["diagonal"])
+        Ising(n=3, edges=2, density=0.667, |A| mean 0.75 max 1, |field| max 0.5, sparse)
+        """
+        pairs, J = self.edges()
+        return {
+            "n": self.n,
+            "field": self.field.tolist(),
+            "edges": pairs.tolist(),
+            "weights": J.tolist(),
+            "diagonal": self.diagonal.tolist(),
+            "offset": self.offset,
+            "storage": self.storage,
+        }
+
+    @property
+    def storage(self) -> str:
+        """How the coupling is kept: dense, sparse or factors."""
+        return "factors" if self.factors is not None else "sparse" if self.is_sparse else "dense"
+
+    @property
+    def density(self) -> float:
+        """The share of all pairs that are coupled."""
         possible = self.n * (self.n - 1) // 2
-        density = self.edge_count / possible if possible else 0.0
+        return self.edge_count / possible if possible else 0.0
+
+    @property
+    def coupling_mean(self) -> float:
+        """The mean |A_ij| of the pairs that are coupled."""
         size = np.abs(self.coupling.data if self.is_sparse else self.coupling)
         total = float(size.sum()) - float(np.abs(self.diagonal).sum())
-        mean = total / (2 * self.edge_count) if self.edge_count else 0.0
-        return (
-            f"Ising(n={self.n}, edges={self.edge_count}, density={density:.3g}, "
-            f"|A| mean {mean:.3g} max {self.coupling_max:.3g}, {field}{offset}"
-            f"{', sparse)' if self.is_sparse else ', dense)'}"
-        )
+        return total / (2 * self.edge_count) if self.edge_count else 0.0
 
     @property
     def coupling_max(self) -> float:
