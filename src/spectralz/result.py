@@ -13,6 +13,7 @@ import numpy as np
 from spectralz.errors import NotConvergedError, SolverError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from numpy.typing import NDArray
     from pandas import DataFrame
 
@@ -234,6 +235,12 @@ class Estimate:
 
         return html.estimate(self)
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the answer in its bracket and what was tried, by :func:`spectralz.plots.estimate`; return the Axes."""
+        from spectralz.show import plots
+
+        return plots.estimate(self, ax)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Marginals:
@@ -309,6 +316,12 @@ class Marginals:
         from spectralz.show import html
 
         return html.marginals(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the mean of every spin, by :func:`spectralz.plots.marginals`; return the Axes."""
+        from spectralz.show import plots
+
+        return plots.marginals(self, ax)
 
 
 @dataclass(frozen=True)
@@ -406,6 +419,12 @@ class Comparison:
         from spectralz.show import html
 
         return html.comparison(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the methods under each other, by :func:`spectralz.plots.comparison`; return the Axes."""
+        from spectralz.show import plots
+
+        return plots.comparison(self, ax)
 
 
 @dataclass(frozen=True)
@@ -514,6 +533,12 @@ class Bounds:
         from spectralz.show import html
 
         return html.bounds(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw what each method proved and the bracket, by :func:`spectralz.plots.bounds`; return the Axes."""
+        from spectralz.show import plots
+
+        return plots.bounds(self, ax)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

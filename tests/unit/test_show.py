@@ -1,4 +1,4 @@
-"""Results as people read them: short texts, HTML that is safe to show, plain values, tables of pandas."""
+"""Results as people read them: short texts, HTML that is safe to show, plain values, tables of pandas, pictures."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 import spectralz as sz
 from spectralz.errors import MissingDependencyError, TooLargeError
 from spectralz.show import html, tables, text
+from spectralz.show.maps import side_of_grid
 from spectralz.show.numbers import proven
 from spectralz.show.tables import Table, headline
 from tests.unit.test_cli import trial, tried_estimate
@@ -364,11 +366,142 @@ def test_pandas_that_is_not_installed_is_named(monkeypatch):
         COMPARISON.to_pandas()
 
 
+# Pictures.
+
+
+def own_axes():
+    return Figure(layout="constrained").subplots()
+
+
+DRAWN = [name for name in results() if name != "description"]
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_results_draw_on_the_axes_that_they_are_given(name):
+    given = own_axes()
+    axes = results()[name].plot(given)
+    assert axes is given
+    assert axes.has_data()
+    assert axes.get_xlabel()
+    given.figure.canvas.draw()
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_results_make_axes_of_their_own(name):
+    import matplotlib.pyplot as plt
+
+    axes = results()[name].plot()
+    assert axes.figure.number in plt.get_fignums()
+    axes.figure.canvas.draw()
+    plt.close(axes.figure)
+
+
+def labels(axes):
+    return [label.get_text().split(" ")[0] for label in axes.get_yticklabels()]
+
+
+def beside(axes):
+    """The texts on the right of an Axes, from top to bottom."""
+    return [shown.get_text() for shown in axes.texts if shown.get_position()[0] > 1.0]
+
+
+def test_an_answer_is_drawn_with_its_numbers_and_what_was_tried():
+    axes = tried_estimate().plot(own_axes())
+    assert axes.get_title() == "log Z = 21.431 ± 0.012 (estimate, trusted)"
+    assert labels(axes) == ["answer", "ep", "annealing", "states", "mf", "wmbe", "bp"]
+    assert beside(axes) == [
+        "21.431 ± 0.012",
+        "21.4   agrees",
+        "21.431 ± 0.012   chosen",
+        "19.00 ± 0.20   disagrees",
+        "≥ 20",
+        "≤ 24",
+        "not run",
+    ]
+
+
+def test_bounds_are_drawn_as_what_they_allow():
+    axes = some_bounds().plot(own_axes())
+    assert labels(axes) == ["trivial", "mf", "trw", "sdp"]
+    assert beside(axes) == ["≥ 1, ≤ 500", "≥ 20.12345", "≤ 24.98766", "no bound"]
+    left, right = axes.get_xlim()
+    assert 18.0 < left < 20.0 < 25.0 < right < 27.0
+    bars = {line.get_ydata()[0]: tuple(line.get_xdata()) for line in axes.lines if line.get_linewidth() == 5}
+    assert bars == {0: (left, right), 1: (20.123456789, right), 2: (left, 24.987654321)}
+    arrows = [(shown.get_text(), shown.get_position()[1]) for shown in axes.texts if shown.get_position()[0] < 1.0]
+    assert arrows == [("←", 0), ("→", 0)]
+
+
+def test_a_bracket_that_is_all_rounding_is_drawn_among_the_other_bounds():
+    rows = (
+        sz.BoundsRow("wmbe", 63.2, 63.2, 0.1, "exact"),
+        sz.BoundsRow("mf", 61.2, None, 0.1, ""),
+        sz.BoundsRow("trw", None, 66.2, 0.1, ""),
+    )
+    left, right = sz.Bounds.best_of(rows, seconds=0.1).plot(own_axes()).get_xlim()
+    assert 57.0 < left < 61.2
+    assert 65.0 < right < 70.0
+
+
+def test_a_comparison_is_drawn_by_the_names_that_were_asked_for():
+    axes = COMPARISON.plot(own_axes())
+    assert labels(axes) == ["exact", "BP-200", "mf", "trw"]
+    assert beside(axes)[2].startswith("≥ ")
+
+
+def test_means_of_a_grid_are_a_map_and_others_are_dots():
+    found = sz.marginals(MODEL)
+    axes = found.plot(own_axes())
+    assert np.array_equal(axes.images[0].get_array(), found.mean.reshape(4, 4))
+    assert axes.images[0].get_clim() == (-1.0, 1.0)
+    found = large_marginals(1000)
+    axes = found.plot(own_axes())
+    assert not axes.images
+    points = axes.collections[0].get_offsets()
+    assert np.array_equal(points, np.column_stack([np.arange(1000), found.mean]))
+    assert "(estimate by auto)" in axes.get_title()
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_a_grid_is_known_by_its_edges(periodic):
+    edges, _ = sz.generators.grid(5, 1.0, seed=0, periodic=periodic).edges()
+    assert side_of_grid(25, edges) == 5
+    assert side_of_grid(25, edges[:-1]) is None
+    assert side_of_grid(24, edges) is None
+    swapped = np.where(edges == 3, 4, np.where(edges == 4, 3, edges))
+    assert side_of_grid(25, np.sort(swapped, axis=1)) is None
+
+
+@pytest.mark.parametrize("model", [MODEL, sz.generators.complete(12, 1.0, seed=0), sz.generators.curie_weiss(20)])
+def test_small_models_are_drawn_as_a_matrix(model):
+    drawn = np.array(model.plot(own_axes()).images[0].get_array())
+    pairs, J = model.edges()
+    assert np.array_equal(drawn[pairs[:, 0], pairs[:, 1]], J)
+    assert np.array_equal(drawn, drawn.T)
+    assert not np.any(np.diag(drawn))
+
+
+def test_large_models_are_drawn_as_histograms():
+    axes = sz.generators.complete(600, 0.1, seed=0).plot(own_axes())
+    assert not axes.images
+    assert [shown.get_text().split(",")[0] for shown in axes.get_legend().get_texts()] == [
+        "fields",
+        "couplings J = 2 A",
+    ]
+    # a hundred thousand spins of rank 1, whose matrix nobody could hold
+    axes = sz.generators.curie_weiss(100_000, strength=1.1, field=0.01).plot(own_axes())
+    assert [shown.get_text() for shown in axes.get_legend().get_texts()] == [
+        "fields, all 0.01",
+        "couplings J = 2 A, all 1.1e-05",
+    ]
+
+
 @pytest.mark.parametrize("n", [0, 1])
 def test_the_smallest_models_are_shown_too(n):
     model = sz.Ising(np.zeros(n), np.zeros((n, n)))
     found = sz.marginals(model)
     for each in (model, found, found.estimate, sz.compare(model, ["exact"]), sz.bounds(model, budget=0.1)):
+        each.plot(own_axes()).figure.canvas.draw()
         assert str(each)
         assert repr(each)
         Page(each._repr_html_())
@@ -379,3 +512,4 @@ def test_a_comparison_of_nothing_is_shown_too():
     empty = sz.Comparison(())
     assert repr(empty) == "Comparison(0 methods: none)"
     assert str(empty).startswith("method")
+    empty.plot(own_axes()).figure.canvas.draw()

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from spectralz.errors import ModelError, TooLargeError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["Factors", "Ising"]
@@ -423,6 +424,12 @@ class Ising:
         from spectralz.show import html
 
         return html.model(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the couplings, by :func:`spectralz.plots.model`; return the Axes."""
+        from spectralz.show import plots
+
+        return plots.model(self, ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model as plain Python values, ready for ``json.dumps``; edges are counted once, with weights J.
