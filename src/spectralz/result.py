@@ -13,7 +13,9 @@ import numpy as np
 from spectralz.errors import NotConvergedError, SolverError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from numpy.typing import NDArray
+    from pandas import DataFrame
 
     from spectralz.errors import SpectralzError
 
@@ -147,6 +149,20 @@ class Estimate:
         The method that ran, with its options.
     details
         Diagnostics of the method that nothing else depends on: treewidth, rank, effective sample size and the like.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> result = sz.log_z(sz.Ising(field=[0.0, 0.0], coupling=[[0.0, 0.5], [0.5, 0.0]]))
+    >>> result
+    Estimate(log Z = 1.8200751916, exact, by exact in ... s)
+    >>> print(result)
+    log Z = 1.8200751916 (exact)
+    proven to within ...
+    exact: ...
+    exact, ... s
+    >>> round(float(result), 6)
+    1.820075
     """
 
     log_z: float
@@ -202,6 +218,30 @@ class Estimate:
             "details": plain(self.details),
         }
 
+    def __float__(self) -> float:
+        return self.log_z
+
+    def __repr__(self) -> str:
+        from spectralz.show import text
+
+        return text.estimate_repr(self)
+
+    def __str__(self) -> str:
+        from spectralz.show import text
+
+        return text.estimate(self)
+
+    def _repr_html_(self) -> str:
+        from spectralz.show import html
+
+        return html.estimate(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the answer in its bracket and what was tried, by :func:`spectralz.plots.estimate`; return the Axes."""
+        from spectralz.show import plots
+
+        return plots.estimate(self, ax)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Marginals:
@@ -219,6 +259,20 @@ class Marginals:
         Whether these numbers are exact or an estimate.
     estimate
         The log Z, status and cost of the same run.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> found = sz.marginals(sz.Ising.from_edges(2, [(0, 1)], [1.0], field=[0.5, 0.0]))
+    >>> found
+    Marginals(n=2, edges=1, exact, means +0.3519 to +0.4621, by exact)
+    >>> print(found)
+    marginals   2 spins, 1 edge (exact)
+    means       +0.3519 to +0.4621, mean size 0.4070
+    pair means  +0.7616 to +0.7616
+    each        spin 0 +0.4621, spin 1 +0.3519
+    run         log Z = 1.94018969856 (exact); exact, ... s
+    status      exact: ...
     """
 
     mean: NDArray[np.float64]
@@ -238,6 +292,38 @@ class Marginals:
         """How the run ended."""
         return self.estimate.status
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        return {
+            "mean": self.mean.tolist(),
+            "probability": self.probability.tolist(),
+            "edges": self.edges.tolist(),
+            "pair_mean": self.pair_mean.tolist(),
+            "kind": str(self.kind),
+            "estimate": self.estimate.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        from spectralz.show import text
+
+        return text.marginals_repr(self)
+
+    def __str__(self) -> str:
+        from spectralz.show import text
+
+        return text.marginals(self)
+
+    def _repr_html_(self) -> str:
+        from spectralz.show import html
+
+        return html.marginals(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the mean of every spin, by :func:`spectralz.plots.marginals`; return the Axes."""
+        from spectralz.show import plots
+
+        return plots.marginals(self, ax)
+
 
 @dataclass(frozen=True)
 class ComparisonRow:
@@ -255,6 +341,12 @@ class ComparisonRow:
         if not self.name:
             object.__setattr__(self, "name", self.method.name)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        if self.estimate is None:
+            return {"name": self.name, "method": self.method.name, "error": str(self.error)}
+        return {"name": self.name, **self.estimate.to_dict()}
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -267,6 +359,11 @@ class Comparison:
     >>> table = sz.compare(model, ["exact"])
     >>> table["exact"].kind
     <Kind.EXACT: 'exact'>
+    >>> table
+    Comparison(1 method: exact)
+    >>> print(table)
+    method  log Z        error  kind   lower      upper      seconds  status
+    exact   13.31902065  0      exact  13.319021  13.319021  ...      exact: ...
     """
 
     rows: tuple[ComparisonRow, ...]
@@ -291,6 +388,44 @@ class Comparison:
             assert row.estimate is not None
             return row.estimate
         raise KeyError(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``; ``reference`` is the exact log Z."""
+        reference = None if self.reference is None else self.reference.log_z
+        return {"reference": reference, "rows": [row.to_dict() for row in self.rows]}
+
+    def to_pandas(self) -> DataFrame:
+        """Return a DataFrame with one row per method: its numbers, its error against the exact answer, its failure.
+
+        Raises
+        ------
+        MissingDependencyError
+            If pandas is not installed; it comes with the extra ``pandas``.
+        """
+        from spectralz.show import tables
+
+        return tables.comparison_frame(self)
+
+    def __repr__(self) -> str:
+        from spectralz.show import text
+
+        return text.comparison_repr(self)
+
+    def __str__(self) -> str:
+        from spectralz.show import text
+
+        return text.comparison(self)
+
+    def _repr_html_(self) -> str:
+        from spectralz.show import html
+
+        return html.comparison(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the methods under each other, by :func:`spectralz.plots.comparison`; return the Axes."""
+        from spectralz.show import plots
+
+        return plots.comparison(self, ax)
 
 
 @dataclass(frozen=True)
@@ -331,6 +466,10 @@ class Bounds:
     >>> found = sz.bounds(sz.generators.grid(side=6, strength=0.2, seed=0), budget=1.0)
     >>> found.lower < sz.log_z(sz.generators.grid(side=6, strength=0.2, seed=0)).log_z < found.upper
     True
+    >>> print(found)
+    33.30854299... <= log Z <= 33.30854299... (proven, width ...)
+    lower by wmbe, upper by wmbe
+    7 methods, ... s
     """
 
     lower: float
@@ -381,6 +520,27 @@ class Bounds:
             "rows": [plain(vars(row)) for row in self.rows],
         }
 
+    def __repr__(self) -> str:
+        from spectralz.show import text
+
+        return text.bounds_repr(self)
+
+    def __str__(self) -> str:
+        from spectralz.show import text
+
+        return text.bounds(self)
+
+    def _repr_html_(self) -> str:
+        from spectralz.show import html
+
+        return html.bounds(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw what each method proved and the bracket, by :func:`spectralz.plots.bounds`; return the Axes."""
+        from spectralz.show import plots
+
+        return plots.bounds(self, ax)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Description(Mapping[str, Any]):
@@ -404,6 +564,20 @@ class Description(Mapping[str, Any]):
         The treewidth lies between them; the second is None where it would take long to find.
     exact_order, exact_memory, exact_terms
         The best elimination order found, its tables in bytes and its terms; None where no machine could do it.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> print(sz.describe(sz.Ising.from_edges(3, [(0, 1), (1, 2)], [1.0, -2.0])))
+    spins         3
+    edges         2 (density 0.667, kept sparse)
+    degree        mean 1.33, largest 2
+    coupling |A|  mean 0.75, largest 1 (an edge counted once weighs J = 2 A)
+    field         mean size 0, largest 0
+    constant      0
+    components    1, the largest of 3 spins, a forest
+    treewidth     1
+    exact answer  ... of tables by ... order, ... terms, under a second
     """
 
     spins: int
@@ -441,6 +615,16 @@ class Description(Mapping[str, Any]):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for ``json.dumps``."""
         return dict(self)
+
+    def __str__(self) -> str:
+        from spectralz.show import text
+
+        return text.description(self)
+
+    def _repr_html_(self) -> str:
+        from spectralz.show import html
+
+        return html.description(self)
 
 
 def plain(value: Any) -> Any:

@@ -18,7 +18,8 @@ import pytest
 
 import spectralz as sz
 import spectralz.sweeps
-from spectralz.cli import _options, main
+from spectralz.cli import main
+from spectralz.cli.options import method_options
 from spectralz.errors import OptionError
 from spectralz.io import read_evidence
 from spectralz.paper import FIGURES
@@ -126,6 +127,9 @@ def test_compare(run, grid, tmp_path):
     assert "exact" in out
     rows = json.loads(run("compare", "grid.uai", "--methods", "exact,auto", "--json")[1])
     assert [row["method"] for row in rows] == ["exact", "exact"]
+    assert [row["name"] for row in rows] == ["exact", "auto"]  # what was asked for
+    assert next(iter(rows[0])) == "name"
+    assert re.search("^ ?BP-200 ", run("compare", "grid.uai", "--methods", "BP-200")[1], re.MULTILINE)
     sz.write(sz.generators.complete(100, 1.0, seed=0), tmp_path / "big.npz")
     code, out, _ = run("compare", "big.npz")
     assert code == 0
@@ -420,16 +424,16 @@ def test_solve_draws_a_picture(run, grid, answer, tmp_path, suffix, start):
 
 
 def test_shortcuts_are_options():
-    assert _options([], None, None) == {}
-    assert _options(["max_memory=3"], 2.5, "ep, states,") == {
+    assert method_options([], None, None) == {}
+    assert method_options(["max_memory=3"], 2.5, "ep, states,") == {
         "max_memory": 3,
         "budget": 2.5,
         "exclude": ["ep", "states"],
     }
-    assert _options(["exclude=ep,states"], 0.0, None) == {"exclude": "ep,states", "budget": 0.0}
-    assert _options([], None, "") == {"exclude": []}
+    assert method_options(["exclude=ep,states"], 0.0, None) == {"exclude": "ep,states", "budget": 0.0}
+    assert method_options([], None, "") == {"exclude": []}
     with pytest.raises(OptionError, match="--exclude and --set exclude were both given"):
-        _options(["exclude=ep"], None, "bp")
+        method_options(["exclude=ep"], None, "bp")
 
 
 def test_an_interrupted_answer_is_shown_written_and_marked(run, grid, answer, tmp_path):

@@ -31,6 +31,7 @@ from spectralz.model.coupling import Bipartite, Factored, coupling_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
     from spectralz.model.coupling import Coupling, Factors, FloatArray, IntArray, Matrix
@@ -226,6 +227,16 @@ class Ising:
         return self.storage.edge_count
 
     @property
+    def density(self) -> float:
+        """The share of all pairs that are coupled."""
+        return self.storage.density
+
+    @property
+    def coupling_mean(self) -> float:
+        """The mean |A_ij| of the pairs that are coupled."""
+        return self.storage.mean_of_pairs
+
+    @property
     def coupling_max(self) -> float:
         """The largest |A_ij| off the diagonal."""
         return self.storage.largest_of_pairs
@@ -360,6 +371,47 @@ class Ising:
         offset = f", offset {self.offset:.6g}" if self.offset else ""
         kept = f", {self.storage.word}" if self.storage.terms is None else ""
         return f"Ising(n={self.n}, {self.storage.summary()}, {field}{offset}{kept})"
+
+    def _repr_html_(self) -> str:
+        from spectralz.show import html
+
+        return html.model(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the couplings, by :func:`spectralz.plots.model`; return the Axes."""
+        from spectralz.show import plots
+
+        return plots.model(self, ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model as plain Python values, ready for ``json.dumps``; edges are counted once, with weights J.
+
+        Raises
+        ------
+        TooLargeError
+            If the coupling is kept as factors and is too large to be written out.
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> model = sz.Ising.from_edges(3, [(0, 1), (1, 2)], [1.0, -2.0], field=[0.5, 0.0, 0.0])
+        >>> plain = model.to_dict()
+        >>> plain["edges"], plain["weights"], plain["storage"]
+        ([[0, 1], [1, 2]], [1.0, -2.0], 'sparse')
+        >>> again = sz.Ising.from_edges(plain["n"], plain["edges"], plain["weights"], plain["field"], plain["offset"])
+        >>> again.shift_diagonal(plain["diagonal"])
+        Ising(n=3, edges=2, density=0.667, |A| mean 0.75 max 1, |field| max 0.5, sparse)
+        """
+        pairs, J = self.edges()
+        return {
+            "n": self.n,
+            "field": self.field.tolist(),
+            "edges": pairs.tolist(),
+            "weights": J.tolist(),
+            "diagonal": self.diagonal.tolist(),
+            "offset": self.offset,
+            "storage": self.storage.word,
+        }
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         # Rebuilding it keeps the arrays of a copy read-only too.

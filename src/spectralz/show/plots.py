@@ -1,62 +1,199 @@
-"""Pictures of results, as the bytes of a file; matplotlib is imported where it is used."""
+"""Pictures of results: on Axes of matplotlib, or as the bytes of a file. matplotlib is imported where it is used.
+
+`estimate`, `bounds`, `comparison`, `marginals` and `model` draw on the Axes that they are given, or on a new one, and
+return it; they are what the results' own ``plot`` does. `bracket_picture` and `comparison_picture` return files.
+"""
 
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from spectralz.errors import OptionError
-from spectralz.result import Kind, Verdict
+from spectralz.result import Kind
+from spectralz.show.maps import MOST_SPINS_OF_MATRIX, draw_histogram, draw_map, draw_matrix, draw_means, side_of_grid
+from spectralz.show.numbers import proven
+from spectralz.show.rows import (
+    add_legend,
+    add_legend_below,
+    add_numbers,
+    bounds_handles,
+    draw_answer,
+    draw_bounds,
+    draw_comparison,
+    handles_of,
+    rows_of_answer,
+    rows_of_comparison,
+    zoom,
+)
+from spectralz.show.tables import headline
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from spectralz.result import Comparison, Estimate, Trial
+    from spectralz.model import Ising
+    from spectralz.result import Bounds, Comparison, Estimate, Marginals
 
-__all__ = ["FORMATS", "bracket_picture", "comparison_picture"]
+__all__ = [
+    "FORMATS",
+    "bounds",
+    "bracket_picture",
+    "comparison",
+    "comparison_picture",
+    "estimate",
+    "marginals",
+    "model",
+]
 
 FORMATS = ("png", "svg", "pdf")
-COLORS = {
-    Kind.EXACT: "#1e8449",
-    Kind.LOWER_BOUND: "#2471a3",
-    Kind.UPPER_BOUND: "#c0392b",
-    Kind.ESTIMATE: "#7d6608",
-}
-MARKERS = {Kind.EXACT: "D", Kind.LOWER_BOUND: ">", Kind.UPPER_BOUND: "<", Kind.ESTIMATE: "o"}
 
 
-# Where the estimates together take less than this share of the picture's width, they get a second one of their own.
-CROWDED = 0.15
-# A picture whose width is a smaller share of log Z than this would show rounding, and numbers too long for their ticks.
-LEAST_SPAN = 1e-6
-# Shown on both sides of a bracket, in widths of it.
-MARGIN = 0.25
-# What a method said that the answer does not rest on is drawn hollow.
-TRUSTED = (Verdict.CHOSEN, Verdict.AGREES, Verdict.BOUND)
+def estimate(result: Estimate, ax: Axes | None = None) -> Axes:
+    """Draw an answer in its bracket, with its error bar, and beneath it each method that was tried.
+
+    The shaded band is what the answer's proven bounds leave; what lies far beyond it is an arrow. The numbers stand on
+    the right.
+
+    Parameters
+    ----------
+    result
+        The answer.
+    ax
+        Where to draw; a new figure of pyplot if not given.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> from matplotlib.figure import Figure
+    >>> result = sz.log_z(sz.generators.complete(n=8, strength=0.5, seed=0), "spectral")
+    >>> sz.plots.estimate(result, ax=Figure().subplots()).get_xlabel()
+    'log Z'
+    """
+    rows = rows_of_answer(result)
+    axes = _axes(ax, len(rows))
+    draw_answer(axes, result, rows, is_numbered=True)
+    axes.set_title(headline(result))
+    add_legend_below(axes, handles_of(rows, "not trusted"))
+    return axes
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Row:
-    """One line of a picture; what is None is not drawn."""
+def bounds(result: Bounds, ax: Axes | None = None) -> Axes:
+    """Draw for each method the values of log Z that it allows, and the bracket, which all of them allow.
 
-    label: str
-    kind: Kind
-    log_z: float | None
-    lower: float | None
-    upper: float | None
-    std_error: float | None
-    is_filled: bool
-    is_doubted: bool = False
+    Parameters
+    ----------
+    result
+        The bounds.
+    ax
+        Where to draw; a new figure of pyplot if not given.
 
-    @property
-    def reach(self) -> list[float]:
-        """The ends of the error bar."""
-        error = 2.0 * (self.std_error or 0.0)
-        return [] if self.log_z is None else [self.log_z - error, self.log_z + error]
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> from matplotlib.figure import Figure
+    >>> found = sz.bounds(sz.generators.grid(side=6, strength=0.2, seed=0), budget=1.0)
+    >>> axes = sz.plots.bounds(found, ax=Figure().subplots())
+    >>> [label.get_text() for label in axes.get_yticklabels()][0]
+    'trivial  (... s)'
+    """
+    axes = _axes(ax, len(result.rows))
+    draw_bounds(axes, result)
+    axes.set_title(proven(result.lower, result.upper).replace("<=", "≤"))
+    add_legend_below(axes, bounds_handles())
+    return axes
+
+
+def comparison(result: Comparison, ax: Axes | None = None) -> Axes:
+    """Draw the methods of a comparison under each other: log Z, proven bounds, and the exact value where there is one.
+
+    Methods that failed are left out.
+
+    Parameters
+    ----------
+    result
+        The comparison.
+    ax
+        Where to draw; a new figure of pyplot if not given.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> from matplotlib.figure import Figure
+    >>> table = sz.compare(sz.generators.complete(n=8, strength=0.5, seed=0), ["exact", "mf"])
+    >>> len(sz.plots.comparison(table, ax=Figure().subplots()).get_yticks())
+    2
+    """
+    rows = rows_of_comparison(result)
+    axes = _axes(ax, len(rows))
+    draw_comparison(axes, result, rows)
+    add_numbers(axes, (row.number for row in rows))
+    add_legend_below(axes, handles_of(rows, "not converged"))
+    return axes
+
+
+def marginals(result: Marginals, ax: Axes | None = None) -> Axes:
+    """Draw the mean of every spin: as a map if the model is a square grid, otherwise against the spin's number.
+
+    Parameters
+    ----------
+    result
+        The marginals.
+    ax
+        Where to draw; a new figure of pyplot if not given.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> from matplotlib.figure import Figure
+    >>> found = sz.marginals(sz.generators.grid(side=5, strength=1.0, seed=0))
+    >>> sz.plots.marginals(found, ax=Figure().subplots()).images[0].get_array().shape
+    (5, 5)
+    """
+    n, own = len(result.mean), result.estimate
+    side = side_of_grid(n, result.edges)
+    if side is None:
+        axes = _axes(ax)
+        draw_means(axes, result.mean)
+    else:
+        axes = _axes(ax, is_square=True)
+        draw_map(axes, result.mean.reshape(side, side), 1.0, "mean of a spin, $E[x_i]$")
+        axes.set(xlabel="column", ylabel="row")
+    words = str(result.kind) if result.kind is Kind.EXACT else f"{result.kind} by {own.method.name}"
+    axes.set_title(f"Means of {n} spins ({words}{'' if own.trusted else ', not trusted'})")
+    return axes
+
+
+def model(result: Ising, ax: Axes | None = None) -> Axes:
+    """Draw the couplings J = 2 A of a model: as a matrix up to 500 spins, otherwise a histogram of them and the fields.
+
+    Parameters
+    ----------
+    result
+        The model.
+    ax
+        Where to draw; a new figure of pyplot if not given.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> from matplotlib.figure import Figure
+    >>> glass = sz.generators.complete(n=20, strength=1.0, seed=0)
+    >>> sz.plots.model(glass, ax=Figure().subplots()).images[0].get_array().shape
+    (20, 20)
+    """
+    is_matrix = 0 < result.n <= MOST_SPINS_OF_MATRIX
+    axes = _axes(ax, is_square=is_matrix)
+    if is_matrix:
+        draw_matrix(axes, result)
+    else:
+        draw_histogram(axes, result)
+        add_legend_below(axes, axes.get_legend_handles_labels()[0])
+    largest = float(np.abs(result.field).max(initial=0.0))
+    axes.set_title(f"{result.n} spins, " + (f"fields up to {largest:.3g}" if largest else "no field"))
+    return axes
 
 
 def comparison_picture(comparison: Comparison, title: str, file_format: str = "png") -> bytes:
@@ -71,14 +208,10 @@ def comparison_picture(comparison: Comparison, title: str, file_format: str = "p
     >>> comparison_picture(table, "eight spins")[:4]
     b'\x89PNG'
     """
-    shown = [row.estimate for row in comparison if row.estimate is not None]
-    rows = [_row_of(estimate, f"{estimate.method.name}  ({estimate.seconds:.2g} s)") for estimate in shown]
+    rows = rows_of_comparison(comparison)
     figure = _figure(title, len(rows), file_format)
-    axes = figure.add_subplot()
-    _draw_rows(axes, rows)
-    if comparison.reference is not None:
-        axes.axvline(comparison.reference.log_z, color=COLORS[Kind.EXACT], linewidth=1, zorder=0)
-    _add_legend(figure, rows, "not converged")
+    draw_comparison(figure.add_subplot(), comparison, rows)
+    add_legend(figure, handles_of(rows, "not converged"))
     return _bytes(figure, file_format)
 
 
@@ -100,84 +233,33 @@ def bracket_picture(estimate: Estimate, title: str, file_format: str = "png") ->
 
 
 def _bracket_figure(estimate: Estimate, title: str, file_format: str) -> Figure:
-    tried = [_row_tried(run) for run in estimate.tried]
-    rows = [_row_of(estimate, f"answer  ({estimate.seconds:.2g} s)"), *tried]
+    rows = rows_of_answer(estimate)
     figure = _figure(title, len(rows), file_format)
-    zoom = _zoom(rows)
-    panels = figure.subplots(1, 1 if zoom is None else 2, sharey=True, squeeze=False)[0]
+    near = zoom(rows)
+    panels = figure.subplots(1, 1 if near is None else 2, sharey=True, squeeze=False)[0]
     for axes in panels:
-        _draw_rows(axes, rows)
-        if estimate.lower is not None and estimate.upper is not None:
-            _cut_to_bracket(axes, rows, estimate.lower, estimate.upper)
-            axes.axvspan(estimate.lower, estimate.upper, color=COLORS[estimate.kind], alpha=0.07, zorder=0)
-        axes.axvline(estimate.log_z, color=COLORS[estimate.kind], linewidth=1, alpha=0.5, zorder=0)
-    panels[0].get_yticklabels()[0].set_fontweight("bold")
-    if zoom is not None:
+        draw_answer(axes, estimate, rows, is_numbered=False)
+    if near is not None:
         panels[0].set_title("with the proven bounds", fontsize="medium")
         panels[1].set_title("the estimates alone", fontsize="medium")
-        panels[1].set_xlim(zoom)
+        panels[1].set_xlim(near)
         panels[1].tick_params(axis="y", length=0)
-    _add_legend(figure, rows, "not trusted")
+    add_legend(figure, handles_of(rows, "not trusted"))
     return figure
 
 
-def _row_of(estimate: Estimate, label: str) -> _Row:
-    return _Row(
-        label=label,
-        kind=estimate.kind,
-        log_z=estimate.log_z,
-        lower=estimate.lower,
-        upper=estimate.upper,
-        std_error=estimate.std_error,
-        is_filled=estimate.status.converged,
-    )
+def _axes(ax: Axes | None, rows: int = 7, *, is_square: bool = False) -> Axes:
+    """Return the Axes, or a new one with room for so many rows."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(figsize=(6.0, 5.0) if is_square else _size(rows), layout="constrained")
+    return axes
 
 
-def _row_tried(trial: Trial) -> _Row:
-    kind = Kind.ESTIMATE
-    if trial.verdict is Verdict.BOUND and (trial.lower is None) != (trial.upper is None):
-        kind = Kind.LOWER_BOUND if trial.upper is None else Kind.UPPER_BOUND
-    bound = trial.upper if trial.lower is None else trial.lower
-    return _Row(
-        label=f"{trial.method}  ({trial.seconds:.2g} s)\n{trial.verdict}",
-        kind=kind,
-        log_z=bound if kind is not Kind.ESTIMATE else trial.log_z,
-        lower=trial.lower,
-        upper=trial.upper,
-        std_error=trial.std_error,
-        is_filled=trial.verdict in TRUSTED,
-        is_doubted=trial.verdict is Verdict.NOT_TRUSTED,
-    )
-
-
-def _zoom(rows: Sequence[_Row]) -> tuple[float, float] | None:
-    """Return the ends of a panel for the estimates alone, or None where the whole picture shows them well enough."""
-    near = [value for row in rows if row.kind is Kind.ESTIMATE and not row.is_doubted for value in row.reach]
-    bounds = [bound for bound in (rows[0].lower, rows[0].upper) if bound is not None]
-    if not near or not bounds:
-        return None
-    span, whole = max(near) - min(near), max(*near, *bounds) - min(*near, *bounds)
-    return (min(near) - 0.2 * span, max(near) + 0.2 * span) if 0.0 < span < CROWDED * whole else None
-
-
-def _cut_to_bracket(axes: Axes, rows: Sequence[_Row], lower: float, upper: float) -> None:
-    """Show the bracket and a little around it; what lies beyond, such as loose bounds, is an arrow with its number."""
-    margin = MARGIN * max(upper - lower, LEAST_SPAN * max(1.0, abs(lower)))
-    left, right = lower - margin, upper + margin
-    axes.set_xlim(left, right)
-    for place, row in enumerate(rows):
-        if row.log_z is not None and not left <= row.log_z <= right:
-            is_right = row.log_z > right
-            axes.text(
-                0.99 if is_right else 0.01,
-                place,
-                f"{row.log_z:.5g} →" if is_right else f"← {row.log_z:.5g}",
-                transform=axes.get_yaxis_transform(),
-                horizontalalignment="right" if is_right else "left",
-                verticalalignment="center",
-                color=COLORS[row.kind],
-                fontsize="small",
-            )
+def _size(rows: int) -> tuple[float, float]:
+    return 9.0, 1.6 + 0.42 * max(rows, 1)
 
 
 def _figure(title: str, rows: int, file_format: str) -> Figure:
@@ -186,7 +268,7 @@ def _figure(title: str, rows: int, file_format: str) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9.0, 1.6 + 0.42 * max(rows, 1)), layout="constrained")
+    figure = Figure(figsize=_size(rows), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title)
     return figure
@@ -196,63 +278,3 @@ def _bytes(figure: Figure, file_format: str) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format=file_format, dpi=120)
     return buffer.getvalue()
-
-
-def _draw_rows(axes: Axes, rows: Sequence[_Row]) -> None:
-    for place, row in enumerate(rows):
-        _draw_row(axes, place, row)
-    axes.set_yticks(range(len(rows)), [row.label for row in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.margins(x=0.12)
-    left, right = axes.get_xlim()
-    least = LEAST_SPAN * max(1.0, abs(left))
-    if right - left < least:
-        middle = 0.5 * (left + right)
-        axes.set_xlim(middle - least, middle + least)
-    axes.set(xlabel="log Z")
-    axes.ticklabel_format(axis="x", useOffset=False)
-    axes.grid(axis="x", alpha=0.3)
-
-
-def _draw_row(axes: Axes, place: int, row: _Row) -> None:
-    color = COLORS[row.kind]
-    ends = [value for value in (row.lower, row.log_z, row.upper) if value is not None]
-    if len(ends) > 1:
-        extent = [min(ends), max(ends)]
-        axes.plot(extent, [place, place], color=color, linewidth=5, alpha=0.25, solid_capstyle="butt")
-    for bound in (row.lower, row.upper):
-        if bound is not None:
-            axes.plot(bound, place, "|", color=color, markersize=12)
-    if row.log_z is None:
-        return
-    if row.std_error is not None:
-        axes.errorbar(row.log_z, place, xerr=2.0 * row.std_error, color=color, capsize=3)
-    filling = color if row.is_filled else "white"
-    axes.plot(row.log_z, place, MARKERS[row.kind], color=color, markerfacecolor=filling)
-
-
-def _add_legend(figure: Figure, rows: Sequence[_Row], hollow: str) -> None:
-    """Explain what the rows have in them, and nothing else."""
-    from matplotlib.lines import Line2D
-
-    kinds = {row.kind for row in rows if row.log_z is not None}
-    handles = [
-        Line2D([], [], color=COLORS[kind], marker=MARKERS[kind], linestyle="", label=str(kind))
-        for kind in Kind
-        if kind in kinds
-    ]
-    if not all(row.is_filled for row in rows if row.log_z is not None):
-        handles.append(Line2D([], [], color="black", marker="o", markerfacecolor="white", linestyle="", label=hollow))
-    if any(row.std_error is not None for row in rows):
-        handles.append(Line2D([], [], color="gray", marker="|", label="± 2 standard errors"))
-    if any(row.lower is not None or row.upper is not None for row in rows):
-        handles.append(Line2D([], [], color="gray", linewidth=5, alpha=0.4, label="proven bounds"))
-    figure.legend(
-        handles=handles,
-        loc="outside lower center",
-        ncols=max(len(handles), 1),
-        frameon=False,
-        fontsize="small",
-        columnspacing=1.2,
-        handletextpad=0.4,
-    )

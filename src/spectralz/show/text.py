@@ -1,37 +1,161 @@
-"""Numbers and brackets as text for a terminal: pure functions, no colour and no printing."""
+"""Results as plain text: brackets to scale, and what ``print`` and ``repr`` show. Pure functions, no color."""
 
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import TYPE_CHECKING
+
+from spectralz.result import Kind
+from spectralz.show import tables
+from spectralz.show.numbers import counted, proven, with_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["bracket_line", "with_error"]
+    from spectralz.result import Bounds, Comparison, Description, Estimate, Marginals
+    from spectralz.show.tables import Table
+
+__all__ = [
+    "aligned",
+    "bounds",
+    "bounds_repr",
+    "bracket_line",
+    "comparison",
+    "comparison_repr",
+    "description",
+    "estimate",
+    "estimate_repr",
+    "marginals",
+    "marginals_repr",
+    "with_error",
+]
 
 # Below this share of log Z a bracket's width is rounding, and a picture of it says nothing.
 ROUNDING = 1e-9
 LEAST_CELLS = 20
+# What print shows of a result: lines no longer than this, and so many of a sentence and of a table.
+COLUMNS = 100
+SENTENCE_LINES = 3
+MOST_ROWS = 20
+GAP = "  "
 
 
-def with_error(value: float, std_error: float | None, plus_minus: str = "±") -> str:
-    """Write a number with the digits that its standard error leaves: two of the error's, and those above.
+def estimate(result: Estimate) -> str:
+    """Return an answer in a few lines: the number, what is proven, why, and the method and its time.
 
     Examples
     --------
-    >>> with_error(386.412491, 0.0123)
-    '386.412 ± 0.012'
-    >>> with_error(386.412491, None)
-    '386.412491'
+    >>> import spectralz as sz
+    >>> print(estimate(sz.log_z(sz.generators.grid(side=4, strength=1.0, seed=0))))
+    log Z = 24.598449167 (exact)
+    proven to within ...
+    exact: eliminated 16 spins by min-degree order, widest table 2^4 entries
+    exact, ... s
     """
-    if std_error is None:
-        return f"{value:.12g}"
-    if std_error <= 1e-12 * abs(value):  # more digits than the number has
-        return f"{value:.12g} {plus_minus} {std_error:.2g}"
-    exponent = int(f"{std_error:.1e}".split("e")[1])  # of the error as rounded: 0.0996 is 0.10
-    decimals = max(0, 1 - exponent)
-    return f"{value:.{decimals}f} {plus_minus} {std_error:.{decimals}f}"
+    lines = [tables.headline(result)]
+    if proof := _proof(result):
+        lines.append(proof)
+    lines += _sentence(str(result.status), COLUMNS)
+    stopped = ", interrupted: the best answer so far" if result.interrupted else ""
+    lines.append(f"{result.method.name}, {result.seconds:.3g} s{stopped}")
+    return "\n".join(_cut(line, COLUMNS) for line in lines)
+
+
+def estimate_repr(result: Estimate) -> str:
+    """Return an answer in one line."""
+    head = tables.headline(result).replace(" (", ", ").removesuffix(")")
+    return f"Estimate({head}, by {result.method.name} in {result.seconds:.3g} s)"
+
+
+def bounds(result: Bounds) -> str:
+    """Return a bracket in a few lines: the interval, which methods proved it, and the time."""
+    stopped = ", interrupted: more time may tighten them" if result.interrupted else ""
+    lines = [
+        f"{proven(result.lower, result.upper)} (proven, width {result.width:.3g})",
+        f"lower by {result.lower_method}, upper by {result.upper_method}",
+        f"{counted(len(result.rows), 'method')}, {result.seconds:.3g} s{stopped}",
+    ]
+    return "\n".join(lines)
+
+
+def bounds_repr(result: Bounds) -> str:
+    """Return a bracket in one line."""
+    methods = f"{result.lower_method} and {result.upper_method}"
+    return f"Bounds({proven(result.lower, result.upper)}, by {methods} in {result.seconds:.3g} s)"
+
+
+def comparison(result: Comparison) -> str:
+    """Return a comparison as a table, one line per method."""
+    return aligned(tables.comparison(result))
+
+
+def comparison_repr(result: Comparison) -> str:
+    """Return the methods of a comparison in one line."""
+    names = ", ".join(row.name for row in result) or "none"
+    return f"Comparison({counted(len(result), 'method')}: {_cut(names, COLUMNS - 30)})"
+
+
+def marginals(result: Marginals) -> str:
+    """Return the range of the means, the most and the least certain spins, and the run that they come from."""
+    return aligned(tables.marginals(result))
+
+
+def marginals_repr(result: Marginals) -> str:
+    """Return marginals in one line."""
+    mean = result.mean
+    span = f", means {mean.min():+.4f} to {mean.max():+.4f}" if len(mean) else ""
+    own = result.estimate
+    return f"Marginals(n={len(mean)}, edges={len(result.edges)}, {result.kind}{span}, by {own.method.name})"
+
+
+def description(result: Description) -> str:
+    """Return what is worth knowing of a model, one line each."""
+    return aligned(tables.description(result))
+
+
+def aligned(table: Table, width: int = COLUMNS) -> str:
+    """Return a table as lines of aligned columns, cut where they end beyond ``width``.
+
+    Examples
+    --------
+    >>> from spectralz.show.tables import Table
+    >>> print(aligned(Table(headings=("method", "status"), rows=(("exact", "eliminated 16 spins"), ("bp", "-"))), 20))
+    method  status
+    exact   eliminate...
+    bp      -
+    """
+    shown = [table.headings, *table.rows[:MOST_ROWS]] if table.headings else list(table.rows)
+    sizes = [max(map(len, column)) for column in zip(*shown, strict=True)][:-1]
+    lines = []
+    for row in shown:
+        start = "".join(cell.ljust(size) + GAP for cell, size in zip(row[:-1], sizes, strict=True))
+        # A sentence is cut beside other columns, and goes on below itself beside its name.
+        last = " ".join(row[-1].split())
+        rest = [last] if table.headings else _sentence(last, width - len(start))
+        lines += [_cut((start if k == 0 else " " * len(start)) + part, width) for k, part in enumerate(rest)]
+    if len(table.rows) > MOST_ROWS and table.headings:
+        lines.append(f"... and {len(table.rows) - MOST_ROWS} more")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _proof(result: Estimate) -> str:
+    """Return what is proven beyond the answer itself, or nothing."""
+    lower, upper = result.lower, result.upper
+    if result.kind is Kind.EXACT and lower is not None and upper is not None:
+        return f"proven to within {max(upper - result.log_z, result.log_z - lower):.2g}"
+    if (result.kind is Kind.LOWER_BOUND and upper is None) or (result.kind is Kind.UPPER_BOUND and lower is None):
+        return ""
+    return proven(lower, upper) + ("" if lower is None and upper is None else " (proven)")
+
+
+def _sentence(text: str, width: int) -> list[str]:
+    """Return a sentence in a few lines."""
+    return textwrap.wrap(text, max(width, LEAST_CELLS), max_lines=SENTENCE_LINES, placeholder=" ...") or [""]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3].rstrip() + "..."
 
 
 def bracket_line(

@@ -117,6 +117,17 @@ class Coupling(ABC):
         return self.written_out.edge_count
 
     @property
+    def density(self) -> float:
+        """The share of all pairs that are coupled."""
+        return self.edge_count / (self.n * (self.n - 1) // 2) if self.n > 1 else 0.0
+
+    @property
+    def mean_of_pairs(self) -> float:
+        """The mean |A_ij| of the pairs that are coupled."""
+        written = self.written_out.total - float(np.abs(self.diagonal).sum())
+        return written / (2 * self.edge_count) if self.edge_count else 0.0
+
+    @property
     def largest_of_pairs(self) -> float:
         """The largest |A_ij| off the diagonal."""
         return self.without_diagonal().largest
@@ -153,11 +164,8 @@ class Coupling(ABC):
 
     def summary(self) -> str:
         """Say in a few words what it is, for the model's own text."""
-        possible = self.n * (self.n - 1) // 2
-        density = self.edge_count / possible if possible else 0.0
-        sizes = (self.total - float(np.abs(self.diagonal).sum())) if self.edge_count else 0.0
-        mean = sizes / max(2 * self.edge_count, 1)
-        return f"edges={self.edge_count}, density={density:.3g}, |A| mean {mean:.3g} max {self.largest_of_pairs:.3g}"
+        sizes = f"|A| mean {self.mean_of_pairs:.3g} max {self.largest_of_pairs:.3g}"
+        return f"edges={self.edge_count}, density={self.density:.3g}, {sizes}"
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         # What was derived and kept for later does not travel.

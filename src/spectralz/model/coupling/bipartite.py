@@ -66,6 +66,10 @@ class Bipartite(Coupling):
         return 2.0 * float(np.abs(self.B).sum())
 
     @property
+    def mean_of_pairs(self) -> float:
+        return self.total / (2 * self.edge_count) if self.edge_count else 0.0
+
+    @property
     def largest_of_pairs(self) -> float:
         return float(np.abs(self.B).max(initial=0.0))
 

@@ -1,0 +1,116 @@
+"""What the commands print: tables on stdout, messages and progress on stderr. rich is imported where it is used."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from spectralz._support.progress import listening
+from spectralz.result import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+    from spectralz.show.tables import Table
+
+__all__ = ["console", "has_unicode", "plus_minus", "print_table", "progress", "say", "warn"]
+
+# What a screen is assumed to be wide when output goes to a file or a pipe: statuses are sentences.
+PIPE_WIDTH = 140
+VERDICT_STYLES = {
+    Verdict.CHOSEN: "bold green",
+    Verdict.DISAGREES: "yellow",
+    Verdict.NOT_RUN: "dim",
+}
+
+
+def console(stderr: bool = False) -> Console:
+    """Return a console on stdout or stderr as they are now."""
+    from rich.console import Console
+
+    made = Console(stderr=stderr, soft_wrap=stderr)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = PIPE_WIDTH
+    return made
+
+
+def has_unicode(screen: Console) -> bool:
+    """Say whether lines and arrows can be printed."""
+    return screen.encoding.lower().startswith("utf")
+
+
+def plus_minus(screen: Console) -> str:
+    """Return the sign between a number and its error."""
+    return "±" if has_unicode(screen) else "+-"
+
+
+def say(message: str) -> None:
+    """Print a message on stderr."""
+    console(stderr=True).print(message, highlight=False, markup=False)
+
+
+def warn(sentence: str) -> None:
+    """Print a warning on stderr."""
+    console(stderr=True).print(f"warning: {sentence}", style="yellow", markup=False, highlight=False)
+
+
+def print_table(table: Table) -> None:
+    """Print a table; into a file or a pipe without the blanks that fill a screen's lines."""
+    screen, drawn = console(), _drawn(table)
+    if screen.is_terminal:
+        screen.print(drawn, highlight=False)
+        return
+    with screen.capture() as captured:
+        screen.print(drawn, highlight=False)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def _drawn(table: Table) -> RichTable:
+    """Return a table as rich draws it. Cells are plain text: brackets in names and messages are not markup."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    if table.headings:
+        drawn = RichTable(*table.headings, box=box.SIMPLE_HEAD, pad_edge=False)
+    else:
+        drawn = RichTable(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+        drawn.add_column(style="bold", no_wrap=True)
+        drawn.add_column()
+    styles = [VERDICT_STYLES.get(verdict) for verdict in table.verdicts] or [None] * len(table.rows)
+    for cells, style in zip(table.rows, styles, strict=True):
+        drawn.add_row(*map(Text, cells), style=style)
+    return drawn
+
+
+@contextmanager
+def progress() -> Iterator[None]:
+    """Show a progress bar on stderr, if that is a terminal, while the block runs."""
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield
+        return
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=screen, transient=True) as bar:
+        task = bar.add_task("preparing", total=None)
+        with listening(lambda name, fraction: bar.update(task, description=name, total=1.0, completed=fraction)):
+            yield

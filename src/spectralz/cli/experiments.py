@@ -1,0 +1,89 @@
+"""The commands that run many models: ``paper``, ``sweep`` and ``report``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spectralz.cli.console import progress, say
+from spectralz.errors import OptionError
+
+__all__ = ["paper", "report", "sweep"]
+
+Workers = Annotated[int | None, typer.Option(help="Processes at a time, each with one thread; as many as cores.")]
+DaskAddress = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Send the work to this Dask scheduler instead (extra dask).")
+]
+
+
+def paper(
+    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="fig2a ... fig4, or all.", show_default=False)],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for rows, pictures and report.")] = Path("paper"),
+    quick: Annotated[bool, typer.Option("--quick", help="Few models and values: minutes instead of hours.")] = False,
+    uai: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder with the UAI 2014 grids, for fig3f.")] = None,
+    edge_convention: Annotated[
+        str, typer.Option(help="text: couplings as the paper prints them; code: half of that, as its code has them.")
+    ] = "text",
+    workers: Workers = None,
+    dask: DaskAddress = None,
+) -> None:
+    """Regenerate a figure of the paper, or all, and write the report; run it again to go on after a stop."""
+    from spectralz.paper import FIGURES, fig3f_uai
+    from spectralz.report import write_report
+    from spectralz.sweeps import run
+
+    known = dict(FIGURES) if uai is None else {**FIGURES, "fig3f": fig3f_uai.with_files(uai)}
+    if figure != "all" and figure not in known:
+        raise OptionError(f"no figure is called {figure!r}; known are {', '.join(known)}, and all")
+    for name in known if figure == "all" else [figure]:
+        setting = known[name].quick if quick else known[name].full
+        if not (setting.files or setting.instances):  # those weigh an edge once already
+            setting = replace(setting, edge_convention=edge_convention)
+        with progress():
+            rows = run(setting, out / name, workers=workers, dask=dask)
+        _say_written(rows)
+    print(write_report(out, FIGURES))
+
+
+def sweep(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="What to run, a .toml file.", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder for rows and report; the sweep's name.")
+    ] = None,
+    workers: Workers = None,
+    dask: DaskAddress = None,
+) -> None:
+    """Run any methods on any models, resumably, and write the report."""
+    from spectralz.paper import FIGURES
+    from spectralz.report import write_report
+    from spectralz.sweeps import read_config, run
+
+    wanted = read_config(config)
+    folder = Path(wanted.name) if out is None else out
+    with progress():
+        rows = run(wanted, folder, workers=workers, dask=dask)
+    _say_written(rows)
+    print(write_report(folder, FIGURES))
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What paper or sweep has written.", show_default=False)],
+) -> None:
+    """Make one self-contained HTML page of everything in a folder, with pictures and tables beside it."""
+    from spectralz.paper import FIGURES
+    from spectralz.report import write_report
+
+    print(write_report(folder, FIGURES))
+
+
+def _say_written(path: Path) -> None:
+    """Say where the rows are, and how many of them have no answer."""
+    from spectralz.sweeps import read_rows
+
+    rows = read_rows(path)
+    failures = sum(bool(row.failure) for row in rows)
+    rest = f"; {failures} of {len(rows)} runs have no answer, the column failure says why" if failures else ""
+    say(f"wrote {path}{rest}")

@@ -1,0 +1,94 @@
+"""Results as HTML for notebooks: the tables of the command line, self-contained, for light and dark pages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html import escape
+from typing import TYPE_CHECKING
+
+from spectralz.result import Verdict
+from spectralz.show import tables, text
+
+if TYPE_CHECKING:
+    from spectralz.model import Ising
+    from spectralz.result import Bounds, Comparison, Description, Estimate, Marginals
+    from spectralz.show.tables import Table
+
+__all__ = ["bounds", "comparison", "description", "estimate", "marginals", "model"]
+
+# No colors of their own but one that both white and black set off: notebooks are light or dark.
+TABLE = "border-collapse:collapse;margin:0.4em 0;font-variant-numeric:tabular-nums"
+CELL = "text-align:left;vertical-align:top;padding:0.15em 1em 0.15em 0"
+HEADING = f"{CELL};border-bottom:1px solid rgba(128,128,128,0.5)"
+ROWS = {
+    Verdict.CHOSEN: "font-weight:bold",
+    Verdict.DISAGREES: "color:#c77700",
+    Verdict.NOT_RUN: "opacity:0.6",
+}
+
+
+def estimate(result: Estimate) -> str:
+    """Return an answer as a table, and beneath it what each method that was tried said.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> page = estimate(sz.log_z(sz.generators.grid(side=3, strength=1.0, seed=0)))
+    >>> page[:5], "<td" in page, "script" in page
+    ('<div>', True, False)
+    """
+    own = tables.estimate(result)
+    trust = [("trust", "trusted" if result.trusted else "not trusted")]
+    if result.interrupted:
+        trust.append(("interrupted", "yes; this is the best answer so far"))
+    tried = [_table(tables.tried(result.tried))] if result.tried else []
+    return _block(_table(replace(own, rows=(*own.rows[:2], *trust, *own.rows[2:]))), *tried)
+
+
+def bounds(result: Bounds) -> str:
+    """Return a bracket in words, and beneath it what each method proved."""
+    first, *rest = text.bounds(result).splitlines()
+    lines = "<br>".join([f"<b>{escape(first)}</b>", *map(escape, rest)])
+    return _block(f"<div>{lines}</div>", _table(tables.bounds(result)))
+
+
+def comparison(result: Comparison) -> str:
+    """Return a comparison as a table, one row per method."""
+    return _block(_table(tables.comparison(result)))
+
+
+def marginals(result: Marginals) -> str:
+    """Return the range of the means and the spins at its ends as a table."""
+    return _block(_table(tables.marginals(result)))
+
+
+def description(result: Description) -> str:
+    """Return what is worth knowing of a model as a table."""
+    return _block(_table(tables.description(result)))
+
+
+def model(result: Ising) -> str:
+    """Return the size of a model and of its couplings and fields as a table."""
+    return _block(_table(tables.model(result)))
+
+
+def _block(*parts: str) -> str:
+    return f"<div>{''.join(parts)}</div>"
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th style="{HEADING}">{escape(heading)}</th>' for heading in table.headings)
+    verdicts = table.verdicts or (None,) * len(table.rows)
+    rows = (
+        _row(cells, "" if verdict is None else ROWS.get(verdict, ""), is_named=not head)
+        for cells, verdict in zip(table.rows, verdicts, strict=True)
+    )
+    thead = f"<thead><tr>{head}</tr></thead>" if head else ""
+    return f'<table style="{TABLE}">{thead}<tbody>{"".join(rows)}</tbody></table>'
+
+
+def _row(cells: tuple[str, ...], style: str, *, is_named: bool) -> str:
+    first = "th" if is_named else "td"
+    tags = [first, *["td"] * (len(cells) - 1)]
+    inner = "".join(f'<{tag} style="{CELL}">{escape(cell)}</{tag}>' for tag, cell in zip(tags, cells, strict=True))
+    return f'<tr style="{style}">{inner}</tr>' if style else f"<tr>{inner}</tr>"

@@ -1,0 +1,129 @@
+"""Spins and couplings drawn on one Axes: maps around zero, means against the spin's number, histograms."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from spectralz.model import Ising
+
+__all__ = ["MOST_SPINS_OF_MATRIX", "draw_histogram", "draw_map", "draw_matrix", "draw_means", "side_of_grid"]
+
+# Means and couplings: red is positive, blue is negative.
+DIVERGING = "RdBu_r"
+POSITIVE, NEGATIVE = "#c0392b", "#2471a3"
+COUPLINGS, FIELDS = "#7d6608", "#5d6d7e"
+# Up to so many spins a coupling is drawn as a matrix, and means have stems.
+MOST_SPINS_OF_MATRIX = 500
+MOST_STEMS = 100
+# Beyond so many spins the entries of a sparse matrix are too small to be seen, and get dots of this area.
+MOST_SPINS_OF_PIXELS = 100
+DOT = 4.0
+# A histogram of more couplings than this is of a sample of them.
+MOST_COUPLINGS = 1_000_000
+BINS = 40
+
+
+def side_of_grid(n: int, edges: NDArray[np.int64]) -> int | None:
+    """Return the side of the square grid, open or periodic, whose edges these are, or None.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> edges, _ = sz.generators.grid(side=5, strength=1.0, seed=0).edges()
+    >>> side_of_grid(25, edges), side_of_grid(25, edges[1:])
+    (5, None)
+    """
+    side = math.isqrt(n)
+    if side < 2 or side * side != n:
+        return None
+    spins = np.arange(n).reshape(side, side)
+    near = np.concatenate([_pairs(spins[:, :-1], spins[:, 1:]), _pairs(spins[:-1], spins[1:])])
+    around = np.concatenate([_pairs(spins[:, 0], spins[:, -1]), _pairs(spins[0], spins[-1])])
+    found = np.unique(edges, axis=0)
+    for wanted in (near, np.concatenate([near, around])):
+        if np.array_equal(found, np.unique(wanted, axis=0)):
+            return side
+    return None
+
+
+def _pairs(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.column_stack([first.ravel(), second.ravel()])
+
+
+def draw_map(axes: Axes, values: NDArray[np.float64], largest: float, label: str) -> None:
+    """Draw a matrix in colors around zero, with the bar that explains them."""
+    image = axes.imshow(values, cmap=DIVERGING, vmin=-largest, vmax=largest)
+    _integers(axes)
+    axes.figure.colorbar(image, ax=axes, label=label)
+
+
+def draw_matrix(axes: Axes, model: Ising) -> None:
+    """Draw the couplings J = 2 A as a matrix; its diagonal, which no state depends on, is left out."""
+    pairs, weights = model.edges()
+    i, j = pairs.T
+    J = np.zeros((model.n, model.n))
+    J[i, j] = J[j, i] = weights
+    largest = float(np.abs(weights).max(initial=0.0)) or 1.0
+    draw_map(axes, J, largest, "coupling, $J_{ij} = 2 A_{ij}$")
+    if model.is_sparse and model.n > MOST_SPINS_OF_PIXELS:
+        places, both = (np.concatenate([i, j]), np.concatenate([j, i])), np.tile(weights, 2)
+        axes.scatter(*places, s=DOT, c=both, marker="s", linewidths=0, cmap=DIVERGING, vmin=-largest, vmax=largest)
+    axes.set(xlabel="spin", ylabel="spin")
+
+
+def draw_means(axes: Axes, mean: NDArray[np.float64]) -> None:
+    """Draw the mean of every spin against the spin's number."""
+    spins = np.arange(len(mean))
+    colors = np.where(mean >= 0.0, POSITIVE, NEGATIVE).tolist()
+    if len(mean) <= MOST_STEMS:
+        axes.vlines(spins, 0.0, mean, colors=colors, linewidth=1.5, alpha=0.5)
+    axes.scatter(spins, mean, s=float(np.clip(4000.0 / max(len(mean), 1), 3.0, 25.0)), c=colors, linewidths=0)
+    axes.axhline(0.0, color="gray", linewidth=0.8, zorder=0)
+    axes.set(xlabel="spin", ylabel="mean, $E[x_i]$", ylim=(-1.06, 1.06))
+    _integers(axes, y=False)
+    axes.grid(axis="y", alpha=0.3)
+
+
+def draw_histogram(axes: Axes, model: Ising) -> None:
+    """Draw how couplings and fields are distributed, each over bins of its own."""
+    shown = (("fields", model.field, FIELDS), ("couplings J = 2 A", _couplings(model), COUPLINGS))
+    for name, values, color in shown:
+        size = float(np.abs(values).mean()) if len(values) else 0.0
+        label = f"{name}, mean size {size:.3g}"
+        if len(values) and np.ptp(values) > 1e-9 * size:
+            shares = np.full(len(values), 1.0 / len(values))
+            axes.hist(values, BINS, weights=shares, histtype="stepfilled", color=color, alpha=0.6, label=label)
+        elif size:
+            axes.plot([values[0]] * 2, [0.0, 1.0], color=color, linewidth=2, label=f"{name}, all {values[0]:.3g}")
+    axes.set(xlabel="value", ylabel="share per bin", ylim=(0.0, None))
+    axes.grid(axis="y", alpha=0.3)
+
+
+def _couplings(model: Ising) -> NDArray[np.float64]:
+    """Return the couplings J of a large model; where there are very many pairs, those of a sample."""
+    n = model.n
+    if model.is_sparse:
+        return model.edges()[1]
+    if n * (n - 1) // 2 <= MOST_COUPLINGS:
+        i, j = np.triu_indices(n, k=1)
+    else:
+        i, j = np.random.default_rng(0).integers(n, size=(2, MOST_COUPLINGS))
+        i, j = i[i != j], j[i != j]
+    if model.factors is None:
+        return np.asarray(2.0 * np.asarray(model.coupling)[i, j])
+    values, vectors, _ = model.factors
+    return np.asarray(2.0 * np.einsum("r,rk,rk->k", values, vectors[:, i], vectors[:, j]))
+
+
+def _integers(axes: Axes, *, y: bool = True) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    for axis in (axes.xaxis, axes.yaxis)[: 1 + y]:
+        axis.set_major_locator(MaxNLocator(integer=True))

@@ -1,0 +1,99 @@
+"""Numbers as text: with the digits that their error leaves, and proven bounds rounded outwards."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+__all__ = ["counted", "or_dash", "proven", "rounded_down", "rounded_up", "with_error"]
+
+# Digits of proven bounds; more where the bounds are close together, up to all that a float has.
+DIGITS = 8
+ALL_DIGITS = 17
+# Outside of these a number is written with an exponent.
+SMALL, LARGE = 1e-5, 1e15
+
+
+def with_error(value: float, std_error: float | None, plus_minus: str = "±") -> str:
+    """Write a number with the digits that its standard error leaves: two of the error's, and those above.
+
+    Examples
+    --------
+    >>> with_error(386.412491, 0.0123)
+    '386.412 ± 0.012'
+    >>> with_error(386.412491, None)
+    '386.412491'
+    """
+    if std_error is None:
+        return f"{value:.12g}"
+    if std_error <= 1e-12 * abs(value):  # more digits than the number has
+        return f"{value:.12g} {plus_minus} {std_error:.2g}"
+    exponent = int(f"{std_error:.1e}".split("e")[1])  # of the error as rounded: 0.0996 is 0.10
+    decimals = max(0, 1 - exponent)
+    return f"{value:.{decimals}f} {plus_minus} {std_error:.{decimals}f}"
+
+
+def proven(lower: float | None, upper: float | None) -> str:
+    """Write proven bounds on log Z, rounded outwards, so that what is printed is proven too.
+
+    Examples
+    --------
+    >>> proven(420.650571691, 556.238295871)
+    '420.65057 <= log Z <= 556.23830'
+    >>> proven(20.0, None)
+    'log Z >= 20'
+    >>> proven(None, None)
+    'no proven bounds'
+    """
+    digits = _telling_digits([bound for bound in (lower, upper) if bound is not None])
+    low = "" if lower is None else rounded_down(lower, digits)
+    high = "" if upper is None else rounded_up(upper, digits)
+    if low and high:
+        return f"{low} <= log Z <= {high}"
+    return f"log Z >= {low}" if low else f"log Z <= {high}" if high else "no proven bounds"
+
+
+def rounded_down(value: float, digits: int) -> str:
+    """Write a number with so many digits, as one that is no larger.
+
+    Examples
+    --------
+    >>> rounded_down(419.30486633, 7), rounded_up(419.30486633, 7)
+    ('419.3048', '419.3049')
+    """
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def rounded_up(value: float, digits: int) -> str:
+    """Write a number with so many digits, as one that is no smaller."""
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def or_dash(value: float | None, digits: int) -> str:
+    """Write a number with so many digits, or a dash where there is none."""
+    return "-" if value is None else f"{value:.{digits}g}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Write how many there are.
+
+    Examples
+    --------
+    >>> counted(1, "edge"), counted(0, "edge")
+    ('1 edge', '0 edges')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _telling_digits(bounds: list[float]) -> int:
+    """Return the number of digits that tell bounds apart."""
+    width = max(bounds, default=0.0) - min(bounds, default=0.0)
+    if width == 0.0:
+        return DIGITS
+    shared = math.log10(max(map(abs, bounds)) / width)
+    return min(max(math.ceil(shared) + 3, DIGITS), ALL_DIGITS)
+
+
+def _rounded(value: float, digits: int, rounding: str) -> str:
+    rounded = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))
+    return f"{rounded:f}" if SMALL < abs(value) < LARGE else f"{rounded.normalize()}"

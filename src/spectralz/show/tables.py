@@ -1,0 +1,301 @@
+"""Results as rows of cells: what the terminal, a notebook and plain text show, each in its own way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz._support.options import bytes_in_words
+from spectralz.errors import MissingDependencyError
+from spectralz.result import Kind, Verdict
+from spectralz.show.numbers import counted, or_dash, rounded_down, rounded_up, with_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from spectralz.model import Ising
+    from spectralz.result import Bounds, Comparison, ComparisonRow, Description, Estimate, Marginals, Trial
+
+__all__ = [
+    "Table",
+    "bounds",
+    "comparison",
+    "comparison_frame",
+    "description",
+    "estimate",
+    "headline",
+    "marginals",
+    "model",
+    "tried",
+]
+
+# A table entry or a state takes about this long on one core of a present-day machine.
+SECONDS_PER_TERM = 6e-9
+# So many of the most certain spins are named, and of the least certain.
+SPINS_NAMED = 3
+# Of a comparison as a DataFrame.
+COLUMNS = (
+    "method",
+    "log_z",
+    "error",
+    "kind",
+    "lower",
+    "upper",
+    "std_error",
+    "trusted",
+    "seconds",
+    "status",
+    "failure",
+)
+NUMBERS = ("log_z", "error", "lower", "upper", "std_error", "seconds")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Rows of cells; the last cell of a row may be a sentence.
+
+    Without headings, the first cell of a row is the name of the second. ``verdicts`` has what became of the method of
+    each row, for those who can show that by colors, or nothing.
+    """
+
+    rows: tuple[tuple[str, ...], ...]
+    headings: tuple[str, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+
+
+def headline(result: Estimate) -> str:
+    """Return an answer in one line: the number, what it is, and of an estimate whether it is trusted.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> model = sz.Ising(field=[0.0, 0.0], coupling=[[0.0, 0.5], [0.5, 0.0]])
+    >>> for method in ("exact", "mf"):
+    ...     print(headline(sz.log_z(model, method)))
+    log Z = 1.8200751916 (exact)
+    log Z >= 1.386... (proven lower bound)
+    """
+    if result.kind is Kind.LOWER_BOUND:
+        number, words = f">= {rounded_down(result.log_z, 12)}", "proven lower bound"
+    elif result.kind is Kind.UPPER_BOUND:
+        number, words = f"<= {rounded_up(result.log_z, 12)}", "proven upper bound"
+    else:
+        number, words = f"= {with_error(result.log_z, result.std_error)}", str(result.kind)
+    if not result.trusted:
+        words += ", not trusted"
+    elif result.kind is Kind.ESTIMATE:
+        words += ", trusted"
+    return f"log Z {number} ({words})"
+
+
+def estimate(result: Estimate, plus_minus: str = "±") -> Table:
+    """Return the answer: names and values."""
+    error = " (standard error)" if result.std_error is not None else ""
+    rows = (
+        ("log Z", with_error(result.log_z, result.std_error, plus_minus) + error),
+        ("kind", str(result.kind)),
+        ("certified", _certified(result)),
+        ("status", str(result.status)),
+        ("method", repr(result.method)),
+        ("time", f"{result.seconds:.3g} s"),
+    )
+    return Table(rows=rows)
+
+
+def tried(trials: Sequence[Trial], plus_minus: str = "±") -> Table:
+    """Return what each method that was tried said, one row each."""
+    rows = (
+        (trial.method, *_value_and_error(trial), f"{trial.seconds:.3g}", str(trial.verdict), trial.why)
+        for trial in trials
+    )
+    return Table(
+        headings=("method", "log Z", plus_minus, "seconds", "verdict", "why"),
+        rows=tuple(rows),
+        verdicts=tuple(trial.verdict for trial in trials),
+    )
+
+
+def bounds(result: Bounds) -> Table:
+    """Return what each bounder proved, one row each."""
+    rows = (
+        (row.method, or_dash(row.lower, 10), or_dash(row.upper, 10), f"{row.seconds:.3g}", row.status)
+        for row in result.rows
+    )
+    return Table(headings=("method", "lower", "upper", "seconds", "status"), rows=tuple(rows))
+
+
+def comparison(result: Comparison) -> Table:
+    """Return what each method said, one row each, with errors where one of them is exact."""
+    rows = tuple(_compared(row, result.reference) for row in result)
+    return Table(headings=("method", "log Z", "error", "kind", "lower", "upper", "seconds", "status"), rows=rows)
+
+
+def comparison_frame(result: Comparison) -> Any:
+    """Return a comparison as a DataFrame of pandas: one row per method, numbers as numbers."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise MissingDependencyError(
+            "a DataFrame needs the package pandas; install it with: pip install 'spectralz[pandas]'"
+        ) from None
+    frame = pd.DataFrame([_record(row, result.reference) for row in result], columns=COLUMNS)
+    return frame.astype({**dict.fromkeys(NUMBERS, "float64"), "trusted": "boolean"})
+
+
+def description(result: Description) -> Table:
+    """Return what is worth knowing of a model: names and values."""
+    forest = ", a forest" if result.is_forest else ""
+    rows = (
+        ("spins", f"{result.spins}"),
+        ("edges", _edges(result.edges, result.density, result.storage)),
+        ("degree", f"mean {result.degree_mean:.3g}, largest {result.degree_max}"),
+        ("coupling |A|", _coupling(result.coupling_mean, result.coupling_max)),
+        ("field", _field(result.field_mean, result.field_max)),
+        ("constant", f"{result.offset + result.trace:.6g}"),
+        ("components", f"{result.components}, the largest of {result.largest_component} spins{forest}"),
+        ("treewidth", _treewidth(result)),
+        ("exact answer", _exact_cost(result)),
+    )
+    return Table(rows=rows)
+
+
+def marginals(result: Marginals) -> Table:
+    """Return the range of the means, the spins at its ends, and the run that they come from: names and values."""
+    n, own = len(result.mean), result.estimate
+    rows = [("marginals", f"{counted(n, 'spin')}, {counted(len(result.edges), 'edge')} ({result.kind})")]
+    if n:
+        rows.append(("means", f"{_range(result.mean)}, mean size {np.abs(result.mean).mean():.4f}"))
+    if len(result.edges):
+        rows.append(("pair means", _range(result.pair_mean)))
+    # A mean close to one has lost the digits that its smaller probability still has.
+    order = np.argsort(result.probability.min(axis=1), kind="stable") if n else np.arange(0)
+    if n > 2 * SPINS_NAMED:
+        rows.append(("most certain", _spins(result.mean, order[:SPINS_NAMED])))
+        rows.append(("least certain", _spins(result.mean, order[: -SPINS_NAMED - 1 : -1])))
+    elif n:
+        rows.append(("each", _spins(result.mean, range(n))))
+    rows.append(("run", f"{headline(own)}; {own.method.name}, {own.seconds:.3g} s"))
+    rows.append(("status", str(own.status)))
+    return Table(rows=tuple(rows))
+
+
+def model(result: Ising) -> Table:
+    """Return the size of a model and of its couplings and fields: names and values. Nothing is solved or planned."""
+    size = np.abs(result.field)
+    constant = f"{result.constant:.6g}"
+    field = _field(float(size.mean()) if result.n else 0.0, float(size.max(initial=0.0)))
+    if result.factors is not None:
+        coupling = ("coupling", f"rank {len(result.factors.values)} plus diagonal, kept as factors")
+        return Table(rows=(("spins", f"{result.n}"), coupling, ("field", field), ("constant", constant)))
+    rows = (
+        ("spins", f"{result.n}"),
+        ("edges", _edges(result.edge_count, result.density, result.storage.word)),
+        ("coupling |A|", _coupling(result.coupling_mean, result.coupling_max)),
+        ("field", field),
+        ("constant", constant),
+    )
+    return Table(rows=rows)
+
+
+def _certified(result: Estimate) -> str:
+    low, high = result.lower, result.upper
+    if low is None and high is None:
+        return "no proven bounds"
+    if low is None:
+        return f"log Z <= {high:.12g}"
+    if high is None:
+        return f"log Z >= {low:.12g}"
+    return f"{low:.12g} <= log Z <= {high:.12g} (width {high - low:.3g})"
+
+
+def _value_and_error(trial: Trial) -> tuple[str, str]:
+    """Return what a method that was tried found: its bounds if it was asked for them, else its log Z and error."""
+    sides = ((">=", trial.lower), ("<=", trial.upper))
+    shown = ", ".join(f"{sign} {bound:.8g}" for sign, bound in sides if bound is not None)
+    if trial.log_z is None or trial.verdict is Verdict.BOUND:
+        return shown or "-", "-"
+    if trial.std_error is None:
+        return f"{trial.log_z:.8g}", "-"
+    value, _, error = with_error(trial.log_z, trial.std_error).partition(" ± ")
+    return value, error
+
+
+def _compared(row: ComparisonRow, reference: Estimate | None) -> tuple[str, ...]:
+    found = row.estimate
+    if found is None:
+        return (row.name, *["-"] * 6, f"refused: {row.error}")
+    return (
+        row.name,
+        f"{found.log_z:.10g}",
+        or_dash(None if reference is None else found.log_z - reference.log_z, 3),
+        str(found.kind),
+        or_dash(found.lower, 8),
+        or_dash(found.upper, 8),
+        f"{found.seconds:.3g}",
+        str(found.status),
+    )
+
+
+def _record(row: ComparisonRow, reference: Estimate | None) -> dict[str, Any]:
+    found = row.estimate
+    if found is None:
+        return {**dict.fromkeys(COLUMNS), "method": row.name, "failure": str(row.error)}
+    return {
+        "method": row.name,
+        "log_z": found.log_z,
+        "error": None if reference is None else found.log_z - reference.log_z,
+        "kind": str(found.kind),
+        "lower": found.lower,
+        "upper": found.upper,
+        "std_error": found.std_error,
+        "trusted": found.trusted,
+        "seconds": found.seconds,
+        "status": str(found.status),
+        "failure": None,
+    }
+
+
+def _edges(count: int, density: float, storage: str) -> str:
+    return f"{count} (density {density:.3g}, kept {storage})"
+
+
+def _coupling(mean: float, largest: float) -> str:
+    return f"mean {mean:.4g}, largest {largest:.4g} (an edge counted once weighs J = 2 A)"
+
+
+def _field(mean: float, largest: float) -> str:
+    return f"mean size {mean:.4g}, largest {largest:.4g}"
+
+
+def _treewidth(about: Description) -> str:
+    low, high = about.treewidth_lower, about.treewidth_upper
+    if high is None:
+        return f"{low} or more"
+    return f"{low}" if low == high else f"between {low} and {high}"
+
+
+def _exact_cost(about: Description) -> str:
+    if about.exact_memory is None or about.exact_terms is None:
+        return "out of reach: the widest table would not fit into any memory"
+    seconds = about.exact_terms * SECONDS_PER_TERM
+    time = (
+        "under a second"
+        if seconds < 1
+        else f"about {seconds:.2g} s"
+        if seconds < 1e4
+        else f"about {seconds / 3600:.2g} h"
+    )
+    order = f" by {about.exact_order} order" if about.exact_order else ""
+    return f"{bytes_in_words(about.exact_memory)} of tables{order}, {about.exact_terms:.3g} terms, {time}"
+
+
+def _range(values: NDArray[np.float64]) -> str:
+    return f"{values.min():+.4f} to {values.max():+.4f}"
+
+
+def _spins(mean: NDArray[np.float64], spins: Iterable[int]) -> str:
+    return ", ".join(f"spin {i} {mean[i]:+.4f}" for i in spins)
