@@ -117,7 +117,7 @@ class Quadrature(Method):
         return positive_nodes(positive, _watched(integrand, at_a_time))
 
     def _outcome(self, model: Ising, form: Decomposition, nodes: Nodes) -> Outcome:
-        from spectralz.kernels.low_rank.quadrature import log_sum
+        from spectralz.kernels.sums import log_sum
 
         constant = form.constant(model)
         upper, lower = log_sum(nodes.log_term), log_sum(nodes.log_term_lower)
@@ -175,7 +175,7 @@ class Quadrature(Method):
 
     def solve_marginals_decomposed(self, model: Ising, form: Decomposition) -> MarginalOutcome:
         """Return the marginals of a coupling that has been decomposed."""
-        from spectralz.kernels.low_rank.quadrature import log_sum
+        from spectralz.kernels.sums import log_sum
 
         nodes = self._nodes(model, form)
         total = log_sum(nodes.log_term)

@@ -16,6 +16,8 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from spectralz.kernels.forest import post_order
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -195,7 +197,8 @@ class EliminationTree:
     def of_order(cls, order: Sequence[int], adjacency: Adjacency) -> EliminationTree:
         """Eliminate symbolically along ``order`` and rearrange it, at the same fill, for the lowest stack."""
         separators, children, roots = _symbolic(order, adjacency)
-        steps = _post_order(separators, children, roots)
+        sizes = [1 << len(separator) for separator in separators]
+        steps = post_order(sizes, children, roots, in_place=False)
         at = {step: k for k, step in enumerate(steps)}
         rank = {order[step]: k for step, k in at.items()}
         slots = list(range(len(steps)))
@@ -278,25 +281,6 @@ def _random_min_fill(spins: Sequence[int], adjacency: Adjacency, max_width: int,
         if vain == PATIENCE:
             break
     return best
-
-
-def _post_order(separators: list[set[int]], children: list[list[int]], roots: list[int]) -> list[int]:
-    """Return the steps children first, the child with the most to spare above its result before its sisters."""
-    peak: list[int] = []
-    for step, separator in enumerate(separators):
-        children[step].sort(key=lambda c: (1 << len(separators[c])) - peak[c])
-        height = most = 0
-        for child in children[step]:
-            most = max(most, height + peak[child])
-            height += 1 << len(separators[child])
-        peak.append(max(most, height + (1 << len(separator))))
-    steps = []
-    stack = list(reversed(roots))
-    while stack:  # parents first with the children from right to left, which backwards is post-order
-        step = stack.pop()
-        steps.append(step)
-        stack.extend(children[step])
-    return steps[::-1]
 
 
 def best_order(

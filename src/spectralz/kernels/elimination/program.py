@@ -22,7 +22,9 @@ import numpy as np
 from numba import njit
 
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.kernels.logsum import COMPILE, exp_minus, log1p_exp_minus
+from spectralz.kernels.forest import runs
+from spectralz.kernels.logsum import COMPILE, exp_minus, log_add_exp
+from spectralz.kernels.sums import add
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -280,12 +282,8 @@ def sample_program(program: Program, n: int, size: int, rng: np.random.Generator
 
 def _chunks(program: Program, begin: int, end: int) -> list[tuple[int, int]]:
     """Divide steps into runs that take about a tenth of a second each."""
-    if begin == end:
-        return []
-    filled = np.cumsum(np.left_shift(np.int64(1), program.width[begin:end]))
-    cuts = np.flatnonzero(np.diff(filled // ENTRIES_PER_REPORT)) + 1 + begin
-    bounds = [begin, *cuts.tolist(), end]
-    return list(itertools.pairwise(bounds))
+    sizes = np.left_shift(np.int64(1), program.width[begin:end])
+    return [(begin + a, begin + b) for a, b in runs(sizes, ENTRIES_PER_REPORT)]
 
 
 def _entries_in(program: Program, begin: int, end: int) -> int:
@@ -434,13 +432,12 @@ def _forward(
             _fill_block(program, t, block, low, pairs, children, arena, where, field_low, places, bits, minus, plus)
             out = arena[top + block * size : top + (block + 1) * size]
             for i in range(size):
-                larger = plus[i] if plus[i] > minus[i] else minus[i]
-                out[i] = larger + log1p_exp_minus(abs(plus[i] - minus[i]))
+                out[i] = log_add_exp(plus[i], minus[i])
             if block == 0:
                 shift = out[0]
             for i in range(size):
                 out[i] -= shift
-        _add_compensated(total, shift)
+        total[0], total[1] = add(total[0], total[1], shift)
         top = _put_away(program, t, children, arena, where, top, keep)
     return top
 
@@ -496,17 +493,6 @@ def _draw(
                 difference += arena[at + 1] - arena[at]
             up = uniform[row, t] * (1.0 + np.exp(min(-difference, 700.0))) < 1.0
             x[row, program.spin[t]] = 1 if up else -1
-
-
-@njit(cache=True)
-def _add_compensated(total: NDArray[np.float64], value: float) -> None:
-    """Neumaier's sum: ``total[0] + total[1]`` is as exact as if added in twice the precision."""
-    new = total[0] + value
-    if abs(total[0]) >= abs(value):
-        total[1] += (total[0] - new) + value
-    else:
-        total[1] += (value - new) + total[0]
-    total[0] = new
 
 
 @njit(**COMPILE)

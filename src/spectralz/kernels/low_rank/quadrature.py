@@ -30,7 +30,8 @@ import numpy as np
 from numba import njit
 
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.kernels.logsum import COMPILE, ROUNDER, as_bits, log1p_exp_minus
+from spectralz.kernels.logsum import COMPILE, ROUNDER, as_bits, log_2cosh
+from spectralz.kernels.sums import add, log_sum
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,7 +41,6 @@ __all__ = [
     "Nodes",
     "inner_moments",
     "log_expectations",
-    "log_sum",
     "negative_node_count",
     "positive_node_count",
     "positive_nodes",
@@ -156,7 +156,7 @@ def sum_positive(theta: NDArray[np.float64], a: NDArray[np.float64], g: NDArray[
     z = np.empty(512)
     lanes = np.empty(8)
     for p in range(m):
-        total = carry = 0.0
+        total = lost = 0.0
         for begin in range(0, n, 512):
             count = min(512, n - begin)
             for i in range(count):
@@ -167,8 +167,7 @@ def sum_positive(theta: NDArray[np.float64], a: NDArray[np.float64], g: NDArray[
                 for i in range(count):
                     z[i] += g[p, j] * a[j, begin + i]
             for i in range(count):
-                size = abs(z[i])
-                z[i] = size + log1p_exp_minus(2.0 * size)
+                z[i] = log_2cosh(z[i])
             lanes[:] = 0.0
             for i in range(0, 512, 8):
                 for lane in range(8):
@@ -176,11 +175,8 @@ def sum_positive(theta: NDArray[np.float64], a: NDArray[np.float64], g: NDArray[
             chunk = 0.0
             for lane in range(8):
                 chunk += lanes[lane]
-            y = chunk - carry  # Kahan's sum over the chunks
-            new = total + y
-            carry = (new - total) - y
-            total = new
-        out[p] = total
+            total, lost = add(total, lost, chunk)
+        out[p] = total + lost
     return out
 
 
@@ -288,17 +284,13 @@ def saddle_point(theta: NDArray[np.float64], a: NDArray[np.float64]) -> tuple[ND
 @njit(cache=True)
 def _saddle_value(theta: NDArray[np.float64], a: NDArray[np.float64], t: NDArray[np.float64]) -> float:
     value = 0.5 * np.sum(t * t)
-    carry = 0.0
+    lost = 0.0
     for i in range(len(theta)):
         z = theta[i]
         for j in range(len(t)):
             z -= a[j, i] * t[j]
-        size = abs(z)
-        y = size + np.log1p(np.exp(-2.0 * size)) - carry
-        new = value + y
-        carry = (new - value) - y
-        value = new
-    return value
+        value, lost = add(value, lost, log_2cosh(z))
+    return value + lost
 
 
 @njit(cache=True)
@@ -566,9 +558,3 @@ def log_expectations(
             logs[j] = math.log(max(left[j], error))
             errors[j] = -math.log1p(-error / left[j]) if left[j] > error else math.inf
     return logs, errors
-
-
-def log_sum(logs: NDArray[np.float64]) -> float:
-    """Return log of the sum of exp(logs), added without rounding errors."""
-    largest = float(logs.max())
-    return largest + math.log(math.fsum(np.exp(logs - largest).tolist()))
