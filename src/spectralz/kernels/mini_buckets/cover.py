@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numba import njit
 
-from spectralz.kernels.elimination.order import ORDERS, EliminationTree
-from spectralz.kernels.elimination.program import compressed
+from spectralz.kernels.elimination.order import ORDERS
+from spectralz.kernels.elimination.tables import compressed
+from spectralz.kernels.elimination.tree import EliminationTree
 from spectralz.kernels.forest import post_order
 from spectralz.kernels.logsum import COMPILE, log1p_exp_minus, log_2cosh
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.kernels.elimination.order import Adjacency
+    from spectralz.kernels.elimination.tree import Adjacency
 
 __all__ = ["Cover", "Part", "Powers", "cover_by_content", "cover_by_scope", "order_of", "take_out"]
 

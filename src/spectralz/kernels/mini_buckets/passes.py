@@ -26,7 +26,7 @@ import numpy as np
 from numba import njit
 
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.kernels.elimination.program import compressed
+from spectralz.kernels.elimination.tables import compressed
 from spectralz.kernels.forest import runs
 from spectralz.kernels.logsum import COMPILE, exp_minus, log1p_exp_minus
 from spectralz.kernels.mini_buckets.cover import take_out

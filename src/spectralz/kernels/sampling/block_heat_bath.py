@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numba import njit
 
-from spectralz.kernels.elimination.order import EliminationTree
+from spectralz.kernels.elimination.tree import EliminationTree
 from spectralz.kernels.logsum import COMPILE, exp_minus, log_add_exp
 from spectralz.kernels.sampling.heat_bath import CERTAIN, GOLDEN, _flip, _uniform
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.kernels.coupling import Couplings
-    from spectralz.kernels.elimination.order import Adjacency
+    from spectralz.kernels.elimination.tree import Adjacency
 
 __all__ = ["Block", "block_heat_bath", "block_of", "choose_blocks"]
 
