@@ -14,7 +14,7 @@ import numpy as np
 
 import spectralz as sz
 from benchmarks.harness import Measurement, measure, processor, save, table
-from spectralz.kernels.low_rank.quadrature import log_expectations
+from spectralz.kernels.low_rank.single_directions import log_expectations
 
 STRENGTHS = (0.01, 0.1, 1.0)
 

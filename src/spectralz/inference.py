@@ -206,7 +206,8 @@ def _degeneracy(n: int, edges: NDArray[np.int64]) -> int:
 
 def _swept_width(n: int, edges: NDArray[np.int64], components: list[NDArray[np.int64]]) -> int | None:
     """Return an upper bound on the treewidth from a sweep that only counts, or None where that would take long."""
-    from spectralz.kernels.elimination.order import ORDERS, EliminationTree, adjacency_of
+    from spectralz.kernels.elimination.order import ORDERS, adjacency_of
+    from spectralz.kernels.elimination.tree import EliminationTree
 
     if len(edges) > MOST_EDGES_TO_SWEEP:
         return None

@@ -6,14 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spectralz as sz
-from spectralz.kernels.elimination.order import (
-    ORDERS,
-    EliminationTree,
-    adjacency_of,
-    best_order,
-    degeneracy,
-    forest_of,
-)
+from spectralz.kernels.elimination.order import ORDERS, adjacency_of, best_order, degeneracy
+from spectralz.kernels.elimination.tree import EliminationTree, forest_of
 
 
 def literal_separators(order, adjacency):

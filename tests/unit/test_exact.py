@@ -13,7 +13,9 @@ import spectralz as sz
 from spectralz._support.progress import listening
 from spectralz.errors import OptionError, TooLargeError
 from spectralz.kernels import enumeration
-from spectralz.kernels.elimination import program as elimination
+from spectralz.kernels.elimination import segments as elimination_segments
+from spectralz.kernels.elimination.marginals import marginals_of_program
+from spectralz.kernels.elimination.program import Program
 from tests.reference import closed_forms, states
 from tests.strategies import models
 
@@ -53,7 +55,7 @@ def test_marginals_do_not_depend_on_how_much_is_kept(model, entries):
     """The reverse pass runs segments again where tables are many; make them many."""
     whole = sz.marginals(model, "exact", algorithm="elimination")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(elimination, "KEEP_ALL_ENTRIES", entries)
+        patch.setattr(elimination_segments, "KEEP_ALL_ENTRIES", entries)
         pieces = sz.marginals(model, "exact", algorithm="elimination")
     assert np.allclose(pieces.mean, whole.mean, rtol=0, atol=1e-13)
     assert np.allclose(pieces.pair_mean, whole.pair_mean, rtol=0, atol=1e-13)
@@ -64,14 +66,14 @@ def test_segments_save_the_memory_they_promise():
     model = sz.generators.grid(12, 1.0, seed=0)
     plan = sz.Exact(order="banded").plan(model)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(elimination, "KEEP_ALL_ENTRIES", 1)
-        segments = elimination.plan_segments(plan.tree)
+        patch.setattr(elimination_segments, "KEEP_ALL_ENTRIES", 1)
+        segments = elimination_segments.plan_segments(plan.tree)
     assert len(segments.bounds) > 3
-    assert segments.memory < elimination.plan_segments(plan.tree).memory / 3
-    program = elimination.Program.of_tree(plan.tree, *model.edges(), model.field)
-    elimination.marginals_of_program(program, segments, model.n, len(model.edges()[0]), lambda _: None)
+    assert segments.memory < elimination_segments.plan_segments(plan.tree).memory / 3
+    program = Program.of_tree(plan.tree, *model.edges(), model.field)
+    marginals_of_program(program, segments, model.n, len(model.edges()[0]), lambda _: None)
     tracemalloc.start()
-    elimination.marginals_of_program(program, segments, model.n, len(model.edges()[0]), lambda _: None)
+    marginals_of_program(program, segments, model.n, len(model.edges()[0]), lambda _: None)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak <= segments.memory + 200_000
@@ -101,7 +103,7 @@ def test_rounding_bound_is_the_documented_sum(model):
         total += (len(pairs) + len(children) + 4) * size + 8
         slot = tree.slots[step]
         below[slot] = below.get(slot, set()) | eliminated
-    program = elimination.Program.of_tree(tree, edges, J, model.field)
+    program = Program.of_tree(tree, edges, J, model.field)
     assert program.rounding_bound() == pytest.approx(1.01 * 2.0**-53 * total, rel=1e-9)
 
 

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from spectralz.kernels.logsum import exp_minus, log1p_exp_minus
+from spectralz.kernels.logsum import exp_minus, log1p_exp_minus, log_2cosh, log_add_exp
 
 UNIT = 2.0**-53
 POINTS = np.concatenate([[0.0, 1e-300, 1e-17], np.linspace(0.0, 5.0, 2001), np.geomspace(1e-9, 699.0, 2001)])
@@ -17,6 +17,11 @@ POINTS = np.concatenate([[0.0, 1e-300, 1e-17], np.linspace(0.0, 5.0, 2001), np.g
     [
         (exp_minus, lambda d: mpmath.exp(-d), 2, 700),
         (log1p_exp_minus, lambda d: mpmath.log1p(mpmath.exp(-d)), 8, 350),
+        (log_2cosh, lambda d: mpmath.log(2 * mpmath.cosh(d)), 10, 700),
+        (lambda d: log_2cosh(-d), lambda d: mpmath.log(2 * mpmath.cosh(d)), 10, 700),
+        # one rounding more of the difference than log_2cosh has, and one of the sum
+        (lambda d: log_add_exp(3.0 * d, d), lambda d: mpmath.log(mpmath.exp(3 * d) + mpmath.exp(d)), 12, 350),
+        (lambda d: log_add_exp(d, 3.0 * d), lambda d: mpmath.log(mpmath.exp(3 * d) + mpmath.exp(d)), 12, 350),
     ],
 )
 def test_relative_error_is_within_its_bound(function, reference, units, largest):

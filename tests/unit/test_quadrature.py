@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 import spectralz as sz
 from spectralz.errors import TooLargeError
-from spectralz.kernels.low_rank import quadrature as kernel
+from spectralz.kernels.low_rank.negative_directions import (
+    _integral_at_saddle,
+    cos_sin_of_half_turns,
+    negative_steps,
+    saddle_point,
+)
+from spectralz.kernels.low_rank.negative_moments import inner_moments
+from spectralz.kernels.low_rank.positive_directions import LOG_SQRT_2PI, STEP, TAIL, positive_nodes, sum_positive
+from spectralz.kernels.low_rank.single_directions import log_expectations
 from spectralz.methods import low_rank
 from spectralz.parts.decomposition import decompose
 from tests.reference import closed_forms, states
@@ -179,7 +187,7 @@ def test_max_nodes_is_kept():
 def test_cosine_and_sine_of_half_turns():
     with mpmath.workdps(40):
         for c in [0.0, 1e-20, 0.25, 0.5, -0.5, 1.0, 1.5, -7.3, 1234.567, 1e6 + 0.125]:
-            cosine, sine = kernel._cos_sin_of_half_turns(c)
+            cosine, sine = cos_sin_of_half_turns(c)
             assert abs(cosine - mpmath.cospi(c)) < 8 * 2.0**-53
             assert abs(sine - mpmath.sinpi(c)) < 8 * 2.0**-53
 
@@ -189,7 +197,7 @@ def test_cosine_and_sine_of_half_turns():
 def test_the_saddle_is_a_minimum(seed, n, r):
     rng = np.random.default_rng(seed)
     theta, a = rng.normal(size=n) * 10, rng.normal(size=(r, n)) * rng.choice([0.1, 1, 30])
-    t, value = kernel.saddle_point(theta, a)
+    t, value = saddle_point(theta, a)
     gradient = t - a @ np.tanh(theta - t @ a)
     # F is convex with Hessian >= 1, so that F - min F <= |gradient|^2 / 2
     assert gradient @ gradient / 2 <= 1e-9 * max(1.0, abs(value))
@@ -203,8 +211,8 @@ def test_the_integral_at_the_saddle_is_the_plain_sum_over_nodes(n, r, scale):
     """Blocks, early exits and half of the nodes by symmetry, against every node and factor written out."""
     rng = np.random.default_rng(n)
     theta, a = rng.uniform(-1, 1, n), scale * rng.normal(size=(r, n))
-    t, _ = kernel.saddle_point(theta, a)
-    steps, halves = kernel.negative_steps(a)
+    t, _ = saddle_point(theta, a)
+    steps, halves = negative_steps(a)
     axes = [h * np.arange(-half, half + 1) for h, half in zip(steps, halves, strict=True)]
     x = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, r)
     m = np.tanh(theta - t @ a)
@@ -212,9 +220,9 @@ def test_the_integral_at_the_saddle_is_the_plain_sum_over_nodes(n, r, scale):
     product = np.exp(-1j * (x @ t)) * np.prod(np.cos(b) + 1j * m * np.sin(b), axis=1)
     density = np.exp(-(x**2).sum(axis=1) / 2) * np.prod(steps) / (2 * np.pi) ** (r / 2)
     wanted = (density * product).sum().real
-    assert kernel._integral_at_saddle(theta, a, t, steps, halves) == pytest.approx(wanted, abs=2e-14)
+    assert _integral_at_saddle(theta, a, t, steps, halves) == pytest.approx(wanted, abs=2e-14)
     if n <= 70:
-        total, first, second = kernel.inner_moments(theta, a, t, steps, halves, True)
+        total, first, second = inner_moments(theta, a, t, steps, halves, True)
         assert total == pytest.approx(wanted, abs=2e-14)
         factor, odd = np.cos(b) + 1j * m * np.sin(b), m * np.cos(b) + 1j * np.sin(b)
         for i in (0, n - 1):
@@ -230,13 +238,13 @@ def test_left_out_nodes_do_not_matter():
     rng = np.random.default_rng(7)
     for r in (1, 2):
         theta, a = rng.uniform(-1, 1, 9), rng.normal(size=(r, 9)) * 2
-        nodes = kernel.positive_nodes(a, lambda g, theta=theta, a=a: (kernel.sum_positive(theta, a, g),) * 2)
-        halves = [math.ceil((np.abs(row).sum() + kernel.TAIL) / kernel.STEP) + 20 for row in a]
-        axes = [kernel.STEP * np.arange(-half, half + 1) for half in halves]
+        nodes = positive_nodes(a, lambda g, theta=theta, a=a: (sum_positive(theta, a, g),) * 2)
+        halves = [math.ceil((np.abs(row).sum() + TAIL) / STEP) + 20 for row in a]
+        axes = [STEP * np.arange(-half, half + 1) for half in halves]
         g = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, r)
         z = theta + g @ a
         terms = np.sum(np.abs(z) + np.log1p(np.exp(-2 * np.abs(z))), axis=1) - (g**2).sum(axis=1) / 2
-        weight = r * (math.log(kernel.STEP) - kernel.LOG_SQRT_2PI)
+        weight = r * (math.log(STEP) - LOG_SQRT_2PI)
         assert np.logaddexp.reduce(nodes.log_term) == pytest.approx(np.logaddexp.reduce(terms) + weight, rel=1e-14)
         assert len(nodes.g) < len(g)
 
@@ -247,7 +255,7 @@ def test_many_rank_one_factors_at_once(n):
     V = np.linalg.qr(rng.normal(size=(n, n)))[0]
     values = rng.normal(size=n) * 5
     values[0] = 0.0
-    logs, errors = kernel.log_expectations(values, V)
+    logs, errors = log_expectations(values, V)
     X = states.all_states(n).astype(float)
     for j in range(n):
         exponents = values[j] * (X @ V[j]) ** 2
@@ -262,7 +270,7 @@ def test_many_factors_of_many_spins_are_the_plain_sums_over_nodes():
     v = rng.normal(size=(3, n))
     v /= np.linalg.norm(v, axis=1)[:, None]
     values = np.array([-0.5, -8.0, -60.0])
-    logs, errors = kernel.log_expectations(values, v)
+    logs, errors = log_expectations(values, v)
     for j in range(3):
         a = math.sqrt(-2 * values[j]) * v[j]
         h = 2 * math.pi / (np.abs(a).sum() + 12)
@@ -274,7 +282,7 @@ def test_many_factors_of_many_spins_are_the_plain_sums_over_nodes():
 
 def test_a_factor_without_digits_says_so():
     v = np.full((1, 21), 1 / math.sqrt(21))
-    assert kernel.log_expectations(np.array([-1000.0]), v)[1][0] == math.inf
+    assert log_expectations(np.array([-1000.0]), v)[1][0] == math.inf
 
 
 # --- samples -------------------------------------------------------------------------------------------------------

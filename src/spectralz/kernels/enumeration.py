@@ -14,6 +14,7 @@ from numba import njit
 
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.logsum import COMPILE, exp_minus
+from spectralz.kernels.sums import add
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,7 +77,7 @@ def enumerate_blocks(
     weight = np.empty(size)
     largest = -np.inf
     first = np.zeros(n + 1)
-    carry = 0.0
+    lost = 0.0
     second = np.zeros((n, n))
     for block in range(begin, end):
         constant = 0.0
@@ -102,7 +103,7 @@ def enumerate_blocks(
         if block_largest > largest:
             factor = np.exp(largest - block_largest)
             first *= factor
-            carry *= factor
+            lost *= factor
             second *= factor
             largest = block_largest
         for s in range(size):
@@ -113,11 +114,8 @@ def enumerate_blocks(
             block_sum = 0.0
             for s in range(size):
                 block_sum += weight[s]
-            # Kahan's sum over the blocks
-            y = block_sum - carry
-            new = first[n] + y
-            carry = (new - first[n]) - y
-            first[n] = new
+            first[n], lost = add(first[n], lost, block_sum)
+    first[n] += lost
     return largest, first, second
 
 

@@ -24,6 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from spectralz.kernels.single_spin import entropy
+
 __all__ = ["Point", "Terms", "correction_terms", "gradient", "improved", "point_at"]
 
 FloatArray = NDArray[np.float64]
@@ -174,9 +176,7 @@ def point_at(theta: FloatArray, J: FloatArray, h: FloatArray, start: FloatArray 
     fitted = _fitted(coupling, start)
     if fitted is None:
         return None
-    # log 2cosh h - h tanh h, its terms of size |h| cancelled beforehand
-    entropy = np.log1p(small) + 2.0 * np.abs(h) * small / (1.0 + small)
-    value = float(mean @ (theta + 0.5 * (J @ mean)) + entropy.sum()) + fitted.value
+    value = float(mean @ (theta + 0.5 * (J @ mean)) + entropy(h).sum()) + fitted.value
     return Point(
         h, mean, variance, fitted.precision, coupling, fitted.correlation, value, _mismatch(fitted.correlation)
     )

@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
+from spectralz.kernels.single_spin import entropy
+from spectralz.kernels.sums import add
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.kernels.coupling import Couplings
 
 __all__ = ["ascend", "bound"]
+
+_entropy = njit(cache=True)(entropy)
 
 
 @njit(cache=True)
@@ -69,17 +74,11 @@ def bound(
     <theta, m> + sum of J_ij m_i m_j over pairs + entropy.
     """
     mean = np.tanh(h)
-    value = carry = sizes = 0.0
+    value = lost = sizes = 0.0
     for i in range(len(h)):
         energy = mean[i] * (theta[i] + 0.5 * _field_of_others(i, couplings, mean))
-        small = np.exp(-2.0 * abs(h[i]))
-        # log 2 cosh h - h tanh h, its terms of size |h| cancelled beforehand
-        entropy = np.log1p(small) + 2.0 * abs(h[i]) * small / (1.0 + small)
-        y = energy + entropy - carry
-        new = value + y
-        carry = (new - value) - y
-        value = new
+        value, lost = add(value, lost, energy + _entropy(h[i]))
         sizes += abs(theta[i]) + 2.0
         for place in range(couplings.indptr[i], couplings.indptr[i + 1]):
             sizes += abs(couplings.data[place])
-    return value, sizes
+    return value + lost, sizes

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numba import njit
 
-from spectralz.kernels.logsum import COMPILE, exp_minus, log1p_exp_minus
+from spectralz.kernels.logsum import COMPILE, exp_minus, log1p_exp_minus, log_2cosh, log_add_exp
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +33,6 @@ __all__ = [
     "fields",
     "forest_terms",
     "graph_of",
-    "log_2cosh",
     "mean_log_2cosh",
     "message",
     "messages_between",
@@ -81,12 +80,6 @@ def graph_of(n: int, pairs: NDArray[np.int64]) -> Graph:
 
 
 @njit(**COMPILE)
-def log_2cosh(x: float) -> float:
-    """Return log(2 cosh x)."""
-    return abs(x) + log1p_exp_minus(2.0 * abs(x))
-
-
-@njit(**COMPILE)
 def message(J: float, h: float) -> float:
     """Return atanh(tanh J tanh h), good to about 16 units of 2^-53 at any size, and never beyond |J| or |h|."""
     low, high = min(abs(J), abs(h)), max(abs(J), abs(h))
@@ -114,8 +107,7 @@ def mean_log_2cosh(J: float, h: float) -> float:
 @njit(**COMPILE)
 def _log_pair_sum(J: float, a: float, b: float) -> float:
     """Return log of the sum over x, y of exp(J x y + a x + b y)."""
-    same, different = J + log_2cosh(a + b), -J + log_2cosh(a - b)
-    return max(same, different) + log1p_exp_minus(abs(same - different))
+    return log_add_exp(J + log_2cosh(a + b), -J + log_2cosh(a - b))
 
 
 @njit(**COMPILE)

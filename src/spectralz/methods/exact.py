@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.kernels.elimination.order import EliminationTree
-    from spectralz.kernels.elimination.program import Segments
+    from spectralz.kernels.elimination.segments import Segments
+    from spectralz.kernels.elimination.tree import EliminationTree
     from spectralz.model import FloatArray, Ising
 
 __all__ = ["Exact", "ExactPlan"]
@@ -76,7 +76,7 @@ class ExactPlan:
     @cached_property
     def segments(self) -> Segments:
         """How the reverse pass will go about the marginals."""
-        from spectralz.kernels.elimination.program import plan_segments
+        from spectralz.kernels.elimination.segments import plan_segments
 
         return plan_segments(self.tree)
 
@@ -139,14 +139,8 @@ class Exact(Method):
 
     def plan(self, model: Ising) -> ExactPlan:
         """Decide how to solve ``model`` and predict what it costs, without solving it."""
-        from spectralz.kernels.elimination.order import (
-            ORDERS,
-            adjacency_of,
-            best_order,
-            degeneracy,
-            forest_of,
-            lone_spins,
-        )
+        from spectralz.kernels.elimination.order import ORDERS, adjacency_of, best_order, degeneracy
+        from spectralz.kernels.elimination.tree import forest_of, lone_spins
 
         names = tuple(ORDERS) if self.order == "best" else (self.order,)
         entries = min(int(self.max_memory) // ENTRY_BYTES, self.max_terms)
@@ -208,7 +202,8 @@ class Exact(Method):
 
     def solve_plan(self, model: Ising, plan: ExactPlan) -> Outcome:
         """Carry out a plan that has no refusal."""
-        from spectralz.kernels.elimination.program import Program, log_z_of_program
+        from spectralz.kernels.elimination.forward import log_z_of_program
+        from spectralz.kernels.elimination.program import Program
 
         program = Program.of_tree(plan.tree, *model.edges(), model.field)
         values = [log_z_of_program(program, reporter_of("eliminating spins"))] if program.steps else []
@@ -224,7 +219,8 @@ class Exact(Method):
 
     def solve_marginals_of_plan(self, model: Ising, plan: ExactPlan) -> MarginalOutcome:
         """Carry out a plan that has no refusal forwards and back, if the memory for both is there."""
-        from spectralz.kernels.elimination.program import Program, marginals_of_program
+        from spectralz.kernels.elimination.marginals import marginals_of_program
+        from spectralz.kernels.elimination.program import Program
 
         if plan.segments.memory > int(self.max_memory):
             raise TooLargeError(
@@ -262,7 +258,7 @@ class Exact(Method):
 
     def refuses_samples(self, plan: ExactPlan) -> str | None:
         """Say why a plan cannot be used to draw states, or None if it can."""
-        from spectralz.kernels.elimination.program import sampling_entries
+        from spectralz.kernels.elimination.drawing import sampling_entries
 
         if plan.refusal is not None:
             return plan.refusal
@@ -281,7 +277,8 @@ class Exact(Method):
 
     def sample_plan(self, model: Ising, plan: ExactPlan, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         """Draw states by a plan that `refuses_samples` does not refuse."""
-        from spectralz.kernels.elimination.program import Program, sample_program
+        from spectralz.kernels.elimination.drawing import sample_program
+        from spectralz.kernels.elimination.program import Program
 
         program = Program.of_tree(plan.tree, *model.edges(), model.field)
         if program.rounding_bound() > LARGEST_SAMPLING_ERROR:

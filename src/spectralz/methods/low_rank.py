@@ -12,6 +12,7 @@ from spectralz._support.options import checked_positive, count, option, or_none,
 from spectralz._support.progress import report, reporter_of
 from spectralz.errors import OptionError, SolverError, TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.kernels.single_spin import log_2cosh
 from spectralz.methods.base import Method, Outcome
 from spectralz.parts.decomposition import Decomposition, decompose
 from spectralz.result import Kind, Status
@@ -181,9 +182,8 @@ def theorem_3(values: FloatArray, step: FloatArray, n: int) -> float:
 
 def _independent_spins(field: FloatArray) -> tuple[FloatArray, FloatArray, float]:
     """Return log P(-1), log P(+1) of spins in their fields alone, and the sum of log 2 cosh(theta_i)."""
-    size = np.abs(field)
-    log_cosh = size + np.log1p(np.exp(-2.0 * size))
-    return -field - log_cosh, field - log_cosh, math.fsum(log_cosh.tolist())
+    log_z = log_2cosh(field)
+    return -field - log_z, field - log_z, math.fsum(log_z.tolist())
 
 
 def sample_decomposed(

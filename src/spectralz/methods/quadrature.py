@@ -20,7 +20,7 @@ from spectralz.result import Kind, Status
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.kernels.low_rank.quadrature import Integrand, Nodes
+    from spectralz.kernels.low_rank.positive_directions import Integrand, Nodes
     from spectralz.model import FloatArray, Ising
 
 __all__ = ["Quadrature"]
@@ -90,13 +90,8 @@ class Quadrature(Method):
         return self._outcome(model, form, self._nodes(model, form))
 
     def _nodes(self, model: Ising, form: Decomposition) -> Nodes:
-        from spectralz.kernels.low_rank.quadrature import (
-            negative_node_count,
-            positive_node_count,
-            positive_nodes,
-            sum_negative,
-            sum_positive,
-        )
+        from spectralz.kernels.low_rank.negative_directions import negative_node_count, sum_negative
+        from spectralz.kernels.low_rank.positive_directions import positive_node_count, positive_nodes, sum_positive
 
         positive, negative = _split(form)
         count = positive_node_count(positive) * negative_node_count(negative)
@@ -117,7 +112,7 @@ class Quadrature(Method):
         return positive_nodes(positive, _watched(integrand, at_a_time))
 
     def _outcome(self, model: Ising, form: Decomposition, nodes: Nodes) -> Outcome:
-        from spectralz.kernels.low_rank.quadrature import log_sum
+        from spectralz.kernels.sums import log_sum
 
         constant = form.constant(model)
         upper, lower = log_sum(nodes.log_term), log_sum(nodes.log_term_lower)
@@ -145,7 +140,7 @@ class Quadrature(Method):
 
     def _hand_over(self, model: Ising, form: Decomposition, upper: float, details: dict[str, Any]) -> Outcome:
         """Give the model to the dynamic programme, on a lattice of its own directions if there is one."""
-        from spectralz.kernels.low_rank.quadrature import saddle_point
+        from spectralz.kernels.low_rank.negative_directions import saddle_point
 
         steps = lattice_steps(form.directions)
         if steps is None or predicted_cells(form.directions, steps) > CELLS_FOR_HANDOVER:
@@ -176,7 +171,7 @@ class Quadrature(Method):
 
     def solve_marginals_decomposed(self, model: Ising, form: Decomposition) -> MarginalOutcome:
         """Return the marginals of a coupling that has been decomposed."""
-        from spectralz.kernels.low_rank.quadrature import log_sum
+        from spectralz.kernels.sums import log_sum
 
         nodes = self._nodes(model, form)
         total = log_sum(nodes.log_term)
@@ -252,7 +247,8 @@ def _rounding(model: Ising, form: Decomposition, log_sum: float) -> float:
 
 def _largest_left(model: Ising, form: Decomposition, nodes: Nodes) -> float:
     """Return log of what the negative directions' integral leaves at the node that matters most."""
-    from spectralz.kernels.low_rank.quadrature import LOG_SQRT_2PI, STEP, saddle_point
+    from spectralz.kernels.low_rank.negative_directions import saddle_point
+    from spectralz.kernels.low_rank.positive_directions import LOG_SQRT_2PI, STEP
 
     positive, negative = _split(form)
     k = int(np.argmax(nodes.log_term))
@@ -289,7 +285,8 @@ def _moments_with_negative(
     fields: FloatArray, negative: FloatArray, weight: FloatArray, edges: NDArray[np.int64]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the same where negative directions are integrated at every node."""
-    from spectralz.kernels.low_rank.quadrature import inner_moments, negative_steps, saddle_point
+    from spectralz.kernels.low_rank.negative_directions import negative_steps, saddle_point
+    from spectralz.kernels.low_rank.negative_moments import inner_moments
 
     n = fields.shape[1]
     steps, halves = negative_steps(negative)

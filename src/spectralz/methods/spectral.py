@@ -223,7 +223,7 @@ class Spectral(Method):
         return np.concatenate(logs), math.fsum(np.concatenate(errors).tolist())
 
     def _factors(self, values: FloatArray, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
-        from spectralz.kernels.low_rank.quadrature import log_expectations
+        from spectralz.kernels.low_rank.single_directions import log_expectations
 
         if self.factor == "dp":
             return _by_programme(values, vectors, np.sqrt(np.abs(values)) / PAPER_DIVISOR)

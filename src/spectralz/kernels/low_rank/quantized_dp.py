@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from spectralz.kernels.logsum import COMPILE, log1p_exp_minus
+from spectralz.kernels.logsum import COMPILE, log_add_exp
+from spectralz.kernels.sums import add
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,10 +128,7 @@ def _add_spin(
 ) -> None:
     """Claim 2 for one spin: new(k) = P(-1) old(k) + P(+1) old(k - shift) for low <= k <= high."""
     for k in range(low, high + 1):
-        stays = old[k] + log_minus
-        moves = old[k - shift] + log_plus
-        larger = stays if stays > moves else moves
-        new[k] = larger + log1p_exp_minus(abs(stays - moves))
+        new[k] = log_add_exp(old[k] + log_minus, old[k - shift] + log_plus)
 
 
 @njit(cache=True)
@@ -188,15 +186,12 @@ def log_sum_of_cells(log_t: NDArray[np.float64], exponent: NDArray[np.float64]) 
     for k in range(len(log_t)):
         value = log_t[k] + exponent[k]
         largest = value if value > largest else largest
-    total = carry = 0.0
+    total = lost = 0.0
     for k in range(len(log_t)):
         difference = largest - log_t[k] - exponent[k]
-        if difference < 700.0:  # Kahan's sum: cells are many
-            y = np.exp(-difference) - carry
-            new = total + y
-            carry = (new - total) - y
-            total = new
-    return largest + np.log(total)
+        if difference < 700.0:
+            total, lost = add(total, lost, np.exp(-difference))
+    return largest + np.log(total + lost)
 
 
 @njit(cache=True, error_model="numpy")

@@ -1,6 +1,6 @@
 """Which function goes into which mini-bucket: elimination orders and partitions for mini-bucket elimination.
 
-What the buckets and mini-buckets are is told in ``mini_buckets.py``.
+What the buckets and mini-buckets are is told in ``passes.py``.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numba import njit
 
-from spectralz.kernels.elimination.order import ORDERS, EliminationTree
-from spectralz.kernels.elimination.program import compressed
-from spectralz.kernels.logsum import COMPILE, log1p_exp_minus
+from spectralz.kernels.elimination.order import ORDERS
+from spectralz.kernels.elimination.tables import compressed
+from spectralz.kernels.elimination.tree import EliminationTree
+from spectralz.kernels.forest import post_order
+from spectralz.kernels.logsum import COMPILE, log1p_exp_minus, log_2cosh
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from spectralz.kernels.elimination.order import Adjacency
+    from spectralz.kernels.elimination.tree import Adjacency
 
 __all__ = ["Cover", "Part", "Powers", "cover_by_content", "cover_by_scope", "order_of", "take_out"]
 
@@ -41,7 +43,7 @@ SCORED_STATES = 512
 
 
 def order_of(name: str, components: Sequence[Sequence[int]], adjacency: Adjacency, strengths: FloatArray) -> list[int]:
-    """Return the spins in the order ``name`` of elimination_order.ORDERS, one component after the other.
+    """Return the spins in the order ``name`` of elimination.order.ORDERS, one component after the other.
 
     The name "narrowest" stands for that of the least width, chosen for each component. In a complete graph all orders
     are alike but for the numbers: the spin with the least ``strengths``, its sum of |J|, goes first.
@@ -122,7 +124,9 @@ class Cover:
     @cached_property
     def sequence(self) -> list[int]:
         """The mini-buckets in an order, children first, that keeps few tables at once: a stack."""
-        return _post_order(self.mini_buckets)
+        roots = [m for m, part in enumerate(self.mini_buckets) if not part.separator]
+        sizes = [1 << len(part.separator) for part in self.mini_buckets]
+        return post_order(sizes, [part.children for part in self.mini_buckets], roots, in_place=True)
 
     def entries(self, *, keep: bool) -> int:
         """Return the table entries that a pass needs, with the scratch space of its widest step."""
@@ -336,8 +340,7 @@ def _joint_masks(f: _Function, g: _Function) -> tuple[int, int, int]:
 @njit(**COMPILE)
 def _log_cosh_gap(a: float, b: float) -> float:
     """Return Hoelder's gap of two functions whose log-ratios between the spin's states are 2a and 2b."""
-    apart = abs(a) + abs(b) + 0.5 * (log1p_exp_minus(4.0 * abs(a)) + log1p_exp_minus(4.0 * abs(b)))
-    return apart - abs(a + b) - log1p_exp_minus(2.0 * abs(a + b))
+    return 0.5 * (log_2cosh(2.0 * a) + log_2cosh(2.0 * b)) - log_2cosh(a + b)
 
 
 @njit(cache=True)
@@ -390,25 +393,3 @@ def take_out(minus: FloatArray, plus: FloatArray, size: int, power: float, out: 
     else:
         for i in range(size):
             out[i] = min(plus[i], minus[i])
-
-
-def _post_order(mini_buckets: Sequence[Part]) -> list[int]:
-    """Return the mini-buckets children first, the child with the most to spare above its result before its sisters."""
-    peak: list[int] = []
-    sisters: list[list[int]] = []
-    size = [1 << len(m.separator) for m in mini_buckets]
-    for m, mini_bucket in enumerate(mini_buckets):
-        children = sorted(mini_bucket.children, key=lambda c: size[c] - peak[c])
-        height = most = 0
-        for c in children:
-            most = max(most, height + peak[c])
-            height += size[c]
-        peak.append(max(most, size[m]))
-        sisters.append(children)
-    sequence = []
-    stack = [m for m, mini_bucket in enumerate(mini_buckets) if not mini_bucket.separator][::-1]
-    while stack:  # parents first with the children from right to left, which backwards is post-order
-        m = stack.pop()
-        sequence.append(m)
-        stack.extend(sisters[m])
-    return sequence[::-1]

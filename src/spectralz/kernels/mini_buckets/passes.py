@@ -18,7 +18,6 @@ shifted to have table(0) = 0, and the shifts add up to the bound.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -27,9 +26,11 @@ import numpy as np
 from numba import njit
 
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.kernels.elimination.program import compressed
+from spectralz.kernels.elimination.tables import compressed
+from spectralz.kernels.forest import runs
 from spectralz.kernels.logsum import COMPILE, exp_minus, log1p_exp_minus
 from spectralz.kernels.mini_buckets.cover import take_out
+from spectralz.kernels.sums import add
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -185,7 +186,7 @@ def _run_forwards(
     tables = np.empty(int((places + sizes).max(initial=0)))
     scratch = np.empty(int(sizes.max(initial=1))), np.empty(int(sizes.max(initial=1)))
     total, span = np.zeros(2), np.zeros(forest.count)
-    for begin, end in _chunks(sizes):
+    for begin, end in runs(sizes, ENTRIES_PER_REPORT):
         _forwards(steps, *potentials, begin, end, tables, places, *scratch, total, span)
         report(end / forest.count)
     value = float(total[0] + total[1])
@@ -206,12 +207,6 @@ def _rounding(steps: Steps, potentials: Potentials, span: FloatArray, value: flo
     np.add.at(size, np.repeat(np.arange(count), np.diff(steps.child_start)), span[steps.child])
     roundings = steps.width + np.diff(steps.child_start) + 8
     return 1.01 * UNIT_ROUNDOFF * float(2.0 * roundings @ size + 8.0 * count + 2.0 * abs(value))
-
-
-def _chunks(sizes: IntArray) -> list[tuple[int, int]]:
-    """Divide steps into runs that take about a tenth of a second each."""
-    cuts = np.flatnonzero(np.diff(np.cumsum(sizes) // ENTRIES_PER_REPORT)) + 1
-    return list(itertools.pairwise([0, *cuts.tolist(), len(sizes)])) if len(sizes) else []
 
 
 @dataclass(frozen=True)
@@ -242,7 +237,7 @@ def beliefs_of(forest: Forest, potentials: Potentials, report: Report) -> Belief
     bound, tables, scratch = _run_forwards(forest, potentials, forest.kept, lambda done: report(done / 2))
     up, down, entropy = np.zeros(forest.count), np.zeros(forest.count), np.zeros(forest.count)
     pair_mean = np.zeros(len(forest.pair_rank))
-    for begin, end in reversed(_chunks(np.left_shift(np.int64(1), forest.steps.width))):
+    for begin, end in reversed(runs(np.left_shift(np.int64(1), forest.steps.width), ENTRIES_PER_REPORT)):
         _backwards(forest.steps, *potentials, begin, end, tables, forest.kept, *scratch, up, down, pair_mean, entropy)
         report(1 - begin / forest.count / 2)
     return Beliefs(bound, up, down, pair_mean, entropy)
@@ -320,10 +315,7 @@ def _forwards(
             table[i] -= shift
             largest = max(largest, abs(table[i]))
         span[t] = largest
-        added = total[0] + shift
-        rest = added - total[0]
-        total[1] += (total[0] - (added - rest)) + (shift - rest)
-        total[0] = added
+        total[0], total[1] = add(total[0], total[1], shift)
 
 
 @njit(**COMPILE)

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numba import njit
 
-from spectralz.kernels.elimination.order import EliminationTree
-from spectralz.kernels.logsum import COMPILE, exp_minus, log1p_exp_minus
+from spectralz.kernels.elimination.tree import EliminationTree
+from spectralz.kernels.logsum import COMPILE, exp_minus, log_add_exp
 from spectralz.kernels.sampling.heat_bath import CERTAIN, GOLDEN, _flip, _uniform
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.kernels.coupling import Couplings
-    from spectralz.kernels.elimination.order import Adjacency
+    from spectralz.kernels.elimination.tree import Adjacency
 
 __all__ = ["Block", "block_heat_bath", "block_of", "choose_blocks"]
 
@@ -313,8 +313,7 @@ def _eliminate(
 def _sum_out(down: NDArray[np.float64], up: NDArray[np.float64], out: NDArray[np.float64]) -> None:
     """Write log(exp(down) + exp(up)); in a loop of its own, and not lane by lane, the compiler makes vectors of it."""
     for i in range(len(out)):
-        larger = up[i] if up[i] > down[i] else down[i]
-        out[i] = larger + log1p_exp_minus(abs(up[i] - down[i]))
+        out[i] = log_add_exp(up[i], down[i])
 
 
 @njit(nogil=True, **COMPILE)

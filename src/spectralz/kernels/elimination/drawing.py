@@ -1,0 +1,77 @@
+"""Independent states from an elimination, drawn exactly.
+
+The tables of the forward pass give the distribution of the last spin, and going backwards that of every other spin
+given its separator, which has been drawn by then. The log-weights of its two states differ by
+
+    2 (field_v + sum_j J_vj s_j) + sum over children c of table_c(+1, s) - table_c(-1, s).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from spectralz.kernels.elimination.forward import forward
+from spectralz.kernels.elimination.tables import compressed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.elimination.program import Program, Report
+    from spectralz.kernels.elimination.tree import EliminationTree
+
+__all__ = ["sample_program", "sampling_entries"]
+
+SAMPLES_AT_A_TIME = 1024
+
+
+def sampling_entries(tree: EliminationTree) -> int:
+    """Return the table entries that sampling keeps: all of them, and room for one that is not kept."""
+    return tree.terms + (1 << tree.width)
+
+
+def sample_program(program: Program, n: int, size: int, rng: np.random.Generator, report: Report) -> NDArray[np.int8]:
+    """Draw independent states: run all steps, then backwards draw each spin given its separator.
+
+    Spins that the program does not eliminate are left 0.
+    """
+    arena = np.empty(program.entries(0, program.steps))
+    where = np.zeros(program.steps, dtype=np.int64)
+    top = 0
+    for begin, end in program.runs(0, program.steps):
+        top = forward(program, begin, end, arena, where, top, True, np.zeros(2))
+        report(end / program.steps)
+    x = np.zeros((size, n), dtype=np.int8)
+    for begin in range(0, size, SAMPLES_AT_A_TIME):
+        rows = x[begin : begin + SAMPLES_AT_A_TIME]
+        uniform = rng.random((len(rows), program.steps))
+        _draw(program, arena, where, uniform, rows)
+    return x
+
+
+@njit(cache=True)
+def _draw(
+    program: Program,
+    arena: NDArray[np.float64],
+    where: NDArray[np.int64],
+    uniform: NDArray[np.float64],
+    x: NDArray[np.int8],
+) -> None:
+    """Draw every spin, the last eliminated first, from its distribution given the spins of its separator."""
+    for row in range(len(x)):
+        for t in range(len(program.spin) - 1, -1, -1):
+            around = program.separator_spin[program.separator_start[t] : program.separator_start[t + 1]]
+            state = 0
+            for k in range(len(around)):
+                if x[row, around[k]] > 0:
+                    state |= 1 << k
+            difference = 2.0 * program.field[t]  # of the log-weights of +1 and -1
+            for k in range(program.pair_start[t], program.pair_start[t + 1]):
+                difference += 2.0 * program.pair_weight[k] * x[row, around[program.pair_bit[k]]]
+            for k in range(program.child_start[t], program.child_start[t + 1]):
+                at = where[program.child_slot[k]] + 2 * compressed(state, program.child_mask[k])
+                difference += arena[at + 1] - arena[at]
+            up = uniform[row, t] * (1.0 + np.exp(min(-difference, 700.0))) < 1.0
+            x[row, program.spin[t]] = 1 if up else -1

@@ -1,0 +1,148 @@
+"""The reverse pass of an elimination, for the marginals: it is the derivative of log Z.
+
+The derivative by an entry of a table is the probability of that state. Each step takes the probabilities of its
+separator's states, splits them between the two states of its spin, and adds them up into those of its children's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from spectralz.kernels.elimination.forward import forward
+from spectralz.kernels.elimination.tables import BLOCK_BITS, block_tables, compressed, fill_block
+from spectralz.kernels.logsum import COMPILE, exp_minus
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.elimination.program import Program, Report
+    from spectralz.kernels.elimination.segments import Segments
+
+__all__ = ["ProgramMarginals", "marginals_of_program"]
+
+
+@dataclass(frozen=True)
+class ProgramMarginals:
+    """log Z, and for each step's spin and each edge of the program its probabilities."""
+
+    log_z: float
+    up: NDArray[np.float64]  # P(x = +1), by spin of the model
+    down: NDArray[np.float64]
+    pair_mean: NDArray[np.float64]  # E[x_i x_j], by edge of the model
+
+
+def marginals_of_program(
+    program: Program, segments: Segments, n: int, edge_count: int, report: Report
+) -> ProgramMarginals:
+    """Run all steps, then backwards, and return log Z and the marginals of the program's spins and edges."""
+    spans = list(zip(segments.bounds, segments.bounds[1:], strict=False))
+    # Where each table stands on the stack: once written there it never moves.
+    on_stack = np.zeros(program.steps, dtype=np.int64)
+    total = np.zeros(2)
+    arena = np.empty(program.peak)
+    remembered = []
+    for begin, end in spans:
+        remembered.append(arena[: program.heights[begin]].copy())
+        for a, b in program.runs(begin, end):
+            forward(program, a, b, arena, on_stack, int(program.heights[a]), False, total)
+            report(b / program.steps / 3)
+    del arena
+
+    up, down, pair_mean = np.zeros(n), np.zeros(n), np.zeros(edge_count)
+    derivative = np.empty(0)  # of log Z by the entries of the stack, which is empty at the end
+    for begin, end in reversed(spans):
+        done = (program.steps - end) / program.steps
+        stack = remembered.pop()
+        top = len(stack)
+        arena = np.empty(top + program.entries(begin, end))
+        arena[:top] = stack
+        where = on_stack.copy()
+        for a, b in program.runs(begin, end):
+            top = forward(program, a, b, arena, where, top, True, np.zeros(2))
+        report((1 + 2 * done) / 3)
+        bar = np.zeros(len(arena))
+        for slot in _live_slots(program, end).tolist():
+            size = 1 << int(program.width[slot])
+            bar[where[slot] : where[slot] + size] = derivative[on_stack[slot] : on_stack[slot] + size]
+        for a, b in reversed(program.runs(begin, end)):
+            _backward(program, a, b, arena, where, bar, up, down, pair_mean)
+            report((1 + 2 * (program.steps - a) / program.steps) / 3)
+        derivative = bar[: len(stack)].copy()
+        del arena, bar
+    whole = up[program.spin] + down[program.spin]
+    up[program.spin] /= whole
+    down[program.spin] /= whole
+    return ProgramMarginals(float(total[0] + total[1]), up, down, pair_mean)
+
+
+def _live_slots(program: Program, end: int) -> NDArray[np.int64]:
+    """Return the slots that stand on the stack when the first ``end`` steps have run."""
+    used_by = np.full(program.steps, -1, dtype=np.int64)
+    used_by[program.child_slot] = np.repeat(np.arange(program.steps), np.diff(program.child_start))
+    return np.flatnonzero(used_by[:end] >= end)
+
+
+@njit(**COMPILE)
+def _backward(
+    program: Program,
+    begin: int,
+    end: int,
+    arena: NDArray[np.float64],
+    where: NDArray[np.int64],
+    bar: NDArray[np.float64],
+    up: NDArray[np.float64],
+    down: NDArray[np.float64],
+    pair_mean: NDArray[np.float64],
+) -> None:
+    """Run steps end to begin in reverse, collecting the marginals of spins and edges on the way.
+
+    Each step takes the probabilities of its separator's states to those of its children's; ``bar`` holds them, laid
+    out like ``arena``.
+    """
+    minus, plus = np.empty(1 << BLOCK_BITS), np.empty(1 << BLOCK_BITS)
+    for t in range(end - 1, begin - 1, -1):
+        low = min(program.width[t], BLOCK_BITS)
+        size = 1 << low
+        pairs = (program.pair_start[t], program.pair_start[t + 1])
+        children = (program.child_start[t], program.child_start[t + 1])
+        field_low, places, bits = block_tables(program, low, pairs, children)
+        difference = np.zeros(size)  # P(+, s) - P(-, s), summed over the blocks
+        v = program.spin[t]
+        for block in range(1 << (program.width[t] - low)):
+            fill_block(program, t, block, low, pairs, children, arena, where, field_low, places, bits, minus, plus)
+            at = where[program.slot[t]] + block * size
+            for i in range(size):
+                probability = bar[at + i] if program.width[t] else 1.0
+                e = exp_minus(abs(plus[i] - minus[i]))
+                likely = probability / (1.0 + e)
+                unlikely = e * likely
+                is_up = plus[i] > minus[i]
+                plus[i] = likely if is_up else unlikely
+                minus[i] = unlikely if is_up else likely
+            sum_up = sum_down = 0.0
+            for i in range(size):
+                sum_up += plus[i]
+                sum_down += minus[i]
+                difference[i] += plus[i] - minus[i]
+            up[v] += sum_up
+            down[v] += sum_down
+            for k in range(pairs[0], pairs[1]):
+                if program.pair_bit[k] >= low:
+                    sign = 1.0 if (block >> (program.pair_bit[k] - low)) & 1 else -1.0
+                    pair_mean[program.pair_edge[k]] += sign * (sum_up - sum_down)
+            for c in range(children[1] - children[0]):
+                k = children[0] + c
+                base = where[program.child_slot[k]] + ((2 * compressed(block, program.child_mask[k] >> low)) << bits[c])
+                for i in range(size):
+                    bar[base + places[c, i]] += minus[i]
+                    bar[base + places[c, i] + 1] += plus[i]
+        for k in range(pairs[0], pairs[1]):
+            if program.pair_bit[k] < low:
+                for i in range(size):
+                    pair_mean[program.pair_edge[k]] += (
+                        difference[i] if (i >> program.pair_bit[k]) & 1 else -difference[i]
+                    )

@@ -1,0 +1,71 @@
+"""Moments of the spins where negative directions are integrated: means, and means of pairs.
+
+The integral is that of ``negative_directions``. A factor cos b_i + i m_i sin b_i becomes m_i cos b_i + i sin b_i where
+x_i multiplies the weight; products of all the other factors come from the left and from the right, so that none is
+divided by.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from spectralz.kernels.low_rank.negative_directions import next_node, tilted_means
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["inner_moments"]
+
+
+@njit(cache=True, error_model="numpy")
+def inner_moments(
+    theta: NDArray[np.float64],
+    a: NDArray[np.float64],
+    t: NDArray[np.float64],
+    steps: NDArray[np.float64],
+    halves: NDArray[np.int64],
+    pairs: bool,
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """Return the integral at the saddle t and its moments by x_i and, with ``pairs``, by x_i x_j (i < j)."""
+    r, n = a.shape
+    m = tilted_means(theta, a, t)
+    total = 0.0
+    first = np.zeros(n)
+    second = np.zeros((n, n) if pairs else (0, 0))
+    even, odd = np.empty(n, np.complex128), np.empty(n, np.complex128)
+    right = np.empty(n + 1, np.complex128)
+    node = -halves
+    node[0] = 0
+    while True:
+        weight = 2.0 if node[0] > 0 else 1.0
+        phase = 0.0
+        for j in range(r):
+            x = node[j] * steps[j]
+            weight *= np.exp(-0.5 * x * x) * steps[j] / np.sqrt(2.0 * math.pi)
+            phase -= x * t[j]
+        turn = weight * complex(np.cos(phase), np.sin(phase))
+        for i in range(n):
+            b = 0.0
+            for j in range(r):
+                b += node[j] * steps[j] * a[j, i]
+            even[i] = complex(np.cos(b), m[i] * np.sin(b))
+            odd[i] = complex(m[i] * np.cos(b), np.sin(b))
+        right[n] = turn
+        for i in range(n - 1, -1, -1):
+            right[i] = right[i + 1] * even[i]
+        total += right[0].real
+        left = complex(1.0, 0.0)
+        for i in range(n):
+            one = left * odd[i]
+            first[i] += (one * right[i + 1]).real
+            if pairs:
+                for j in range(i + 1, n):
+                    second[i, j] += (one * odd[j] * right[j + 1]).real
+                    one *= even[j]
+            left *= even[i]
+        if not next_node(node, halves):
+            return total, first, second
