@@ -101,7 +101,10 @@ def imported_by(code: str) -> set[str]:
 
 
 def test_importing_the_package_is_light():
-    assert not imported_by("import spectralz") & set(HEAVY)
+    imported = imported_by("import spectralz")
+    assert not imported & set(HEAVY)
+    assert not any(name.startswith(("spectralz.show", "spectralz.cli", "spectralz.paper")) for name in imported)
+    assert "spectralz.show.plots" in imported_by("import spectralz\nspectralz.plots.estimate")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["solve", "--help"], ["generate", "grid", "--help"], ["methods"]])

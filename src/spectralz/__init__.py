@@ -1,6 +1,9 @@
 """Partition functions of pairwise binary models, and how far each answer can be trusted."""
 
 from spectralz._support import interrupts as interrupts  # isort: skip  (the first, so that an interrupt of the others is quiet)
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
 from spectralz import errors, generators
 from spectralz.errors import SpectralzError
 from spectralz.inference import bounds, compare, describe, log_z, marginals, sample
@@ -39,7 +42,9 @@ from spectralz.result import (
     Trial,
     Verdict,
 )
-from spectralz.show import plots
+
+if _TYPE_CHECKING:
+    from spectralz.show import plots as plots
 
 __version__ = "0.1.0"
 
@@ -90,3 +95,11 @@ __all__ = [
     "sample",
     "write",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "plots":  # imported when asked for: answers need no pictures
+        from spectralz.show import plots
+
+        return plots
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

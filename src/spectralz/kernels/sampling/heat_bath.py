@@ -1,8 +1,8 @@
 """Heat-bath sweeps over a population of states, compiled; every state carries its fields and its own random numbers.
 
-Of each state x the fields h_i = theta_i + sum_j J_ij x_j are kept up to date, so that a spin that stays
-as it is costs one random number, and one that flips a pass over its row. The kernels release the interpreter's lock:
-parts of a population may run in threads, and since every state has its own random numbers the result is the same.
+Of each state x the fields h_i = theta_i + sum_j J_ij x_j are kept up to date, so that a spin that stays as it is costs
+one random number, and one that flips a pass over its row. The kernels release the interpreter's lock: parts of a
+population may run in threads, and since every state has its own random numbers the result is the same.
 """
 
 from __future__ import annotations
