@@ -171,3 +171,18 @@ def test_the_benchmark_of_auto_goes_on_where_it_stopped(monkeypatch, tmp_path):
     large = {**row, "reference_error": 1e-3, "reference_seconds": 1.0, "reference_chosen": "states"}
     assert auto.large_table([large]).count("\n") == 2
     assert auto.uai_table([{**row, "name": "grid", "n": "6"}]).count("\n") == 2
+
+
+def test_two_versions_can_be_compared(tmp_path, monkeypatch, capsys):
+    from benchmarks import same_results
+
+    monkeypatch.setattr(same_results, "MODELS", 2)
+    same_results.record(tmp_path / "old.json")
+    same_results.record(tmp_path / "new.json")
+    assert same_results.compare(tmp_path / "old.json", tmp_path / "new.json") == 0
+    changed = (tmp_path / "new.json").read_text().replace('"kind": "lower bound"', '"kind": "exact"')
+    (tmp_path / "new.json").write_text(changed)
+    assert same_results.compare(tmp_path / "old.json", tmp_path / "new.json") > 0
+    assert "mf: kind" in capsys.readouterr().out
+    assert same_results.differs([1.0, 2.0], [1.0, 2.0 + 1e-9])
+    assert not same_results.differs([1.0, 2.0], [1.0, 2.0 + 1e-12])
