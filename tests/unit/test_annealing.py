@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 import spectralz as sz
+from spectralz._support.progress import listening
 from spectralz.kernels.sampling.heat_bath import GOLDEN, draw_states, heat_bath, refresh, replace_states
 from spectralz.parts import annealer as parts_annealer
 from spectralz.parts import populations
@@ -332,3 +333,19 @@ def test_bad_options_are_refused_by_name(options):
 def test_too_large_a_population_is_refused_before_any_work():
     with pytest.raises(sz.errors.TooLargeError, match="smaller population"):
         sz.log_z(sz.generators.complete(n=100, strength=0.5, seed=0), "annealing", population=10**8)
+
+
+def test_few_families_are_not_trusted_and_the_status_says_so():
+    result = sz.log_z(sz.generators.complete(60, 2.0, seed=0), "annealing", population=10, runs=2)
+    assert result.trusted is False
+    assert not result.status.converged
+    assert "too few to trust" in result.status
+    assert sz.log_z(sz.generators.complete(12, 0.1, seed=0), "annealing", population=200).trusted
+
+
+def test_progress_is_that_of_all_runs_together():
+    seen = []
+    with listening(lambda task, done: seen.append(done) if task == "annealing" else None):
+        sz.log_z(sz.generators.complete(12, 1.0, seed=0), "annealing", population=20, runs=3)
+    assert seen == sorted(seen)
+    assert seen[0] < 1 / 3 < seen[len(seen) // 2] < 2 / 3 < seen[-1] < 1

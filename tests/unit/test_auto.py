@@ -15,7 +15,7 @@ import pytest
 import spectralz as sz
 from spectralz.methods.base import Outcome
 from spectralz.parts.annealer import Annealer
-from spectralz.portfolio.auto import _error_of_sum
+from spectralz.portfolio.auto import _added, _error_of_sum
 from spectralz.portfolio.schedule import load_methods
 from tests.unit.test_annealing import interrupt_at
 from tests.unit.test_cli import interrupted
@@ -250,6 +250,18 @@ def test_errors_of_components_are_added_in_squares():
     # What is in doubt is likely to be off in one direction.
     assert _error_of_sum([outcome(0.3), outcome(0.4), outcome(2.0, False), outcome(1.0, False)]) == pytest.approx(3.5)
     assert _error_of_sum([outcome(None)]) is None
+
+
+def test_a_sum_over_components_is_trusted_if_all_of_them_are():
+    def outcome(trusted):
+        status = sz.Status("made up", converged=trusted)
+        return Outcome(log_z=1.0, kind=sz.Kind.ESTIMATE, status=status, std_error=0.1, trusted=trusted)
+
+    model = sz.Ising([0.0, 0.0], np.zeros((2, 2)))
+    assert _added(model, [outcome(True), outcome(True)]).is_trusted
+    doubtful = _added(model, [outcome(True), outcome(False)])
+    assert not doubtful.is_trusted
+    assert not doubtful.status.converged
 
 
 @pytest.mark.parametrize(("n", "weight"), [(9, -10.0), (30, -0.6)])

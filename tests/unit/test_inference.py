@@ -161,3 +161,14 @@ def test_the_labels_of_the_paper_are_names():
 def test_a_label_in_other_letters_is_suggested():
     with pytest.raises(UnknownMethodError, match="did you mean 'BP-200'"):
         sz.log_z(sz.generators.complete(4, 0.5, seed=0), "bp-200")
+
+
+def test_a_comparison_is_read_by_the_name_that_was_asked():
+    model = sz.generators.grid(3, 1.0, seed=0)
+    table = sz.compare(model, ["bp", "BP-200", sz.MeanField(restarts=2)])
+    assert [row.name for row in table] == ["bp", "BP-200", "mf"]
+    assert table["BP-200"] is table.rows[1].estimate
+    assert table["bp"] is table.rows[0].estimate
+    assert sz.compare(model, ["MF-1000"])["mf"].kind is sz.Kind.LOWER_BOUND  # as its method is called
+    with pytest.raises(KeyError):
+        table["MF-1000"]

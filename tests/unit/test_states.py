@@ -220,6 +220,7 @@ def test_weak_couplings_are_said_to_be_out_of_reach():
     assert result.kind is sz.Kind.LOWER_BOUND
     assert result.std_error is None
     assert not result.status.converged
+    assert result.trusted is False
     assert "useless" in result.status
 
 
