@@ -9,7 +9,7 @@ BENCH_VENV ?= .venv-bench
 # Benchmarks compare algorithms, not thread pools: one thread for everybody.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-BOTH_CORES := -n auto --dist worksteal
+ALL_CORES := -n auto --dist worksteal
 
 .PHONY: help demo test test-all lint bench docs fresh-kernels clean
 .DEFAULT_GOAL := help
@@ -49,10 +49,10 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest $(BOTH_CORES)
+	$(BIN)/python -m pytest $(ALL_CORES)
 
 test-all: lint
-	$(BIN)/python -m pytest $(BOTH_CORES) -m ''
+	$(BIN)/python -m pytest $(ALL_CORES) -m ''
 
 bench: $(BENCH_VENV)/.installed
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.logsum

@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.same_results record FILE`` writes what the installed version answers; run it once with each
 version (``PYTHONPATH=OTHER/src`` chooses another checkout), then ``python -m benchmarks.same_results compare OLD NEW``
-lists what differs by more than rounding. ``auto`` and ``bounds``, whose work the clock decides, are not compared where
-nothing is exact; ``choose`` of ``auto`` is.
+lists what differs by more than rounding. ``auto`` and ``bounds``, whose work the clock decides, are not compared;
+``choose`` of ``auto`` is.
 """
 
 from __future__ import annotations

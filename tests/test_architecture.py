@@ -105,6 +105,7 @@ def test_importing_the_package_is_light():
     assert not imported & set(HEAVY)
     assert not any(name.startswith(("spectralz.show", "spectralz.cli", "spectralz.paper")) for name in imported)
     assert "spectralz.show.plots" in imported_by("import spectralz\nspectralz.plots.estimate")
+    assert "spectralz.show.plots" in imported_by("from spectralz.plots import bracket_picture")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["solve", "--help"], ["generate", "grid", "--help"], ["methods"]])

@@ -1,6 +1,6 @@
 """Partition functions of pairwise binary models, and how far each answer can be trusted."""
 
-from spectralz._support import interrupts as interrupts  # isort: skip  (the first, so that an interrupt of the others is quiet)
+import spectralz._support.interrupts  # isort: skip  # noqa: F401  (the first, so that an interrupt is quiet)
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
@@ -44,7 +44,7 @@ from spectralz.result import (
 )
 
 if _TYPE_CHECKING:
-    from spectralz.show import plots as plots
+    from spectralz import plots as plots
 
 __version__ = "0.1.0"
 
@@ -99,7 +99,7 @@ __all__ = [
 
 def __getattr__(name: str) -> _Any:
     if name == "plots":  # imported when asked for: answers need no pictures
-        from spectralz.show import plots
+        from importlib import import_module
 
-        return plots
+        return import_module("spectralz.plots")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -155,3 +155,5 @@ def test_every_method_has_an_example_that_shows_its_name():
     for method in sz.METHODS.values():
         source = Path(__import__(method.__module__, fromlist=["_"]).__file__).read_text()
         assert ast.get_docstring(ast.parse(source))
+        examples = inspect.getdoc(method).split("Examples\n--------\n")[1]
+        assert f'"{method.name}"' in examples or f"sz.{method.__name__}(" in examples

@@ -1,4 +1,4 @@
-"""The method that chooses: what it concludes from answers made up for it, and what it finds on real models."""
+"""The method that chooses: what it finds on real models, and how it ends. ``test_verdict.py`` has its judgment."""
 
 from __future__ import annotations
 
@@ -16,16 +16,40 @@ import spectralz as sz
 from spectralz.methods.base import Outcome
 from spectralz.parts.annealer import Annealer
 from spectralz.portfolio.auto import _added, _error_of_sum
-from spectralz.portfolio.schedule import load_methods
+from spectralz.portfolio.schedule import Portfolio, load_methods
 from tests.unit.test_annealing import interrupt_at
 from tests.unit.test_cli import interrupted
-from tests.unit.test_verdict import verdicts
+from tests.unit.test_verdict import answer, bracket, verdicts
 
 
 @pytest.fixture(autouse=True, scope="module")
 def loaded():
     """Compile everything before a test replaces a part of it."""
     load_methods()
+
+
+def test_what_a_portfolio_found_becomes_one_outcome():
+    made = Portfolio(sz.Ising([0.0], [[0.0]]), budget=1.0, tol=1e-3, exclude=(), seed=0, max_memory=2**30)
+    made.bounds = bracket(0.0, 20.0)
+    made.answers = {"ep": answer("ep", 10.0, 0.01, True), "annealing": answer("annealing", 10.02, 0.1, True)}
+    outcome = made.conclude()
+    assert (outcome.log_z, outcome.std_error) == (10.0, 0.01)
+    assert (outcome.lower, outcome.upper) == (0.0, 20.0)
+    assert outcome.status.converged
+    assert outcome.trusted
+    assert outcome.details["agreement"] is True
+    assert outcome.details["why"] == outcome.status
+    assert outcome.details["budget"] == 1.0
+    made.answers["annealing"] = answer("annealing", 11.0, 0.1, True)
+    assert made.conclude().details["agreement"] is False
+    assert not made.conclude().status.converged
+    made.answers.pop("annealing")
+    made.is_interrupted = True
+    stopped = made.conclude()
+    assert stopped.interrupted
+    assert stopped.trusted
+    assert not stopped.status.converged
+    assert stopped.status.startswith("interrupted: ep has")
 
 
 # --------------------------------------------------------------------------------------------------- real models

@@ -19,7 +19,7 @@ from spectralz.kernels.low_rank.negative_directions import (
 from spectralz.kernels.low_rank.negative_moments import inner_moments
 from spectralz.kernels.low_rank.positive_directions import LOG_SQRT_2PI, STEP, TAIL, positive_nodes, sum_positive
 from spectralz.kernels.low_rank.single_directions import log_expectations
-from spectralz.methods import low_rank
+from spectralz.parts import quantized
 from spectralz.parts.decomposition import decompose
 from tests.reference import closed_forms, states
 from tests.reference.states import chi_square
@@ -308,9 +308,9 @@ def test_rejection_undoes_even_a_coarse_quantisation(signs):
     model = sz.Ising.from_factors(rng.uniform(-1, 1, 5), signs, 0.7 * rng.normal(size=(len(signs), 5)))
     form = decompose(model, 2, 1e-6)
     cells = 60 if len(signs) == 1 else 900
-    grid = low_rank._sampling_grid(form, 5, cells * 6)
+    grid = quantized._sampling_grid(form, 5, cells * 6)
     assert (grid.deviation * (2 * np.abs(form.directions).sum(axis=1) + grid.deviation)).sum() > 0.3
-    x = low_rank.sample_decomposed(model, form, 40_000, np.random.default_rng(1), cells * 6)
+    x = quantized.sample_decomposed(model, form, 40_000, np.random.default_rng(1), cells * 6)
     statistic, freedom = chi_square(model, x)
     assert statistic < freedom + 4 * math.sqrt(2 * freedom)
 

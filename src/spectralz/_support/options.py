@@ -54,7 +54,7 @@ def option(default: T, check: Check) -> T:
 
 
 def apply_checks(options: Any) -> None:
-    """Hold every option of a frozen dataclass against its check, and keep what that returns."""
+    """Check every option of a frozen dataclass and keep what its check returns."""
     for each in fields(options):
         if "check" in each.metadata:
             object.__setattr__(options, each.name, each.metadata["check"](getattr(options, each.name), each.name))
@@ -79,12 +79,7 @@ def positive(below: float = math.inf) -> Check:
 
 def choice(choices: Collection[str]) -> Check:
     """Return the check of one of several words."""
-
-    def check(value: Any, name: str) -> Any:
-        check_choice(value, name, choices)
-        return value
-
-    return check
+    return lambda value, name: check_choice(value, name, choices)
 
 
 def names(known: Collection[str]) -> Check:
@@ -123,8 +118,7 @@ def spin_order(choices: Collection[str]) -> Check:
 
     def check(value: Any, name: str) -> str | tuple[int, ...]:
         if isinstance(value, str):
-            check_choice(value, name, choices)
-            return value
+            return str(check_choice(value, name, choices))
         array = np.asarray(value)
         if array.size == 0:
             return ()
@@ -136,10 +130,11 @@ def spin_order(choices: Collection[str]) -> Check:
     return check
 
 
-def check_choice(value: object, name: str, choices: Collection[str]) -> None:
-    """Refuse a value that is none of ``choices``."""
+def check_choice(value: Any, name: str, choices: Collection[str]) -> Any:
+    """Return a value that is one of ``choices``, and refuse any other."""
     if value not in choices:
         raise OptionError(f"{name} is {value!r}; it must be one of " + ", ".join(repr(c) for c in choices))
+    return value
 
 
 def is_number(value: object) -> bool:

@@ -53,7 +53,7 @@ class Couplings(NamedTuple):
 
     @property
     def mean_strength(self) -> float:
-        """The root of sum_j J_ij^2, averaged over the rows i."""
+        """The root of the mean over rows i of sum_j J_ij^2."""
         largest = float(np.abs(self.data).max(initial=0.0))
         if largest == 0.0:
             return 0.0

@@ -29,7 +29,8 @@ def add(total: float, lost: float, value: float) -> tuple[float, float]:
 def log_sum(logs: NDArray[np.float64]) -> float:
     """Return log of the sum of exp(logs), added without rounding errors.
 
-    ``scipy.special.logsumexp`` takes 4 times as long for 500 numbers, and the spectral method asks for every direction.
+    ``scipy.special.logsumexp`` takes 4 times as long for 500 numbers, and the spectral method calls it for every
+    direction.
     """
     largest = float(logs.max())
     return largest + math.log(math.fsum(np.exp(logs - largest).tolist()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from spectralz.methods.annealing import Annealing
@@ -42,11 +41,15 @@ __all__ = [
     "WeightedMiniBucket",
 ]
 
-# What stands above the methods and was found here once; imported when asked for, so that imports go one way.
-_ABOVE = {"Auto": "portfolio.auto", "METHODS": "registry", "PAPER_SETTINGS": "registry"}
-
 
 def __getattr__(name: str) -> Any:
-    if name in _ABOVE:
-        return getattr(import_module(f"spectralz.{_ABOVE[name]}"), name)
+    """Find what stands above the methods and was found here once; at the top it would be a circle."""
+    if name == "Auto":
+        from spectralz.portfolio.auto import Auto
+
+        return Auto
+    if name in ("METHODS", "PAPER_SETTINGS"):
+        from spectralz import registry
+
+        return getattr(registry, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,8 +20,7 @@ from spectralz._support.progress import reporter_of
 from spectralz.errors import TooLargeError, is_interrupt, warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.parts.annealer import MOST_BLOCK_WIDTH, PILOT, RESAMPLE_BELOW, Annealer
-from spectralz.parts.populations import Annealed, combine, marginals_of, sample_of, with_rounding
-from spectralz.result import Kind, Status
+from spectralz.parts.populations import Annealed, combine, marginals_of, outcome_of_runs, sample_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -152,20 +151,4 @@ class Annealing(Method):
             words += (
                 f"; {mean.families:.0f} independent families are left of them, too few to trust the answer or its error"
             )
-        return Outcome(
-            log_z=mean.log_z + model.constant,
-            kind=Kind.ESTIMATE,
-            status=Status(words, converged=mean.is_trusted and not is_interrupted),
-            std_error=with_rounding(mean.std_error, mean.log_z + model.constant),
-            iterations=len(betas) - 1,
-            trusted=mean.is_trusted,
-            interrupted=is_interrupted,
-            details={
-                "families": mean.families,
-                "family_error": mean.family_error,
-                "run_error": mean.run_error,
-                "log_z_of_runs": [run.log_z + model.constant for run in found],
-                "temperatures": len(betas),
-                "interrupted": is_interrupted,
-            },
-        )
+        return outcome_of_runs(model, found, mean, len(betas), words, interrupted=is_interrupted)

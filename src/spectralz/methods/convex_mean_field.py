@@ -28,7 +28,7 @@ from spectralz._support.options import count, option, positive
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.methods.mean_field import independent_spins
+from spectralz.parts.independent_spins import independent_spins
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from spectralz.errors import TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.coupling import Couplings
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
+from spectralz.parts.independent_spins import probabilities
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -176,8 +177,6 @@ class ExpectationPropagation(Method):
             return self._run(model)[0]
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
-        from scipy.special import expit
-
         with one_thread_if_small(model.n):
             outcome, h, covariance = self._run(model)
         mean = np.tanh(h)
@@ -186,7 +185,7 @@ class ExpectationPropagation(Method):
         least, most = np.abs(mean[i] + mean[j]) - 1.0, 1.0 - np.abs(mean[i] - mean[j])
         return MarginalOutcome(
             mean=mean,
-            probability=np.column_stack([expit(-2.0 * h), expit(2.0 * h)]),
+            probability=probabilities(h),
             pair_mean=np.clip(covariance[i, j] + mean[i] * mean[j], least, most),
             kind=Kind.ESTIMATE,
             outcome=outcome,

@@ -11,13 +11,14 @@ from spectralz._support.options import choice, count, option, positive
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
+from spectralz.parts.independent_spins import independent_spins
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
     from spectralz.kernels.coupling import Couplings
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["MeanField", "independent_spins"]
+__all__ = ["MeanField"]
 
 STARTS = ("zero", "random", "spectral", "bp")
 SWEEPS_PER_REPORT = 50
@@ -146,21 +147,6 @@ class MeanField(Method):
             iterations=best.sweeps,
             details={"residual": best.change, "bounds": [run.bound for run in runs]},
         )
-
-
-def independent_spins(model: Ising, h: FloatArray, outcome: Outcome) -> MarginalOutcome:
-    """Return the marginals of independent spins with the fields h; exact where the model's spins are independent."""
-    from scipy.special import expit
-
-    mean = np.tanh(h)
-    pairs, _ = model.edges()
-    return MarginalOutcome(
-        mean=mean,
-        probability=expit(2.0 * np.stack([-h, h], axis=1)),
-        pair_mean=mean[pairs[:, 0]] * mean[pairs[:, 1]],
-        kind=Kind.EXACT if outcome.kind is Kind.EXACT else Kind.ESTIMATE,
-        outcome=outcome,
-    )
 
 
 def _spectral_start(model: Ising, rng: np.random.Generator) -> FloatArray:

@@ -13,8 +13,9 @@ from spectralz._support.progress import report
 from spectralz.errors import TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.methods.low_rank import EXACT_WIDTH, LowRank, lattice_steps, predicted_cells, sample_decomposed
+from spectralz.methods.low_rank import LowRank
 from spectralz.parts.decomposition import Decomposition, decompose
+from spectralz.parts.quantized import EXACT_WIDTH, lattice_steps, predicted_cells, sample_decomposed
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:

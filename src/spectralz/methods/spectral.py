@@ -14,9 +14,9 @@ from spectralz._support.progress import report
 from spectralz.errors import OptionError, TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import Method, Outcome
-from spectralz.methods.low_rank import PAPER_DIVISOR
 from spectralz.methods.mean_field import MeanField
 from spectralz.parts.diagonal_sdp import proven_excess, solve_diagonal, upper_of_log_z, without_field
+from spectralz.parts.quantized import PAPER_DIVISOR
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -39,12 +39,11 @@ CELLS_FOR_HANDOVER = 2_000_000
 
 def _diagonal_option(value: Any, name: str) -> str | tuple[float, ...]:
     if isinstance(value, str):
-        check_choice(value, name, DIAGONALS)
-        return value
+        return str(check_choice(value, name, DIAGONALS))
     array = np.asarray(value)
     if array.ndim != 1 or array.dtype.kind not in "biuf" or not np.all(np.isfinite(array)):
         known = ", ".join(repr(each) for each in DIAGONALS)
-        raise OptionError(f"{name} must be one of {known}, or a list of finite numbers, one a spin")
+        raise OptionError(f"{name} must be one of {known}, or a list of finite numbers, one per spin")
     return tuple(array.astype(np.float64).tolist())
 
 
@@ -103,6 +102,7 @@ class Spectral(Method):
 
     See Also
     --------
+    SDPBound : the upper bound alone.
     diagonal_sdp : the semi-definite programme by itself.
 
     References
@@ -178,7 +178,7 @@ class Spectral(Method):
         if memory > self.max_memory:
             raise TooLargeError(
                 f"spectral needs all eigenvectors of a matrix of {n} spins, {bytes_in_words(memory)}; max_memory is "
-                f"{bytes_in_words(self.max_memory)}. The upper bound alone needs no such memory: see diagonal_sdp"
+                f"{bytes_in_words(self.max_memory)}. The upper bound alone needs no such memory: use method 'sdp'"
             )
 
     def _choose_diagonal(self, whole: Ising) -> _Diagonal:
@@ -238,7 +238,7 @@ class Spectral(Method):
 def _by_sdp(whole: Ising, tol: float) -> _Diagonal:
     found = solve_diagonal(whole.storage, tol)
     status = Status(f"SDP {found.status}", converged=found.status.converged)
-    return _Diagonal(-found.diagonal - whole.diagonal, 0.0 if found.feasible else None, found.gap, status)
+    return _Diagonal(-found.diagonal - whole.diagonal, 0.0, found.gap, status)
 
 
 def _coupled_components(whole: Ising) -> list[IntArray]:

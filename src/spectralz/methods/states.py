@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from spectralz._support.options import count, option
-from spectralz._support.progress import report
+from spectralz._support.progress import reporter_of
 from spectralz.errors import warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.parts.annealer import PILOT, Annealer
@@ -86,10 +86,7 @@ class States(Method):
         pool = StatePool(model, self.max_states)
         with Annealer(model) as annealer:
             betas = annealer.temperatures(min(self.population, PILOT), rng)
-            found = []
-            for run in annealer.runs(betas, self.population, self.runs, rng):
-                found.append(run)
-                report("annealing", len(found) / self.runs)
+            found = list(annealer.runs(betas, self.population, self.runs, rng, reporter_of("annealing")))
             half = self.runs // 2
             *_, share = collect(
                 pool,

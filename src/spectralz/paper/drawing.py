@@ -266,5 +266,4 @@ def _time_of(rows: Sequence[Row], label: str) -> str:
 
 
 def _method_name(contestant: Contestant) -> str:
-    method = contestant.build()
-    return contestant.method if method is None else method.name
+    return contestant.build().name

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.parts.independent_spins import probabilities
 from spectralz.parts.outcome import MarginalOutcome, Outcome, with_kind_of_means
 from spectralz.result import Kind, Status
 
@@ -152,10 +153,8 @@ def beliefs(
     A pair's weights are exp(J x y + a x + b y) with the fields a, b of its spins without each other's message, so
     that its mean is tanh(J + log(cosh(a + b) / cosh(a - b)) / 2), which is tanh(J + atanh(tanh a tanh b)).
     """
-    from scipy.special import expit
-
     from spectralz.kernels.messages import messages_between
 
     first, second = graph.slots.T
     pair_mean = np.tanh(coupling[first] + messages_between(without[first], without[second]))
-    return np.column_stack([expit(-2.0 * total), expit(2.0 * total)]), np.tanh(total), pair_mean
+    return probabilities(total), np.tanh(total), pair_mean

@@ -45,7 +45,7 @@ class Outcome:
     @property
     def is_trusted(self) -> bool:
         """The verdict: the method's own, or what its kind of number says."""
-        return self.kind is not Kind.ESTIMATE if self.trusted is None else self.trusted
+        return self.kind.is_proven if self.trusted is None else self.trusted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,4 +64,4 @@ def with_kind_of_means(outcome: Outcome, change: float) -> tuple[Outcome, Kind]:
     if change <= LARGEST_MEAN_ERROR:
         return outcome, Kind.EXACT
     words = f"{outcome.status}; the weights are so large that rounding may change means by {min(change, 2.0):.1g}"
-    return replace(outcome, status=Status(words)), Kind.ESTIMATE
+    return replace(outcome, status=Status(words, converged=outcome.status.converged)), Kind.ESTIMATE

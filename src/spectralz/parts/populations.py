@@ -10,7 +10,7 @@ import numpy as np
 
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.parts.outcome import MarginalOutcome, Outcome
-from spectralz.result import Kind
+from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +25,7 @@ __all__ = [
     "combine",
     "marginals_of",
     "mean_and_shares",
+    "outcome_of_runs",
     "pair_means",
     "sample_of",
     "systematic",
@@ -145,6 +146,30 @@ def combine(found: Sequence[Annealed]) -> Mean:
 def with_rounding(std_error: float, log_z: float) -> float:
     """Return a standard error that includes what the digits of a huge answer cannot hold."""
     return math.hypot(std_error, 8.0 * UNIT_ROUNDOFF * log_z)
+
+
+def outcome_of_runs(
+    model: Ising, found: Sequence[Annealed], mean: Mean, temperatures: int, words: str, *, interrupted: bool = False
+) -> Outcome:
+    """Return what runs, and their mean, say of log Z; ``words`` say how they were made."""
+    log_z = mean.log_z + model.constant
+    return Outcome(
+        log_z=log_z,
+        kind=Kind.ESTIMATE,
+        status=Status(words, converged=mean.is_trusted and not interrupted),
+        std_error=with_rounding(mean.std_error, log_z),
+        iterations=temperatures - 1,
+        trusted=mean.is_trusted,
+        interrupted=interrupted,
+        details={
+            "families": mean.families,
+            "family_error": mean.family_error,
+            "run_error": mean.run_error,
+            "log_z_of_runs": [run.log_z + model.constant for run in found],
+            "temperatures": temperatures,
+            "interrupted": interrupted,
+        },
+    )
 
 
 def weights_of(found: Sequence[Annealed]) -> list[FloatArray]:

@@ -251,7 +251,7 @@ def collect(
     rng: np.random.Generator,
     seconds_to_search: Callable[[Share], float],
 ) -> Iterator[Share]:
-    """Fill the pool from some populations and let others say what share it holds; search on while that is worth while.
+    """Fill the pool from some populations and let others say what share it holds; search on while that is worthwhile.
 
     Yields the share as it is measured, before the search and after it. The search may take as many seconds as
     ``seconds_to_search`` gives to the share measured first, none at all if that is 0.

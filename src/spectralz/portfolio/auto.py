@@ -45,7 +45,7 @@ class _Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Auto(Method):
-    """The best answer within a budget: exact where tractable or of low rank, else estimates held against each other.
+    """The best answer within a budget: exact where tractable or of low rank, otherwise estimates that are compared.
 
     Where no exact method is within reach, ``ep``, ``annealing`` and ``states`` run as far as the budget allows, beside
     the methods that prove bounds. The answer is that of the method with the smallest error among those that trust
@@ -264,9 +264,10 @@ def _added(model: Ising, outcomes: list[Outcome]) -> Outcome:
 
 
 def _error_of_sum(outcomes: list[Outcome]) -> float | None:
-    """Return the error of a sum, None if all are exact: of independent answers in squares, of doubtful ones as it is.
+    """Return the error of a sum, None if all are exact.
 
-    What is wrong with an answer in doubt is likely to be wrong with the next in the same direction.
+    Errors of independent answers are added in quadrature, those of doubtful ones linearly: what is wrong with an
+    answer in doubt is likely to be wrong with the next in the same direction.
     """
     errors = [(outcome.std_error, outcome.status.converged) for outcome in outcomes if outcome.std_error is not None]
     if not errors:

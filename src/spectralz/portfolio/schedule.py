@@ -23,7 +23,7 @@ from spectralz.methods.mean_field import MeanField
 from spectralz.methods.states import States
 from spectralz.parts.annealer import PILOT, Annealer
 from spectralz.parts.outcome import MarginalOutcome, Outcome
-from spectralz.parts.populations import Annealed, combine, marginals_of, with_rounding
+from spectralz.parts.populations import Annealed, combine, marginals_of, outcome_of_runs
 from spectralz.parts.state_pool import MOST_STATES, Share, StatePool, collect, pool_marginals, pool_outcome
 from spectralz.portfolio import policy
 from spectralz.portfolio.bounders import BOUNDERS, NAMES
@@ -201,15 +201,7 @@ class Portfolio:
             f"{len(found)} runs with {states} states in all through {len(betas)} temperatures; "
             f"{mean.families:.0f} independent families"
         )
-        log_z = mean.log_z + self.model.constant
-        outcome = Outcome(
-            log_z=log_z,
-            kind=Kind.ESTIMATE,
-            status=Status(words, converged=mean.is_trusted),
-            std_error=with_rounding(mean.std_error, log_z),
-            iterations=len(betas) - 1,
-            trusted=mean.is_trusted,
-        )
+        outcome = outcome_of_runs(self.model, found, mean, len(betas), words)
         self._keep("annealing", outcome, seconds, lambda: marginals_of(self.model, found, outcome))
 
     def _collect(self, annealer: Annealer, earlier: list[Annealed], found: list[Annealed]) -> None:

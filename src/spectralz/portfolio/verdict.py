@@ -60,7 +60,7 @@ class Answer:
         return bounds.lower - slack <= self.log_z <= bounds.upper + slack
 
     def agrees_with(self, other: Answer) -> bool:
-        """Say whether two answers are as close as their errors let expect."""
+        """Say whether two answers are as close as their errors allow."""
         return abs(self.log_z - other.log_z) <= policy.AGREEMENT * math.hypot(self.error, other.error)
 
     def trial(self, verdict: Verdict, bounds: Bounds) -> Trial:

@@ -44,7 +44,7 @@ def read_config(path: Path) -> Sweep:
 
     ===================  ================================================================================
     ``name``             default: the file's name without its suffix
-    ``methods``          names of methods, labels of the paper (``"BP-200"``) or ``"sdp"``; each its own label
+    ``methods``          names of methods or labels of the paper (``"BP-200"``); each its own label
     ``[[contestants]]``  methods with options: ``method``, and if wanted ``label`` (default: the method),
                          ``options`` (a table), ``is_ours``; they come after ``methods``
     ``[model]``          ``generator`` and its parameters, or ``files``: names or patterns such as

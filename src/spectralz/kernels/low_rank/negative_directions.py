@@ -68,7 +68,7 @@ def negative_error(r: int, n: int, norm: float) -> float:
 def cos_sin_of_half_turns(c: float) -> tuple[float, float]:
     """Return cos(pi c) and sin(pi c), each to a few units of 2^-53, as straight-line arithmetic."""
     shifted = c + ROUNDER
-    f = math.pi * (c - (shifted - ROUNDER))  # within half a turn of the nearest multiple of pi
+    f = math.pi * (c - (shifted - ROUNDER))  # at most a quarter turn from the nearest multiple of pi
     sign = 1.0 - 2.0 * (as_bits(shifted) & 1)
     y = f * f
     # Taylor's series for |f| <= pi / 2; the next terms are below 2e-17.

@@ -10,9 +10,8 @@ from abc import ABC, abstractmethod
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, cast
 
-import numpy as np
-
 if TYPE_CHECKING:
+    import numpy as np
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
@@ -124,8 +123,7 @@ class Coupling(ABC):
     @property
     def mean_of_pairs(self) -> float:
         """The mean |A_ij| of the pairs that are coupled."""
-        written = self.written_out.total - float(np.abs(self.diagonal).sum())
-        return written / (2 * self.edge_count) if self.edge_count else 0.0
+        return self.without_diagonal().total / (2 * self.edge_count) if self.edge_count else 0.0
 
     @property
     def largest_of_pairs(self) -> float:

@@ -1,0 +1,35 @@
+"""Spins that do not see each other, each in a field of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz.parts.outcome import MarginalOutcome, Outcome
+from spectralz.result import Kind
+
+if TYPE_CHECKING:
+    from spectralz.model import FloatArray, Ising
+
+__all__ = ["independent_spins", "probabilities"]
+
+
+def probabilities(h: FloatArray) -> FloatArray:
+    """Return P(x_i = -1) and P(x_i = +1) of spins in the fields h, each with its digits where the other is near 1."""
+    from scipy.special import expit
+
+    return np.column_stack([expit(-2.0 * h), expit(2.0 * h)])
+
+
+def independent_spins(model: Ising, h: FloatArray, outcome: Outcome) -> MarginalOutcome:
+    """Return the marginals of independent spins with the fields h; exact where the model's spins are independent."""
+    mean = np.tanh(h)
+    pairs, _ = model.edges()
+    return MarginalOutcome(
+        mean=mean,
+        probability=probabilities(h),
+        pair_mean=mean[pairs[:, 0]] * mean[pairs[:, 1]],
+        kind=Kind.EXACT if outcome.kind is Kind.EXACT else Kind.ESTIMATE,
+        outcome=outcome,
+    )

@@ -1,0 +1,23 @@
+"""Pictures of results, on an Axes of matplotlib or as the bytes of a file."""
+
+from spectralz.show.plots import (
+    FORMATS,
+    bounds,
+    bracket_picture,
+    comparison,
+    comparison_picture,
+    estimate,
+    marginals,
+    model,
+)
+
+__all__ = [
+    "FORMATS",
+    "bounds",
+    "bracket_picture",
+    "comparison",
+    "comparison_picture",
+    "estimate",
+    "marginals",
+    "model",
+]

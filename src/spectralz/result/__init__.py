@@ -1,0 +1,24 @@
+"""What a run gives back: a number, what kind of number it is, and how far it can be trusted."""
+
+from spectralz.result.bounds import Bounds, BoundsRow
+from spectralz.result.comparison import Comparison, ComparisonRow
+from spectralz.result.description import Description
+from spectralz.result.estimate import Estimate
+from spectralz.result.kinds import AnyMethod, Kind, Status, Trial, Verdict, plain
+from spectralz.result.marginals import Marginals
+
+__all__ = [
+    "AnyMethod",
+    "Bounds",
+    "BoundsRow",
+    "Comparison",
+    "ComparisonRow",
+    "Description",
+    "Estimate",
+    "Kind",
+    "Marginals",
+    "Status",
+    "Trial",
+    "Verdict",
+    "plain",
+]

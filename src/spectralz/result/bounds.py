@@ -1,0 +1,129 @@
+"""Proven bounds from both sides."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from spectralz.errors import SolverError
+from spectralz.result.kinds import plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Bounds", "BoundsRow"]
+
+
+@dataclass(frozen=True)
+class BoundsRow:
+    """One bounder of a bracket: what it proved on each side, or why it proved nothing.
+
+    ``interrupted`` says whether an interrupt ended it; what it had proven by then counts.
+    """
+
+    method: str
+    lower: float | None
+    upper: float | None
+    seconds: float
+    status: str
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """Proven bounds on log Z, the best of several methods on each side.
+
+    Attributes
+    ----------
+    lower, upper
+        log Z lies between them, proven, rounding included.
+    lower_method, upper_method
+        Which method proved them.
+    seconds
+        Wall-clock time of all together.
+    rows
+        Every bounder that was asked, in the order in which they ran.
+    interrupted
+        Whether an interrupt ended the search; the bounds hold all the same.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> found = sz.bounds(sz.generators.grid(side=6, strength=0.2, seed=0), budget=1.0)
+    >>> found.lower < sz.log_z(sz.generators.grid(side=6, strength=0.2, seed=0)).log_z < found.upper
+    True
+    >>> print(found)
+    33.30854299... <= log Z <= 33.30854299... (proven, width ...)
+    lower by wmbe, upper by wmbe
+    7 methods, ... s
+    """
+
+    lower: float
+    upper: float
+    lower_method: str
+    upper_method: str
+    seconds: float
+    rows: tuple[BoundsRow, ...]
+    interrupted: bool = False
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower <= self.upper):
+            raise SolverError(
+                f"{self.lower_method} proved log Z >= {self.lower} and {self.upper_method} log Z <= {self.upper}; "
+                "please report this model as a bug"
+            )
+
+    @classmethod
+    def best_of(cls, rows: tuple[BoundsRow, ...], seconds: float, *, interrupted: bool = False) -> Bounds:
+        """Take the best bound of all rows on each side; one of them at least must have each."""
+        lower, lower_method = max((row.lower, row.method) for row in rows if row.lower is not None)
+        upper, upper_method = min((row.upper, row.method) for row in rows if row.upper is not None)
+        return cls(
+            lower=lower,
+            upper=upper,
+            lower_method=lower_method,
+            upper_method=upper_method,
+            seconds=seconds,
+            rows=rows,
+            interrupted=interrupted,
+        )
+
+    @property
+    def width(self) -> float:
+        """How far apart the bounds are."""
+        return self.upper - self.lower
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        return {
+            "lower": self.lower,
+            "upper": self.upper,
+            "width": self.width,
+            "lower_method": self.lower_method,
+            "upper_method": self.upper_method,
+            "seconds": self.seconds,
+            "interrupted": self.interrupted,
+            "rows": [plain(vars(row)) for row in self.rows],
+        }
+
+    def __repr__(self) -> str:
+        from spectralz.show import text
+
+        return text.bounds_repr(self)
+
+    def __str__(self) -> str:
+        from spectralz.show import text
+
+        return text.bounds(self)
+
+    def _repr_html_(self) -> str:
+        from spectralz.show import html
+
+        return html.bounds(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw what each method proved and the bracket, by :func:`spectralz.plots.bounds`; return the Axes."""
+        from spectralz.show import plots
+
+        return plots.bounds(self, ax)

@@ -1,0 +1,122 @@
+"""Several methods side by side on one model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from spectralz.result.kinds import AnyMethod, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+    from spectralz.errors import SpectralzError
+    from spectralz.result.estimate import Estimate
+
+__all__ = ["Comparison", "ComparisonRow"]
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One method of a comparison: its estimate, or the error that it ended in.
+
+    ``name`` is what was asked for, which may be a label such as ``BP-200``.
+    """
+
+    method: AnyMethod
+    estimate: Estimate | None
+    error: SpectralzError | None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", self.method.name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        if self.estimate is None:
+            return {"name": self.name, "method": self.method.name, "error": str(self.error)}
+        return {"name": self.name, **self.estimate.to_dict()}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Several methods on one model, in the order in which they were asked for.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> model = sz.generators.complete(n=6, strength=1.0, seed=0)
+    >>> table = sz.compare(model, ["exact"])
+    >>> table["exact"].kind
+    <Kind.EXACT: 'exact'>
+    >>> table
+    Comparison(1 method: exact)
+    >>> print(table)
+    method  log Z        error  kind   lower      upper      seconds  status
+    exact   13.31902065  0      exact  13.319021  13.319021  ...      exact: ...
+    """
+
+    rows: tuple[ComparisonRow, ...]
+
+    @property
+    def reference(self) -> Estimate | None:
+        """The exact answer, if one of the methods gave it."""
+        exact = (row.estimate for row in self.rows if row.estimate and row.estimate.kind is Kind.EXACT)
+        return next(exact, None)
+
+    def __iter__(self) -> Iterator[ComparisonRow]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, name: str) -> Estimate:
+        asked = [row for row in self.rows if row.name == name]
+        for row in asked or [row for row in self.rows if row.method.name == name]:
+            if row.error is not None:
+                raise row.error
+            assert row.estimate is not None
+            return row.estimate
+        raise KeyError(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``; ``reference`` is the exact log Z."""
+        reference = None if self.reference is None else self.reference.log_z
+        return {"reference": reference, "rows": [row.to_dict() for row in self.rows]}
+
+    def to_pandas(self) -> DataFrame:
+        """Return a DataFrame with one row per method: its numbers, its error against the exact answer, its failure.
+
+        Raises
+        ------
+        MissingDependencyError
+            If pandas is not installed; it comes with the extra ``pandas``.
+        """
+        from spectralz.show import tables
+
+        return tables.comparison_frame(self)
+
+    def __repr__(self) -> str:
+        from spectralz.show import text
+
+        return text.comparison_repr(self)
+
+    def __str__(self) -> str:
+        from spectralz.show import text
+
+        return text.comparison(self)
+
+    def _repr_html_(self) -> str:
+        from spectralz.show import html
+
+        return html.comparison(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the methods under each other, by :func:`spectralz.plots.comparison`; return the Axes."""
+        from spectralz.show import plots
+
+        return plots.comparison(self, ax)

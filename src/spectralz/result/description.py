@@ -1,0 +1,94 @@
+"""What is worth knowing of a model before solving it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+__all__ = ["Description"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Description(Mapping[str, Any]):
+    """What is worth knowing of a model before solving it; also a mapping from these names to their values.
+
+    Attributes
+    ----------
+    spins, edges, components, largest_component
+        Their numbers; spins of the largest component.
+    density, degree_mean, degree_max
+        Share of all pairs that are coupled, neighbors of a spin on average and at most.
+    coupling_mean, coupling_max, field_mean, field_max
+        Sizes |A_ij| of the couplings and |theta_i| of the fields.
+    offset, trace
+        The constants: the offset, and the trace of the coupling.
+    storage
+        How the coupling is kept.
+    is_forest
+        Whether there is no loop.
+    treewidth_lower, treewidth_upper
+        The treewidth lies between them; the second is None where it would take long to find.
+    exact_order, exact_memory, exact_terms
+        The best elimination order found, its tables in bytes and its terms; None where no machine could do it.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> print(sz.describe(sz.Ising.from_edges(3, [(0, 1), (1, 2)], [1.0, -2.0])))
+    spins         3
+    edges         2 (density 0.667, kept sparse)
+    degree        mean 1.33, largest 2
+    coupling |A|  mean 0.75, largest 1 (an edge counted once weighs J = 2 A)
+    field         mean size 0, largest 0
+    constant      0
+    components    1, the largest of 3 spins, a forest
+    treewidth     1
+    exact answer  ... of tables by ... order, ... terms, under a second
+    """
+
+    spins: int
+    edges: int
+    density: float
+    degree_mean: float
+    degree_max: int
+    coupling_mean: float
+    coupling_max: float
+    field_mean: float
+    field_max: float
+    offset: float
+    trace: float
+    storage: str
+    components: int
+    largest_component: int
+    is_forest: bool
+    treewidth_lower: int
+    treewidth_upper: int | None
+    exact_order: str | None
+    exact_memory: int | None
+    exact_terms: int | None
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in set(self):
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (each.name for each in fields(self))
+
+    def __len__(self) -> int:
+        return len(fields(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        return dict(self)
+
+    def __str__(self) -> str:
+        from spectralz.show import text
+
+        return text.description(self)
+
+    def _repr_html_(self) -> str:
+        from spectralz.show import html
+
+        return html.description(self)

@@ -1,0 +1,145 @@
+"""log Z as one run found it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from spectralz.errors import NotConvergedError, SolverError
+from spectralz.result.kinds import AnyMethod, Kind, Status, Trial, Verdict, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matplotlib.axes import Axes
+
+__all__ = ["Estimate"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """log Z as one run found it.
+
+    Attributes
+    ----------
+    log_z
+        The answer, a natural logarithm.
+    kind
+        What the answer is: exact (up to rounding), a proven bound, or an estimate.
+    status
+        How the run ended, as a sentence; ``status.converged`` says whether it did all that it set out to do.
+    lower, upper
+        Proven bounds on log Z, rounding included, or None. Never heuristics.
+    std_error
+        The scale of the remaining error, statistical or not, or None: of sampling it is the standard error, of ``ep``
+        what its corrections leave out, of ``auto`` what covers all that its methods disagree about.
+    trusted
+        Whether the answer is to be believed as what it is. An exact one is, and so are a proven bound, as a bound, and
+        the middle of a proven interval (``quadrature``, ``low_rank``). Of ``auto``, ``ep``, ``annealing`` and
+        ``states`` this is their own verdict; where it is False, ``status`` has not converged. A plain estimate, such
+        as that of ``bp``, has nothing to show for itself and is not.
+    interrupted
+        Whether an interrupt ended the run; the answer is the best so far.
+    tried
+        The methods that were tried where several were, with what each said; else empty.
+    iterations
+        How many iterations the method made, or None where it has none.
+    seconds
+        Wall-clock time of the run.
+    method
+        The method that ran, with its options.
+    details
+        Diagnostics of the method that nothing else depends on: treewidth, rank, effective sample size and the like.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> result = sz.log_z(sz.Ising(field=[0.0, 0.0], coupling=[[0.0, 0.5], [0.5, 0.0]]))
+    >>> result
+    Estimate(log Z = 1.8200751916, exact, by exact in ... s)
+    >>> print(result)
+    log Z = 1.8200751916 (exact)
+    proven to within ...
+    exact: ...
+    exact, ... s
+    >>> round(float(result), 6)
+    1.820075
+    """
+
+    log_z: float
+    kind: Kind
+    status: Status
+    lower: float | None = None
+    upper: float | None = None
+    std_error: float | None = None
+    iterations: int | None = None
+    seconds: float
+    method: AnyMethod
+    trusted: bool = None  # type: ignore[assignment]  # by its kind, if the method has no verdict of its own
+    interrupted: bool = False
+    tried: tuple[Trial, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.trusted is None:
+            object.__setattr__(self, "trusted", self.kind.is_proven)
+        for name in ("log_z", "lower", "upper", "std_error"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise SolverError(f"{self.method.name} gave {name} = {value}; please report this model as a bug")
+
+    @property
+    def disagreeing(self) -> tuple[Trial, ...]:
+        """The methods that were tried, trust themselves, and do not agree with this answer."""
+        return tuple(trial for trial in self.tried if trial.verdict is Verdict.DISAGREES)
+
+    def check(self) -> Estimate:
+        """Return the estimate itself, or raise NotConvergedError if the run did not converge."""
+        if not self.status.converged:
+            raise NotConvergedError(f"{self.method.name}: {self.status}")
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        return {
+            "log_z": self.log_z,
+            "kind": str(self.kind),
+            "lower": self.lower,
+            "upper": self.upper,
+            "std_error": self.std_error,
+            "status": str(self.status),
+            "converged": self.status.converged,
+            "trusted": self.trusted,
+            "interrupted": self.interrupted,
+            "iterations": self.iterations,
+            "seconds": self.seconds,
+            "method": self.method.name,
+            "options": plain(vars(self.method)),
+            "tried": [trial.to_dict() for trial in self.tried],
+            "details": plain(self.details),
+        }
+
+    def __float__(self) -> float:
+        return self.log_z
+
+    def __repr__(self) -> str:
+        from spectralz.show import text
+
+        return text.estimate_repr(self)
+
+    def __str__(self) -> str:
+        from spectralz.show import text
+
+        return text.estimate(self)
+
+    def _repr_html_(self) -> str:
+        from spectralz.show import html
+
+        return html.estimate(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the answer in its bracket and what was tried, by :func:`spectralz.plots.estimate`; return the Axes."""
+        from spectralz.show import plots
+
+        return plots.estimate(self, ax)

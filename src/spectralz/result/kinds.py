@@ -1,0 +1,109 @@
+"""What kind of number a run gives, how it ended, and what was made of it; and values as JSON knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+__all__ = ["AnyMethod", "Kind", "Status", "Trial", "Verdict", "plain"]
+
+
+class Kind(StrEnum):
+    """What the number of a run is. It belongs to the run: belief propagation, say, is exact on a forest."""
+
+    EXACT = "exact"
+    LOWER_BOUND = "lower bound"
+    UPPER_BOUND = "upper bound"
+    ESTIMATE = "estimate"
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether such a number is proven to be what it is called."""
+        return self is not Kind.ESTIMATE
+
+
+class Status(str):
+    """How a run ended, as a sentence; ``converged`` says whether the method did all that it set out to do.
+
+    Examples
+    --------
+    >>> status = Status("stopped after 200 iterations with residual 0.3", converged=False)
+    >>> print(status, status.converged)
+    stopped after 200 iterations with residual 0.3 False
+    """
+
+    converged: bool
+
+    def __new__(cls, sentence: str, *, converged: bool = True) -> Status:  # noqa: D102
+        status = super().__new__(cls, sentence)
+        status.converged = converged
+        return status
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, bool]]:
+        return (str(self),), {"converged": self.converged}
+
+
+class Verdict(StrEnum):
+    """What became of one of several methods that were tried."""
+
+    CHOSEN = "chosen"
+    AGREES = "agrees"
+    DISAGREES = "disagrees"
+    NOT_TRUSTED = "not trusted"
+    BOUND = "bound"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One of several methods that were tried: what it said, and what was made of it.
+
+    Attributes
+    ----------
+    method
+        The name of the method.
+    log_z, std_error
+        Its answer and the scale of its error, or None.
+    lower, upper
+        The bounds that it proved, or None.
+    seconds
+        How long it took.
+    verdict
+        What was made of it.
+    why
+        Its own account of itself, or why it was not run.
+    """
+
+    method: str
+    log_z: float | None = None
+    std_error: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    seconds: float = 0.0
+    verdict: Verdict
+    why: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        return {**vars(self), "verdict": str(self.verdict)}
+
+
+class AnyMethod(Protocol):
+    """What a result needs to know of the method that made it."""
+
+    name: ClassVar[str]
+
+
+def plain(value: Any) -> Any:
+    """Turn numpy scalars, arrays and mappings into the plain Python values that JSON knows."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -1,0 +1,101 @@
+"""Means of spins and of products along edges, as one run found them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz.errors import SolverError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from spectralz.result.estimate import Estimate
+    from spectralz.result.kinds import Kind, Status
+
+__all__ = ["Marginals"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marginals:
+    """Means of the spins and of the products along the edges, as one run found them.
+
+    Attributes
+    ----------
+    mean
+        E[x_i], one number a spin.
+    probability
+        P(x_i = -1) and P(x_i = +1), two numbers a spin, each with its digits where the other is close to 1.
+    edges, pair_mean
+        The edges (m x 2, i < j) and E[x_i x_j] on each.
+    kind
+        Whether these numbers are exact or an estimate.
+    estimate
+        The log Z, status and cost of the same run.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> found = sz.marginals(sz.Ising.from_edges(2, [(0, 1)], [1.0], field=[0.5, 0.0]))
+    >>> found
+    Marginals(n=2, edges=1, exact, means +0.3519 to +0.4621, by exact)
+    >>> print(found)
+    marginals   2 spins, 1 edge (exact)
+    means       +0.3519 to +0.4621, mean size 0.4070
+    pair means  +0.7616 to +0.7616
+    each        spin 0 +0.4621, spin 1 +0.3519
+    run         log Z = 1.94018969856 (exact); exact, ... s
+    status      exact: ...
+    """
+
+    mean: NDArray[np.float64]
+    probability: NDArray[np.float64]
+    edges: NDArray[np.int64]
+    pair_mean: NDArray[np.float64]
+    kind: Kind
+    estimate: Estimate
+
+    def __post_init__(self) -> None:
+        for name in ("mean", "probability", "pair_mean"):
+            if not np.all(np.isfinite(getattr(self, name))):
+                raise SolverError(f"{self.estimate.method.name} gave a {name} that is not finite; please report it")
+
+    @property
+    def status(self) -> Status:
+        """How the run ended."""
+        return self.estimate.status
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        return {
+            "mean": self.mean.tolist(),
+            "probability": self.probability.tolist(),
+            "edges": self.edges.tolist(),
+            "pair_mean": self.pair_mean.tolist(),
+            "kind": str(self.kind),
+            "estimate": self.estimate.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        from spectralz.show import text
+
+        return text.marginals_repr(self)
+
+    def __str__(self) -> str:
+        from spectralz.show import text
+
+        return text.marginals(self)
+
+    def _repr_html_(self) -> str:
+        from spectralz.show import html
+
+        return html.marginals(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the mean of every spin, by :func:`spectralz.plots.marginals`; return the Axes."""
+        from spectralz.show import plots
+
+        return plots.marginals(self, ax)
