@@ -103,3 +103,7 @@ def __getattr__(name: str) -> _Any:
 
         return import_module("spectralz.plots")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

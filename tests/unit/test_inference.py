@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+import json
 import pickle
 from dataclasses import dataclass
 from typing import ClassVar
@@ -172,3 +174,16 @@ def test_a_comparison_is_read_by_the_name_that_was_asked():
     assert sz.compare(model, ["MF-1000"])["mf"].kind is sz.Kind.LOWER_BOUND  # as its method is called
     with pytest.raises(KeyError):
         table["MF-1000"]
+
+
+def test_a_description_is_typed_and_a_dict_as_ever():
+    about = sz.describe(sz.generators.grid(3, 1.0, seed=0))
+    assert about.spins == about["spins"] == 9
+    assert json.loads(json.dumps(about)) == about == about.to_dict()
+    assert {**about, "spins": 1}["edges"] == about.edges == 12
+    assert about | {"file": "grid"} == {**about, "file": "grid"}
+    for copied in (copy.copy(about), copy.deepcopy(about), pickle.loads(pickle.dumps(about))):
+        assert copied == about
+        assert copied.treewidth_upper == about.treewidth_upper
+    with pytest.raises(KeyError):
+        about["no such name"]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 __all__ = ["Description"]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Description(Mapping[str, Any]):
-    """What is worth knowing of a model before solving it; also a mapping from these names to their values.
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Description(dict[str, Any]):
+    """What is worth knowing of a model before solving it; also a dict from these names to their values.
 
     Attributes
     ----------
@@ -68,16 +67,8 @@ class Description(Mapping[str, Any]):
     exact_memory: int | None
     exact_terms: int | None
 
-    def __getitem__(self, name: str) -> Any:
-        if name not in set(self):
-            raise KeyError(name)
-        return getattr(self, name)
-
-    def __iter__(self) -> Iterator[str]:
-        return (each.name for each in fields(self))
-
-    def __len__(self) -> int:
-        return len(fields(self))
+    def __post_init__(self) -> None:
+        self.update({each.name: getattr(self, each.name) for each in fields(self)})
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for ``json.dumps``."""
