@@ -170,3 +170,13 @@ def test_a_model_that_overflows_when_scaled_says_so():
     for coupling, _ in KINDS.values():
         with pytest.raises(sz.errors.ModelError, match="scale the model down"):
             sz.Ising(None, coupling).scaled(1e308)
+
+
+def test_weights_too_large_to_add_up_are_refused_without_a_warning():
+    huge = np.full((3, 3), 1e308)
+    for made in (lambda: sz.Ising(None, huge), lambda: sz.Ising(None, sp.csr_array(huge))):
+        with pytest.raises(sz.errors.ModelError, match="scale the model down"):
+            made()
+    with pytest.raises(sz.errors.ModelError, match="scale the model down"):
+        sz.Ising.from_factors(None, [1.0], [[1e200, 1e200]])
+    assert sz.log_z(sz.Ising.from_factors(None, [0.0], [[1e200, 1e200]])).log_z == pytest.approx(2 * np.log(2.0))

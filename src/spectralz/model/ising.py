@@ -73,13 +73,13 @@ class Ising:
     storage: Coupling
 
     def __init__(self, field: ArrayLike | None, coupling: ArrayLike | Any, offset: float = 0.0) -> None:
-        storage = coupling_of(coupling)
-        own = np.zeros(storage.n) if field is None else checked_field(field, storage.n)
-        self._keep(own, storage, checked_number(offset, "offset"))
+        self._keep(*_checked(field, coupling_of(coupling), offset))
 
     def _keep(self, field: FloatArray, storage: Coupling, offset: float) -> None:
         """Keep numbers that make a model, unless they are too large; from here on nobody writes to them."""
-        refuse_overflow(field, storage.total, offset)
+        with np.errstate(over="ignore"):
+            total = storage.total
+        refuse_overflow(field, total, offset)
         field.flags.writeable = False
         storage.freeze()
         for name, value in (("field", field), ("offset", offset), ("storage", storage)):
@@ -124,8 +124,7 @@ class Ising:
         >>> sz.Ising.from_factors(None, [0.5], np.full((1, 1_000_000), 1e-3), diagonal=-5e-7)
         Ising(n=1000000, rank 1 plus diagonal, |A| at most 5e-07, |field| max 0)
         """
-        storage = Factored.checked(values, vectors, diagonal)
-        return cls(field, storage, offset)
+        return cls._of(*_checked(field, Factored.checked(values, vectors, diagonal), offset))
 
     @classmethod
     def from_bipartite(cls, weights: ArrayLike, field: ArrayLike | None = None, offset: float = 0.0) -> Ising:
@@ -149,7 +148,7 @@ class Ising:
         >>> float(model.log_weight([1, 1, -1]))
         3.0
         """
-        return cls(field, Bipartite.checked(weights), offset)
+        return cls._of(*_checked(field, Bipartite.checked(weights), offset))
 
     @property
     def coupling(self) -> Matrix:
@@ -416,3 +415,9 @@ class Ising:
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         # Rebuilding it keeps the arrays of a copy read-only too.
         return Ising._of, (self.field, self.storage, self.offset)
+
+
+def _checked(field: Any, storage: Coupling, offset: Any) -> tuple[FloatArray, Coupling, float]:
+    """Return the parts of a model, the field and the offset checked."""
+    own = np.zeros(storage.n) if field is None else checked_field(field, storage.n)
+    return own, storage, checked_number(offset, "offset")

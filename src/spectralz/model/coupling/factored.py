@@ -85,9 +85,9 @@ class Factored(Coupling):
     @property
     def total(self) -> float:
         values, vectors, diagonal = self.factors
-        with np.errstate(over="ignore"):
-            norms = np.abs(vectors).sum(axis=1)
-            return float((np.abs(values) * norms**2).sum() + np.abs(diagonal).sum())
+        used = values != 0.0  # nothing times a huge vector is nothing
+        norms = np.abs(vectors[used]).sum(axis=1)
+        return float((np.abs(values[used]) * norms**2).sum() + np.abs(diagonal).sum())
 
     @property
     def couples_nothing(self) -> bool:
