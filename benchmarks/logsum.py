@@ -8,13 +8,14 @@ import numpy as np
 from numba import njit
 
 from benchmarks.harness import Measurement, measure, save, table
-from spectralz.kernels.logsum import COMPILE, log1p_exp_minus
+from spectralz._support.compiling import compiled
+from spectralz.kernels.logsum import log1p_exp_minus
 
 COUNT = 1 << 12
 ROUNDS = 2000
 
 
-@njit(**COMPILE)
+@compiled
 def _vectorised(d, out):  # type: ignore[no-untyped-def]
     for i in range(len(d)):
         out[i] = log1p_exp_minus(d[i])

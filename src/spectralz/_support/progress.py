@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["listening", "report", "reporter_of"]
+__all__ = ["is_heard", "listening", "report", "reporter_of"]
 
 Listener = Callable[[str, float], None]
 
@@ -39,6 +39,11 @@ def report(task: str, fraction: float) -> None:
     listener = _listener.get()
     if listener is not None:
         listener(task, fraction)
+
+
+def is_heard() -> bool:
+    """Say whether anybody listens."""
+    return _listener.get() is not None
 
 
 def reporter_of(task: str) -> Callable[[float], None]:

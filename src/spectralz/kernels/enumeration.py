@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from spectralz._support.compiling import compiled, inner
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.kernels.logsum import COMPILE, exp_minus
+from spectralz.kernels.logsum import exp_minus
 from spectralz.kernels.sums import add
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def rounding_bound(n: int, total_weight: float) -> float:
     return 1.01 * UNIT_ROUNDOFF * (additions * total_weight + n + 2.0 * (2 ** min(n, BLOCK_SPINS) + 8))
 
 
-@njit(cache=True)
+@inner
 def _state_tables(low: int, coupling: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the couplings' part of the log-weight among the low spins, for each of their states."""
     table = np.zeros(1 << low)
@@ -47,7 +47,7 @@ def _state_tables(low: int, coupling: NDArray[np.float64]) -> NDArray[np.float64
     return table
 
 
-@njit(**COMPILE)
+@compiled
 def enumerate_blocks(
     field: NDArray[np.float64], coupling: NDArray[np.float64], begin: int, end: int, moments: bool
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
@@ -119,7 +119,7 @@ def enumerate_blocks(
     return largest, first, second
 
 
-@njit(**COMPILE)
+@inner
 def _add_moments(
     low: int,
     weight: NDArray[np.float64],

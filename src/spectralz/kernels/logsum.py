@@ -10,14 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["COMPILE", "ROUNDER", "as_bits", "exp_minus", "log1p_exp_minus", "log_2cosh", "log_add_exp"]
+from spectralz._support.compiling import inner
 
-# numpy's error model drops the test for division by zero, and fused multiply-adds are at least as accurate as
-# the two roundings they replace; nothing else of the IEEE rules is relaxed.
-COMPILE: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": {"contract"}}
+__all__ = ["ROUNDER", "as_bits", "exp_minus", "log1p_exp_minus", "log_2cosh", "log_add_exp"]
 
 LOG2_E = 1.4426950408889634
 # ln 2 in two parts: the first has zeros at its end, so that k * LN2_HIGH is exact for |k| < 2^20.
@@ -50,7 +48,7 @@ def as_float(typingctx: Any, bits: Any) -> Any:
     return types.float64(types.int64), codegen
 
 
-@njit(**COMPILE)
+@inner
 def exp_minus(d: float) -> float:
     """Return exp(-d) for d >= 0, with a relative error of at most 2 units of 2^-53; d beyond 700 counts as 700."""
     d = d if d < LARGEST else LARGEST
@@ -75,7 +73,7 @@ def exp_minus(d: float) -> float:
     return as_float(as_bits(p) + (as_bits(shifted) << 52))
 
 
-@njit(**COMPILE)
+@inner
 def log1p_exp_minus(d: float) -> float:
     """Return log(1 + exp(-d)) for d >= 0, with a relative error of at most 8 units of 2^-53 (1e-152 beyond 350)."""
     # Smaller numbers would have squares that underflow, which processors are slow at.
@@ -103,14 +101,14 @@ def log1p_exp_minus(d: float) -> float:
     return p * z
 
 
-@njit(**COMPILE)
+@inner
 def log_add_exp(a: float, b: float) -> float:
     """Return log(exp(a) + exp(b))."""
     larger = a if a > b else b
     return larger + log1p_exp_minus(abs(a - b))
 
 
-@njit(**COMPILE)
+@inner
 def log_2cosh(x: float) -> float:
     """Return log(2 cosh x)."""
     size = abs(x)

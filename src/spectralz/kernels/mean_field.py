@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from spectralz._support.compiling import compiled, inner
 from spectralz.kernels.single_spin import entropy
 from spectralz.kernels.sums import add
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ascend", "bound"]
 
-_entropy = njit(cache=True)(entropy)
+_entropy = inner(entropy)
 
 
-@njit(cache=True)
+@inner
 def _field_of_others(i: int, couplings: Couplings, mean: NDArray[np.float64]) -> float:
     """Return sum_j J_ij m_j over the others."""
     total = 0.0
@@ -35,7 +35,7 @@ def _field_of_others(i: int, couplings: Couplings, mean: NDArray[np.float64]) ->
     return total
 
 
-@njit(cache=True)
+@compiled
 def ascend(
     h: NDArray[np.float64],
     theta: NDArray[np.float64],
@@ -63,7 +63,7 @@ def ascend(
     return sweeps, change
 
 
-@njit(cache=True)
+@compiled
 def bound(
     h: NDArray[np.float64],
     theta: NDArray[np.float64],

@@ -18,9 +18,9 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from spectralz.kernels.logsum import COMPILE, exp_minus, log1p_exp_minus, log_2cosh, log_add_exp
+from spectralz._support.compiling import compiled, inner
+from spectralz.kernels.logsum import exp_minus, log1p_exp_minus, log_2cosh, log_add_exp
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,7 +79,7 @@ def graph_of(n: int, pairs: NDArray[np.int64]) -> Graph:
     return Graph(start, source[order], reverse, order % max(m, 1), slots)
 
 
-@njit(**COMPILE)
+@inner
 def message(J: float, h: float) -> float:
     """Return atanh(tanh J tanh h), good to about 16 units of 2^-53 at any size, and never beyond |J| or |h|."""
     low, high = min(abs(J), abs(h)), max(abs(J), abs(h))
@@ -94,7 +94,7 @@ def message(J: float, h: float) -> float:
     return u if (J < 0.0) == (h < 0.0) else -u
 
 
-@njit(**COMPILE)
+@inner
 def mean_log_2cosh(J: float, h: float) -> float:
     """Return half of log(2 cosh(h + J)) + log(2 cosh(h - J)).
 
@@ -104,13 +104,13 @@ def mean_log_2cosh(J: float, h: float) -> float:
     return max(abs(h), abs(J)) + 0.5 * rest
 
 
-@njit(**COMPILE)
+@inner
 def _log_pair_sum(J: float, a: float, b: float) -> float:
     """Return log of the sum over x, y of exp(J x y + a x + b y)."""
     return log_add_exp(J + log_2cosh(a + b), -J + log_2cosh(a - b))
 
 
-@njit(**COMPILE)
+@inner
 def _fields_of(
     theta: float,
     weight: NDArray[np.float64],
@@ -131,7 +131,7 @@ def _fields_of(
     return total
 
 
-@njit(**COMPILE)
+@compiled
 def fields(
     graph: Graph, field: NDArray[np.float64], weight: NDArray[np.float64], u: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -143,7 +143,7 @@ def fields(
     return total, without
 
 
-@njit(**COMPILE)
+@compiled
 def messages_between(J: NDArray[np.float64], h: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return ``message(J, h)`` for arrays of both."""
     u = np.empty(len(J))
@@ -152,14 +152,14 @@ def messages_between(J: NDArray[np.float64], h: NDArray[np.float64]) -> NDArray[
     return u
 
 
-@njit(**COMPILE)
+@inner
 def _larger_change(residual: float, old: float, new: float) -> float:
     """Return how far a message moved if that is above ``residual``: relatively if it is above 1, with larger digits."""
     change = abs(new - old)
     return residual if change <= residual else max(residual, change / max(1.0, abs(new)))
 
 
-@njit(**COMPILE)
+@compiled
 def parallel_iterations(
     graph: Graph,
     field: NDArray[np.float64],
@@ -195,7 +195,7 @@ def parallel_iterations(
     return old, count, residual
 
 
-@njit(**COMPILE)
+@compiled
 def sequential_iterations(
     graph: Graph,
     order: NDArray[np.int64],
@@ -237,7 +237,7 @@ def sequential_iterations(
     return u, count, residual
 
 
-@njit(**COMPILE)
+@compiled
 def bethe_terms(
     graph: Graph,
     field: NDArray[np.float64],
@@ -269,7 +269,7 @@ def bethe_terms(
     return spin, edge
 
 
-@njit(**COMPILE)
+@compiled
 def forest_terms(
     graph: Graph,
     up: NDArray[np.int64],
@@ -288,7 +288,7 @@ def forest_terms(
     return terms
 
 
-@njit(**COMPILE)
+@compiled
 def reweighted_terms(
     graph: Graph,
     field: NDArray[np.float64],
@@ -336,7 +336,7 @@ def reweighted_terms(
     return terms, sizes
 
 
-@njit(**COMPILE)
+@compiled
 def breadth_first(
     graph: Graph, used: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -374,7 +374,7 @@ def breadth_first(
     return order, up, label
 
 
-@njit(**COMPILE)
+@compiled
 def orient(graph: Graph, used: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return, for the forest of the edges ``used`` and uniformly drawn roots, who is whose parent how often.
 
@@ -396,7 +396,7 @@ def orient(graph: Graph, used: NDArray[np.bool_]) -> NDArray[np.float64]:
     return parent
 
 
-@njit(**COMPILE)
+@compiled
 def climb(
     graph: Graph,
     field: NDArray[np.float64],

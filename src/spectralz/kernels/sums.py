@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from spectralz._support.compiling import inner
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["add", "log_sum"]
 
 
-@njit(cache=True)
+@inner
 def add(total: float, lost: float, value: float) -> tuple[float, float]:
     """Return a running sum with ``value`` added, and what rounding has taken from it so far.
 

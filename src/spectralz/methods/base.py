@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 
+from spectralz._support import clock
 from spectralz._support.options import apply_checks, bytes_in_words, checked_count
 from spectralz.errors import OptionError, TooLargeError
 from spectralz.parts.outcome import MarginalOutcome, Outcome
@@ -56,13 +56,13 @@ class Method(ABC):
     @final
     def run(self, model: Ising) -> Estimate:
         """Return log Z of ``model`` as this method finds it."""
-        started = time.perf_counter()
+        started = clock.seconds()
         return self._pack(self._solve(model), started)
 
     @final
     def run_marginals(self, model: Ising) -> Marginals:
         """Return the means of spins and edges of ``model`` as this method finds them."""
-        started = time.perf_counter()
+        started = clock.seconds()
         found = self._solve_marginals(model)
         return Marginals(
             mean=found.mean,
@@ -87,7 +87,7 @@ class Method(ABC):
     def _pack(self, outcome: Outcome, started: float) -> Estimate:
         found = {each.name: getattr(outcome, each.name) for each in fields(outcome)}
         found |= {"method": outcome.method or self, "trusted": outcome.is_trusted}
-        return Estimate(**found, seconds=time.perf_counter() - started)
+        return Estimate(**found, seconds=clock.seconds() - started)
 
     @classmethod
     def with_options(cls, options: Mapping[str, Any]) -> Self:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from spectralz._support import clock
 from spectralz._support.options import bytes_in_words, check_choice, checked_bytes, choice, count, option, positive
 from spectralz._support.progress import report
 from spectralz.errors import OptionError, TooLargeError
@@ -288,9 +288,9 @@ class _Clock:
 
     def __init__(self) -> None:
         self.laps: dict[str, float] = {}
-        self._last = time.perf_counter()
+        self._last = clock.seconds()
 
     def lap(self, stage: str) -> None:
-        now = time.perf_counter()
+        now = clock.seconds()
         self.laps[stage] = now - self._last
         self._last = now

@@ -8,12 +8,12 @@ nearly everything and both are sharp; at high temperature no number of states th
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectralz._support import clock
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.model import Ising
@@ -237,8 +237,8 @@ def fill(
 
 def search(pool: StatePool, annealer: Annealer, seconds: float = math.inf) -> None:
     """Look for heavy states among the neighbours of heavy ones, until little is left to expand or the pool is full."""
-    began = time.perf_counter()
-    while time.perf_counter() - began < seconds and pool.expand(annealer):
+    began = clock.now()
+    while clock.now() - began < seconds and pool.expand(annealer):
         report("collecting states", len(pool) / pool.max_states)
 
 

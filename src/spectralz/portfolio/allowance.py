@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+from spectralz._support import clock
 from spectralz.portfolio.policy import LARGEST_SHARE
 
 __all__ = ["Allowance", "NotAffordableError"]
@@ -17,13 +16,13 @@ class Allowance:
     """Seconds that may be spent, counted from its making."""
 
     def __init__(self, seconds: float) -> None:
-        self.started = time.perf_counter()
+        self.started = clock.now()
         self.seconds = seconds
 
     @property
     def spent(self) -> float:
         """Seconds since the start."""
-        return time.perf_counter() - self.started
+        return clock.now() - self.started
 
     @property
     def share(self) -> float:

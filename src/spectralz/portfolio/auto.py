@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 
+from spectralz._support import clock
 from spectralz._support.options import checked_bytes, count, names, option, or_none, positive
 from spectralz.errors import ModelError, OptionError, TooLargeError
 from spectralz.methods.annealing import Annealing
@@ -177,16 +177,12 @@ class Auto(Method):
 
         What is left of it is divided in proportion to spins; after an interrupt there is next to nothing left.
         """
-        end = time.perf_counter() + self.budget
+        end = clock.now() + self.budget
         spins = model.n
         found: dict[int, T] = {}
         is_interrupted = False
         for k in sorted(range(len(parts)), key=lambda k: len(parts[k])):
-            left = (
-                policy.SECONDS_AFTER_INTERRUPT
-                if is_interrupted
-                else max(end - time.perf_counter(), policy.SECONDS_AT_LEAST)
-            )
+            left = policy.SECONDS_AFTER_INTERRUPT if is_interrupted else max(end - clock.now(), policy.SECONDS_AT_LEAST)
             share = left * len(parts[k]) / spins
             spins -= len(parts[k])
             found[k] = solve(replace(self, budget=share), model.submodel(parts[k]))

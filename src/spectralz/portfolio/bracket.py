@@ -7,13 +7,13 @@ bound that is found stays, whatever happens later.
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectralz._support import clock
 from spectralz._support.options import checked_names, checked_positive
 from spectralz._support.progress import report
 from spectralz._support.threads import one_thread_if_small
@@ -74,7 +74,7 @@ def small_models() -> tuple[Ising, Ising]:
 
 def _row(name: str, bounder: Bounder, model: Ising, allowance: Allowance, done: float) -> BoundsRow:
     """Run one bounder as far as it goes, and keep the best that it found on each side."""
-    started = time.perf_counter()
+    started = clock.seconds()
     lower, upper, status, is_interrupted = None, None, "found nothing", False
     report(f"bounding by {name}", done)
     try:
@@ -94,4 +94,4 @@ def _row(name: str, bounder: Bounder, model: Ising, allowance: Allowance, done: 
             raise
         status = "interrupted" if (lower, upper) == (None, None) else f"{status}; then interrupted"
         is_interrupted = True
-    return BoundsRow(name, lower, upper, time.perf_counter() - started, status, is_interrupted)
+    return BoundsRow(name, lower, upper, clock.seconds() - started, status, is_interrupted)

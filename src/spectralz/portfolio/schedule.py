@@ -7,13 +7,13 @@ and as a check of both. This is the schedule that spends the budget on them; ``v
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectralz._support import clock
 from spectralz._support.options import bytes_in_words
 from spectralz._support.progress import report
 from spectralz._support.threads import one_thread_if_small
@@ -75,16 +75,16 @@ class Portfolio:
         self.is_interrupted = False
         self._marginals: dict[str, Callable[[], MarginalOutcome]] = {}
         self._rng = np.random.default_rng(seed)
-        self._started = time.perf_counter()
+        self._started = clock.now()
 
     @property
     def _left(self) -> float:
-        return self.budget - (time.perf_counter() - self._started)
+        return self.budget - (clock.now() - self._started)
 
     def run(self) -> None:
         """Run what fits into the budget, which counts from here once everything is compiled."""
         load_methods()
-        self._started = time.perf_counter()
+        self._started = clock.now()
         with one_thread_if_small(self.model.n):
             self._run()
 
@@ -112,13 +112,13 @@ class Portfolio:
         if seconds > policy.EP_SHARE * self._left:
             self.not_run["ep"] = f"would take up to {seconds:.2g} s, and there are {max(self._left, 0.0):.2g} s left"
             return
-        began = time.perf_counter()
+        began = clock.now()
         try:
             found = ExpectationPropagation()._solve_marginals(self.model)
         except SpectralzError as error:
             self.not_run["ep"] = str(error)
             return
-        self._keep("ep", found.outcome, time.perf_counter() - began, lambda: found)
+        self._keep("ep", found.outcome, clock.now() - began, lambda: found)
 
     def _anneal(self) -> None:
         """Anneal in rounds: a short one, then as many states as the error wants and the budget permits."""
@@ -128,9 +128,9 @@ class Portfolio:
             pilot = self._plan_annealing(annealer)
             if pilot == 0:
                 return
-            began = time.perf_counter()
+            began = clock.now()
             betas = annealer.temperatures(pilot, self._rng)
-            seconds_per_state = (time.perf_counter() - began) / pilot
+            seconds_per_state = (clock.now() - began) / pilot
             allowed = policy.FIRST_ROUND_SHARE * self.budget
             # The first is made even where expectation propagation needs no help: it checks it.
             found = self._round(annealer, betas, [], allowed / seconds_per_state)
@@ -138,8 +138,8 @@ class Portfolio:
             while found and self._wanted_growth() > 1.0 and self._left > policy.LEAST_LEFT * self.budget:
                 states = sum(run.size for run in found)
                 # The time for collecting states is part of a state's price.
-                seconds_per_state = (time.perf_counter() - began) / (states - before)
-                before, began = states, time.perf_counter()
+                seconds_per_state = (clock.now() - began) / (states - before)
+                before, began = states, clock.now()
                 wanted = min(states * self._wanted_growth(), policy.NEXT_ROUND_SHARE * self._left / seconds_per_state)
                 more = self._round(annealer, betas, found, wanted)
                 if len(more) == len(found):
@@ -165,7 +165,7 @@ class Portfolio:
 
     def _round(self, annealer: Annealer, betas: FloatArray, earlier: list[Annealed], total: float) -> list[Annealed]:
         """Make the runs of a round with about ``total`` states together, and judge by all runs so far."""
-        began = time.perf_counter()
+        began = clock.now()
         room = self.max_memory // annealer.bytes_per_state() - sum(run.size for run in earlier)
         size = int(
             min(
@@ -185,7 +185,7 @@ class Portfolio:
                     break
         finally:  # what an interrupt leaves counts too
             if earlier or found:
-                self._judge_annealing([*earlier, *found], betas, time.perf_counter() - began)
+                self._judge_annealing([*earlier, *found], betas, clock.now() - began)
         self._collect(annealer, earlier, found)
         return [*earlier, *found]
 
@@ -208,13 +208,13 @@ class Portfolio:
         """Sum over states; those of one part of the runs are found again in the other, or not."""
         if "states" in self.exclude or not found or (not earlier and len(found) < 2):
             return
-        began = time.perf_counter()
+        began = clock.now()
         half = len(found) // 2
         finding, testing = (earlier, found) if earlier else (found[:half], found[half:])
         pool = StatePool(self.model, MOST_STATES, self.max_memory // 4)
         *_, share = collect(pool, annealer, finding, testing, policy.QUENCHES, self._rng, self._seconds_to_search)
         outcome = pool_outcome(pool, share)
-        self._keep("states", outcome, time.perf_counter() - began, lambda: pool_marginals(pool, outcome))
+        self._keep("states", outcome, clock.now() - began, lambda: pool_marginals(pool, outcome))
         assert self.bounds is not None
         if pool.lower > self.bounds.lower:
             self.bounds = replace(self.bounds, lower=pool.lower, lower_method="states")

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from spectralz._support.compiling import compiled
 from spectralz.kernels.elimination.forward import forward
 from spectralz.kernels.elimination.tables import compressed
 
@@ -51,7 +51,7 @@ def sample_program(program: Program, n: int, size: int, rng: np.random.Generator
     return x
 
 
-@njit(cache=True)
+@compiled
 def _draw(
     program: Program,
     arena: NDArray[np.float64],

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from spectralz._support.compiling import compiled, inner
 from spectralz.kernels.elimination.tables import BLOCK_BITS, block_tables, fill_block
-from spectralz.kernels.logsum import COMPILE, log_add_exp
+from spectralz.kernels.logsum import log_add_exp
 from spectralz.kernels.sums import add
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def log_z_of_program(program: Program, report: Report) -> float:
     return float(total[0] + total[1])
 
 
-@njit(**COMPILE)
+@compiled
 def forward(
     program: Program,
     begin: int,
@@ -71,7 +71,7 @@ def forward(
     return top
 
 
-@njit(cache=True)
+@inner
 def _put_away(
     program: Program,
     t: int,

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from spectralz._support.compiling import compiled
 from spectralz.kernels.elimination.forward import forward
 from spectralz.kernels.elimination.tables import BLOCK_BITS, block_tables, compressed, fill_block
-from spectralz.kernels.logsum import COMPILE, exp_minus
+from spectralz.kernels.logsum import exp_minus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,7 +86,7 @@ def _live_slots(program: Program, end: int) -> NDArray[np.int64]:
     return np.flatnonzero(used_by[:end] >= end)
 
 
-@njit(**COMPILE)
+@compiled
 def _backward(
     program: Program,
     begin: int,

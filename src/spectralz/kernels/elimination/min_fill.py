@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from spectralz._support.compiling import compiled, inner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,17 +57,17 @@ def _count_bits(typingctx: Any, word: Any) -> Any:
     return types.int64(types.uint64), codegen
 
 
-@njit(cache=True)
+@inner
 def _has_bit(row: NDArray[np.uint64], k: int) -> bool:
     return bool((row[k >> 6] >> np.uint64(k & 63)) & np.uint64(1))
 
 
-@njit(cache=True)
+@inner
 def _clear_bit(row: NDArray[np.uint64], k: int) -> None:
     row[k >> 6] &= ~(np.uint64(1) << np.uint64(k & 63))
 
 
-@njit(cache=True)
+@inner
 def _fill_of(bits: NDArray[np.uint64], v: int) -> int:
     """Count the pairs of neighbors of v that are not joined yet."""
     n, words = bits.shape
@@ -78,7 +80,7 @@ def _fill_of(bits: NDArray[np.uint64], v: int) -> int:
     return missing // 2
 
 
-@njit(cache=True)
+@inner
 def _degree_of(bits: NDArray[np.uint64], v: int) -> int:
     degree = 0
     for w in range(bits.shape[1]):
@@ -86,7 +88,7 @@ def _degree_of(bits: NDArray[np.uint64], v: int) -> int:
     return degree
 
 
-@njit(cache=True)
+@compiled
 def _min_fill_of_bits(
     bits: NDArray[np.uint64], priority: NDArray[np.int64], ignore_degree: bool, max_width: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

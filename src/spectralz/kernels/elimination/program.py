@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from spectralz._support.compiling import compiled
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.forest import runs
 
@@ -133,7 +133,7 @@ class Program(NamedTuple):
         return 1.01 * UNIT_ROUNDOFF * float(_rounding_units(self))
 
 
-@njit(cache=True)
+@compiled
 def _rounding_units(program: Program) -> float:
     """Add up, over the steps, the roundings times the size of the numbers that are rounded."""
     steps = len(program.field)

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
-from spectralz.kernels.logsum import COMPILE
+from spectralz._support.compiling import inner
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +23,7 @@ __all__ = ["BLOCK_BITS", "block_tables", "compressed", "fill_block"]
 BLOCK_BITS = 9
 
 
-@njit(cache=True)
+@inner
 def compressed(index: int, mask: int) -> int:
     """Gather the bits of ``index`` that stand under the ones of ``mask``."""
     out = 0
@@ -38,7 +37,7 @@ def compressed(index: int, mask: int) -> int:
     return out
 
 
-@njit(cache=True)
+@inner
 def block_tables(
     program: Program,
     low: int,
@@ -68,7 +67,7 @@ def block_tables(
     return field_low, places, bits
 
 
-@njit(**COMPILE)
+@inner
 def fill_block(
     program: Program,
     t: int,

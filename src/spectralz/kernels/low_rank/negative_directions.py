@@ -16,10 +16,10 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from spectralz._support.compiling import compiled, inner
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.kernels.logsum import COMPILE, ROUNDER, as_bits, log_2cosh
+from spectralz.kernels.logsum import ROUNDER, as_bits, log_2cosh
 from spectralz.kernels.low_rank.positive_directions import TAIL
 from spectralz.kernels.sums import add
 
@@ -64,7 +64,7 @@ def negative_error(r: int, n: int, norm: float) -> float:
     return 6e-16 * r * 2.0 + UNIT_ROUNDOFF * (8.0 * n + (r + 3) * norm + 50.0)
 
 
-@njit(**COMPILE)
+@inner
 def cos_sin_of_half_turns(c: float) -> tuple[float, float]:
     """Return cos(pi c) and sin(pi c), each to a few units of 2^-53, as straight-line arithmetic."""
     shifted = c + ROUNDER
@@ -97,7 +97,7 @@ def cos_sin_of_half_turns(c: float) -> tuple[float, float]:
     return sign * cosine, sign * sine
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def saddle_point(theta: NDArray[np.float64], a: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
     """Minimize F(t) = |t|^2 / 2 + sum_i log 2 cosh(theta_i - <a_i, t>) by Newton's method with halved steps."""
     r, n = a.shape
@@ -134,7 +134,7 @@ def saddle_point(theta: NDArray[np.float64], a: NDArray[np.float64]) -> tuple[ND
     return t, value
 
 
-@njit(cache=True)
+@inner
 def _saddle_value(theta: NDArray[np.float64], a: NDArray[np.float64], t: NDArray[np.float64]) -> float:
     value = 0.5 * np.sum(t * t)
     lost = 0.0
@@ -146,7 +146,7 @@ def _saddle_value(theta: NDArray[np.float64], a: NDArray[np.float64], t: NDArray
     return value + lost
 
 
-@njit(cache=True)
+@inner
 def tilted_means(theta: NDArray[np.float64], a: NDArray[np.float64], t: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return m_i = tanh(theta_i - <a_i, t>)."""
     m = theta.copy()
@@ -156,7 +156,7 @@ def tilted_means(theta: NDArray[np.float64], a: NDArray[np.float64], t: NDArray[
     return np.tanh(m)
 
 
-@njit(cache=True)
+@inner
 def next_node(node: NDArray[np.int64], halves: NDArray[np.int64]) -> bool:
     """Go on to the next node of a grid from -halves to halves, in the first direction from 0; False at the end."""
     for j in range(len(node) - 1, -1, -1):
@@ -167,7 +167,7 @@ def next_node(node: NDArray[np.int64], halves: NDArray[np.int64]) -> bool:
     return False
 
 
-@njit(**COMPILE)
+@inner
 def _line_sum(
     base: NDArray[np.float64],
     slope: NDArray[np.float64],
@@ -216,7 +216,7 @@ def _line_sum(
     return total * step / np.sqrt(2.0 * math.pi)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _integral_at_saddle(
     theta: NDArray[np.float64],
     a: NDArray[np.float64],

@@ -11,8 +11,8 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from spectralz._support.compiling import compiled
 from spectralz.kernels.low_rank.negative_directions import next_node, tilted_means
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["inner_moments"]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def inner_moments(
     theta: NDArray[np.float64],
     a: NDArray[np.float64],

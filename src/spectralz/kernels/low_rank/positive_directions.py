@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
-from spectralz.kernels.logsum import COMPILE, log_2cosh
+from spectralz._support.compiling import compiled
+from spectralz.kernels.logsum import log_2cosh
 from spectralz.kernels.sums import add
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _points(keys: NDArray[np.int64], shape: tuple[int, ...], halves: NDArray[np.
     return STEP * lattice.astype(np.float64)
 
 
-@njit(**COMPILE)
+@compiled
 def sum_positive(theta: NDArray[np.float64], a: NDArray[np.float64], g: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return sum_i log 2 cosh(theta_i + <a_i, g>) at points g (m x r), a (r x n)."""
     m, r = g.shape

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
-from spectralz.kernels.logsum import COMPILE, log_add_exp
+from spectralz._support.compiling import compiled, inner
+from spectralz.kernels.logsum import log_add_exp
 from spectralz.kernels.sums import add
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _sum_over_cells(axes: list[NDArray[np.float64]]) -> NDArray[np.float64]:
     return total
 
 
-@njit(**COMPILE)
+@inner
 def _add_spin(
     old: NDArray[np.float64],
     new: NDArray[np.float64],
@@ -131,7 +131,7 @@ def _add_spin(
         new[k] = log_add_exp(old[k] + log_minus, old[k - shift] + log_plus)
 
 
-@njit(cache=True)
+@compiled
 def _add_spins(
     rows: NDArray[np.float64],
     shifts: NDArray[np.int64],
@@ -179,7 +179,7 @@ def log_tables(
     return rows[:, margin : margin + cells] if keep else rows[n % 2 : n % 2 + 1, margin : margin + cells]
 
 
-@njit(**COMPILE)
+@compiled
 def log_sum_of_cells(log_t: NDArray[np.float64], exponent: NDArray[np.float64]) -> float:
     """Return log of sum_k t(k) exp(exponent(k)) (line 14)."""
     largest = LOG_ZERO
@@ -194,7 +194,7 @@ def log_sum_of_cells(log_t: NDArray[np.float64], exponent: NDArray[np.float64]) 
     return largest + np.log(total + lost)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _uniform_table(jumps: NDArray[np.int64], start: int, cells: int) -> NDArray[np.float64]:
     """Return t_n for independent unbiased spins: Claim 2 in place, from the side that is read before it is written."""
     t = np.zeros(cells)
@@ -232,7 +232,7 @@ def log_uniform_expectation(u: NDArray[np.float64], sign: float, step: float) ->
     return float(log_sum_of_cells(log_t, grid.exponents(np.array([sign])))), error
 
 
-@njit(cache=True)
+@compiled
 def sample_backwards(
     rows: NDArray[np.float64],
     shifts: NDArray[np.int64],

@@ -15,10 +15,9 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from spectralz._support.compiling import compiled, inner
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.kernels.logsum import COMPILE
 from spectralz.kernels.low_rank.negative_directions import cos_sin_of_half_turns, negative_error
 from spectralz.kernels.low_rank.positive_directions import STEP, TAIL, positive_nodes, sum_positive
 from spectralz.kernels.sums import log_sum
@@ -34,7 +33,7 @@ MOST_NODES = 1e6
 NOTHING = 1e-18  # a product beneath this one adds nothing to a sum of about 1
 
 
-@njit(**COMPILE)
+@inner
 def _cosine_line(slope: NDArray[np.float64], last: int, step: float) -> float:
     """Sum the normal density times prod_i cos(pi k slope_i) over k = -last ... last."""
     n = len(slope)
@@ -63,7 +62,7 @@ def _cosine_line(slope: NDArray[np.float64], last: int, step: float) -> float:
     return total * step / np.sqrt(2.0 * math.pi)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _cosine_lines(values: NDArray[np.float64], vectors: NDArray[np.float64], left: NDArray[np.float64]) -> None:
     """Set left_j to E exp(lambda_j <v_j, x>^2) for the negative lambda_j."""
     for j in range(len(values)):

@@ -13,13 +13,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numba import njit
 
+from spectralz._support.compiling import compiled, inner
 from spectralz.kernels.elimination.order import ORDERS
 from spectralz.kernels.elimination.tables import compressed
 from spectralz.kernels.elimination.tree import EliminationTree
 from spectralz.kernels.forest import post_order
-from spectralz.kernels.logsum import COMPILE, log1p_exp_minus, log_2cosh
+from spectralz.kernels.logsum import log1p_exp_minus, log_2cosh
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -337,13 +337,13 @@ def _joint_masks(f: _Function, g: _Function) -> tuple[int, int, int]:
     return len(joint) - 1, mask_f, mask_g
 
 
-@njit(**COMPILE)
+@inner
 def _log_cosh_gap(a: float, b: float) -> float:
     """Return Hoelder's gap of two functions whose log-ratios between the spin's states are 2a and 2b."""
     return 0.5 * (log_2cosh(2.0 * a) + log_2cosh(2.0 * b)) - log_2cosh(a + b)
 
 
-@njit(cache=True)
+@compiled
 def _hoelder_gap(f: FloatArray, mask_f: int, g: FloatArray, mask_g: int, width: int) -> float:
     """Return the mean gap over the states of the joint separator, or over evenly spread ones if they are many."""
     size = 1 << width
@@ -358,7 +358,7 @@ def _hoelder_gap(f: FloatArray, mask_f: int, g: FloatArray, mask_g: int, width: 
     return total / count
 
 
-@njit(cache=True)
+@compiled
 def _product(f: FloatArray, mask_f: int, g: FloatArray, mask_g: int, width: int) -> FloatArray:
     """Return the sum of two log-tables over their joint scope."""
     out = np.empty(2 << width)
@@ -370,7 +370,7 @@ def _product(f: FloatArray, mask_f: int, g: FloatArray, mask_g: int, width: int)
     return out
 
 
-@njit(cache=True)
+@compiled
 def _table_left(table: FloatArray, h: float, power: float) -> FloatArray:
     """Take the first spin out of a table."""
     minus = table[::2] - h
@@ -380,7 +380,7 @@ def _table_left(table: FloatArray, h: float, power: float) -> FloatArray:
     return out - out[0]
 
 
-@njit(**COMPILE)
+@inner
 def take_out(minus: FloatArray, plus: FloatArray, size: int, power: float, out: FloatArray) -> None:
     """Write the power sum of the two states of a spin."""
     if power > 0.0:

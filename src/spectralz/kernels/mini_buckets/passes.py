@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit
 
+from spectralz._support.compiling import compiled, inner
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.elimination.tables import compressed
 from spectralz.kernels.forest import runs
-from spectralz.kernels.logsum import COMPILE, exp_minus, log1p_exp_minus
+from spectralz.kernels.logsum import exp_minus, log1p_exp_minus
 from spectralz.kernels.mini_buckets.cover import take_out
 from spectralz.kernels.sums import add
 
@@ -243,7 +243,7 @@ def beliefs_of(forest: Forest, potentials: Potentials, report: Report) -> Belief
     return Beliefs(bound, up, down, pair_mean, entropy)
 
 
-@njit(cache=True)
+@inner
 def _block_places(mask: int, low: int) -> tuple[IntArray, int]:
     """Return where the entries of a block stand in a child's table, and how many of the block's bits that has."""
     places = np.empty(1 << low, np.int64)
@@ -255,7 +255,7 @@ def _block_places(mask: int, low: int) -> tuple[IntArray, int]:
     return places, bits
 
 
-@njit(**COMPILE)
+@inner
 def _fill(
     steps: Steps,
     t: int,
@@ -288,7 +288,7 @@ def _fill(
                 plus[begin + i] += tables[base + places[i] + 1]
 
 
-@njit(**COMPILE)
+@compiled
 def _forwards(
     steps: Steps,
     h: FloatArray,
@@ -318,7 +318,7 @@ def _forwards(
         total[0], total[1] = add(total[0], total[1], shift)
 
 
-@njit(**COMPILE)
+@inner
 def _split_belief(minus: FloatArray, plus: FloatArray, belief: FloatArray, power: float) -> tuple[float, float, float]:
     """Replace f by the belief of both states of the spin; return the beliefs' sums and the conditional entropy."""
     up = down = entropy = 0.0
@@ -340,7 +340,7 @@ def _split_belief(minus: FloatArray, plus: FloatArray, belief: FloatArray, power
     return up, down, entropy
 
 
-@njit(**COMPILE)
+@inner
 def _hand_down(steps: Steps, t: int, tables: FloatArray, where: IntArray, minus: FloatArray, plus: FloatArray) -> None:
     """Put in the place of each child's table its belief: that of the parent, summed over the spins it does not have."""
     width = steps.width[t]
@@ -358,7 +358,7 @@ def _hand_down(steps: Steps, t: int, tables: FloatArray, where: IntArray, minus:
                 tables[base + places[i] + 1] += plus[begin + i]
 
 
-@njit(**COMPILE)
+@inner
 def _pair_means(minus: FloatArray, plus: FloatArray, width: int, out: FloatArray) -> None:
     """Write the mean of the product of the spin with each spin of the separator; ``plus`` is used up."""
     for i in range(1 << width):
@@ -372,7 +372,7 @@ def _pair_means(minus: FloatArray, plus: FloatArray, width: int, out: FloatArray
         out[bit] = total
 
 
-@njit(**COMPILE)
+@compiled
 def _backwards(
     steps: Steps,
     h: FloatArray,

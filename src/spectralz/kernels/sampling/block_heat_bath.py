@@ -16,10 +16,10 @@ import heapq
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from spectralz._support.compiling import compiled, inner
 from spectralz.kernels.elimination.tree import EliminationTree
-from spectralz.kernels.logsum import COMPILE, exp_minus, log_add_exp
+from spectralz.kernels.logsum import exp_minus, log_add_exp
 from spectralz.kernels.sampling.heat_bath import CERTAIN, GOLDEN, _flip, _uniform
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def _rows(lists: Sequence[Sequence[tuple[int, int]]]) -> tuple[NDArray[np.int64]
     return flat, _starts([len(pairs) for pairs in lists])
 
 
-@njit(nogil=True, **COMPILE)
+@compiled
 def block_heat_bath(
     x: NDArray[np.int8],
     h: NDArray[np.float64],
@@ -245,7 +245,7 @@ def block_heat_bath(
         energy[r] = 0.5 * total
 
 
-@njit(nogil=True, **COMPILE)
+@inner
 def _pair_terms(beta: float, data: NDArray[np.float64], block: Block) -> NDArray[np.float64]:
     """Return what the couplings within a block add to the working entries of each step: 0 or -2 beta |J| each."""
     terms = np.zeros(2 * block.tables_from[-1])
@@ -262,7 +262,7 @@ def _pair_terms(beta: float, data: NDArray[np.float64], block: Block) -> NDArray
     return terms
 
 
-@njit(nogil=True, **COMPILE)
+@inner
 def _add_outside(
     x: NDArray[np.int8],
     beta: float,
@@ -280,7 +280,7 @@ def _add_outside(
             fields[step, lane] = 2.0 * beta * field
 
 
-@njit(nogil=True, **COMPILE)
+@inner
 def _eliminate(
     block: Block,
     terms: NDArray[np.float64],
@@ -309,14 +309,14 @@ def _eliminate(
         _sum_out(work[:half].ravel(), work[half : 2 * half].ravel(), tables[begin:end].ravel())
 
 
-@njit(nogil=True, **COMPILE)
+@inner
 def _sum_out(down: NDArray[np.float64], up: NDArray[np.float64], out: NDArray[np.float64]) -> None:
     """Write log(exp(down) + exp(up)); in a loop of its own, and not lane by lane, the compiler makes vectors of it."""
     for i in range(len(out)):
         out[i] = log_add_exp(up[i], down[i])
 
 
-@njit(nogil=True, **COMPILE)
+@inner
 def _look_up(
     x: NDArray[np.int8],
     step: int,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
-from spectralz.kernels.logsum import COMPILE, exp_minus
+from spectralz._support.compiling import compiled, inner
+from spectralz.kernels.logsum import exp_minus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,7 +31,7 @@ LAST_OF_53_BITS = 2.0**-53
 CERTAIN = 40.0
 
 
-@njit(nogil=True, **COMPILE)
+@inner
 def _uniform(counter: int) -> float:
     """Return the number in [0, 1) that belongs to a counter."""
     z = (counter ^ (counter >> SHIFT_1)) * MIX_1
@@ -40,7 +40,7 @@ def _uniform(counter: int) -> float:
     return (z >> SHIFT_TO_53_BITS) * LAST_OF_53_BITS
 
 
-@njit(nogil=True, **COMPILE)
+@inner
 def _flip(
     i: int,
     spin: int,
@@ -58,7 +58,7 @@ def _flip(
             h[couplings.indices[place]] += change * couplings.data[place]
 
 
-@njit(nogil=True, **COMPILE)
+@compiled
 def draw_states(x: NDArray[np.int8], counters: NDArray[np.uint64]) -> None:
     """Fill ``x`` with states whose spins are all independent and fair."""
     for r in range(len(x)):
@@ -69,7 +69,7 @@ def draw_states(x: NDArray[np.int8], counters: NDArray[np.uint64]) -> None:
         counters[r] = counter
 
 
-@njit(nogil=True, **COMPILE)
+@compiled
 def refresh(
     x: NDArray[np.int8],
     h: NDArray[np.float64],
@@ -87,7 +87,7 @@ def refresh(
             h[r, i] = total
 
 
-@njit(nogil=True, **COMPILE)
+@compiled
 def heat_bath(
     x: NDArray[np.int8],
     h: NDArray[np.float64],
@@ -128,7 +128,7 @@ def heat_bath(
         energy[r] = 0.5 * total
 
 
-@njit(nogil=True, **COMPILE)
+@compiled
 def descend(
     x: NDArray[np.int8],
     h: NDArray[np.float64],
@@ -149,7 +149,7 @@ def descend(
                 break
 
 
-@njit(nogil=True, **COMPILE)
+@compiled
 def replace_states(
     x: NDArray[np.int8],
     h: NDArray[np.float64],

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from spectralz._support.compiling import compiled, inner
 from spectralz.kernels.sampling.heat_bath import GOLDEN, MIX_1, MIX_2, SHIFT_1, SHIFT_2, SHIFT_3
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def pack(x: NDArray[np.int8]) -> NDArray[np.uint64]:
     return padded.view("<u8").astype(np.uint64)
 
 
-@njit(cache=True)
+@inner
 def _place(table: NDArray[np.int64], keys: NDArray[np.uint64], key: NDArray[np.uint64]) -> np.int64:
     """Return the slot of the table that holds the key, or the empty one where it belongs."""
     z = GOLDEN
@@ -61,7 +61,7 @@ def _place(table: NDArray[np.int64], keys: NDArray[np.uint64], key: NDArray[np.u
     return slot
 
 
-@njit(cache=True)
+@compiled
 def insert(
     table: NDArray[np.int64], keys: NDArray[np.uint64], count: int, new: NDArray[np.uint64], is_new: NDArray[np.bool_]
 ) -> int:
@@ -82,7 +82,7 @@ def insert(
     return count
 
 
-@njit(cache=True)
+@compiled
 def contains(
     table: NDArray[np.int64], keys: NDArray[np.uint64], asked: NDArray[np.uint64], found: NDArray[np.bool_]
 ) -> None:

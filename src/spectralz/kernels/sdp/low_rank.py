@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
+
+from spectralz._support.compiling import compiled, compiled_in_any_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["Csr", "Point", "Solver"]
 
 # Sums may be added up in any order: what is computed here is tested afterwards, not trusted.
-FAST: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
 BLOCK = 64
 DENSE_SWEEPS = 8
 SPARSE_SWEEPS = 50
@@ -81,12 +82,12 @@ def _times_overload(C: Any, V: Any) -> Any:
     return dense if isinstance(C, types.Array) else sparse
 
 
-@njit(cache=True)
+@compiled
 def _product(C: Matrix, V: NDArray[Any]) -> NDArray[Any]:
     return _times(C, V)
 
 
-@njit(**FAST)
+@compiled_in_any_order
 def _settle_block(C: NDArray[np.float64], V: NDArray[np.float64], G: NDArray[np.float64]) -> None:
     """Set each row of a block to the direction of its G = (C V), keeping the G of the others up to date."""
     n, k = V.shape
@@ -108,7 +109,7 @@ def _settle_block(C: NDArray[np.float64], V: NDArray[np.float64], G: NDArray[np.
                 G[j, c] += weight * change[c]
 
 
-@njit(**FAST)
+@compiled_in_any_order
 def _sweep_sparse(C: Csr, V: NDArray[np.float64]) -> None:
     data, indices, indptr = C
     n, k = V.shape
@@ -129,7 +130,7 @@ def _sweep_sparse(C: Csr, V: NDArray[np.float64]) -> None:
                 V[i, c] = g[c] / norm
 
 
-@njit(**FAST)
+@compiled_in_any_order
 def _conjugate_gradients(
     C: Matrix,
     V: NDArray[Any],

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
+from spectralz._support.compiling import compiled
 from spectralz.kernels.coupling import Couplings
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def components_and_balance(A: Any) -> list[tuple[NDArray[np.int64], bool]]:
     return list(zip(np.split(grouped, bounds), balanced.tolist(), strict=True))
 
 
-@njit(cache=True)
+@compiled
 def _visit(couplings: Couplings) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Walk through the graph from neighbour to neighbour, giving each spin its component and the sign that it needs."""
     n = len(couplings.indptr) - 1

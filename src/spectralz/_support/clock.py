@@ -1,0 +1,90 @@
+"""The clocks of the package: seconds in which it worked, and the one that budgets are planned by.
+
+Compiling, and loading what is compiled, is no work: :func:`seconds` leaves it out, so that the first call is judged
+like the second. Budgets ask :func:`now`, which is the same unless another clock is put in its place: a count of
+operations, or the one of a test.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["begin_leaving_out", "end_leaving_out", "now", "seconds", "told_by"]
+
+
+class _LeftOut:
+    """The seconds that are left out, those of the interval that is still open included."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._total = 0.0
+        self._open = 0
+        self._since = 0.0
+
+    def begin(self) -> None:
+        with self._lock:
+            if self._open == 0:
+                self._since = time.perf_counter()
+            self._open += 1
+
+    def end(self) -> None:
+        with self._lock:
+            self._open -= 1
+            if self._open == 0:
+                self._total += time.perf_counter() - self._since
+
+    def rest(self) -> float:
+        with self._lock:
+            return (self._since if self._open else time.perf_counter()) - self._total
+
+
+_left_out = _LeftOut()
+# What is left out is between a call of the first and one of the second, in whatever thread; pairs may be nested.
+begin_leaving_out, end_leaving_out = _left_out.begin, _left_out.end
+
+
+def seconds() -> float:
+    """Return seconds from some moment on, without what was left out: what results report.
+
+    Examples
+    --------
+    >>> began = seconds()
+    >>> begin_leaving_out()
+    >>> time.sleep(0.05)
+    >>> end_leaving_out()
+    >>> seconds() - began < 0.05
+    True
+    """
+    return _left_out.rest()
+
+
+_clock: ContextVar[Callable[[], float]] = ContextVar("spectralz_clock", default=seconds)
+
+
+def now() -> float:
+    """Return what the clock says that budgets are planned by, in seconds."""
+    return _clock.get()()
+
+
+@contextmanager
+def told_by(clock: Callable[[], float]) -> Iterator[None]:
+    """Let budgets inside the ``with`` block be planned by another clock.
+
+    Examples
+    --------
+    >>> with told_by(lambda: 7.0):
+    ...     now()
+    7.0
+    """
+    token = _clock.set(clock)
+    try:
+        yield
+    finally:
+        _clock.reset(token)

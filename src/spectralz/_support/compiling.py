@@ -1,0 +1,99 @@
+"""How kernels are compiled: with which settings, where the result is kept, and what the user hears of it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import event
+
+from spectralz._support import clock
+from spectralz._support.progress import is_heard, report
+
+__all__ = ["compiled", "compiled_in_any_order", "inner"]
+
+NOTICE = "compiling, once"
+
+# numpy's error model drops the test for division by zero, and fused multiply-adds are at least as accurate as
+# the two roundings they replace; nothing else of the IEEE rules is relaxed. Nobody calls kernels from C.
+SETTINGS: dict[str, Any] = {
+    "error_model": "numpy",
+    "fastmath": {"contract"},
+    "nogil": True,
+    "no_cfunc_wrapper": True,
+}
+
+
+def compiled(function: Any, **settings: Any) -> Any:
+    """Compile a kernel when it is first called, and keep the result on disk where there is a place for it."""
+    settings = SETTINGS | settings
+    try:
+        return numba.njit(cache=True, **settings)(function)
+    except RuntimeError:  # numba finds no folder that it may write to
+        numba.config.CACHE_DIR = _folder_of_our_own()
+        return numba.njit(cache=bool(numba.config.CACHE_DIR), **settings)(function)
+
+
+def compiled_in_any_order(function: Any) -> Any:
+    """Compile a kernel whose sums may be added in any order, which lets the compiler put them into vectors."""
+    return compiled(function, fastmath={"contract", "reassoc", "nsz"})
+
+
+def inner(function: Any) -> Any:
+    """Compile a function that only kernels call: its code becomes part of theirs, nothing is kept of it."""
+    return numba.njit(**SETTINGS)(function)
+
+
+def _folder_of_our_own() -> str:
+    """Return a folder for temporary files that nobody else can write to, or "" if there is none.
+
+    What lies there is executed, so a folder that somebody else made first is no good.
+    """
+    if not hasattr(os, "getuid"):  # Windows gives every user a folder for temporary files
+        return tempfile.gettempdir()
+    folder = Path(tempfile.gettempdir()) / f"spectralz-kernels-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return ""
+    is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+    return str(folder) if is_ours and os.access(folder, os.W_OK) else ""
+
+
+class _NotOnTheClock(event.Listener):  # type: ignore[misc]
+    """Stops our clock while numba compiles, or loads what is compiled."""
+
+    def on_start(self, event: Any) -> None:
+        clock.begin_leaving_out()
+
+    def on_end(self, event: Any) -> None:
+        clock.end_leaving_out()
+
+
+class _Notice(event.Listener):  # type: ignore[misc]
+    """Says that a kernel is being compiled: to who listens to our progress, otherwise once on stderr."""
+
+    def __init__(self) -> None:
+        self.was_printed = False
+
+    def on_start(self, event: Any) -> None:
+        if not event.data["dispatcher"].py_func.__module__.startswith("spectralz."):
+            return
+        if is_heard():
+            report(NOTICE, 0.0)
+        elif not self.was_printed and sys.stderr is not None:
+            self.was_printed = True
+            print(f"spectralz: {NOTICE}", file=sys.stderr, flush=True)
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+event.register("numba:compiler_lock", _NotOnTheClock())
+event.register("numba:compile", _Notice())
