@@ -16,16 +16,10 @@ import spectralz as sz
 from spectralz.methods.base import Outcome
 from spectralz.parts.annealer import Annealer
 from spectralz.portfolio.auto import _added, _error_of_sum
-from spectralz.portfolio.schedule import Portfolio, load_methods
+from spectralz.portfolio.schedule import Portfolio
 from tests.unit.test_annealing import interrupt_at
 from tests.unit.test_cli import interrupted
 from tests.unit.test_verdict import answer, bracket, verdicts
-
-
-@pytest.fixture(autouse=True, scope="module")
-def loaded():
-    """Compile everything before a test replaces a part of it."""
-    load_methods()
 
 
 def test_what_a_portfolio_found_becomes_one_outcome():

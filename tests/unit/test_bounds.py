@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import spectralz as sz
-from spectralz.portfolio import bounders, bracket, policy
+from spectralz.portfolio import bounders, policy
 from spectralz.portfolio.allowance import Allowance
 from spectralz.result import Bounds, BoundsRow
 from tests.reference import states
@@ -136,8 +136,6 @@ def test_what_does_not_fit_into_the_budget_says_so():
 @pytest.mark.parametrize("victim", ["mf", "wmbe"])
 @pytest.mark.parametrize("has_found", [False, True])
 def test_an_interrupt_keeps_what_has_been_found(monkeypatch, victim, has_found):
-    bracket.load_bounders()  # which runs them all once
-
     def interrupted(model, allowance):
         if has_found:
             yield bounders.Found(-1e6, 1e6, "half done")

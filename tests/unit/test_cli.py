@@ -529,7 +529,6 @@ def test_bounds_that_are_interrupted_are_printed(run, grid, monkeypatch):
         yield from ()
         raise KeyboardInterrupt
 
-    sz.portfolio.bracket.load_bounders()  # which runs them all once
     monkeypatch.setitem(sz.portfolio.bounders.BOUNDERS, "wmbe", interrupted)
     code, out, err = run("bounds", "grid.uai", "--budget", "1")
     assert code == 130

@@ -9,11 +9,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numba
-from numba.core import event
-
 from spectralz._support import clock
 from spectralz._support.progress import is_heard, report
+
+clock.begin_leaving_out()  # numba takes half a second to import, which is no work either
+import numba  # noqa: E402
+from numba.core import event  # noqa: E402
+
+clock.end_leaving_out()
 
 __all__ = ["compiled", "compiled_in_any_order", "inner"]
 

@@ -18,7 +18,7 @@ from spectralz.methods.quadrature import Quadrature
 from spectralz.parts.annealer import Annealer
 from spectralz.parts.decomposition import decompose
 from spectralz.portfolio import policy
-from spectralz.portfolio.schedule import METHODS_TRIED, Portfolio, load_methods, tried_in_details
+from spectralz.portfolio.schedule import METHODS_TRIED, Portfolio, tried_in_details
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -210,7 +210,6 @@ class Auto(Method):
 
     def _annealing(self, model: Ising) -> Annealing:
         """Return annealing with a population that suits the budget."""
-        load_methods()
         default = Annealing(max_memory=self.max_memory)
         with Annealer(model) as annealer:
             affordable = self.budget / annealer.seconds_per_state() / default.runs

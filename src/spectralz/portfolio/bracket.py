@@ -8,26 +8,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from spectralz._support import clock
 from spectralz._support.options import checked_names, checked_positive
 from spectralz._support.progress import report
 from spectralz._support.threads import one_thread_if_small
 from spectralz.errors import SpectralzError, is_interrupt
-from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
-from spectralz.model import Ising
-from spectralz.portfolio import bounders, policy
+from spectralz.portfolio import bounders
 from spectralz.portfolio.allowance import Allowance, NotAffordableError
 from spectralz.result import Bounds, BoundsRow
 
 if TYPE_CHECKING:
+    from spectralz.model import Ising
     from spectralz.portfolio.bounders import Bounder
 
-__all__ = ["bracket", "load_bounders", "small_models"]
+__all__ = ["bracket"]
 
 
 def bracket(model: Ising, budget: float, exclude: Any = ()) -> Bounds:
@@ -37,7 +33,6 @@ def bracket(model: Ising, budget: float, exclude: Any = ()) -> Bounds:
     """
     seconds = checked_positive(budget, "budget")
     left_out = checked_names(exclude, "exclude", bounders.NAMES)
-    load_bounders()
     allowance = Allowance(seconds)
     rows = [_row("trivial", bounders.trivial, model, Allowance(math.inf), 0.0)]
     names = [name for name in bounders.in_order(model) if name not in left_out]
@@ -50,26 +45,6 @@ def bracket(model: Ising, budget: float, exclude: Any = ()) -> Bounds:
         if row.interrupted:
             break
     return Bounds.best_of(tuple(rows), allowance.spent, interrupted=rows[-1].interrupted)
-
-
-@cache
-def load_bounders() -> None:
-    """Run every bounder once on small models: compiling, or loading what is compiled, is not the budget's business."""
-    for model in small_models():
-        for name, bounder in bounders.BOUNDERS.items():
-            report(f"loading {name}", 0.0)
-            for _ in bounder(model, Allowance(policy.LOADING_SECONDS)):
-                pass
-        # Six spins fit into one table; what tightens is reached with smaller ones only.
-        WeightedMiniBucket(ibound=2, order="min-degree", max_iter=2).run(model)
-
-
-def small_models() -> tuple[Ising, Ising]:
-    """Return a dense and a sparse model, both frustrated and cold, so that all code is reached."""
-    field = np.linspace(-1.0, 1.0, 6)
-    coupling = 2.0 * (-1.0) ** np.outer(np.arange(6), np.arange(6))
-    ring = [(i, (i + 1) % 6) for i in range(6)]
-    return Ising(field, coupling), Ising.from_edges(6, ring, [3.0, -3.0, 3.0, 3.0, 3.0, 3.0], field)
 
 
 def _row(name: str, bounder: Bounder, model: Ising, allowance: Allowance, done: float) -> BoundsRow:

@@ -54,8 +54,6 @@ SECONDS_AFTER_INTERRUPT, SECONDS_AT_LEAST = 0.01, 0.1
 # No single bounder plans to use more than this share of what is left, tables no more than the second one.
 LARGEST_SHARE = 0.5
 TABLES_SHARE = 0.01
-# Time enough to compile, while what is sized by it stays small.
-LOADING_SECONDS = 1000.0
 # Up to this mean degree the bounds that live on edges are the tight ones, beyond it those of the SDP.
 MOST_SPARSE_DEGREE = 10.0
 SDP_TOL = 1e-6

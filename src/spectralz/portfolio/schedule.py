@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,14 +19,13 @@ from spectralz._support.threads import one_thread_if_small
 from spectralz.errors import SpectralzError, is_interrupt
 from spectralz.methods.expectation_propagation import ExpectationPropagation
 from spectralz.methods.mean_field import MeanField
-from spectralz.methods.states import States
 from spectralz.parts.annealer import PILOT, Annealer
 from spectralz.parts.outcome import MarginalOutcome, Outcome
 from spectralz.parts.populations import Annealed, combine, marginals_of, outcome_of_runs
 from spectralz.parts.state_pool import MOST_STATES, Share, StatePool, collect, pool_marginals, pool_outcome
 from spectralz.portfolio import policy
 from spectralz.portfolio.bounders import BOUNDERS, NAMES
-from spectralz.portfolio.bracket import bracket, load_bounders, small_models
+from spectralz.portfolio.bracket import bracket
 from spectralz.portfolio.verdict import Answer, Conclusion, conclude
 from spectralz.result import Bounds, Kind, Status, Trial, Verdict
 
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["METHODS_TRIED", "Portfolio", "load_methods", "tried_in_details"]
+__all__ = ["METHODS_TRIED", "Portfolio", "tried_in_details"]
 
 # What may be left out; the bounders go by their own names.
 METHODS_TRIED = tuple(dict.fromkeys(["exact", "quadrature", "ep", "annealing", "states", *BOUNDERS]))
@@ -82,8 +80,7 @@ class Portfolio:
         return self.budget - (clock.now() - self._started)
 
     def run(self) -> None:
-        """Run what fits into the budget, which counts from here once everything is compiled."""
-        load_methods()
+        """Run what fits into the budget, which counts from here."""
         self._started = clock.now()
         with one_thread_if_small(self.model.n):
             self._run()
@@ -269,17 +266,6 @@ class Portfolio:
             tried=verdict.tried,
             details={**tried_in_details(verdict.tried, self.is_interrupted), "why": verdict.why, "budget": self.budget},
         )
-
-
-@cache
-def load_methods() -> None:
-    """Run every method once on small models: compiling, or loading what is compiled, is not the budget's business."""
-    load_bounders()
-    for model in small_models():
-        report("loading ep", 0.0)
-        ExpectationPropagation()._solve_marginals(model)
-        report("loading annealing", 0.0)
-        States(population=20, quenches=20)._solve(model)
 
 
 def _ep_seconds(model: Ising) -> float:
