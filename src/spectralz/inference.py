@@ -173,6 +173,7 @@ def describe(model: Ising) -> Description:
     # An answer nobody can afford is still worth predicting; what counts is that the search for orders ends.
     plan = Exact(algorithm="elimination", max_memory=2**63, max_terms=2**60).plan(model)
     known = plan.refusal is None
+    widths = [_swept_width(n, edges, components), plan.width if known else None]
     return Description(
         spins=n,
         edges=len(edges),
@@ -190,7 +191,7 @@ def describe(model: Ising) -> Description:
         largest_component=max((len(spins) for spins in components), default=0),
         is_forest=len(edges) == n - len(components),
         treewidth_lower=_degeneracy(n, edges),
-        treewidth_upper=plan.width if known else _swept_width(n, edges, components),
+        treewidth_upper=min((width for width in widths if width is not None), default=None),
         exact_order=" and ".join(plan.orders) if known else None,
         exact_memory=plan.memory if known else None,
         exact_terms=plan.terms if known else None,

@@ -14,6 +14,7 @@ from spectralz._support.progress import is_heard, report
 
 clock.begin_leaving_out()  # numba takes half a second to import, which is no work either
 import numba  # noqa: E402
+import numba.extending  # noqa: E402
 from numba.core import event  # noqa: E402
 
 clock.end_leaving_out()
@@ -23,12 +24,14 @@ __all__ = ["compiled", "compiled_in_any_order", "inner"]
 NOTICE = "compiling, once"
 
 # numpy's error model drops the test for division by zero, and fused multiply-adds are at least as accurate as
-# the two roundings they replace; nothing else of the IEEE rules is relaxed. Nobody calls kernels from C.
+# the two roundings they replace; nothing else of the IEEE rules is relaxed. Nobody calls kernels from C, and rewriting
+# whole-array expressions is for code that has them; both would only take time to compile.
 SETTINGS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"contract"},
     "nogil": True,
     "no_cfunc_wrapper": True,
+    "no_rewrites": True,
 }
 
 
@@ -48,8 +51,8 @@ def compiled_in_any_order(function: Any) -> Any:
 
 
 def inner(function: Any) -> Any:
-    """Compile a function that only kernels call: its code becomes part of theirs, nothing is kept of it."""
-    return numba.njit(**SETTINGS)(function)
+    """Let kernels call a function, whose code becomes part of theirs; to Python it stays a function of Python."""
+    return numba.extending.register_jitable(**SETTINGS)(function)
 
 
 def _folder_of_our_own() -> str:

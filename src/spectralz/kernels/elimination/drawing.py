@@ -14,12 +14,12 @@ import numpy as np
 
 from spectralz._support.compiling import compiled
 from spectralz.kernels.elimination.forward import forward
-from spectralz.kernels.elimination.tables import compressed
+from spectralz.kernels.elimination.tables import Block, compressed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.kernels.elimination.program import Program, Report
+    from spectralz.kernels.elimination.program import Program, Report, Steps
     from spectralz.kernels.elimination.tree import EliminationTree
 
 __all__ = ["sample_program", "sampling_entries"]
@@ -40,20 +40,24 @@ def sample_program(program: Program, n: int, size: int, rng: np.random.Generator
     arena = np.empty(program.entries(0, program.steps))
     where = np.zeros(program.steps, dtype=np.int64)
     top = 0
+    steps, block = program.for_kernels(), Block.of(program)
     for begin, end in program.runs(0, program.steps):
-        top = forward(program, begin, end, arena, where, top, True, np.zeros(2))
+        top = forward(steps, begin, end, arena, where, top, True, np.zeros(2), block)
         report(end / program.steps)
     x = np.zeros((size, n), dtype=np.int8)
     for begin in range(0, size, SAMPLES_AT_A_TIME):
         rows = x[begin : begin + SAMPLES_AT_A_TIME]
         uniform = rng.random((len(rows), program.steps))
-        _draw(program, arena, where, uniform, rows)
+        _draw(steps, program.spin, program.separator_start, program.separator_spin, arena, where, uniform, rows)
     return x
 
 
 @compiled
 def _draw(
-    program: Program,
+    steps: Steps,
+    spin: NDArray[np.int64],
+    separator_start: NDArray[np.int64],
+    separator_spin: NDArray[np.int64],
     arena: NDArray[np.float64],
     where: NDArray[np.int64],
     uniform: NDArray[np.float64],
@@ -61,17 +65,17 @@ def _draw(
 ) -> None:
     """Draw every spin, the last eliminated first, from its distribution given the spins of its separator."""
     for row in range(len(x)):
-        for t in range(len(program.spin) - 1, -1, -1):
-            around = program.separator_spin[program.separator_start[t] : program.separator_start[t + 1]]
+        for t in range(len(spin) - 1, -1, -1):
+            around = separator_start[t]
             state = 0
-            for k in range(len(around)):
-                if x[row, around[k]] > 0:
+            for k in range(separator_start[t + 1] - around):
+                if x[row, separator_spin[around + k]] > 0:
                     state |= 1 << k
-            difference = 2.0 * program.field[t]  # of the log-weights of +1 and -1
-            for k in range(program.pair_start[t], program.pair_start[t + 1]):
-                difference += 2.0 * program.pair_weight[k] * x[row, around[program.pair_bit[k]]]
-            for k in range(program.child_start[t], program.child_start[t + 1]):
-                at = where[program.child_slot[k]] + 2 * compressed(state, program.child_mask[k])
+            difference = 2.0 * steps.field[t]  # of the log-weights of +1 and -1
+            for k in range(steps.pair_start[t], steps.pair_start[t + 1]):
+                difference += 2.0 * steps.pair_weight[k] * x[row, separator_spin[around + steps.pair_bit[k]]]
+            for k in range(steps.child_start[t], steps.child_start[t + 1]):
+                at = where[steps.child_slot[k]] + 2 * compressed(state, steps.child_mask[k])
                 difference += arena[at + 1] - arena[at]
-            up = uniform[row, t] * (1.0 + np.exp(min(-difference, 700.0))) < 1.0
-            x[row, program.spin[t]] = 1 if up else -1
+            up = uniform[row, t] * (1.0 + np.exp(-difference if difference > -700.0 else 700.0)) < 1.0
+            x[row, spin[t]] = 1 if up else -1

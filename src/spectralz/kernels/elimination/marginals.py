@@ -13,13 +13,13 @@ import numpy as np
 
 from spectralz._support.compiling import compiled
 from spectralz.kernels.elimination.forward import forward
-from spectralz.kernels.elimination.tables import BLOCK_BITS, block_tables, compressed, fill_block
+from spectralz.kernels.elimination.tables import BLOCK_BITS, Block, compressed, fill_block
 from spectralz.kernels.logsum import exp_minus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.kernels.elimination.program import Program, Report
+    from spectralz.kernels.elimination.program import Program, Report, Steps
     from spectralz.kernels.elimination.segments import Segments
 
 __all__ = ["ProgramMarginals", "marginals_of_program"]
@@ -43,12 +43,13 @@ def marginals_of_program(
     # Where each table stands on the stack: once written there it never moves.
     on_stack = np.zeros(program.steps, dtype=np.int64)
     total = np.zeros(2)
+    steps, block, difference = program.for_kernels(), Block.of(program), np.empty(1 << BLOCK_BITS)
     arena = np.empty(program.peak)
     remembered = []
     for begin, end in spans:
         remembered.append(arena[: program.heights[begin]].copy())
         for a, b in program.runs(begin, end):
-            forward(program, a, b, arena, on_stack, int(program.heights[a]), False, total)
+            forward(steps, a, b, arena, on_stack, int(program.heights[a]), False, total, block)
             report(b / program.steps / 3)
     del arena
 
@@ -62,14 +63,16 @@ def marginals_of_program(
         arena[:top] = stack
         where = on_stack.copy()
         for a, b in program.runs(begin, end):
-            top = forward(program, a, b, arena, where, top, True, np.zeros(2))
+            top = forward(steps, a, b, arena, where, top, True, np.zeros(2), block)
         report((1 + 2 * done) / 3)
         bar = np.zeros(len(arena))
         for slot in _live_slots(program, end).tolist():
             size = 1 << int(program.width[slot])
             bar[where[slot] : where[slot] + size] = derivative[on_stack[slot] : on_stack[slot] + size]
         for a, b in reversed(program.runs(begin, end)):
-            _backward(program, a, b, arena, where, bar, up, down, pair_mean)
+            _backward(
+                steps, program.spin, program.pair_edge, a, b, arena, where, block, difference, bar, up, down, pair_mean
+            )
             report((1 + 2 * (program.steps - a) / program.steps) / 3)
         derivative = bar[: len(stack)].copy()
         del arena, bar
@@ -88,11 +91,15 @@ def _live_slots(program: Program, end: int) -> NDArray[np.int64]:
 
 @compiled
 def _backward(
-    program: Program,
+    steps: Steps,
+    spin: NDArray[np.int64],
+    pair_edge: NDArray[np.int64],
     begin: int,
     end: int,
     arena: NDArray[np.float64],
     where: NDArray[np.int64],
+    block: Block,
+    difference: NDArray[np.float64],
     bar: NDArray[np.float64],
     up: NDArray[np.float64],
     down: NDArray[np.float64],
@@ -103,20 +110,19 @@ def _backward(
     Each step takes the probabilities of its separator's states to those of its children's; ``bar`` holds them, laid
     out like ``arena``.
     """
-    minus, plus = np.empty(1 << BLOCK_BITS), np.empty(1 << BLOCK_BITS)
+    minus, plus = block.minus, block.plus
     for t in range(end - 1, begin - 1, -1):
-        low = min(program.width[t], BLOCK_BITS)
+        width = steps.width[t]
+        low = width if width < BLOCK_BITS else BLOCK_BITS
         size = 1 << low
-        pairs = (program.pair_start[t], program.pair_start[t + 1])
-        children = (program.child_start[t], program.child_start[t + 1])
-        field_low, places, bits = block_tables(program, low, pairs, children)
-        difference = np.zeros(size)  # P(+, s) - P(-, s), summed over the blocks
-        v = program.spin[t]
-        for block in range(1 << (program.width[t] - low)):
-            fill_block(program, t, block, low, pairs, children, arena, where, field_low, places, bits, minus, plus)
-            at = where[program.slot[t]] + block * size
+        v = spin[t]
+        for i in range(size):
+            difference[i] = 0.0  # P(+, s) - P(-, s), summed over the blocks
+        for number in range(1 << (width - low)):
+            fill_block(steps, t, number, low, arena, where, block)
+            at = where[steps.slot[t]] + number * size
             for i in range(size):
-                probability = bar[at + i] if program.width[t] else 1.0
+                probability = bar[at + i] if width else 1.0
                 e = exp_minus(abs(plus[i] - minus[i]))
                 likely = probability / (1.0 + e)
                 unlikely = e * likely
@@ -130,19 +136,19 @@ def _backward(
                 difference[i] += plus[i] - minus[i]
             up[v] += sum_up
             down[v] += sum_down
-            for k in range(pairs[0], pairs[1]):
-                if program.pair_bit[k] >= low:
-                    sign = 1.0 if (block >> (program.pair_bit[k] - low)) & 1 else -1.0
-                    pair_mean[program.pair_edge[k]] += sign * (sum_up - sum_down)
-            for c in range(children[1] - children[0]):
-                k = children[0] + c
-                base = where[program.child_slot[k]] + ((2 * compressed(block, program.child_mask[k] >> low)) << bits[c])
+            for k in range(steps.pair_start[t], steps.pair_start[t + 1]):
+                bit = steps.pair_bit[k] - low
+                if bit >= 0:
+                    pair_mean[pair_edge[k]] += sum_up - sum_down if (number >> bit) & 1 else sum_down - sum_up
+            first = steps.child_start[t]
+            for k in range(first, steps.child_start[t + 1]):
+                base = where[steps.child_slot[k]] + 2 * compressed(number << low, steps.child_mask[k])
                 for i in range(size):
-                    bar[base + places[c, i]] += minus[i]
-                    bar[base + places[c, i] + 1] += plus[i]
-        for k in range(pairs[0], pairs[1]):
-            if program.pair_bit[k] < low:
+                    place = base + block.places[(k - first) * size + i]
+                    bar[place] += minus[i]
+                    bar[place + 1] += plus[i]
+        for k in range(steps.pair_start[t], steps.pair_start[t + 1]):
+            bit = steps.pair_bit[k]
+            if bit < low:
                 for i in range(size):
-                    pair_mean[program.pair_edge[k]] += (
-                        difference[i] if (i >> program.pair_bit[k]) & 1 else -difference[i]
-                    )
+                    pair_mean[pair_edge[k]] += difference[i] if (i >> bit) & 1 else -difference[i]

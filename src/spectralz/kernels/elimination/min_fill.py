@@ -43,10 +43,12 @@ def min_fill(spins: Sequence[int], adjacency: Adjacency, max_width: int, seed: i
             bits[k, j // 64] |= np.uint64(1 << (j % 64))
     random = seed is not None
     priority = np.random.default_rng(seed).permutation(len(spins)) if random else np.arange(len(spins))
-    order, widths = _min_fill_of_bits(bits, priority, random, max_width)
-    if len(order) < len(spins):
+    n = len(spins)
+    degree = np.array([len(adjacency[v]) for v in spins], dtype=np.int64)
+    order, fill, affected = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.ones(n, dtype=np.bool_)
+    if _min_fill_of_bits(bits, priority, random, max_width, fill, degree, affected, order) < n:
         return None
-    return [spins[k] for k in order.tolist()], sum(1 << width for width in widths.tolist())
+    return [spins[k] for k in order.tolist()], sum(1 << width for width in degree.tolist())
 
 
 @intrinsic
@@ -58,55 +60,47 @@ def _count_bits(typingctx: Any, word: Any) -> Any:
 
 
 @inner
-def _has_bit(row: NDArray[np.uint64], k: int) -> bool:
-    return bool((row[k >> 6] >> np.uint64(k & 63)) & np.uint64(1))
-
-
-@inner
-def _clear_bit(row: NDArray[np.uint64], k: int) -> None:
-    row[k >> 6] &= ~(np.uint64(1) << np.uint64(k & 63))
+def _has_bit(bits: NDArray[np.uint64], v: int, u: int) -> bool:
+    return (bits[v, u >> 6] >> np.uint64(u & 63)) & np.uint64(1) != 0
 
 
 @inner
 def _fill_of(bits: NDArray[np.uint64], v: int) -> int:
     """Count the pairs of neighbors of v that are not joined yet."""
-    n, words = bits.shape
     missing = 0
-    for u in range(n):
-        if _has_bit(bits[v], u):
-            for w in range(words):
+    for u in range(len(bits)):
+        if _has_bit(bits, v, u):
+            for w in range(bits.shape[1]):
                 missing += _count_bits(bits[v, w] & ~bits[u, w])
             missing -= 1  # u itself is a neighbor of v and not of u
     return missing // 2
 
 
-@inner
-def _degree_of(bits: NDArray[np.uint64], v: int) -> int:
-    degree = 0
-    for w in range(bits.shape[1]):
-        degree += _count_bits(bits[v, w])
-    return degree
-
-
 @compiled
 def _min_fill_of_bits(
-    bits: NDArray[np.uint64], priority: NDArray[np.int64], ignore_degree: bool, max_width: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the min-fill order (ties: fewest neighbors, then priority) and its widths, cut short where too wide."""
+    bits: NDArray[np.uint64],
+    priority: NDArray[np.int64],
+    ignore_degree: bool,
+    max_width: int,
+    fill: NDArray[np.int64],
+    degree: NDArray[np.int64],
+    affected: NDArray[np.bool_],
+    order: NDArray[np.int64],
+) -> int:
+    """Write the min-fill order (ties: fewest neighbors, then priority); return its length, short where too wide.
+
+    ``degree`` has the spins' degrees, and in the end the widths at which they were eliminated. All are to be
+    ``affected`` at first.
+    """
     n, words = bits.shape
-    fill = np.empty(n, np.int64)
-    degree = np.empty(n, np.int64)
-    alive = np.ones(n, np.bool_)
-    affected = np.empty(n, np.bool_)
-    order = np.empty(n, np.int64)
-    widths = np.empty(n, np.int64)
-    for v in range(n):
-        fill[v] = _fill_of(bits, v)
-        degree[v] = _degree_of(bits, v)
     for step in range(n):
+        for u in range(n):
+            if affected[u]:
+                fill[u] = _fill_of(bits, u)
+                affected[u] = False
         best = -1
         for v in range(n):
-            if not alive[v]:
+            if fill[v] < 0:  # eliminated
                 continue
             if best < 0 or fill[v] < fill[best]:
                 best = v
@@ -115,27 +109,24 @@ def _min_fill_of_bits(
                 if (tied and priority[v] < priority[best]) or (not tied and degree[v] < degree[best]):
                     best = v
         if degree[best] > max_width:
-            return order[:step], widths[:step]
+            return step
         order[step] = best
-        widths[step] = degree[best]
-        alive[best] = False
-        affected[:] = False
-        separator = bits[best].copy()
+        joins = fill[best] > 0
+        fill[best] = -1
         for u in range(n):
-            if _has_bit(separator, u):
+            if _has_bit(bits, best, u):
                 affected[u] = True
+                degree[u] = 0
                 for w in range(words):
-                    bits[u, w] |= separator[w]
-                _clear_bit(bits[u], u)
-                _clear_bit(bits[u], best)
-                degree[u] = _degree_of(bits, u)
-        if fill[best] > 0:  # new edges change the fill of whoever sees both their ends
+                    bits[u, w] |= bits[best, w]
+                bits[u, u >> 6] &= ~(np.uint64(1) << np.uint64(u & 63))
+                bits[u, best >> 6] &= ~(np.uint64(1) << np.uint64(best & 63))
+                for w in range(words):
+                    degree[u] += _count_bits(bits[u, w])
+        if joins:  # new edges change the fill of whoever sees both their ends
             for u in range(n):
-                if _has_bit(separator, u):
+                if _has_bit(bits, best, u):
                     for x in range(n):
-                        if _has_bit(bits[u], x):
+                        if _has_bit(bits, u, x):
                             affected[x] = True
-        for u in range(n):
-            if affected[u]:
-                fill[u] = _fill_of(bits, u)
-    return order, widths
+    return n

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ORDERS", "adjacency_of", "best_order", "degeneracy"]
 
-# Below this many table entries any order is fast enough, and looking for a better one costs more than it saves.
-CHEAP_TERMS = 4096
+# What looking for an order takes, per spin squared, and what a table entry takes, both in nanoseconds.
+SEARCH_TIME, ENTRY_TIME = 100, 6
 # Min-fill has many ties, and other choices among them are sometimes ten times cheaper.
 MOST_TRIES = 100
 PATIENCE = 10  # tries in vain before giving up
@@ -142,12 +142,13 @@ def best_order(
     None if with every order of ``names`` more than ``max_entries`` table entries would be alive at once.
     """
     max_width = max_entries.bit_length() - 1
+    search = SEARCH_TIME * len(spins) ** 2
     found: list[tuple[int, str, list[int]]] = []
     for name in names:
         order = ORDERS[name](spins, adjacency, max_width)
         if order is not None:
             found.append((order[1], name, order[0]))
-            if order[1] <= CHEAP_TERMS:
+            if ENTRY_TIME * order[1] <= search:  # looking for a better one would take longer
                 break
     if "min-fill" in names and found:
         order = _random_min_fill(spins, adjacency, max_width, min(found)[0])
@@ -163,9 +164,9 @@ def best_order(
 def _random_min_fill(spins: Sequence[int], adjacency: Adjacency, max_width: int, terms: int) -> Order | None:
     """Try min-fill with random ties for up to a quarter of the time that the ``terms`` of the best order would take.
 
-    An entry takes about 6 ns and a try about 100 n^2 ns; counted and not timed, so that the choice is always the same.
+    That time is counted and not measured, so that the choice is always the same.
     """
-    tries = min(MOST_TRIES, 6 * terms // (400 * len(spins) ** 2))
+    tries = min(MOST_TRIES, ENTRY_TIME * terms // (4 * SEARCH_TIME * len(spins) ** 2))
     if not tries or len(spins) > MOST_SPINS_FOR_MIN_FILL or terms < 2 << degeneracy(spins, adjacency):
         return None  # not worth it, too large, or as narrow as any order can be
     best: Order | None = None

@@ -12,11 +12,11 @@ size of the local couplings, however large the model, and so do their rounding e
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spectralz._support.compiling import compiled
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.forest import runs
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.elimination.tree import EliminationTree
 
-__all__ = ["Program", "Report"]
+__all__ = ["Program", "Report", "Steps"]
 
 # Progress is reported, and an interrupt noticed, after about this many table entries (a tenth of a second).
 ENTRIES_PER_REPORT = 1 << 24
@@ -33,11 +33,23 @@ ENTRIES_PER_REPORT = 1 << 24
 Report = Callable[[float], None]
 
 
-class Program(NamedTuple):
-    """The steps of an elimination as arrays; those of step t are at ``start[t]:start[t + 1]`` of the ragged ones.
+class Steps(NamedTuple):
+    """What all passes read of a :class:`Program`: a named tuple, which compiled functions take whole."""
 
-    A named tuple, because that is what compiled functions take whole.
-    """
+    field: NDArray[np.float64]
+    width: NDArray[np.int64]
+    slot: NDArray[np.int64]
+    pair_start: NDArray[np.int64]
+    pair_bit: NDArray[np.int64]
+    pair_weight: NDArray[np.float64]
+    child_start: NDArray[np.int64]
+    child_slot: NDArray[np.int64]
+    child_mask: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Program:
+    """The steps of an elimination as arrays; those of step t are at ``start[t]:start[t + 1]`` of the ragged ones."""
 
     spin: NDArray[np.int64]
     field: NDArray[np.float64]
@@ -112,6 +124,10 @@ class Program(NamedTuple):
         """How many spins are eliminated."""
         return len(self.spin)
 
+    def for_kernels(self) -> Steps:
+        """Return what the compiled passes read."""
+        return Steps(*(getattr(self, name) for name in Steps._fields))
+
     def runs(self, begin: int, end: int) -> list[tuple[int, int]]:
         """Divide steps begin to end into runs that take about a tenth of a second each."""
         sizes = np.left_shift(np.int64(1), self.width[begin:end])
@@ -130,26 +146,22 @@ class Program(NamedTuple):
         roundings of numbers no larger than its own weights, log 2 and its children's tables; and a table's entries
         differ from its first by at most twice the weights |J| that join its separator to what has been eliminated.
         """
-        return 1.01 * UNIT_ROUNDOFF * float(_rounding_units(self))
+        return 1.01 * UNIT_ROUNDOFF * _rounding_units(self)
 
 
-@compiled
 def _rounding_units(program: Program) -> float:
     """Add up, over the steps, the roundings times the size of the numbers that are rounded."""
-    steps = len(program.field)
-    joined = np.zeros(steps)  # the weights that join a slot's separator to what has been eliminated below it
-    ending = np.zeros(steps)  # the weights of a step's spin to spins eliminated before it
-    total = 0.0
-    for t in range(steps):
-        own = below = 0.0
-        for k in range(program.pair_start[t], program.pair_start[t + 1]):
-            own += abs(program.pair_weight[k])
-            ending[program.pair_end[k]] += abs(program.pair_weight[k])
-        for k in range(program.child_start[t], program.child_start[t + 1]):
-            below += joined[program.child_slot[k]]
-        roundings = (
-            program.pair_start[t + 1] - program.pair_start[t] + program.child_start[t + 1] - program.child_start[t] + 4
-        )
-        total += roundings * (abs(program.field[t]) + own + 2.0 * below + 0.7) + 8.0
-        joined[program.slot[t]] += max(below - ending[t], 0.0) + own
-    return total
+    pairs, children = np.diff(program.pair_start), np.diff(program.child_start)
+    size = np.abs(program.pair_weight)
+    step_of_pair = np.repeat(np.arange(program.steps), pairs)
+    own = np.bincount(step_of_pair, weights=size, minlength=program.steps)
+    ending = np.bincount(program.pair_end, weights=size, minlength=program.steps)  # to spins eliminated before
+    # The weights that join a slot's separator to what has been eliminated below it come from step to step.
+    joined, below = [0.0] * program.steps, [0.0] * program.steps
+    starts, slots, child_slot = program.child_start.tolist(), program.slot.tolist(), program.child_slot.tolist()
+    for t, (slot, own_of_t, ending_of_t) in enumerate(zip(slots, own.tolist(), ending.tolist(), strict=True)):
+        for k in range(starts[t], starts[t + 1]):
+            below[t] += joined[child_slot[k]]
+        joined[slot] += max(below[t] - ending_of_t, 0.0) + own_of_t
+    sizes = np.abs(program.field) + own + 2.0 * np.array(below) + 0.7
+    return float(((pairs + children + 4) * sizes + 8.0).sum())

@@ -7,7 +7,7 @@ the first-level cache.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,11 +16,27 @@ from spectralz._support.compiling import inner
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.kernels.elimination.program import Program
+    from spectralz.kernels.elimination.program import Program, Steps
 
-__all__ = ["BLOCK_BITS", "block_tables", "compressed", "fill_block"]
+__all__ = ["BLOCK_BITS", "Block", "compressed", "fill_block"]
 
 BLOCK_BITS = 9
+
+
+class Block(NamedTuple):
+    """Room for one block: the log-weights of x_v = -1 and +1, and what is the same in all blocks of a step."""
+
+    minus: NDArray[np.float64]
+    plus: NDArray[np.float64]
+    low_field: NDArray[np.float64]  # what the spins in the low bits add to the field of x_v
+    places: NDArray[np.int64]  # of a block's entries in the table of the first child, of the second, ...
+
+    @classmethod
+    def of(cls, program: Program) -> Block:
+        """Make room for the blocks of all steps."""
+        size = 1 << BLOCK_BITS
+        places = np.diff(program.child_start) << np.minimum(program.width, BLOCK_BITS)
+        return cls(np.empty(size), np.empty(size), np.empty(size), np.empty(places.max(initial=0), dtype=np.int64))
 
 
 @inner
@@ -38,69 +54,47 @@ def compressed(index: int, mask: int) -> int:
 
 
 @inner
-def block_tables(
-    program: Program,
-    low: int,
-    pairs: tuple[int, int],
-    children: tuple[int, int],
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Tabulate what is the same in all blocks.
-
-    That is the low pairs' part of the field, the places of a block's entries in each child's table, and how many of
-    the block's bits that table has: if all, the entries lie one after the other.
-    """
-    size = 1 << low
-    field_low = np.zeros(size)
-    for k in range(pairs[0], pairs[1]):
-        if program.pair_bit[k] < low:
-            for i in range(size):
-                field_low[i] += program.pair_weight[k] if (i >> program.pair_bit[k]) & 1 else -program.pair_weight[k]
-    count = children[1] - children[0]
-    places = np.empty((count, size), np.int64)
-    bits = np.zeros(count, np.int64)
-    for c in range(count):
-        mask = program.child_mask[children[0] + c] & (size - 1)
-        for i in range(size):
-            places[c, i] = 2 * compressed(i, mask)
-        for b in range(low):
-            bits[c] += (mask >> b) & 1
-    return field_low, places, bits
-
-
-@inner
 def fill_block(
-    program: Program,
+    steps: Steps,
     t: int,
-    block: int,
+    number: int,
     low: int,
-    pairs: tuple[int, int],
-    children: tuple[int, int],
     arena: NDArray[np.float64],
     where: NDArray[np.int64],
-    field_low: NDArray[np.float64],
-    places: NDArray[np.int64],
-    bits: NDArray[np.int64],
-    minus: NDArray[np.float64],
-    plus: NDArray[np.float64],
+    block: Block,
 ) -> None:
-    """Write the log-weights of x_v = -1 and +1 for all separator states of one block."""
+    """Write the log-weights of x_v = -1 and +1 for all separator states of one block; number 0 must come first."""
+    minus, plus, low_field, places = block
     size = 1 << low
-    local = program.field[t]
-    for k in range(pairs[0], pairs[1]):
-        if program.pair_bit[k] >= low:
-            local += program.pair_weight[k] if (block >> (program.pair_bit[k] - low)) & 1 else -program.pair_weight[k]
-    for i in range(size):
-        plus[i] = field_low[i] + local
-        minus[i] = -plus[i]
-    for c in range(children[1] - children[0]):
-        k = children[0] + c
-        base = where[program.child_slot[k]] + ((2 * compressed(block, program.child_mask[k] >> low)) << bits[c])
-        if bits[c] == low:
-            table = arena[base : base + 2 * size]
+    first = steps.child_start[t]
+    if number == 0:
+        for i in range(size):
+            low_field[i] = 0.0
+        for k in range(steps.pair_start[t], steps.pair_start[t + 1]):
+            bit, weight = steps.pair_bit[k], steps.pair_weight[k]
+            if bit < low:
+                for i in range(size):
+                    low_field[i] += weight if (i >> bit) & 1 else -weight
+        for k in range(first, steps.child_start[t + 1]):
             for i in range(size):
-                minus[i] += table[2 * i]
-                plus[i] += table[2 * i + 1]
+                places[(k - first) * size + i] = 2 * compressed(i, steps.child_mask[k])
+    high_field = steps.field[t]
+    for k in range(steps.pair_start[t], steps.pair_start[t + 1]):
+        bit, weight = steps.pair_bit[k] - low, steps.pair_weight[k]
+        if bit >= 0:
+            high_field += weight if (number >> bit) & 1 else -weight
+    for i in range(size):
+        plus[i] = low_field[i] + high_field
+        minus[i] = -plus[i]
+    for k in range(first, steps.child_start[t + 1]):
+        mask = steps.child_mask[k]
+        base = where[steps.child_slot[k]] + 2 * compressed(number << low, mask)
+        if mask & (size - 1) == size - 1:  # the entries lie one after the other
+            for i in range(size):
+                minus[i] += arena[base + 2 * i]
+                plus[i] += arena[base + 2 * i + 1]
         else:
             for i in range(size):
-                minus[i] += arena[base + places[c, i]]
-                plus[i] += arena[base + places[c, i] + 1]
+                at = base + places[(k - first) * size + i]
+                minus[i] += arena[at]
+                plus[i] += arena[at + 1]
