@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spectralz as sz
+from spectralz._support.compiling import compiled
 from spectralz.errors import TooLargeError
+from spectralz.kernels.low_rank import negative_directions
 from spectralz.kernels.low_rank.negative_directions import (
     _integral_at_saddle,
-    cos_sin_of_half_turns,
     negative_steps,
     saddle_point,
 )
@@ -24,6 +25,8 @@ from spectralz.parts.decomposition import decompose
 from tests.reference import closed_forms, states
 from tests.reference.states import chi_square
 from tests.strategies import low_rank_models
+
+cos_sin_of_half_turns = compiled(negative_directions.cos_sin_of_half_turns)
 
 
 def paper_strength(v, strength):

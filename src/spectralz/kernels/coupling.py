@@ -10,7 +10,17 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Couplings"]
+__all__ = ["Couplings", "frozen"]
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of an array that nobody can write to.
+
+    Kernels are compiled for each kind of array that they meet, and whether it can be written to makes a kind.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 class Couplings(NamedTuple):
@@ -39,12 +49,23 @@ class Couplings(NamedTuple):
     def of_dense(cls, J: NDArray[np.float64]) -> Couplings:
         """Return the rows of a square array."""
         n = len(J)
-        return cls(np.ascontiguousarray(J).ravel(), np.empty(0, np.int32), n * np.arange(n + 1, dtype=np.int64), True)
+        starts = n * np.arange(n + 1, dtype=np.int64)
+        return cls(frozen(np.ascontiguousarray(J).ravel()), frozen(np.empty(0, np.int32)), frozen(starts), True)
 
     @classmethod
     def of_csr(cls, J: Any) -> Couplings:
         """Return the rows of a scipy CSR array."""
-        return cls(J.data, J.indices.astype(np.int32), J.indptr.astype(np.int64), False)
+        indices, indptr = J.indices.astype(np.int32, copy=False), J.indptr.astype(np.int64, copy=False)
+        return cls(frozen(J.data), frozen(indices), frozen(indptr), False)
+
+    def times(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the product of the matrix and a vector."""
+        n = len(v)
+        if self.is_dense:
+            return np.asarray(self.data.reshape(n, n) @ v)
+        import scipy.sparse as sp
+
+        return np.asarray(sp.csr_array((self.data, self.indices, self.indptr), shape=(n, n)) @ v)
 
     @property
     def longest_row(self) -> int:

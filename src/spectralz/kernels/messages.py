@@ -82,12 +82,13 @@ def graph_of(n: int, pairs: NDArray[np.int64]) -> Graph:
 @inner
 def message(J: float, h: float) -> float:
     """Return atanh(tanh J tanh h), good to about 16 units of 2^-53 at any size, and never beyond |J| or |h|."""
-    low, high = min(abs(J), abs(h)), max(abs(J), abs(h))
+    low, high = (abs(J), abs(h)) if abs(J) < abs(h) else (abs(h), abs(J))
     if low < SMALL:
         # (1 + tanh J tanh h) / (1 - tanh J tanh h) = 1 + (1 - p)(1 - q) / (p + q) with p = exp(-2 |J|), q = exp(-2 |h|)
         a = -math.expm1(-2.0 * low)
         b = -math.expm1(-2.0 * high) if high < SMALL else 1.0 - exp_minus(2.0 * high)
-        u = min(0.5 * math.log1p(a * b / (2.0 - a - b)), low)
+        u = 0.5 * math.log1p(a * b / (2.0 - a - b))
+        u = u if u < low else low
     else:
         # (log cosh(J + h) - log cosh(J - h)) / 2
         u = low + 0.5 * (log1p_exp_minus(2.0 * (low + high)) - log1p_exp_minus(2.0 * (high - low)))
@@ -101,7 +102,7 @@ def mean_log_2cosh(J: float, h: float) -> float:
     It is what summing out a spin leaves beside its message: sum_x exp(h x + J x y) = exp(this + message(J, h) y).
     """
     rest = log1p_exp_minus(2.0 * abs(h + J)) + log1p_exp_minus(2.0 * abs(h - J))
-    return max(abs(h), abs(J)) + 0.5 * rest
+    return (abs(h) if abs(h) > abs(J) else abs(J)) + 0.5 * rest
 
 
 @inner
@@ -131,35 +132,50 @@ def _fields_of(
     return total
 
 
-@compiled
 def fields(
     graph: Graph, field: NDArray[np.float64], weight: NDArray[np.float64], u: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return every spin's field under the messages ``u``, and for each slot that field without the slot's message."""
-    n = len(field)
-    total, without = np.empty(n), np.empty(len(u))
-    for i in range(n):
-        total[i] = _fields_of(field[i], weight, u, graph.start[i], graph.start[i + 1], without)
+    total, without = np.empty(len(field)), np.empty(len(u))
+    _write_fields(graph.start, field, weight, u, total, without)
     return total, without
 
 
 @compiled
+def _write_fields(
+    start: NDArray[np.int64],
+    field: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    u: NDArray[np.float64],
+    total: NDArray[np.float64],
+    without: NDArray[np.float64],
+) -> None:
+    for i in range(len(field)):
+        total[i] = _fields_of(field[i], weight, u, start[i], start[i + 1], without)
+
+
 def messages_between(J: NDArray[np.float64], h: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return ``message(J, h)`` for arrays of both."""
     u = np.empty(len(J))
+    _write_messages(J, h, u)
+    return u
+
+
+@compiled
+def _write_messages(J: NDArray[np.float64], h: NDArray[np.float64], u: NDArray[np.float64]) -> None:
     for k in range(len(u)):
         u[k] = message(J[k], h[k])
-    return u
 
 
 @inner
 def _larger_change(residual: float, old: float, new: float) -> float:
     """Return how far a message moved if that is above ``residual``: relatively if it is above 1, with larger digits."""
     change = abs(new - old)
-    return residual if change <= residual else max(residual, change / max(1.0, abs(new)))
+    if change > residual and abs(new) > 1.0:
+        change /= abs(new)
+    return change if change > residual else residual
 
 
-@compiled
 def parallel_iterations(
     graph: Graph,
     field: NDArray[np.float64],
@@ -180,15 +196,9 @@ def parallel_iterations(
     old, new, without = u.copy(), np.empty(len(u)), np.empty(len(u))
     residual = np.inf
     for done in range(count):
-        residual = 0.0
-        for i in range(len(field)):
-            begin, end = graph.start[i], graph.start[i + 1]
-            _fields_of(field[i], weight, old, begin, end, without)
-            for s in range(begin, end):
-                r = graph.reverse[s]
-                sent = message(coupling[s], without[s])
-                residual = _larger_change(residual, old[r], sent)
-                new[r] = (1.0 - damping) * sent + damping * old[r]
+        residual = float(
+            _renew_all(graph.start, graph.reverse, field, coupling, weight, old, new, without, float(damping))
+        )
         old, new = new, old
         if residual <= tol:
             return old, done + 1, residual
@@ -196,6 +206,29 @@ def parallel_iterations(
 
 
 @compiled
+def _renew_all(
+    start: NDArray[np.int64],
+    reverse: NDArray[np.int64],
+    field: NDArray[np.float64],
+    coupling: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    old: NDArray[np.float64],
+    new: NDArray[np.float64],
+    without: NDArray[np.float64],
+    damping: float,
+) -> float:
+    """Write the new messages; return the largest change asked for."""
+    residual = 0.0
+    for i in range(len(field)):
+        _fields_of(field[i], weight, old, start[i], start[i + 1], without)
+        for s in range(start[i], start[i + 1]):
+            r = reverse[s]
+            sent = message(coupling[s], without[s])
+            residual = _larger_change(residual, old[r], sent)
+            new[r] = (1.0 - damping) * sent + damping * old[r]
+    return residual
+
+
 def sequential_iterations(
     graph: Graph,
     order: NDArray[np.int64],
@@ -213,31 +246,52 @@ def sequential_iterations(
     once, and one iteration solves a forest in breadth-first order: the messages go up to the roots, then down.
     Returns the same as :func:`parallel_iterations`.
     """
-    n = len(field)
-    position = np.empty(n, np.int64)
-    for k in range(n):
-        position[order[k]] = k
+    position = np.empty(len(field), dtype=np.int64)
+    position[order] = np.arange(len(field))
     u, without = u.copy(), np.empty(len(u))
     residual = np.inf
     for done in range(count):
-        residual = 0.0
-        for step in range(2 * n):
-            is_backwards = step < n
-            i = order[n - 1 - step] if is_backwards else order[step - n]
-            begin, end = graph.start[i], graph.start[i + 1]
-            _fields_of(field[i], weight, u, begin, end, without)
-            for s in range(begin, end):
-                if (position[graph.source[s]] < position[i]) == is_backwards:
-                    r = graph.reverse[s]
-                    sent = message(coupling[s], without[s])
-                    residual = _larger_change(residual, u[r], sent)
-                    u[r] = (1.0 - damping) * sent + damping * u[r]
+        residual = float(
+            _renew_in_turn(
+                graph.start, graph.source, graph.reverse, order, position, field, coupling, weight, u, without,
+                float(damping),
+            )
+        )  # fmt: skip
         if residual <= tol:
             return u, done + 1, residual
     return u, count, residual
 
 
 @compiled
+def _renew_in_turn(
+    start: NDArray[np.int64],
+    source: NDArray[np.int64],
+    reverse: NDArray[np.int64],
+    order: NDArray[np.int64],
+    position: NDArray[np.int64],
+    field: NDArray[np.float64],
+    coupling: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    u: NDArray[np.float64],
+    without: NDArray[np.float64],
+    damping: float,
+) -> float:
+    """Renew the messages in one sweep backwards and one forwards; return the largest change asked for."""
+    n = len(field)
+    residual = 0.0
+    for step in range(2 * n):
+        is_backwards = step < n
+        i = order[n - 1 - step] if is_backwards else order[step - n]
+        _fields_of(field[i], weight, u, start[i], start[i + 1], without)
+        for s in range(start[i], start[i + 1]):
+            if (position[source[s]] < position[i]) == is_backwards:
+                r = reverse[s]
+                sent = message(coupling[s], without[s])
+                residual = _larger_change(residual, u[r], sent)
+                u[r] = (1.0 - damping) * sent + damping * u[r]
+    return residual
+
+
 def bethe_terms(
     graph: Graph,
     field: NDArray[np.float64],
@@ -254,24 +308,35 @@ def bethe_terms(
 
     Their derivatives by the cavity fields vanish exactly where the messages are a fixed point.
     """
-    n, m = len(field), len(graph.slots)
-    spin, edge = np.empty(n), np.empty(m)
-    for i in range(n):
-        total, rest = field[i], 0.0
-        for s in range(graph.start[i], graph.start[i + 1]):
-            h = without[graph.reverse[s]]
-            total += message(coupling[s], h)
-            rest += mean_log_2cosh(coupling[s], h)
-        spin[i] = log_2cosh(total) + rest
-    for e in range(m):
-        s, r = graph.slots[e]
-        edge[e] = _log_pair_sum(coupling[s], without[s], without[r])
+    spin, edge = np.empty(len(field)), np.empty(len(graph.slots))
+    _write_bethe_terms(graph.start, graph.reverse, graph.slots, field, coupling, without, spin, edge)
     return spin, edge
 
 
 @compiled
+def _write_bethe_terms(
+    start: NDArray[np.int64],
+    reverse: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    field: NDArray[np.float64],
+    coupling: NDArray[np.float64],
+    without: NDArray[np.float64],
+    spin: NDArray[np.float64],
+    edge: NDArray[np.float64],
+) -> None:
+    for i in range(len(field)):
+        total, rest = field[i], 0.0
+        for s in range(start[i], start[i + 1]):
+            h = without[reverse[s]]
+            total += message(coupling[s], h)
+            rest += mean_log_2cosh(coupling[s], h)
+        spin[i] = log_2cosh(total) + rest
+    for e in range(len(edge)):
+        s, r = slots[e, 0], slots[e, 1]
+        edge[e] = _log_pair_sum(coupling[s], without[s], without[r])
+
+
 def forest_terms(
-    graph: Graph,
     up: NDArray[np.int64],
     total: NDArray[np.float64],
     without: NDArray[np.float64],
@@ -282,13 +347,23 @@ def forest_terms(
     ``up`` has for each spin the slot of its parent's message, or -1; the sum of the terms is log Z.
     """
     terms = np.empty(len(total))
-    for i in range(len(total)):
-        s = up[i]
-        terms[i] = log_2cosh(total[i]) if s < 0 else mean_log_2cosh(coupling[s], without[s])
+    _write_forest_terms(up, total, without, coupling, terms)
     return terms
 
 
 @compiled
+def _write_forest_terms(
+    up: NDArray[np.int64],
+    total: NDArray[np.float64],
+    without: NDArray[np.float64],
+    coupling: NDArray[np.float64],
+    terms: NDArray[np.float64],
+) -> None:
+    for i in range(len(total)):
+        s = up[i]
+        terms[i] = log_2cosh(total[i]) if s < 0 else mean_log_2cosh(coupling[s], without[s])
+
+
 def reweighted_terms(
     graph: Graph,
     field: NDArray[np.float64],
@@ -317,26 +392,38 @@ def reweighted_terms(
     sizes
         Times the unit roundoff, a bound on the error of each term.
     """
-    n = len(field)
-    terms, sizes = np.empty(n), np.empty(n)
-    for i in range(n):
-        begin, end = graph.start[i], graph.start[i + 1]
+    terms, sizes = np.empty(len(field)), np.empty(len(field))
+    _write_reweighted_terms(graph.start, graph.reverse, field, coupling, parent, root, without, terms, sizes)
+    return terms, sizes
+
+
+@compiled
+def _write_reweighted_terms(
+    start: NDArray[np.int64],
+    reverse: NDArray[np.int64],
+    field: NDArray[np.float64],
+    coupling: NDArray[np.float64],
+    parent: NDArray[np.float64],
+    root: NDArray[np.float64],
+    without: NDArray[np.float64],
+    terms: NDArray[np.float64],
+    sizes: NDArray[np.float64],
+) -> None:
+    for i in range(len(field)):
         argument, size = field[i], abs(field[i])
         rest, rest_size = 0.0, 1.0
-        for s in range(begin, end):
-            r = graph.reverse[s]
+        for s in range(start[i], start[i + 1]):
+            r = reverse[s]
             u = message(coupling[s], without[r])
             argument += parent[s] * u - parent[r] * without[s]
             size += parent[s] * abs(u) + parent[r] * abs(without[s])
             rest += parent[s] * mean_log_2cosh(coupling[s], without[r])
             rest_size += parent[s] * (1.0 + abs(coupling[s]) + abs(without[r]))
         terms[i] = root[i] * log_2cosh(argument / root[i]) + rest
-        # Each sum has 2 (end - begin) additions, each of its terms is good to some 24 roundoffs, and so is J / rho.
-        sizes[i] = (2.0 * (end - begin) + 32.0) * (size + rest_size)
-    return terms, sizes
+        # Each sum has 2 per neighbor additions, each of its terms is good to some 24 roundoffs, and so is J / rho.
+        sizes[i] = (2.0 * (start[i + 1] - start[i]) + 32.0) * (size + rest_size)
 
 
-@compiled
 def breadth_first(
     graph: Graph, used: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -352,9 +439,23 @@ def breadth_first(
         The component of each spin, numbered from 0.
     """
     n = len(graph.start) - 1
-    order, up, label = np.empty(n, np.int64), np.full(n, -1, np.int64), np.full(n, -1, np.int64)
+    order, up, label = np.empty(n, dtype=np.int64), np.full(n, -1), np.full(n, -1)
+    _walk(graph.start, graph.source, graph.reverse, used[graph.edge], order, up, label)
+    return order, up, label
+
+
+@compiled
+def _walk(
+    start: NDArray[np.int64],
+    source: NDArray[np.int64],
+    reverse: NDArray[np.int64],
+    is_used: NDArray[np.bool_],
+    order: NDArray[np.int64],
+    up: NDArray[np.int64],
+    label: NDArray[np.int64],
+) -> None:
     taken = given = count = 0
-    for first in range(n):
+    for first in range(len(order)):
         if label[first] >= 0:
             continue
         label[first] = count
@@ -363,18 +464,16 @@ def breadth_first(
         while taken < given:
             i = order[taken]
             taken += 1
-            for s in range(graph.start[i], graph.start[i + 1]):
-                j = graph.source[s]
-                if used[graph.edge[s]] and label[j] < 0:
+            for s in range(start[i], start[i + 1]):
+                j = source[s]
+                if is_used[s] and label[j] < 0:
                     label[j] = count
-                    up[j] = graph.reverse[s]
+                    up[j] = reverse[s]
                     order[given] = j
                     given += 1
         count += 1
-    return order, up, label
 
 
-@compiled
 def orient(graph: Graph, used: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return, for the forest of the edges ``used`` and uniformly drawn roots, who is whose parent how often.
 
@@ -382,21 +481,27 @@ def orient(graph: Graph, used: NDArray[np.bool_]) -> NDArray[np.float64]:
     spins that lie on the receiver's side of the edge; 0 off the forest.
     """
     order, up, label = breadth_first(graph, used)
-    n = len(order)
-    below, whole = np.ones(n), np.zeros(n)
-    for i in range(n):
-        whole[label[i]] += 1.0
+    below = np.ones(len(order))
+    _add_up(order, up, graph.source, below)
+    whole = np.bincount(label, minlength=1)[label]
+    children = np.flatnonzero(up >= 0)
     parent = np.zeros(len(graph.source))
-    for k in range(n - 1, -1, -1):
-        i = order[k]
-        if up[i] >= 0:
-            below[graph.source[up[i]]] += below[i]
-            parent[up[i]] = below[i] / whole[label[i]]
-            parent[graph.reverse[up[i]]] = (whole[label[i]] - below[i]) / whole[label[i]]
+    parent[up[children]] = below[children] / whole[children]
+    parent[graph.reverse[up[children]]] = (whole[children] - below[children]) / whole[children]
     return parent
 
 
 @compiled
+def _add_up(
+    order: NDArray[np.int64], up: NDArray[np.int64], source: NDArray[np.int64], below: NDArray[np.float64]
+) -> None:
+    """Add every spin's number to its parent's, the last of the walk first."""
+    for k in range(len(order) - 1, -1, -1):
+        i = order[k]
+        if up[i] >= 0:
+            below[source[up[i]]] += below[i]
+
+
 def climb(
     graph: Graph,
     field: NDArray[np.float64],
@@ -407,14 +512,26 @@ def climb(
     """Improve a state by flips of single spins until none gains (iterated conditional modes) or the sweeps are over."""
     x = x.copy()
     for _ in range(max_sweeps):
-        is_still = True
-        for i in range(len(field)):
-            h = field[i]
-            for s in range(graph.start[i], graph.start[i + 1]):
-                h += coupling[s] * x[graph.source[s]]
-            if h * x[i] < 0.0:
-                x[i] = -x[i]
-                is_still = False
-        if is_still:
+        if not _flip_what_gains(graph.start, graph.source, field, coupling, x):
             break
     return x
+
+
+@compiled
+def _flip_what_gains(
+    start: NDArray[np.int64],
+    source: NDArray[np.int64],
+    field: NDArray[np.float64],
+    coupling: NDArray[np.float64],
+    x: NDArray[np.float64],
+) -> int:
+    """Sweep once over the spins; return how many were flipped."""
+    flips = 0
+    for i in range(len(field)):
+        h = field[i]
+        for s in range(start[i], start[i + 1]):
+            h += coupling[s] * x[source[s]]
+        if h * x[i] < 0.0:
+            x[i] = -x[i]
+            flips += 1
+    return flips

@@ -100,7 +100,7 @@ class Forest:
             graph, network.order, network.field, network.coupling, ones, np.zeros(len(ones)), 0.0, 0.0, 1
         )
         total, without = fields(graph, network.field, ones, u)
-        terms = forest_terms(graph, network.up, total, without, network.coupling)
+        terms = forest_terms(network.up, total, without, network.coupling)
         return cls(network, total, without, math.fsum(terms.tolist()), _forest_rounding(network))
 
     def outcome(self, model: Ising) -> Outcome:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support.compiling import compiled, inner
+from spectralz._support.compiling import compiled
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.low_rank.negative_directions import cos_sin_of_half_turns, negative_error
 from spectralz.kernels.low_rank.positive_directions import STEP, TAIL, positive_nodes, sum_positive
@@ -33,14 +33,14 @@ MOST_NODES = 1e6
 NOTHING = 1e-18  # a product beneath this one adds nothing to a sum of about 1
 
 
-@inner
-def _cosine_line(slope: NDArray[np.float64], last: int, step: float) -> float:
-    """Sum the normal density times prod_i cos(pi k slope_i) over k = -last ... last."""
+@compiled
+def _cosine_line(slope: NDArray[np.float64], last: int, step: float, product: NDArray[np.float64]) -> float:
+    """Sum the normal density times prod_i cos(pi k slope_i) over k = -last ... last; ``product`` is room."""
     n = len(slope)
-    product = np.empty(SHORT_BLOCK)
     total = 0.0
     for begin in range(0, last + 1, SHORT_BLOCK):
-        product[:] = 1.0
+        for q in range(SHORT_BLOCK):
+            product[q] = 1.0
         alive = True
         for i in range(n):
             for q in range(SHORT_BLOCK):
@@ -55,24 +55,27 @@ def _cosine_line(slope: NDArray[np.float64], last: int, step: float) -> float:
                     alive = False
                     break
         if alive:
-            for q in range(min(SHORT_BLOCK, last + 1 - begin)):
-                x = (begin + q) * step
-                twice = 2.0 if begin + q > 0 else 1.0
-                total += twice * np.exp(-0.5 * x * x) * product[q]
-    return total * step / np.sqrt(2.0 * math.pi)
+            for q in range(SHORT_BLOCK):
+                if begin + q <= last:
+                    x = (begin + q) * step
+                    twice = 2.0 if begin + q > 0 else 1.0
+                    total += twice * math.exp(-0.5 * x * x) * product[q]
+    return total * step / math.sqrt(2.0 * math.pi)
 
 
-@compiled
 def _cosine_lines(values: NDArray[np.float64], vectors: NDArray[np.float64], left: NDArray[np.float64]) -> None:
     """Set left_j to E exp(lambda_j <v_j, x>^2) for the negative lambda_j."""
-    for j in range(len(values)):
-        if values[j] < 0.0:
-            a = np.sqrt(-2.0 * values[j]) * vectors[j]
-            period = min(np.sum(np.abs(a)) + TAIL, DEVIATIONS * np.sqrt(1.0 + np.sum(a * a)))
+    product = np.empty(SHORT_BLOCK)
+    for j in np.flatnonzero(values < 0.0).tolist():
+        a = math.sqrt(-2.0 * values[j]) * vectors[j]
+        with np.errstate(over="ignore"):
+            period = min(float(np.abs(a).sum()) + TAIL, DEVIATIONS * math.sqrt(1.0 + float(a @ a)))
+        nodes = TAIL * period / (2.0 * math.pi)
+        if nodes > MOST_NODES:  # for weights that leave no digits, and it would take forever
+            left[j] = 0.0
+        else:
             step = 2.0 * math.pi / period
-            nodes = np.ceil(TAIL / step)
-            # So many nodes are for weights that leave no digits, and would take forever.
-            left[j] = _cosine_line(a * (step / math.pi), int(nodes), step) if nodes <= MOST_NODES else 0.0
+            left[j] = _cosine_line(a * (step / math.pi), math.ceil(nodes), step, product)
 
 
 def log_expectations(

@@ -255,7 +255,9 @@ class _ByContent:
         old = len(_table_of(f)) + len(_table_of(g))
         if 2 * (2 << width) > self.room:  # taking the spin out will need as much again for a moment
             raise _NoRoomError
-        f.join(g, _product(_table_of(f), mask_f, _table_of(g), mask_g, width))
+        joint = np.empty(2 << width)
+        _add_tables(_table_of(f), mask_f, _table_of(g), mask_g, joint)
+        f.join(g, joint)
         self.room += old - (2 << width)
 
 
@@ -347,7 +349,7 @@ def _log_cosh_gap(a: float, b: float) -> float:
 def _hoelder_gap(f: FloatArray, mask_f: int, g: FloatArray, mask_g: int, width: int) -> float:
     """Return the mean gap over the states of the joint separator, or over evenly spread ones if they are many."""
     size = 1 << width
-    count = min(size, SCORED_STATES)
+    count = size if size < SCORED_STATES else SCORED_STATES
     total = 0.0
     for k in range(count):
         # An odd multiplier makes the low bits, too, run through all their values.
@@ -359,37 +361,35 @@ def _hoelder_gap(f: FloatArray, mask_f: int, g: FloatArray, mask_g: int, width: 
 
 
 @compiled
-def _product(f: FloatArray, mask_f: int, g: FloatArray, mask_g: int, width: int) -> FloatArray:
-    """Return the sum of two log-tables over their joint scope."""
-    out = np.empty(2 << width)
-    for s in range(1 << width):
+def _add_tables(f: FloatArray, mask_f: int, g: FloatArray, mask_g: int, out: FloatArray) -> None:
+    """Write the sum of two log-tables over their joint scope."""
+    for s in range(len(out) // 2):
         i = 2 * compressed(s, mask_f)
         j = 2 * compressed(s, mask_g)
         out[2 * s] = f[i] + g[j]
         out[2 * s + 1] = f[i + 1] + g[j + 1]
-    return out
 
 
-@compiled
 def _table_left(table: FloatArray, h: float, power: float) -> FloatArray:
     """Take the first spin out of a table."""
-    minus = table[::2] - h
-    plus = table[1::2] + h
+    minus, plus = table[::2] - h, table[1::2] + h
     out = np.empty(len(minus))
-    take_out(minus, plus, len(minus), power, out)
+    _take_out(minus, plus, power, out)
     return out - out[0]
 
 
+@compiled
+def _take_out(minus: FloatArray, plus: FloatArray, power: float, out: FloatArray) -> None:
+    take_out(minus, plus, len(out), power, out, 0)
+
+
 @inner
-def take_out(minus: FloatArray, plus: FloatArray, size: int, power: float, out: FloatArray) -> None:
-    """Write the power sum of the two states of a spin."""
-    if power > 0.0:
-        for i in range(size):
-            apart = abs(plus[i] - minus[i])
-            out[i] = max(plus[i], minus[i]) + power * log1p_exp_minus(apart / power)
-    elif power == 0.0:
-        for i in range(size):
-            out[i] = max(plus[i], minus[i])
-    else:
-        for i in range(size):
-            out[i] = min(plus[i], minus[i])
+def take_out(minus: FloatArray, plus: FloatArray, size: int, power: float, out: FloatArray, at: int) -> None:
+    """Write the power sum of the two states of a spin, from place ``at`` on."""
+    for i in range(size):
+        apart = plus[i] - minus[i]
+        larger, smaller = (plus[i], minus[i]) if apart > 0.0 else (minus[i], plus[i])
+        if power > 0.0:
+            out[at + i] = larger + power * log1p_exp_minus(abs(apart) / power)
+        else:
+            out[at + i] = larger if power == 0.0 else smaller

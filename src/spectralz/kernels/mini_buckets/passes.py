@@ -180,11 +180,12 @@ def bound_of(forest: Forest, potentials: Potentials, report: Report) -> Bound:
 
 def _run_forwards(
     forest: Forest, potentials: Potentials, places: IntArray, report: Report
-) -> tuple[Bound, FloatArray, tuple[FloatArray, FloatArray]]:
+) -> tuple[Bound, FloatArray, tuple[FloatArray, FloatArray, IntArray]]:
     steps = forest.steps
     sizes = np.left_shift(np.int64(1), steps.width)
     tables = np.empty(int((places + sizes).max(initial=0)))
-    scratch = np.empty(int(sizes.max(initial=1))), np.empty(int(sizes.max(initial=1)))
+    most = int(sizes.max(initial=1))
+    scratch = np.empty(most), np.empty(most), np.empty(1 << BLOCK_BITS, dtype=np.int64)
     total, span = np.zeros(2), np.zeros(forest.count)
     for begin, end in runs(sizes, ENTRIES_PER_REPORT):
         _forwards(steps, *potentials, begin, end, tables, places, *scratch, total, span)
@@ -244,18 +245,6 @@ def beliefs_of(forest: Forest, potentials: Potentials, report: Report) -> Belief
 
 
 @inner
-def _block_places(mask: int, low: int) -> tuple[IntArray, int]:
-    """Return where the entries of a block stand in a child's table, and how many of the block's bits that has."""
-    places = np.empty(1 << low, np.int64)
-    for i in range(1 << low):
-        places[i] = 2 * compressed(i, mask & ((1 << low) - 1))
-    bits = 0
-    for b in range(low):
-        bits += (mask >> b) & 1
-    return places, bits
-
-
-@inner
 def _fill(
     steps: Steps,
     t: int,
@@ -265,6 +254,7 @@ def _fill(
     where: IntArray,
     minus: FloatArray,
     plus: FloatArray,
+    places: IntArray,
 ) -> None:
     """Write f_t of the two states of its spin, for all states of the separator."""
     width = steps.width[t]
@@ -277,12 +267,14 @@ def _fill(
             plus[i] -= weight
     for i in range(1 << width):
         minus[i] = -plus[i]
-    low = min(width, BLOCK_BITS)
+    low = width if width < BLOCK_BITS else BLOCK_BITS
     for k in range(steps.child_start[t], steps.child_start[t + 1]):
-        places, bits = _block_places(steps.child_mask[k], low)
+        mask = steps.child_mask[k]
+        for i in range(1 << low):
+            places[i] = where[steps.child[k]] + 2 * compressed(i, mask)
         for block in range(1 << (width - low)):
-            base = where[steps.child[k]] + ((2 * compressed(block, steps.child_mask[k] >> low)) << bits)
             begin = block << low
+            base = 2 * compressed(begin, mask)
             for i in range(1 << low):
                 minus[begin + i] += tables[base + places[i]]
                 plus[begin + i] += tables[base + places[i] + 1]
@@ -300,76 +292,23 @@ def _forwards(
     where: IntArray,
     minus: FloatArray,
     plus: FloatArray,
+    places: IntArray,
     total: FloatArray,
     span: FloatArray,
 ) -> None:
     """Run steps begin to end; their shifts are added to ``total``, a sum and what it lost by rounding."""
     for t in range(begin, end):
         size = 1 << steps.width[t]
-        _fill(steps, t, h, J, tables, where, minus, plus)
-        table = tables[where[t] : where[t] + size]
-        take_out(minus, plus, size, power[t], table)
-        shift = table[0]
+        _fill(steps, t, h, J, tables, where, minus, plus, places)
+        at = where[t]
+        take_out(minus, plus, size, power[t], tables, at)
+        shift = tables[at]
         largest = 0.0
-        for i in range(size):
-            table[i] -= shift
-            largest = max(largest, abs(table[i]))
+        for i in range(at, at + size):
+            tables[i] -= shift
+            largest = abs(tables[i]) if abs(tables[i]) > largest else largest
         span[t] = largest
         total[0], total[1] = add(total[0], total[1], shift)
-
-
-@inner
-def _split_belief(minus: FloatArray, plus: FloatArray, belief: FloatArray, power: float) -> tuple[float, float, float]:
-    """Replace f by the belief of both states of the spin; return the beliefs' sums and the conditional entropy."""
-    up = down = entropy = 0.0
-    for i in range(len(belief)):
-        apart = plus[i] - minus[i]
-        # At power 0 the larger one has all the belief, and equal ones share it.
-        ratio = abs(apart) / power if power > 0.0 else (0.0 if apart == 0.0 else np.inf)
-        rare = exp_minus(ratio)
-        common = 1.0 / (1.0 + rare)
-        rare *= common
-        if ratio < LARGEST_RATIO:
-            entropy += belief[i] * (log1p_exp_minus(ratio) + ratio * rare)
-        else:
-            rare = 0.0
-        plus[i] = belief[i] * (common if apart >= 0.0 else rare)
-        minus[i] = belief[i] * (rare if apart >= 0.0 else common)
-        up += plus[i]
-        down += minus[i]
-    return up, down, entropy
-
-
-@inner
-def _hand_down(steps: Steps, t: int, tables: FloatArray, where: IntArray, minus: FloatArray, plus: FloatArray) -> None:
-    """Put in the place of each child's table its belief: that of the parent, summed over the spins it does not have."""
-    width = steps.width[t]
-    low = min(width, BLOCK_BITS)
-    for k in range(steps.child_start[t], steps.child_start[t + 1]):
-        child = steps.child[k]
-        places, bits = _block_places(steps.child_mask[k], low)
-        for i in range(1 << steps.width[child]):
-            tables[where[child] + i] = 0.0
-        for block in range(1 << (width - low)):
-            base = where[child] + ((2 * compressed(block, steps.child_mask[k] >> low)) << bits)
-            begin = block << low
-            for i in range(1 << low):
-                tables[base + places[i]] += minus[begin + i]
-                tables[base + places[i] + 1] += plus[begin + i]
-
-
-@inner
-def _pair_means(minus: FloatArray, plus: FloatArray, width: int, out: FloatArray) -> None:
-    """Write the mean of the product of the spin with each spin of the separator; ``plus`` is used up."""
-    for i in range(1 << width):
-        plus[i] -= minus[i]
-    for bit in range(width - 1, -1, -1):
-        half = 1 << bit
-        total = 0.0
-        for i in range(half):
-            total += plus[half + i] - plus[i]
-            plus[i] += plus[half + i]
-        out[bit] = total
 
 
 @compiled
@@ -384,6 +323,7 @@ def _backwards(
     where: IntArray,
     minus: FloatArray,
     plus: FloatArray,
+    places: IntArray,
     up: FloatArray,
     down: FloatArray,
     pair_mean: FloatArray,
@@ -395,10 +335,50 @@ def _backwards(
     """
     for t in range(end - 1, begin - 1, -1):
         width = steps.width[t]
-        _fill(steps, t, h, J, tables, where, minus, plus)
-        belief = tables[where[t] : where[t] + (1 << width)]
-        if width == 0:
-            belief[0] = 1.0
-        up[t], down[t], entropy[t] = _split_belief(minus, plus, belief, power[t])
-        _hand_down(steps, t, tables, where, minus, plus)
-        _pair_means(minus, plus, width, pair_mean[steps.bit_start[t] : steps.bit_start[t + 1]])
+        _fill(steps, t, h, J, tables, where, minus, plus, places)
+
+        # f is replaced by the belief of both states of the spin.
+        sum_up = sum_down = conditional = 0.0
+        for i in range(1 << width):
+            belief = tables[where[t] + i] if width else 1.0
+            apart = plus[i] - minus[i]
+            # At power 0 the larger one has all the belief, and equal ones share it.
+            ratio = abs(apart) / power[t] if power[t] > 0.0 else (0.0 if apart == 0.0 else np.inf)
+            rare = exp_minus(ratio)
+            common = 1.0 / (1.0 + rare)
+            rare *= common
+            if ratio < LARGEST_RATIO:
+                conditional += belief * (log1p_exp_minus(ratio) + ratio * rare)
+            else:
+                rare = 0.0
+            plus[i] = belief * (common if apart >= 0.0 else rare)
+            minus[i] = belief * (rare if apart >= 0.0 else common)
+            sum_up += plus[i]
+            sum_down += minus[i]
+        up[t], down[t], entropy[t] = sum_up, sum_down, conditional
+
+        # In the place of each child's table goes its belief: this one, summed over the spins that it does not have.
+        low = width if width < BLOCK_BITS else BLOCK_BITS
+        for k in range(steps.child_start[t], steps.child_start[t + 1]):
+            child, mask = steps.child[k], steps.child_mask[k]
+            for i in range(1 << steps.width[child]):
+                tables[where[child] + i] = 0.0
+            for i in range(1 << low):
+                places[i] = where[child] + 2 * compressed(i, mask)
+            for block in range(1 << (width - low)):
+                first = block << low
+                base = 2 * compressed(first, mask)
+                for i in range(1 << low):
+                    tables[base + places[i]] += minus[first + i]
+                    tables[base + places[i] + 1] += plus[first + i]
+
+        # The mean of the product of the spin with each spin of the separator, for which ``plus`` is used up.
+        for i in range(1 << width):
+            plus[i] -= minus[i]
+        for bit in range(width - 1, -1, -1):
+            half = 1 << bit
+            total = 0.0
+            for i in range(half):
+                total += plus[half + i] - plus[i]
+                plus[i] += plus[half + i]
+            pair_mean[steps.bit_start[t] + bit] = total

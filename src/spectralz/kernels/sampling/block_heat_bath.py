@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from spectralz._support.compiling import compiled, inner
+from spectralz.kernels.coupling import frozen
 from spectralz.kernels.elimination.tree import EliminationTree
 from spectralz.kernels.logsum import exp_minus, log_add_exp
 from spectralz.kernels.sampling.heat_bath import CERTAIN, GOLDEN, _flip, _uniform
@@ -195,7 +196,6 @@ def _rows(lists: Sequence[Sequence[tuple[int, int]]]) -> tuple[NDArray[np.int64]
     return flat, _starts([len(pairs) for pairs in lists])
 
 
-@compiled
 def block_heat_bath(
     x: NDArray[np.int8],
     h: NDArray[np.float64],
@@ -210,22 +210,67 @@ def block_heat_bath(
 
     Fields and energies are left as `heat_bath` leaves them; of its random numbers a state uses one a spin of the block.
     """
-    terms = _pair_terms(beta, couplings.data, block)
-    tables = np.empty((block.tables_from[-1], LANES))
-    work = np.empty((2 << np.max(np.diff(block.separators_from)) if len(block.spins) else 0, LANES))
-    fields = np.zeros((len(block.spins), LANES))
-    log_odds = np.empty(LANES)
-    for first in range(0, len(x), LANES):
+    room = _Room(
+        terms=np.zeros(2 * block.entries),
+        tables=np.empty(LANES * block.entries),
+        work=np.empty(LANES * (2 << block.width)),
+        fields=np.zeros(LANES * len(block.spins)),
+        log_odds=np.empty(LANES),
+    )
+    _draw_blocks(x, h, energy, counters, float(beta), block, frozen(theta), couplings, room)
+
+
+class _Room(NamedTuple):
+    """Arrays to work in; what each of the lanes has of its own stands side by side, 16 numbers for 16 states.
+
+    Attributes
+    ----------
+    terms
+        What the couplings within a block add to the working entries of each step: 0 or -2 beta |J| each.
+    tables, work
+        The tables of all steps, and the working entries of one.
+    fields
+        The log-odds that a block's spins have by their fields and the spins outside alone.
+    log_odds
+        Of one step's spin, given its separator and all that is outside.
+    """
+
+    terms: NDArray[np.float64]
+    tables: NDArray[np.float64]
+    work: NDArray[np.float64]
+    fields: NDArray[np.float64]
+    log_odds: NDArray[np.float64]
+
+
+@compiled
+def _draw_blocks(
+    x: NDArray[np.int8],
+    h: NDArray[np.float64],
+    energy: NDArray[np.float64],
+    counters: NDArray[np.uint64],
+    beta: float,
+    block: Block,
+    theta: NDArray[np.float64],
+    couplings: Couplings,
+    room: _Room,
+) -> None:
+    size, n = x.shape
+    _add_pairs(beta, couplings.data, block, room.terms)
+    for first in range(0, size, LANES):
         # Lanes that are left over at the end go on with the fields they had, and are not drawn.
-        lanes = min(LANES, len(x) - first)
-        _add_outside(x[first : first + lanes], beta, block, theta, couplings.data, fields)
-        _eliminate(block, terms, fields, work, tables)
+        last = first + LANES if first + LANES < size else size
+        for step in range(len(block.spins)):
+            for r in range(first, last):
+                field = theta[block.spins[step]]
+                for k in range(block.outside_from[step], block.outside_from[step + 1]):
+                    field += couplings.data[block.outside[k, 1]] * x[r, block.outside[k, 0]]
+                room.fields[step * LANES + r - first] = 2.0 * beta * field
+        _eliminate(block, room)
         for step in range(len(block.spins) - 1, -1, -1):
             i = block.spins[step]
-            _look_up(x[first : first + lanes], step, block, terms, fields, tables, log_odds)
-            for lane in range(lanes):
-                r = first + lane
-                field = log_odds[lane]
+            _look_up(x, first, last, step, block, room)
+            for r in range(first, last):
+                field = room.log_odds[r - first]
                 counters[r] += GOLDEN
                 if field > CERTAIN:
                     spin = 1
@@ -237,18 +282,16 @@ def block_heat_bath(
                     spin = 1 if likely == (field >= 0.0) else -1
                 if spin != x[r, i]:
                     x[r, i] = spin
-                    _flip(i, spin, h[r], couplings)
-    for r in range(len(x)):
+                    _flip(i, spin, h, r, couplings)
+    for r in range(size):
         total = 0.0
-        for i in range(x.shape[1]):
+        for i in range(n):
             total += x[r, i] * (theta[i] + h[r, i])
         energy[r] = 0.5 * total
 
 
 @inner
-def _pair_terms(beta: float, data: NDArray[np.float64], block: Block) -> NDArray[np.float64]:
-    """Return what the couplings within a block add to the working entries of each step: 0 or -2 beta |J| each."""
-    terms = np.zeros(2 * block.tables_from[-1])
+def _add_pairs(beta: float, data: NDArray[np.float64], block: Block, terms: NDArray[np.float64]) -> None:
     for step in range(len(block.spins)):
         begin = 2 * block.tables_from[step]
         half = block.tables_from[step + 1] - block.tables_from[step]
@@ -259,84 +302,49 @@ def _pair_terms(beta: float, data: NDArray[np.float64], block: Block) -> NDArray
                 is_equal = (entry >= half) == ((entry >> bit & 1) == 1)
                 if is_equal != (J > 0.0):
                     terms[begin + entry] -= 2.0 * beta * abs(J)
-    return terms
 
 
 @inner
-def _add_outside(
-    x: NDArray[np.int8],
-    beta: float,
-    block: Block,
-    theta: NDArray[np.float64],
-    data: NDArray[np.float64],
-    fields: NDArray[np.float64],
-) -> None:
-    """Write the log-odds that a block's spins have by their fields and the spins outside alone."""
-    for step in range(len(block.spins)):
-        for lane in range(len(x)):
-            field = theta[block.spins[step]]
-            for k in range(block.outside_from[step], block.outside_from[step + 1]):
-                field += data[block.outside[k, 1]] * x[lane, block.outside[k, 0]]
-            fields[step, lane] = 2.0 * beta * field
-
-
-@inner
-def _eliminate(
-    block: Block,
-    terms: NDArray[np.float64],
-    fields: NDArray[np.float64],
-    work: NDArray[np.float64],
-    tables: NDArray[np.float64],
-) -> None:
+def _eliminate(block: Block, room: _Room) -> None:
     """Fill the tables of all steps."""
+    terms, tables, work, fields, _ = room
     for step in range(len(block.spins)):
-        begin, end = block.tables_from[step], block.tables_from[step + 1]
-        half = end - begin
+        begin = block.tables_from[step]
+        half = block.tables_from[step + 1] - begin
         if half == 1:
             continue  # nothing depends on the table of a last spin
         for entry in range(half):
             for lane in range(LANES):
-                field = fields[step, lane]
-                work[entry, lane] = terms[2 * begin + entry] - (field if field > 0.0 else 0.0)
-                work[half + entry, lane] = terms[2 * begin + half + entry] + (field if field < 0.0 else 0.0)
+                field = fields[step * LANES + lane]
+                down, up = entry * LANES + lane, (half + entry) * LANES + lane
+                work[down] = terms[2 * begin + entry] - (field if field > 0.0 else 0.0)
+                work[up] = terms[2 * begin + half + entry] + (field if field < 0.0 else 0.0)
         for k in range(block.children_from[step], block.children_from[step + 1]):
             table = block.tables_from[block.children[k, 0]]
             image = block.children[k, 1]
             for entry in range(2 * half):
-                source = table + block.maps[image + entry]
+                source = (table + block.maps[image + entry]) * LANES
                 for lane in range(LANES):
-                    work[entry, lane] += tables[source, lane]
-        _sum_out(work[:half].ravel(), work[half : 2 * half].ravel(), tables[begin:end].ravel())
+                    work[entry * LANES + lane] += tables[source + lane]
+        # In a loop of its own, and not lane by lane, the compiler makes vectors of it.
+        for i in range(half * LANES):
+            tables[begin * LANES + i] = log_add_exp(work[half * LANES + i], work[i])
 
 
 @inner
-def _sum_out(down: NDArray[np.float64], up: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-    """Write log(exp(down) + exp(up)); in a loop of its own, and not lane by lane, the compiler makes vectors of it."""
-    for i in range(len(out)):
-        out[i] = log_add_exp(up[i], down[i])
-
-
-@inner
-def _look_up(
-    x: NDArray[np.int8],
-    step: int,
-    block: Block,
-    terms: NDArray[np.float64],
-    fields: NDArray[np.float64],
-    tables: NDArray[np.float64],
-    log_odds: NDArray[np.float64],
-) -> None:
-    """Write the log-odds of a step's spin, given its separator and all that is outside."""
+def _look_up(x: NDArray[np.int8], first: int, last: int, step: int, block: Block, room: _Room) -> None:
     begin, end = block.separators_from[step], block.separators_from[step + 1]
     half = 1 << (end - begin)
-    for lane in range(len(x)):
+    for r in range(first, last):
+        lane = r - first
         entry = 0
         for q in range(begin, end):
-            entry |= (x[lane, block.separators[q]] > 0) << (q - begin)
+            entry |= (x[r, block.separators[q]] > 0) << (q - begin)
         place = 2 * block.tables_from[step] + entry
-        field = fields[step, lane] + (terms[place + half] - terms[place])
+        field = room.fields[step * LANES + lane] + (room.terms[place + half] - room.terms[place])
         for k in range(block.children_from[step], block.children_from[step + 1]):
             table = block.tables_from[block.children[k, 0]]
             image = block.children[k, 1] + entry
-            field += tables[table + block.maps[image + half], lane] - tables[table + block.maps[image], lane]
-        log_odds[lane] = field
+            up, down = table + block.maps[image + half], table + block.maps[image]
+            field += room.tables[up * LANES + lane] - room.tables[down * LANES + lane]
+        room.log_odds[lane] = field

@@ -45,25 +45,27 @@ def _flip(
     i: int,
     spin: int,
     h: NDArray[np.float64],
+    r: int,
     couplings: Couplings,
 ) -> None:
-    """Tell the neighbours of spin i that it has become ``spin``."""
+    """Tell the neighbors of spin i of state r that it has become ``spin``."""
     begin, end = couplings.indptr[i], couplings.indptr[i + 1]
     change = 2.0 * spin
     if couplings.is_dense:
         for j in range(end - begin):
-            h[j] += change * couplings.data[begin + j]
+            h[r, j] += change * couplings.data[begin + j]
     else:
         for place in range(begin, end):
-            h[couplings.indices[place]] += change * couplings.data[place]
+            h[r, couplings.indices[place]] += change * couplings.data[place]
 
 
 @compiled
 def draw_states(x: NDArray[np.int8], counters: NDArray[np.uint64]) -> None:
     """Fill ``x`` with states whose spins are all independent and fair."""
-    for r in range(len(x)):
+    size, n = x.shape
+    for r in range(size):
         counter = counters[r]
-        for i in range(x.shape[1]):
+        for i in range(n):
             counter += GOLDEN
             x[r, i] = 1 if _uniform(counter) < 0.5 else -1
         counters[r] = counter
@@ -77,8 +79,9 @@ def refresh(
     couplings: Couplings,
 ) -> None:
     """Compute the fields of every state anew, which takes away what rounding has left in them."""
-    for r in range(len(x)):
-        for i in range(x.shape[1]):
+    size, n = x.shape
+    for r in range(size):
+        for i in range(n):
             total = theta[i]
             begin = couplings.indptr[i]
             for place in range(begin, couplings.indptr[i + 1]):
@@ -102,8 +105,8 @@ def heat_bath(
 
     ``energy`` is left holding <theta, x> + x'Jx / 2 of every state.
     """
-    n = x.shape[1]
-    for r in range(len(x)):
+    size, n = x.shape
+    for r in range(size):
         counter = counters[r]
         for _ in range(sweeps):
             for i in range(n):
@@ -120,7 +123,7 @@ def heat_bath(
                     spin = 1 if likely == (field >= 0.0) else -1
                 if spin != x[r, i]:
                     x[r, i] = spin
-                    _flip(i, spin, h[r], couplings)
+                    _flip(i, spin, h, r, couplings)
         counters[r] = counter
         total = 0.0
         for i in range(n):
@@ -136,14 +139,14 @@ def descend(
     couplings: Couplings,
 ) -> None:
     """Flip spins that stand against their field until none does: a quench to a local maximum of the weight."""
-    n = x.shape[1]
-    for r in range(len(x)):
+    size, n = x.shape
+    for r in range(size):
         for _ in range(sweeps):
             still = True
             for i in range(n):
                 if x[r, i] * h[r, i] < 0.0:
                     x[r, i] = -x[r, i]
-                    _flip(i, x[r, i], h[r], couplings)
+                    _flip(i, x[r, i], h, r, couplings)
                     still = False
             if still:
                 break
@@ -158,13 +161,15 @@ def replace_states(
     offspring: NDArray[np.int64],
 ) -> None:
     """Put the second and further copies of states with many offspring in the places of those without any."""
+    size, n = x.shape
     free = 0
-    for r in range(len(x)):
+    for r in range(size):
         for _ in range(offspring[r] - 1):
             while offspring[free] > 0:
                 free += 1
-            x[free] = x[r]
-            h[free] = h[r]
+            for i in range(n):
+                x[free, i] = x[r, i]
+                h[free, i] = h[r, i]
             energy[free] = energy[r]
             family[free] = family[r]
             free += 1

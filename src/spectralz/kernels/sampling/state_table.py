@@ -38,25 +38,23 @@ def pack(x: NDArray[np.int8]) -> NDArray[np.uint64]:
 
 
 @inner
-def _place(table: NDArray[np.int64], keys: NDArray[np.uint64], key: NDArray[np.uint64]) -> np.int64:
-    """Return the slot of the table that holds the key, or the empty one where it belongs."""
+def _place(table: NDArray[np.int64], keys: NDArray[np.uint64], asked: NDArray[np.uint64], r: int) -> np.int64:
+    """Return the slot of the table that holds row r of ``asked``, or the empty one where it belongs."""
+    _, words = asked.shape
     z = GOLDEN
-    for word in key:
-        z = (z ^ word) * MIX_1
+    for w in range(words):
+        z = (z ^ asked[r, w]) * MIX_1
         z = (z ^ (z >> SHIFT_1)) * MIX_2
         z = (z ^ (z >> SHIFT_2)) + GOLDEN
     z = z ^ (z >> SHIFT_3)
     mask = len(table) - 1
     slot = np.int64(z) & mask
     while table[slot] != EMPTY:
-        other = keys[table[slot]]
-        same = True
-        for w in range(len(key)):
-            if other[w] != key[w]:
-                same = False
-                break
-        if same:
-            return slot
+        w = 0
+        while w < words and keys[table[slot], w] == asked[r, w]:
+            w += 1
+        if w == words:
+            break
         slot = (slot + 1) & mask
     return slot
 
@@ -69,13 +67,15 @@ def insert(
 
     ``table`` has a power of two of slots, more than there are keys; ``is_new`` says which rows were added.
     """
-    for r in range(len(new)):
+    size, words = new.shape
+    for r in range(size):
         is_new[r] = False
         if count == len(keys):
             continue
-        slot = _place(table, keys, new[r])
+        slot = _place(table, keys, new, r)
         if table[slot] == EMPTY:
-            keys[count] = new[r]
+            for w in range(words):
+                keys[count, w] = new[r, w]
             table[slot] = count
             is_new[r] = True
             count += 1
@@ -88,4 +88,4 @@ def contains(
 ) -> None:
     """Say of each row of ``asked`` whether it is a key."""
     for r in range(len(asked)):
-        found[r] = table[_place(table, keys, asked[r])] != EMPTY
+        found[r] = table[_place(table, keys, asked, r)] != EMPTY

@@ -5,7 +5,7 @@ the dual solution there. First some sweeps of the mixing method (Wang, Chang, Ko
 given all others; then a trust region on the product of spheres. With Z = Diag(y) - C the gradient is Z V and the
 Hessian takes a tangent U to the tangent part of Z U; steps come from conjugate gradients preconditioned by Diag(y).
 
-C is a dense array or the three arrays of a CSR matrix; every compiled function takes either. The steps need no more
+C is a dense array or the three arrays of a CSR matrix. The steps need no more
 than single precision, which halves their cost: what they must lower is computed in double precision.
 """
 
@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
 from spectralz._support.compiling import compiled, compiled_in_any_order
 
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Csr", "Point", "Solver"]
 
-# Sums may be added up in any order: what is computed here is tested afterwards, not trusted.
+# Compiled sums may be added up in any order: what is computed here is tested afterwards, not trusted.
 BLOCK = 64
 DENSE_SWEEPS = 8
 SPARSE_SWEEPS = 50
@@ -57,48 +55,42 @@ class Csr(NamedTuple):
 Matrix = Any  # a dense array or Csr
 
 
-def _times(C: Matrix, V: NDArray[Any]) -> NDArray[Any]:
-    """Return C V, in compiled code."""
-    raise NotImplementedError
-
-
-@overload(_times)
-def _times_overload(C: Any, V: Any) -> Any:
-    def dense(C: Any, V: Any) -> Any:
-        return np.dot(C, V)
-
-    def sparse(C: Any, V: Any) -> Any:
-        data, indices, indptr = C
-        n, k = V.shape
-        out = np.zeros((n, k), V.dtype)
-        for i in range(n):
-            for place in range(indptr[i], indptr[i + 1]):
-                weight = data[place]
-                j = indices[place]
-                for c in range(k):
-                    out[i, c] += weight * V[j, c]
-        return out
-
-    return dense if isinstance(C, types.Array) else sparse
+def _product(C: Matrix, V: NDArray[Any], out: NDArray[Any]) -> None:
+    """Write C V."""
+    if isinstance(C, np.ndarray):
+        np.matmul(C, V, out=out)
+    else:
+        _sparse_product(*C, V, out)
 
 
 @compiled
-def _product(C: Matrix, V: NDArray[Any]) -> NDArray[Any]:
-    return _times(C, V)
+def _sparse_product(
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], V: NDArray[Any], out: NDArray[Any]
+) -> None:
+    n, k = V.shape
+    for i in range(n):
+        for c in range(k):
+            out[i, c] = 0.0
+        for place in range(indptr[i], indptr[i + 1]):
+            weight = data[place]
+            j = indices[place]
+            for c in range(k):
+                out[i, c] += weight * V[j, c]
 
 
 @compiled_in_any_order
-def _settle_block(C: NDArray[np.float64], V: NDArray[np.float64], G: NDArray[np.float64]) -> None:
+def _settle_block(
+    C: NDArray[np.float64], V: NDArray[np.float64], G: NDArray[np.float64], change: NDArray[np.float64]
+) -> None:
     """Set each row of a block to the direction of its G = (C V), keeping the G of the others up to date."""
     n, k = V.shape
-    change = np.empty(k)
     for i in range(n):
         norm = 0.0
         for c in range(k):
             norm += G[i, c] * G[i, c]
         if norm == 0.0:
             continue
-        norm = np.sqrt(norm)
+        norm = math.sqrt(norm)
         for c in range(k):
             new = G[i, c] / norm
             change[c] = new - V[i, c]
@@ -110,12 +102,12 @@ def _settle_block(C: NDArray[np.float64], V: NDArray[np.float64], G: NDArray[np.
 
 
 @compiled_in_any_order
-def _sweep_sparse(C: Csr, V: NDArray[np.float64]) -> None:
+def _sweep_sparse(C: Csr, V: NDArray[np.float64], g: NDArray[np.float64]) -> None:
     data, indices, indptr = C
     n, k = V.shape
-    g = np.empty(k)
     for i in range(n):
-        g[:] = 0.0
+        for c in range(k):
+            g[c] = 0.0
         for place in range(indptr[i], indptr[i + 1]):
             weight = data[place]
             j = indices[place]
@@ -125,12 +117,24 @@ def _sweep_sparse(C: Csr, V: NDArray[np.float64]) -> None:
         for c in range(k):
             norm += g[c] * g[c]
         if norm > 0.0:
-            norm = np.sqrt(norm)
+            norm = math.sqrt(norm)
             for c in range(k):
                 V[i, c] = g[c] / norm
 
 
-@compiled_in_any_order
+class _Descent(NamedTuple):
+    """Where conjugate gradients stand: arrays, and in ``known`` the numbers that are updated and not recomputed.
+
+    <residual, residual / y> now and at first; |step|^2, <step, direction> and |direction|^2 in the preconditioner's
+    lengths; and what the step lowers the quadratic by.
+    """
+
+    step: NDArray[Any]
+    residual: NDArray[Any]
+    direction: NDArray[Any]
+    known: NDArray[np.float64]
+
+
 def _conjugate_gradients(
     C: Matrix,
     V: NDArray[Any],
@@ -140,68 +144,70 @@ def _conjugate_gradients(
     max_products: int,
     wanted: float,
 ) -> tuple[NDArray[Any], float, float, bool]:
-    """Minimise <gradient, U> + <U, Z U> / 2 over tangents U within the radius (Steihaug 1983).
+    """Minimize <gradient, U> + <U, Z U> / 2 over tangents U within the radius (Steihaug 1983).
 
     Lengths are those of the preconditioner, |U|^2 = sum_i y_i |u_i|^2. Stops as soon as the residual is ``wanted``
     times the first. Returns the step, its length, what it lowers the quadratic by, and whether it ends on the boundary.
     """
+    direction = -gradient / y[:, None]
+    squared = -float(np.einsum("ic,ic->", gradient, direction))
+    known = np.array([squared, squared, 0.0, 0.0, squared, 0.0])
+    at = _Descent(np.zeros_like(V), gradient.copy(), direction, known)
+    image = np.empty_like(V)
+    is_at_boundary = False
+    for _ in range(max_products):
+        _product(C, direction, image)
+        is_done, is_at_boundary = _descend(at, image, V, y, radius, wanted)
+        if is_done:
+            break
+    return at.step, radius if is_at_boundary else math.sqrt(known[2]), float(known[5]), is_at_boundary
+
+
+@compiled_in_any_order
+def _descend(
+    at: _Descent, image: NDArray[Any], V: NDArray[Any], y: NDArray[Any], radius: float, wanted: float
+) -> tuple[bool, bool]:
+    """Go along the direction, whose image C times it is given; say whether this ends it, and on the boundary."""
+    step, residual, direction, known = at
+    squared, step_step, step_direction, direction_direction = known[0], known[2], known[3], known[4]
     n, k = V.shape
-    step = np.zeros_like(V)
-    residual = gradient.copy()
-    direction = np.empty_like(V)
-    squared = 0.0  # <residual, residual / y>
+    curvature = 0.0
+    for i in range(n):
+        along = 0.0
+        for c in range(k):
+            image[i, c] = y[i] * direction[i, c] - image[i, c]
+            along += V[i, c] * image[i, c]
+        part = 0.0
+        for c in range(k):
+            image[i, c] -= along * V[i, c]
+            part += image[i, c] * direction[i, c]
+        curvature += part
+    alpha = squared / curvature if curvature > 0.0 else 0.0
+    reached = step_step + 2.0 * alpha * step_direction + alpha * alpha * direction_direction
+    is_at_boundary = curvature <= 0.0 or reached >= radius * radius
+    if is_at_boundary:
+        root = step_direction * step_direction + direction_direction * (radius * radius - step_step)
+        alpha = (math.sqrt(root if root > 0.0 else 0.0) - step_direction) / direction_direction
+    new_squared = 0.0
+    for i in range(n):
+        part = 0.0
+        for c in range(k):
+            step[i, c] += alpha * direction[i, c]
+            residual[i, c] += alpha * image[i, c]
+            part += residual[i, c] * residual[i, c]
+        new_squared += part / y[i]
+    known[5] += alpha * squared - 0.5 * alpha * alpha * curvature
+    known[2] = reached
+    if is_at_boundary or new_squared <= wanted * wanted * known[1]:
+        return True, is_at_boundary
+    beta = new_squared / squared
     for i in range(n):
         for c in range(k):
-            direction[i, c] = -residual[i, c] / y[i]
-            squared -= residual[i, c] * direction[i, c]
-    first = squared
-    step_step = 0.0
-    step_direction = 0.0
-    direction_direction = squared
-    lowered = 0.0
-    for _ in range(max_products):
-        image = _times(C, direction)
-        curvature = 0.0
-        for i in range(n):
-            along = 0.0
-            for c in range(k):
-                image[i, c] = y[i] * direction[i, c] - image[i, c]
-                along += V[i, c] * image[i, c]
-            part = 0.0
-            for c in range(k):
-                image[i, c] -= along * V[i, c]
-                part += image[i, c] * direction[i, c]
-            curvature += part
-        alpha = squared / curvature if curvature > 0.0 else 0.0
-        reached = step_step + 2.0 * alpha * step_direction + alpha * alpha * direction_direction
-        if curvature <= 0.0 or reached >= radius * radius:
-            root = step_direction * step_direction + direction_direction * (radius * radius - step_step)
-            alpha = (-step_direction + np.sqrt(max(root, 0.0))) / direction_direction
-            for i in range(n):
-                for c in range(k):
-                    step[i, c] += alpha * direction[i, c]
-            lowered += alpha * squared - 0.5 * alpha * alpha * curvature
-            return step, radius, lowered, True
-        lowered += 0.5 * alpha * squared
-        new_squared = 0.0
-        for i in range(n):
-            part = 0.0
-            for c in range(k):
-                step[i, c] += alpha * direction[i, c]
-                residual[i, c] += alpha * image[i, c]
-                part += residual[i, c] * residual[i, c]
-            new_squared += part / y[i]
-        step_step = reached
-        if new_squared <= wanted * wanted * first:
-            return step, np.sqrt(step_step), lowered, False
-        beta = new_squared / squared
-        squared = new_squared
-        for i in range(n):
-            for c in range(k):
-                direction[i, c] = beta * direction[i, c] - residual[i, c] / y[i]
-        step_direction = beta * (step_direction + alpha * direction_direction)
-        direction_direction = squared + beta * beta * direction_direction
-    return step, np.sqrt(step_step), lowered, False
+            direction[i, c] = beta * direction[i, c] - residual[i, c] / y[i]
+    known[0] = new_squared
+    known[3] = beta * (step_direction + alpha * direction_direction)
+    known[4] = new_squared + beta * beta * direction_direction
+    return False, False
 
 
 @dataclass(frozen=True)
@@ -281,19 +287,21 @@ class Solver:
 
     def _at(self, V: NDArray[np.float64]) -> Point:
         V = V / np.sqrt(np.einsum("ic,ic->i", V, V))[:, None]
-        G = _product(self.C, V)
+        G = np.empty_like(V)
+        _product(self.C, V, G)
         return Point(V, G, float(np.einsum("ic,ic->", V, G)))
 
     def _sweep(self) -> None:
         V = self.point.V.copy()
+        room = np.empty(V.shape[1])
         sweeps = DENSE_SWEEPS if self.is_dense else SPARSE_SWEEPS
         for _ in range(sweeps):
             if self.is_dense:
                 for begin in range(0, self.n, BLOCK):
                     rows = slice(begin, begin + BLOCK)
-                    _settle_block(np.ascontiguousarray(self.C[rows, rows]), V[rows], self.C[rows] @ V)
+                    _settle_block(np.ascontiguousarray(self.C[rows, rows]), V[rows], self.C[rows] @ V, room)
             else:
-                _sweep_sparse(self.C, V)
+                _sweep_sparse(self.C, V, room)
         self.iterations += sweeps
         self.move_to(V)
 

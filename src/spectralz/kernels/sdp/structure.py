@@ -25,23 +25,27 @@ def components_and_balance(A: Any) -> list[tuple[NDArray[np.int64], bool]]:
     n = A.shape[0]
     if not n:
         return []
-    if sp.issparse(A):
-        label, balanced = _visit(Couplings(A.data, A.indices, A.indptr, False))
-    else:
-        label, balanced = _visit(Couplings.of_dense(A))
+    couplings = Couplings.of_csr(A) if sp.issparse(A) else Couplings.of_dense(A)
+    label, balanced = np.full(n, -1, dtype=np.int64), np.ones(n, dtype=np.bool_)
+    count = _visit(couplings, label, balanced, np.ones(n), np.empty(n, dtype=np.int64))
     grouped = np.argsort(label, kind="stable").astype(np.int64)
-    bounds = np.searchsorted(label[grouped], np.arange(1, len(balanced)))
-    return list(zip(np.split(grouped, bounds), balanced.tolist(), strict=True))
+    bounds = np.searchsorted(label[grouped], np.arange(1, count))
+    return list(zip(np.split(grouped, bounds), balanced[:count].tolist(), strict=True))
 
 
 @compiled
-def _visit(couplings: Couplings) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Walk through the graph from neighbour to neighbour, giving each spin its component and the sign that it needs."""
-    n = len(couplings.indptr) - 1
-    label = np.full(n, -1, np.int64)
-    sign = np.ones(n)
-    balanced = np.ones(n, np.bool_)
-    waiting = np.empty(n, np.int64)
+def _visit(
+    couplings: Couplings,
+    label: NDArray[np.int64],
+    balanced: NDArray[np.bool_],
+    sign: NDArray[np.float64],
+    waiting: NDArray[np.int64],
+) -> int:
+    """Walk through the graph from neighbor to neighbor, giving each spin its component and the sign that it needs.
+
+    Labels are -1 and signs 1 at first. Returns the number of components.
+    """
+    n = len(label)
     count = 0
     for start in range(n):
         if label[start] >= 0:
@@ -67,4 +71,4 @@ def _visit(couplings: Couplings) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
                 elif sign[j] != wanted:
                     balanced[count] = False
         count += 1
-    return label, balanced[:count]
+    return count
