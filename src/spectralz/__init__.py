@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from spectralz import errors, generators
+from spectralz.compilation import Compilation, warm_up
 from spectralz.errors import SpectralzError
 from spectralz.inference import bounds, compare, describe, log_z, marginals, sample
 from spectralz.io import read, write
@@ -58,6 +59,7 @@ __all__ = [
     "BoundsRow",
     "Comparison",
     "ComparisonRow",
+    "Compilation",
     "ConvexMeanField",
     "Description",
     "DiagonalSDP",
@@ -93,6 +95,7 @@ __all__ = [
     "plots",
     "read",
     "sample",
+    "warm_up",
     "write",
 ]
 

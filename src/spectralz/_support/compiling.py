@@ -12,16 +12,21 @@ from typing import Any
 from spectralz._support import clock
 from spectralz._support.progress import is_heard, report
 
-clock.begin_leaving_out()  # numba takes half a second to import, which is no work either
+# Kernels take what they need of numba from here: importing it takes half a second, which is no work either.
+clock.begin_leaving_out()
 import numba  # noqa: E402
-import numba.extending  # noqa: E402
+from llvmlite import ir  # noqa: E402
+from numba import types  # noqa: E402
 from numba.core import event  # noqa: E402
+from numba.extending import intrinsic, register_jitable  # noqa: E402
 
 clock.end_leaving_out()
 
-__all__ = ["compiled", "compiled_in_any_order", "inner"]
+__all__ = ["KERNELS", "compiled", "compiled_in_any_order", "inner", "intrinsic", "ir", "types"]
 
 NOTICE = "compiling, once"
+# All that have been imported.
+KERNELS: list[Any] = []
 
 # numpy's error model drops the test for division by zero, and fused multiply-adds are at least as accurate as
 # the two roundings they replace; nothing else of the IEEE rules is relaxed. Nobody calls kernels from C, and rewriting
@@ -39,10 +44,12 @@ def compiled(function: Any, **settings: Any) -> Any:
     """Compile a kernel when it is first called, and keep the result on disk where there is a place for it."""
     settings = SETTINGS | settings
     try:
-        return numba.njit(cache=True, **settings)(function)
+        kernel = numba.njit(cache=True, **settings)(function)
     except RuntimeError:  # numba finds no folder that it may write to
         numba.config.CACHE_DIR = _folder_of_our_own()
-        return numba.njit(cache=bool(numba.config.CACHE_DIR), **settings)(function)
+        kernel = numba.njit(cache=bool(numba.config.CACHE_DIR), **settings)(function)
+    KERNELS.append(kernel)
+    return kernel
 
 
 def compiled_in_any_order(function: Any) -> Any:
@@ -52,7 +59,7 @@ def compiled_in_any_order(function: Any) -> Any:
 
 def inner(function: Any) -> Any:
     """Let kernels call a function, whose code becomes part of theirs; to Python it stays a function of Python."""
-    return numba.extending.register_jitable(**SETTINGS)(function)
+    return register_jitable(**SETTINGS)(function)
 
 
 def _folder_of_our_own() -> str:

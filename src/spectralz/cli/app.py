@@ -14,7 +14,7 @@ import spectralz as sz
 from spectralz._support import interrupts
 from spectralz.cli.console import console, say
 from spectralz.cli.experiments import paper, report, sweep
-from spectralz.cli.listing import list_methods
+from spectralz.cli.listing import list_methods, warm_up
 from spectralz.cli.models import convert, generate_app, info
 from spectralz.cli.solving import bounds, compare, sample, solve
 from spectralz.errors import SpectralzError, is_interrupt
@@ -52,6 +52,7 @@ app.add_typer(generate_app, name="generate")
 for _command in (solve, info, compare, bounds, sample, convert, paper, sweep, report):
     app.command()(_command)
 app.command("methods")(list_methods)
+app.command("warm-up")(warm_up)
 
 
 @app.callback(invoke_without_command=True)

@@ -7,12 +7,14 @@ that no rounding error can build up along the 2^n states.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spectralz._support.compiling import compiled, inner
 from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.kernels.coupling import frozen
 from spectralz.kernels.logsum import exp_minus
 from spectralz.kernels.sums import add
 
@@ -35,19 +37,6 @@ def rounding_bound(n: int, total_weight: float) -> float:
     return 1.01 * UNIT_ROUNDOFF * (additions * total_weight + n + 2.0 * (2 ** min(n, BLOCK_SPINS) + 8))
 
 
-@inner
-def _state_tables(low: int, coupling: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the couplings' part of the log-weight among the low spins, for each of their states."""
-    table = np.zeros(1 << low)
-    for state in range(1 << low):
-        for i in range(low):
-            for j in range(i):
-                same = ((state >> i) ^ (state >> j)) & 1 == 0
-                table[state] += coupling[i, j] if same else -coupling[i, j]
-    return table
-
-
-@compiled
 def enumerate_blocks(
     field: NDArray[np.float64], coupling: NDArray[np.float64], begin: int, end: int, moments: bool
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
@@ -71,14 +60,37 @@ def enumerate_blocks(
     """
     n = len(field)
     low = min(n, BLOCK_SPINS)
+    first, second = np.zeros(n + 1), np.zeros((n, n))
+    sign = 2.0 * ((np.arange(1 << low)[:, None] >> np.arange(low)) & 1) - 1.0
+    # The couplings' part of the log-weight among the low spins, for each of their states.
+    among_low = np.zeros(1 << low)
+    for i in range(low):
+        for j in range(i):
+            among_low += coupling[i, j] * sign[:, i] * sign[:, j]
+    room = np.empty(n), np.empty(1 << low)
+    largest = _sum_blocks(frozen(field), coupling, begin, end, moments, low, among_low, first, second, *room)
+    return float(largest), first, second
+
+
+@compiled
+def _sum_blocks(
+    field: NDArray[np.float64],
+    coupling: NDArray[np.float64],
+    begin: int,
+    end: int,
+    moments: bool,
+    low: int,
+    among_low: NDArray[np.float64],
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    x: NDArray[np.float64],
+    weight: NDArray[np.float64],
+) -> float:
+    """Add up the sums of the blocks and return the largest log-weight; the last two are room."""
+    n = len(field)
     size = 1 << low
-    among_low = _state_tables(low, coupling)
-    x = np.empty(n)
-    weight = np.empty(size)
     largest = -np.inf
-    first = np.zeros(n + 1)
     lost = 0.0
-    second = np.zeros((n, n))
     for block in range(begin, end):
         constant = 0.0
         for i in range(low, n):
@@ -101,10 +113,14 @@ def enumerate_blocks(
             weight[s] += among_low[s]
             block_largest = weight[s] if weight[s] > block_largest else block_largest
         if block_largest > largest:
-            factor = np.exp(largest - block_largest)
-            first *= factor
+            factor = math.exp(largest - block_largest)
             lost *= factor
-            second *= factor
+            for i in range(n + 1):
+                first[i] *= factor
+            if moments:
+                for i in range(n):
+                    for j in range(i):
+                        second[i, j] *= factor
             largest = block_largest
         for s in range(size):
             weight[s] = exp_minus(largest - weight[s]) if largest - weight[s] < 700.0 else 0.0
@@ -116,7 +132,7 @@ def enumerate_blocks(
                 block_sum += weight[s]
             first[n], lost = add(first[n], lost, block_sum)
     first[n] += lost
-    return largest, first, second
+    return largest
 
 
 @inner

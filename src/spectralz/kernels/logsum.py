@@ -9,11 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
-from spectralz._support.compiling import inner
+from spectralz._support.compiling import inner, intrinsic, ir, types
 
 __all__ = ["ROUNDER", "as_bits", "exp_minus", "log1p_exp_minus", "log_2cosh", "log_add_exp"]
 

@@ -9,11 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from spectralz._support.compiling import compiled, inner
+from spectralz._support.compiling import compiled, inner, intrinsic, ir, types
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

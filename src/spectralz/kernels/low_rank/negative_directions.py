@@ -19,6 +19,7 @@ import numpy as np
 
 from spectralz._support.compiling import compiled, inner
 from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.kernels.coupling import frozen
 from spectralz.kernels.logsum import ROUNDER, as_bits, log_2cosh
 from spectralz.kernels.low_rank.positive_directions import TAIL
 from spectralz.kernels.sums import add
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "cos_sin_of_half_turns",
+    "first_node",
     "negative_error",
     "negative_node_count",
     "negative_steps",
@@ -97,47 +99,87 @@ def cos_sin_of_half_turns(c: float) -> tuple[float, float]:
     return sign * cosine, sign * sine
 
 
-@compiled
 def saddle_point(theta: NDArray[np.float64], a: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
     """Minimize F(t) = |t|^2 / 2 + sum_i log 2 cosh(theta_i - <a_i, t>) by Newton's method with halved steps."""
-    r, n = a.shape
+    r = len(a)
     t = np.zeros(r)
+    value = _descend(frozen(theta), a, t, np.empty(r), np.empty(r), np.empty((r, r)))
+    return t, float(value)
+
+
+@compiled
+def _descend(
+    theta: NDArray[np.float64],
+    a: NDArray[np.float64],
+    t: NDArray[np.float64],
+    new_t: NDArray[np.float64],
+    direction: NDArray[np.float64],
+    hessian: NDArray[np.float64],
+) -> float:
+    """Move t to the minimum and return F there; the last three are room."""
+    r, n = a.shape
     value = _saddle_value(theta, a, t)
     for _ in range(200):
-        gradient = t.copy()
-        hessian = np.eye(r)
+        for j in range(r):
+            direction[j] = t[j]
+            for k in range(r):
+                hessian[j, k] = 1.0 if j == k else 0.0
         for i in range(n):
             z = theta[i]
             for j in range(r):
                 z -= a[j, i] * t[j]
-            m = np.tanh(z)
+            m = math.tanh(z)
             slope = 1.0 - m * m
             for j in range(r):
-                gradient[j] -= a[j, i] * m
-                for k in range(r):
+                direction[j] -= a[j, i] * m
+                for k in range(j + 1):
                     hessian[j, k] += a[j, i] * a[k, i] * slope
-        direction = np.linalg.solve(hessian, gradient)
-        decrease = np.sum(direction * gradient)
+        decrease = _solve(hessian, direction)
         if decrease <= 1e-22 * (1.0 + abs(value)):
-            break
+            return value
         scale = 1.0
-        moved = False
+        new_value = value
         for _ in range(60):
-            new_t = t - scale * direction
+            for j in range(r):
+                new_t[j] = t[j] - scale * direction[j]
             new_value = _saddle_value(theta, a, new_t)
             if new_value < value:
-                t, value, moved = new_t, new_value, True
                 break
             scale *= 0.5
-        if not moved:
-            break
-    return t, value
+        if new_value >= value:
+            return value
+        value = new_value
+        for j in range(r):
+            t[j] = new_t[j]
+    return value
+
+
+@inner
+def _solve(H: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Replace b by H^-1 b and return <b, H^-1 b>, by Cholesky's factors; only H on and below the diagonal is read."""
+    r = len(b)
+    square = 0.0
+    for j in range(r):
+        for k in range(j + 1):
+            for i in range(k):
+                H[j, k] -= H[j, i] * H[k, i]
+            H[j, k] = math.sqrt(H[j, j]) if j == k else H[j, k] / H[k, k]
+        for i in range(j):
+            b[j] -= H[j, i] * b[i]
+        b[j] /= H[j, j]
+        square += b[j] * b[j]
+    for j in range(r - 1, -1, -1):
+        for i in range(j + 1, r):
+            b[j] -= H[i, j] * b[i]
+        b[j] /= H[j, j]
+    return square
 
 
 @inner
 def _saddle_value(theta: NDArray[np.float64], a: NDArray[np.float64], t: NDArray[np.float64]) -> float:
-    value = 0.5 * np.sum(t * t)
-    lost = 0.0
+    value = lost = 0.0
+    for j in range(len(t)):
+        value += 0.5 * t[j] * t[j]
     for i in range(len(theta)):
         z = theta[i]
         for j in range(len(t)):
@@ -146,19 +188,21 @@ def _saddle_value(theta: NDArray[np.float64], a: NDArray[np.float64], t: NDArray
     return value + lost
 
 
-@inner
 def tilted_means(theta: NDArray[np.float64], a: NDArray[np.float64], t: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return m_i = tanh(theta_i - <a_i, t>)."""
-    m = theta.copy()
-    for j in range(len(t)):
-        for i in range(len(m)):
-            m[i] -= a[j, i] * t[j]
-    return np.tanh(m)
+    return np.asarray(np.tanh(theta - t @ a))
+
+
+def first_node(halves: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the first node of a grid from -halves to halves, in the first direction from 0."""
+    node = -halves
+    node[:1] = 0
+    return node
 
 
 @inner
 def next_node(node: NDArray[np.int64], halves: NDArray[np.int64]) -> bool:
-    """Go on to the next node of a grid from -halves to halves, in the first direction from 0; False at the end."""
+    """Go on to the next node of the grid; False at the end."""
     for j in range(len(node) - 1, -1, -1):
         node[j] += 1
         if node[j] <= halves[j]:
@@ -177,19 +221,20 @@ def _line_sum(
     step: float,
     lead_phase: float,
     t: float,
-    halved: bool,
+    re: NDArray[np.float64],
+    im: NDArray[np.float64],
 ) -> float:
     """Sum one line of nodes x = k step, k = first ... last: normal density times the real part of the product.
 
-    The angles are pi (base_i + k slope_i), the product's own phase is lead_phase - x t. With ``halved`` the nodes
-    k > 0 count twice.
+    The angles are pi (base_i + k slope_i), the product's own phase is lead_phase - x t. A line that begins at 0 stands
+    for both of its halves. ``re`` and ``im`` are room.
     """
     n = len(base)
-    re, im = np.empty(BLOCK), np.empty(BLOCK)
     total = 0.0
     for begin in range(first, last + 1, BLOCK):
-        re[:] = 1.0
-        im[:] = 0.0
+        for q in range(BLOCK):
+            re[q] = 1.0
+            im[q] = 0.0
         alive = True
         for i in range(n):
             for q in range(BLOCK):
@@ -208,15 +253,14 @@ def _line_sum(
                     break
         if not alive:
             continue
-        for q in range(min(BLOCK, last + 1 - begin)):
+        for q in range(BLOCK if begin + BLOCK <= last else last + 1 - begin):
             x = (begin + q) * step
             phase = lead_phase - x * t
-            twice = 2.0 if halved and begin + q > 0 else 1.0
-            total += twice * np.exp(-0.5 * x * x) * (re[q] * np.cos(phase) - im[q] * np.sin(phase))
-    return total * step / np.sqrt(2.0 * math.pi)
+            twice = 2.0 if first == 0 and begin + q > 0 else 1.0
+            total += twice * math.exp(-0.5 * x * x) * (re[q] * math.cos(phase) - im[q] * math.sin(phase))
+    return total * step / math.sqrt(2.0 * math.pi)
 
 
-@compiled
 def _integral_at_saddle(
     theta: NDArray[np.float64],
     a: NDArray[np.float64],
@@ -225,35 +269,41 @@ def _integral_at_saddle(
     halves: NDArray[np.int64],
 ) -> float:
     """Return the integral over the negative directions, with exp(F(t)) divided out: at most 1."""
+    lead = first_node(halves[:-1])
+    room = np.empty(len(theta)), np.empty(BLOCK), np.empty(BLOCK)
+    return float(_sum_lines(a, tilted_means(theta, a, t), t, steps, halves, lead, a[-1] * (steps[-1] / math.pi), *room))
+
+
+@compiled
+def _sum_lines(
+    a: NDArray[np.float64],
+    m: NDArray[np.float64],
+    t: NDArray[np.float64],
+    steps: NDArray[np.float64],
+    halves: NDArray[np.int64],
+    lead: NDArray[np.int64],
+    slope: NDArray[np.float64],
+    base: NDArray[np.float64],
+    re: NDArray[np.float64],
+    im: NDArray[np.float64],
+) -> float:
+    """Sum the lines along the last direction over the grid of all others; the last three are room."""
     r, n = a.shape
-    m = tilted_means(theta, a, t)
-    slope = a[r - 1] * (steps[r - 1] / math.pi)
-    base = np.zeros(n)
-    if r == 1:
-        return _line_sum(base, slope, m, 0, halves[0], steps[0], 0.0, t[0], True)
+    last = halves[r - 1]
     total = 0.0
-    lead = np.zeros(r - 1, np.int64)
-    lead[1:] = -halves[1 : r - 1]
     while True:
-        base[:] = 0.0
-        phase = weight = 0.0
+        for i in range(n):
+            base[i] = 0.0
+        phase = 0.0
+        weight = 2.0 if r > 1 and lead[0] > 0 else 1.0
         for j in range(r - 1):
             x = lead[j] * steps[j]
-            weight += 0.5 * x * x
+            weight *= math.exp(-0.5 * x * x) * steps[j] / math.sqrt(2.0 * math.pi)
             phase -= x * t[j]
             for i in range(n):
                 base[i] += x / math.pi * a[j, i]
-        factor = 1.0
-        for j in range(r - 1):
-            factor *= steps[j] / np.sqrt(2.0 * math.pi)
-        twice = 2.0 if lead[0] > 0 else 1.0
-        last = halves[r - 1]
-        total += (
-            twice
-            * factor
-            * np.exp(-weight)
-            * _line_sum(base, slope, m, -last, last, steps[r - 1], phase, t[r - 1], False)
-        )
+        first = 0 if r == 1 else -last
+        total += weight * _line_sum(base, slope, m, first, last, steps[r - 1], phase, t[r - 1], re, im)
         if not next_node(lead, halves):
             return total
 

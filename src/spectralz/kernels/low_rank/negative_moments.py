@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support.compiling import compiled
-from spectralz.kernels.low_rank.negative_directions import next_node, tilted_means
+from spectralz.kernels.low_rank.negative_directions import first_node, next_node, tilted_means
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["inner_moments"]
 
 
-@compiled
 def inner_moments(
     theta: NDArray[np.float64],
     a: NDArray[np.float64],
@@ -31,30 +30,47 @@ def inner_moments(
     pairs: bool,
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
     """Return the integral at the saddle t and its moments by x_i and, with ``pairs``, by x_i x_j (i < j)."""
+    n = len(theta)
+    first, second = np.zeros(n), np.zeros((n, n) if pairs else (0, 0))
+    room = np.empty(n, np.complex128), np.empty(n, np.complex128), np.empty(n + 1, np.complex128)
+    node = first_node(halves)
+    total = _add_moments(a, tilted_means(theta, a, t), t, steps, halves, node, pairs, first, second, *room)
+    return float(total), first, second
+
+
+@compiled
+def _add_moments(
+    a: NDArray[np.float64],
+    m: NDArray[np.float64],
+    t: NDArray[np.float64],
+    steps: NDArray[np.float64],
+    halves: NDArray[np.int64],
+    node: NDArray[np.int64],
+    pairs: bool,
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    even: NDArray[np.complex128],
+    odd: NDArray[np.complex128],
+    right: NDArray[np.complex128],
+) -> float:
+    """Add the moments up over the grid from ``node`` on, and return the integral; the last three are room."""
     r, n = a.shape
-    m = tilted_means(theta, a, t)
     total = 0.0
-    first = np.zeros(n)
-    second = np.zeros((n, n) if pairs else (0, 0))
-    even, odd = np.empty(n, np.complex128), np.empty(n, np.complex128)
-    right = np.empty(n + 1, np.complex128)
-    node = -halves
-    node[0] = 0
     while True:
         weight = 2.0 if node[0] > 0 else 1.0
         phase = 0.0
         for j in range(r):
             x = node[j] * steps[j]
-            weight *= np.exp(-0.5 * x * x) * steps[j] / np.sqrt(2.0 * math.pi)
+            weight *= math.exp(-0.5 * x * x) * steps[j] / math.sqrt(2.0 * math.pi)
             phase -= x * t[j]
-        turn = weight * complex(np.cos(phase), np.sin(phase))
         for i in range(n):
             b = 0.0
             for j in range(r):
                 b += node[j] * steps[j] * a[j, i]
-            even[i] = complex(np.cos(b), m[i] * np.sin(b))
-            odd[i] = complex(m[i] * np.cos(b), np.sin(b))
-        right[n] = turn
+            cosine, sine = math.cos(b), math.sin(b)
+            even[i] = complex(cosine, m[i] * sine)
+            odd[i] = complex(m[i] * cosine, sine)
+        right[n] = complex(weight * math.cos(phase), weight * math.sin(phase))
         for i in range(n - 1, -1, -1):
             right[i] = right[i + 1] * even[i]
         total += right[0].real
@@ -68,4 +84,4 @@ def inner_moments(
                     one *= even[j]
             left *= even[i]
         if not next_node(node, halves):
-            return total, first, second
+            return total

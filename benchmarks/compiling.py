@@ -1,0 +1,103 @@
+"""What the first call costs: ``python -m benchmarks.compiling [--against SRC]``.
+
+CPU seconds of the first call in a fresh process with an empty cache, less those of the second call; and what each
+kernel takes to compile. With ``--against``, the ``src`` folder of another version, both run in turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.harness import table
+
+OURS = Path(__file__).resolve().parents[1] / "src"
+# Code that makes a model and the call that is measured.
+CASES = {
+    "exact, 8 dense spins": "m = sz.generators.complete(8, 1.0, seed=0); call = lambda: sz.log_z(m)",
+    "exact, 10 x 10 grid": "m = sz.generators.grid(10, 1.0, seed=0); call = lambda: sz.log_z(m)",
+    "auto, 60 dense spins": "m = sz.generators.complete(60, 1.0, seed=0); call = lambda: sz.log_z(m)",
+    **{
+        f"{name}, 60 dense spins": (
+            f"m = sz.generators.complete(60, 1.0, seed=0); call = lambda: sz.log_z(m, method={name!r})"
+        )
+        for name in ("spectral", "states", "convex_mf", "annealing", "ep", "bp", "mf", "trw", "wmbe")
+    },
+    "auto, 40 x 40 grid": "m = sz.generators.grid(40, 1.0, seed=0); call = lambda: sz.log_z(m)",
+    "exact marginals, 10 x 10 grid": "m = sz.generators.grid(10, 1.0, seed=0); call = lambda: sz.marginals(m)",
+    "quadrature, 100 spins": "m = sz.generators.curie_weiss(100); call = lambda: sz.log_z(m, 'quadrature')",
+}
+# What the issue of a quick start asks for, in seconds.
+TARGETS = {"exact, 8 dense spins": 2.0, "exact, 10 x 10 grid": 3.0, "auto, 60 dense spins": 12.0}
+PROBE = """
+import json, time
+import numba.core.event as event
+import spectralz as sz
+
+class Listener(event.Listener):
+    def __init__(self):
+        self.begun, self.rows = [], {}
+
+    def on_start(self, e):
+        self.begun.append(time.process_time())
+
+    def on_end(self, e):
+        seconds, function = time.process_time() - self.begun.pop(), e.data["dispatcher"].py_func
+        if not self.begun:
+            name = function.__module__.removeprefix("spectralz.kernels.") + "." + function.__name__
+            self.rows[name] = self.rows.get(name, 0.0) + seconds
+
+CASE
+kernels = Listener()
+with event.install_listener("numba:compile", kernels):
+    began = time.process_time(); call(); first = time.process_time() - began
+began = time.process_time(); call(); second = time.process_time() - began
+print(json.dumps({"seconds": first - second, "kernels": kernels.rows}))
+"""
+
+
+def first_call(case: str, source: Path = OURS) -> tuple[float, dict[str, float]]:
+    """Return the CPU seconds that a first call takes beyond a second one, and those of each kernel compiled in it."""
+    with tempfile.TemporaryDirectory() as cache:
+        found = subprocess.run(
+            [sys.executable, "-c", PROBE.replace("CASE", CASES[case])],
+            env={**os.environ, "NUMBA_CACHE_DIR": cache, "PYTHONPATH": str(source)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    answer = json.loads(found.stdout.splitlines()[-1])
+    return answer["seconds"], answer["kernels"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--against", type=Path, help="the src folder of another version")
+    parser.add_argument("--repeats", type=int, default=3)
+    asked = parser.parse_args()
+    sources = [OURS] if asked.against is None else [asked.against, OURS]
+    rows, kernels = [], {}
+    for case in CASES:
+        seconds: list[list[float]] = [[] for _ in sources]
+        for _ in range(asked.repeats):
+            for times, source in zip(seconds, sources, strict=True):
+                spent, found = first_call(case, source)
+                times.append(spent)
+                if source is OURS:
+                    kernels.update({name: min(value, kernels.get(name, value)) for name, value in found.items()})
+        best = [f"{min(times):.1f}" for times in seconds]
+        rows.append([case, *best, f"{TARGETS[case]:.0f}" if case in TARGETS else ""])
+        print(*rows[-1], flush=True)
+    names = ["CPU seconds"] if asked.against is None else ["other version", "this one"]
+    print(f"\nFirst call less second, least of {asked.repeats}\n\n" + table(["call", *names, "target"], rows))
+    listed = sorted(kernels.items(), key=lambda item: -item[1])
+    print("\nKernels, CPU seconds to compile\n\n" + table(["kernel", "seconds"], [[k, f"{s:.2f}"] for k, s in listed]))
+
+
+if __name__ == "__main__":
+    main()

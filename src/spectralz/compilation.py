@@ -1,0 +1,124 @@
+"""Everything compiled at once, for who would rather wait beforehand: containers, clusters, lectures."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz import kernels
+from spectralz._support.progress import report
+from spectralz.errors import InaccurateWarning, SpectralzError
+from spectralz.inference import bounds, log_z, marginals, sample
+from spectralz.model import Ising
+from spectralz.registry import METHODS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+__all__ = ["Compilation", "warm_up"]
+
+# What a method does on small models only when asked.
+SETTINGS: Mapping[str, tuple[dict[str, Any], ...]] = {
+    "exact": ({"algorithm": "enumeration"}, {"order": "min-fill"}),
+    "bp": ({"schedule": "sequential"},),
+    "mbe": ({"ibound": 3, "partition": "content"},),
+    "spectral": ({"factor": "dp"},),
+    "wmbe": ({"ibound": 2, "order": "min-degree", "max_iter": 2},),
+    "annealing": ({"block_width": 2, "population": 50},),
+    "states": ({"population": 50},),
+    "auto": ({"exclude": ("exact", "quadrature"), "budget": 0.1},),
+}
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """What :func:`warm_up` did.
+
+    Attributes
+    ----------
+    kernels
+        How many compiled functions there are.
+    compiled
+        How often one had to be compiled now; the others were found on disk.
+    folder
+        Where they are kept, or None if there is no place that can be written to.
+    """
+
+    kernels: int
+    compiled: int
+    folder: str | None
+
+
+def warm_up() -> Compilation:
+    """Compile every kernel, or load what was compiled before, by running all methods on small models.
+
+    Kernels are compiled when they are first called and kept on disk, so this is never necessary. It is for images of
+    containers and for machines that are going to be measured. It takes about a minute, once.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> first = sz.warm_up()
+    >>> sz.warm_up().compiled  # nothing is left to do
+    0
+    """
+    from spectralz._support.compiling import KERNELS
+
+    for module in pkgutil.walk_packages(kernels.__path__, f"{kernels.__name__}."):
+        importlib.import_module(module.name)
+    ours = [kernel for kernel in KERNELS if kernel.py_func.__module__.startswith(f"{kernels.__name__}.")]
+    before = _times_compiled(ours)
+    calls = [call for model in _small_models() for call in _calls(model)]
+    calls.append(partial(log_z, _ring(200), "sdp"))  # the SDP takes small models as dense
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InaccurateWarning)
+        for k, call in enumerate(calls):
+            report("compiling, once", k / len(calls))
+            with suppress(SpectralzError):  # not every method takes every model
+                call()
+    folders = [kernel.stats.cache_path for kernel in ours]
+    return Compilation(
+        kernels=len(ours),
+        compiled=_times_compiled(ours) - before,
+        folder=os.path.commonpath(folders) if all(folders) else None,
+    )
+
+
+def _times_compiled(kernels: list[Any]) -> int:
+    return sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels)
+
+
+def _calls(model: Ising) -> Iterator[Callable[[], object]]:
+    """Give everything that can be asked of a model."""
+    yield partial(bounds, model, budget=0.2)
+    for name, method in METHODS.items():
+        for options in ({}, *SETTINGS.get(name, ())):
+            yield partial(log_z, model, name, **options)
+            if method.gives_marginals:
+                yield partial(marginals, model, name, **options)
+            if method.gives_samples:
+                yield partial(sample, model, 2, name, **options)
+
+
+def _small_models() -> tuple[Ising, ...]:
+    """Return models of all kinds: frustrated and cold, dense and sparse; a tree; of low rank in either direction."""
+    field = np.linspace(-1.0, 1.0, 6)
+    coupling = 2.0 * (-1.0) ** np.outer(np.arange(6), np.arange(6))
+    tree = Ising.from_edges(3, [(0, 1), (1, 2)], [1.0, -1.0])
+    positive = Ising.from_factors(field, [0.1], np.ones((1, 6)))
+    negative = Ising.from_factors(field, [-0.1], np.ones((1, 6)))
+    return Ising(field, coupling), _ring(6), tree, positive, negative
+
+
+def _ring(n: int) -> Ising:
+    """Return a ring with one coupling that frustrates it."""
+    pairs = [(i, (i + 1) % n) for i in range(n)]
+    return Ising.from_edges(n, pairs, [-3.0, *([3.0] * (n - 1))], np.linspace(-1.0, 1.0, n))

@@ -1,0 +1,206 @@
+"""What a first call does beside its work: it compiles, says so, keeps the result, and leaves it out of the clock."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import spectralz as sz
+from spectralz._support import clock, compiling
+from spectralz._support.progress import listening
+
+FIRST_CALL = """
+import time
+import spectralz as sz
+model = sz.generators.complete(8, 1.0, seed=0)
+began = time.perf_counter()
+found = {call}
+print(found.seconds, time.perf_counter() - began)
+"""
+
+
+def run_in_fresh_process(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **{name: str(value) for name, value in environment.items()}},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("kernels")
+
+
+def test_a_first_call_says_once_that_it_compiles_and_does_not_count_it(cache):
+    out, err = run_in_fresh_process(FIRST_CALL.format(call="sz.log_z(model)"), NUMBA_CACHE_DIR=cache)
+    assert err == "spectralz: compiling, once\n"
+    reported, passed = map(float, out.split())
+    assert passed > 1.0  # it did compile
+    assert reported < 0.5 * passed
+
+
+def test_what_was_compiled_is_found_again_without_a_word(cache):
+    _, err = run_in_fresh_process(FIRST_CALL.format(call="sz.log_z(model)"), NUMBA_CACHE_DIR=cache)
+    assert err == ""
+
+
+def test_the_budget_of_bounds_is_not_spent_on_compiling(tmp_path):
+    out, _ = run_in_fresh_process(FIRST_CALL.format(call="sz.bounds(model, budget=2.0)"), NUMBA_CACHE_DIR=tmp_path)
+    reported, passed = map(float, out.split())
+    assert passed > 3.0
+    assert reported < 2.0
+
+
+def test_who_listens_to_progress_hears_of_it_and_nobody_else(tmp_path):
+    code = """
+import spectralz as sz
+from spectralz._support.progress import listening
+heard = set()
+with listening(lambda task, fraction: heard.add(task)):
+    sz.log_z(sz.generators.complete(8, 1.0, seed=0))
+print("compiling, once" in heard)
+"""
+    assert run_in_fresh_process(code, NUMBA_CACHE_DIR=tmp_path) == ("True\n", "")
+
+
+# --------------------------------------------------------------------------------- where nothing can be written
+
+# The package's own folder and the user's count as read-only; what else there is depends on numba's release.
+READ_ONLY = """
+import numba.core.caching as caching
+for name in dir(caching):
+    if name.lstrip("_").startswith(("InTreeCacheLocator", "UserWideCacheLocator")):
+        getattr(caching, name).from_function = classmethod(lambda cls, *_: None)
+import tempfile
+tempfile.tempdir = {folder!r}
+import spectralz as sz
+from spectralz.kernels.elimination.forward import forward
+print(sz.log_z(sz.generators.complete(4, 1.0, seed=0)).log_z, forward.stats.cache_path)
+"""
+
+
+def test_without_a_place_for_the_cache_a_temporary_folder_of_our_own_is_used(tmp_path):
+    out, _ = run_in_fresh_process(READ_ONLY.format(folder=str(tmp_path)))
+    value, folder = out.split()
+    assert float(value) == sz.log_z(sz.generators.complete(4, 1.0, seed=0)).log_z
+    assert folder.startswith(str(tmp_path))
+    (own,) = tmp_path.iterdir()
+    assert own.stat().st_mode & 0o777 == 0o700
+    _, err = run_in_fresh_process(READ_ONLY.format(folder=str(tmp_path)))
+    assert err == ""  # found again
+
+
+@pytest.mark.parametrize("what", ["missing", "open to others", "a link"])
+def test_a_folder_that_is_not_ours_alone_is_not_used(tmp_path, monkeypatch, what):
+    if what == "missing":
+        monkeypatch.setattr(compiling.tempfile, "tempdir", str(tmp_path / "nowhere"))
+    else:
+        monkeypatch.setattr(compiling.tempfile, "tempdir", str(tmp_path))
+        wanted = tmp_path / compiling._folder_of_our_own()
+        assert wanted.is_dir()
+        if what == "open to others":
+            wanted.chmod(0o777)
+        else:
+            wanted.rename(tmp_path / "elsewhere")
+            wanted.symlink_to(tmp_path / "elsewhere")
+    assert compiling._folder_of_our_own() == ""
+
+
+def test_without_any_place_nothing_is_kept(tmp_path):
+    out, _ = run_in_fresh_process(READ_ONLY.format(folder=str(tmp_path / "nowhere")))
+    value, folder = out.split()
+    assert float(value) == sz.log_z(sz.generators.complete(4, 1.0, seed=0)).log_z
+    assert folder == "None"
+
+
+# -------------------------------------------------------------------------------------------------- the clock
+
+
+def test_what_is_left_out_is_left_out_once_however_it_is_nested():
+    began, wall = clock.seconds(), time.perf_counter()
+    clock.begin_leaving_out()
+    clock.begin_leaving_out()
+    time.sleep(0.02)
+    clock.end_leaving_out()
+    inside = clock.seconds()
+    time.sleep(0.02)
+    assert clock.seconds() == inside  # it stands still
+    clock.end_leaving_out()
+    time.sleep(0.02)
+    counted, passed = clock.seconds() - began, time.perf_counter() - wall
+    assert 0.02 <= counted <= passed - 0.04
+
+
+def test_compiling_in_another_thread_is_left_out_too():
+    began = clock.seconds()
+    worker = threading.Thread(target=lambda: (clock.begin_leaving_out(), time.sleep(0.05), clock.end_leaving_out()))
+    worker.start()
+    worker.join()
+    assert clock.seconds() - began < 0.04
+
+
+def test_a_kernel_that_is_compiled_stops_the_clock():
+    kernel = compiling.numba.njit(lambda x: x + 1.0)
+    began, wall = clock.seconds(), time.perf_counter()
+    assert kernel(1.0) == 2.0
+    assert clock.seconds() - began < 0.5 * (time.perf_counter() - wall)
+
+
+def test_budgets_are_planned_by_the_clock_that_is_told():
+    with clock.told_by(lambda: 7.0):
+        assert clock.now() == 7.0
+        assert clock.seconds() != 7.0
+    assert clock.now() != 7.0
+
+
+# ------------------------------------------------------------------------------------------------- everything
+
+
+@pytest.mark.slow
+def test_warming_up_reaches_every_kernel_and_says_how_far_it_is(tmp_path):
+    code = """
+import spectralz as sz
+from spectralz._support.progress import listening
+heard = []
+with listening(lambda task, fraction: heard.append((task, fraction))):
+    done = sz.warm_up()
+from spectralz._support.compiling import KERNELS
+assert [kernel.py_func.__name__ for kernel in KERNELS if not kernel.signatures] == []
+assert done.kernels == len(KERNELS) <= done.compiled
+assert sz.warm_up().compiled == 0
+assert max(fraction for task, fraction in heard if task == "compiling, once") > 0.9
+print(done.folder)
+"""
+    assert run_in_fresh_process(code, NUMBA_CACHE_DIR=tmp_path) == (f"{tmp_path}\n", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("case", "most"), [(0, 4.0), (1, 6.0), (2, 24.0)])
+def test_first_calls_stay_quick(case, most):
+    """A loose guard, at twice what is wanted; ``python -m benchmarks.compiling`` measures."""
+    from benchmarks.compiling import CASES, first_call
+
+    assert first_call(list(CASES)[case])[0] < most
+
+
+def test_listening_is_what_hides_the_notice(capsys):
+    notice = compiling._Notice()
+
+    class Event:
+        data = {"dispatcher": compiling.KERNELS[0]}  # noqa: RUF012
+
+    with listening(lambda task, fraction: None):
+        notice.on_start(Event)
+    assert capsys.readouterr().err == ""
+    notice.on_start(Event)
+    notice.on_start(Event)
+    assert capsys.readouterr().err == "spectralz: compiling, once\n"
