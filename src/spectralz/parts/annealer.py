@@ -24,6 +24,7 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz._support.progress import report
+from spectralz._support.threads import thread_count
 from spectralz.parts.populations import Annealed, mean_and_shares, systematic
 
 if TYPE_CHECKING:
@@ -103,8 +104,6 @@ class Annealer:
         resample_below: float = RESAMPLE_BELOW,
         block_width: int | None = None,
     ) -> None:
-        import numba
-
         self.n = model.n
         self.theta = np.ascontiguousarray(model.field)
         self.couplings = model.storage.for_kernels()
@@ -112,7 +111,7 @@ class Annealer:
         self.step = step
         self.resample_below = resample_below
         self.block_width, self.blocks_from, self.blocks = _blocks_of(model, block_width, self.couplings)
-        self._threads = ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS)
+        self._threads = ThreadPoolExecutor(thread_count())
 
     def __enter__(self) -> Annealer:
         return self

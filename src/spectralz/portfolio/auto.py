@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.options import checked_bytes, count, names, option, or_none, positive
+from spectralz._support.options import checked_bytes, count, names, option, or_none, positive, threads_option
 from spectralz.errors import ModelError, OptionError, TooLargeError
 from spectralz.methods.annealing import Annealing
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
@@ -66,6 +66,8 @@ class Auto(Method):
         For all that is random. Since the clock decides how much is done, answers agree only within their errors.
     max_memory
         Most memory for tables and populations, in bytes or like ``"512 MiB"``.
+    threads
+        Most threads to use; by default all cores that the process may use.
 
     Examples
     --------
@@ -85,10 +87,12 @@ class Auto(Method):
     exclude: Sequence[str] | str = option((), names(METHODS_TRIED))
     seed: int = option(0, count(least=0))
     max_memory: int | str = option(4 * 2**30, checked_bytes)
+    threads: int | None = threads_option()
 
     name: ClassVar[str] = "auto"
     gives_marginals: ClassVar[bool] = True
     gives_samples: ClassVar[bool] = True
+    works_on_matrices: ClassVar[bool] = True
 
     def choose(self, model: Ising) -> Method:
         """Return the method, options and all, that would run on ``model``: an exact one, or this one itself."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from spectralz._support import clock
 from spectralz._support.options import checked_names, checked_positive
 from spectralz._support.progress import report
-from spectralz._support.threads import one_thread_if_small
+from spectralz._support.threads import using_threads
 from spectralz.errors import SpectralzError, is_interrupt
 from spectralz.portfolio import bounders
 from spectralz.portfolio.allowance import Allowance, NotAffordableError
@@ -37,7 +37,7 @@ def bracket(model: Ising, budget: float, exclude: Any = ()) -> Bounds:
     rows = [_row("trivial", bounders.trivial, model, Allowance(math.inf), 0.0)]
     names = [name for name in bounders.in_order(model) if name not in left_out]
     for k, name in enumerate(names):
-        with one_thread_if_small(model.n):
+        with using_threads(None, model.n):
             row = _row(name, bounders.BOUNDERS[name], model, allowance, k / len(names))
         if "exact" in left_out and row.lower is not None and row.upper is not None:
             row = replace(row, lower=None, upper=None, status="left out: it is exact here, and exact was excluded")

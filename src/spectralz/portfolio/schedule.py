@@ -15,7 +15,7 @@ import numpy as np
 from spectralz._support import clock
 from spectralz._support.options import bytes_in_words
 from spectralz._support.progress import report
-from spectralz._support.threads import one_thread_if_small
+from spectralz._support.threads import using_threads
 from spectralz.errors import SpectralzError, is_interrupt
 from spectralz.methods.expectation_propagation import ExpectationPropagation
 from spectralz.methods.mean_field import MeanField
@@ -82,7 +82,7 @@ class Portfolio:
     def run(self) -> None:
         """Run what fits into the budget, which counts from here."""
         self._started = clock.now()
-        with one_thread_if_small(self.model.n):
+        with using_threads(None, self.model.n):
             self._run()
 
     def _run(self) -> None:
