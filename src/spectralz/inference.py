@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support.options import checked_count
+from spectralz._support.options import checked_count, checked_positive
 from spectralz._support.threads import using_threads
 from spectralz.errors import ModelError, OptionError, SpectralzError, UnknownMethodError
 from spectralz.methods import Exact, Method
 from spectralz.model import Ising
 from spectralz.portfolio.bracket import bracket
+from spectralz.portfolio.budget import Budget
 from spectralz.registry import METHODS, PAPER_SETTINGS
 from spectralz.result import Comparison, ComparisonRow, Description
 
@@ -129,7 +130,14 @@ def compare(model: Ising, methods: Iterable[str | Method] | None = None, *, thre
         return Comparison(tuple(_row(checked, method, name) for method, name in chosen))
 
 
-def bounds(model: Ising, budget: float = 10.0, exclude: Iterable[str] = (), *, threads: int | None = None) -> Bounds:
+def bounds(
+    model: Ising,
+    budget: float | None = None,
+    exclude: Iterable[str] = (),
+    *,
+    work: float | None = None,
+    threads: int | None = None,
+) -> Bounds:
     """Return proven bounds on log Z of ``model`` from both sides, the best that several methods find in a given time.
 
     Both sides are always there, however large the model is. The methods that only bound run one after the other, cheap
@@ -141,10 +149,14 @@ def bounds(model: Ising, budget: float = 10.0, exclude: Iterable[str] = (), *, t
     model
         The model.
     budget
-        Seconds to spend. A plan, not a limit: costs are predicted, and a method that has begun is not stopped.
+        Seconds to spend, ten by default. A plan, not a limit: costs are predicted, and a method that has begun is not
+        stopped.
     exclude
         Names of bounders to leave out: ``mf``, ``states``, ``sdp``, ``convex_mf``, ``trw``, ``wmbe``; and ``exact``, so
         that none counts where it happens to be exact, as ``wmbe`` is on graphs of low treewidth.
+    work
+        Instead of ``budget``: operations to do, such as 1e10, which one core does in about ten seconds. The bounds are
+        then the same in every run.
     threads
         Most threads to use; by default all cores that the process may use.
 
@@ -158,8 +170,12 @@ def bounds(model: Ising, budget: float = 10.0, exclude: Iterable[str] = (), *, t
     >>> found.width < 10.0
     True
     """
-    with using_threads(_checked_threads(threads)):
-        return bracket(_checked_model(model), budget, exclude)
+    allowed = Budget(
+        None if budget is None else checked_positive(budget, "budget"),
+        None if work is None else checked_positive(work, "work"),
+    )
+    with using_threads(_checked_threads(threads)), allowed.planning():
+        return bracket(_checked_model(model), allowed.seconds, exclude)
 
 
 def describe(model: Ising) -> Description:

@@ -24,6 +24,7 @@ __all__ = [
     "OutFile",
     "Strict",
     "Threads",
+    "Work",
     "first_line",
     "in_threads",
     "method_options",
@@ -37,13 +38,24 @@ EvidenceFile = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if a method did not converge.")]
 
+Work = Annotated[
+    float | None,
+    typer.Option(
+        "--work",
+        metavar="OPERATIONS",
+        help="Instead of --budget: operations to do, such as 1e10 for about ten seconds; every run says the same.",
+        show_default=False,
+    ),
+]
 Threads = Annotated[
     int | None,
     typer.Option("--threads", metavar="N", help="Most threads to use; all cores if not given.", show_default=False),
 ]
 
 
-def method_options(settings: list[str], budget: float | None, exclude: str | None) -> dict[str, Any]:
+def method_options(
+    settings: list[str], budget: float | None, exclude: str | None, work: float | None = None
+) -> dict[str, Any]:
     """Return the options that ``--set`` and its shortcuts stand for together.
 
     Examples
@@ -52,7 +64,7 @@ def method_options(settings: list[str], budget: float | None, exclude: str | Non
     {'tol': 0.001, 'seed': 7, 'budget': 2.5, 'exclude': ['ep', 'states']}
     """
     options = _parsed_settings(settings)
-    shortcuts = {"budget": budget, "exclude": None if exclude is None else _names(exclude)}
+    shortcuts = {"budget": budget, "work": work, "exclude": None if exclude is None else _names(exclude)}
     for name, value in shortcuts.items():
         if value is None:
             continue

@@ -29,11 +29,13 @@ __all__ = ["bracket"]
 def bracket(model: Ising, budget: float, exclude: Any = ()) -> Bounds:
     """Return the best proven bounds on log Z that ``budget`` seconds buy, with a row for each bounder.
 
+    The seconds are those of the clock that budgets are planned by (``_support/clock.py``).
+
     An interrupt (Ctrl-C) ends the search, not the call: what has been found is returned, with ``interrupted`` set.
     """
     seconds = checked_positive(budget, "budget")
     left_out = checked_names(exclude, "exclude", bounders.NAMES)
-    allowance = Allowance(seconds)
+    began, allowance = clock.seconds(), Allowance(seconds)
     rows = [_row("trivial", bounders.trivial, model, Allowance(math.inf), 0.0)]
     names = [name for name in bounders.in_order(model) if name not in left_out]
     for k, name in enumerate(names):
@@ -44,7 +46,7 @@ def bracket(model: Ising, budget: float, exclude: Any = ()) -> Bounds:
         rows.append(row)
         if row.interrupted:
             break
-    return Bounds.best_of(tuple(rows), allowance.spent, interrupted=rows[-1].interrupted)
+    return Bounds.best_of(tuple(rows), clock.seconds() - began, interrupted=rows[-1].interrupted)
 
 
 def _row(name: str, bounder: Bounder, model: Ising, allowance: Allowance, done: float) -> BoundsRow:
