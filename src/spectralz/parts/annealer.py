@@ -63,8 +63,9 @@ MOST_SPINS_WITH_BLOCKS = 2000
 COLD = 1.0
 # In updates of single spins: what a spin of a block costs, and an entry of its tables.
 COST_OF_BLOCK_SPIN, COST_OF_ENTRY = 2.5, 0.25
-# In operations: an update of a single spin, an entry of the row of one that flips, and one of a row that is summed up.
-UPDATE_OPERATIONS, FLIP_OPERATIONS, SUM_OPERATIONS = 25.0, 0.25, 2.0
+# In operations, some 1e-9 seconds each: an update of a single spin, an entry of the row of one that flips, and one of a
+# row that is summed up, in a dense coupling and in a sparse one.
+UPDATE_OPERATIONS, FLIP_OPERATIONS, SUM_OPERATIONS, SPARSE_SUM_OPERATIONS = 25.0, 0.25, 1.0, 2.0
 # Sweeps that a quench takes, about.
 SWEEPS_OF_A_QUENCH = 1.5
 
@@ -274,7 +275,8 @@ class Annealer:
         return UPDATE_OPERATIONS * max(self.n, 1) + FLIP_OPERATIONS * len(self.couplings.data)
 
     def _charge_fields(self, size: int) -> None:
-        clock.charge(SUM_OPERATIONS * size * (self.n + len(self.couplings.data)))
+        each = SUM_OPERATIONS if self.couplings.is_dense else SPARSE_SUM_OPERATIONS
+        clock.charge(each * size * (self.n + len(self.couplings.data)))
 
     def _in_threads(self, work: Callable[[slice], None], size: int) -> None:
         """Call ``work`` on parts of the population, small enough that an interrupt need not wait long."""
