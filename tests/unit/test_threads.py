@@ -140,3 +140,12 @@ def test_variables_that_make_no_sense_are_not_heard(monkeypatch, text):
     for name in threads.VARIABLES:
         monkeypatch.setenv(name, text)
     assert thread_count() == available_cores()
+
+
+def test_an_exact_answer_does_not_look_for_libraries_of_linear_algebra():
+    code = (
+        "import sys\nimport spectralz as sz\nsz.log_z(sz.generators.grid(3, 1.0, seed=0))\n"
+        "print('threadpoolctl' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -10,6 +10,7 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz._support.options import checked_bytes, count, names, option, or_none, positive, threads_option
+from spectralz._support.threads import using_threads
 from spectralz.errors import ModelError, OptionError, TooLargeError
 from spectralz.methods.annealing import Annealing
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
@@ -24,6 +25,7 @@ from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
@@ -103,7 +105,6 @@ class Auto(Method):
     name: ClassVar[str] = "auto"
     gives_marginals: ClassVar[bool] = True
     gives_samples: ClassVar[bool] = True
-    works_on_matrices: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -112,6 +113,10 @@ class Auto(Method):
     @property
     def _budget(self) -> Budget:
         return Budget(self.budget, self.work)
+
+    def _in_threads(self, model: Ising) -> AbstractContextManager[None]:
+        # Linear algebra is limited where it is used: an exact answer need not look for its libraries first.
+        return using_threads(self.threads)
 
     def choose(self, model: Ising) -> Method:
         """Return the method, options and all, that would run on ``model``: an exact one, or this one itself."""
