@@ -70,6 +70,10 @@ ARRAYS = [
     "sz.bounds(model, exclude=3)",
     "sz.bounds(model, exclude=['bp'])",
     "sz.log_z(model, budget=-1)",
+    "sz.log_z(model, work='much')",
+    "sz.log_z(model, budget=1, work=1e9)",
+    "sz.log_z(model, 'annealing', threads=0)",
+    "sz.log_z(model, 'exact', threads=2)",
     "sz.log_z(model, exclude=['magic'])",
     "sz.log_z(model, 'annealing', population=1)",
     "sz.log_z(model, 'annealing', resample_below=2)",
@@ -112,6 +116,8 @@ COMMANDS = [
     "solve m.uai --plot m.png --pr m.png",
     "solve m.uai --method exact --budget 10",
     "solve m.uai --budget 10 --set budget=20",
+    "solve m.uai --budget 10 --work 1e9",
+    "bounds m.uai --threads 0",
     "solve m.uai --set order",
 ]
 

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectralz._support.options import checked_count, checked_positive
+from spectralz._support.threads import using_threads
 from spectralz.errors import ModelError, OptionError, SpectralzError, UnknownMethodError
 from spectralz.methods import Exact, Method
 from spectralz.model import Ising
 from spectralz.portfolio.bracket import bracket
+from spectralz.portfolio.budget import Budget
 from spectralz.registry import METHODS, PAPER_SETTINGS
 from spectralz.result import Comparison, ComparisonRow, Description
 
@@ -105,7 +108,7 @@ def sample(model: Ising, size: int, method: str | Method = "auto", seed: int = 0
     return chosen.run_sample(_checked_model(model), size, seed)
 
 
-def compare(model: Ising, methods: Iterable[str | Method] | None = None) -> Comparison:
+def compare(model: Ising, methods: Iterable[str | Method] | None = None, *, threads: int | None = None) -> Comparison:
     """Run several methods on one model; a method that fails is a row with its error.
 
     Parameters
@@ -114,16 +117,27 @@ def compare(model: Ising, methods: Iterable[str | Method] | None = None) -> Comp
         The model.
     methods
         Names of methods, or methods; all known ones but ``auto`` if not given.
+    threads
+        Most threads that each of them uses, unless it has its own number; by default all cores that the process may
+        use.
     """
     asked = [name for name in METHODS if name != "auto"] if methods is None else methods
     if isinstance(asked, str):
         raise OptionError(f"methods is {asked!r}; give a list, such as [{asked!r}]")
     chosen = [(as_method(method, {}), method if isinstance(method, str) else method.name) for method in asked]
     checked = _checked_model(model)
-    return Comparison(tuple(_row(checked, method, name) for method, name in chosen))
+    with using_threads(_checked_threads(threads)):
+        return Comparison(tuple(_row(checked, method, name) for method, name in chosen))
 
 
-def bounds(model: Ising, budget: float = 10.0, exclude: Iterable[str] = ()) -> Bounds:
+def bounds(
+    model: Ising,
+    budget: float | None = None,
+    exclude: Iterable[str] = (),
+    *,
+    work: float | None = None,
+    threads: int | None = None,
+) -> Bounds:
     """Return proven bounds on log Z of ``model`` from both sides, the best that several methods find in a given time.
 
     Both sides are always there, however large the model is. The methods that only bound run one after the other, cheap
@@ -135,10 +149,16 @@ def bounds(model: Ising, budget: float = 10.0, exclude: Iterable[str] = ()) -> B
     model
         The model.
     budget
-        Seconds to spend. A plan, not a limit: costs are predicted, and a method that has begun is not stopped.
+        Seconds to spend, ten by default. A plan, not a limit: costs are predicted, and a method that has begun is not
+        stopped.
     exclude
         Names of bounders to leave out: ``mf``, ``states``, ``sdp``, ``convex_mf``, ``trw``, ``wmbe``; and ``exact``, so
         that none counts where it happens to be exact, as ``wmbe`` is on graphs of low treewidth.
+    work
+        Instead of ``budget``: operations to do, such as 1e10, which one core does in about ten seconds. The bounds are
+        then the same in every run.
+    threads
+        Most threads to use; by default all cores that the process may use.
 
     Examples
     --------
@@ -150,7 +170,12 @@ def bounds(model: Ising, budget: float = 10.0, exclude: Iterable[str] = ()) -> B
     >>> found.width < 10.0
     True
     """
-    return bracket(_checked_model(model), budget, exclude)
+    allowed = Budget(
+        None if budget is None else checked_positive(budget, "budget"),
+        None if work is None else checked_positive(work, "work"),
+    )
+    with using_threads(_checked_threads(threads)), allowed.planning():
+        return bracket(_checked_model(model), allowed.seconds, exclude)
 
 
 def describe(model: Ising) -> Description:
@@ -248,6 +273,10 @@ def as_method(method: str | Method, options: dict[str, Any]) -> Method:
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise UnknownMethodError(f"no method is called {method!r}; {hint}known are {', '.join(METHODS)}")
     return METHODS[method].with_options(options)
+
+
+def _checked_threads(threads: Any) -> int | None:
+    return None if threads is None else checked_count(threads, "threads", least=1)
 
 
 def _checked_model(model: Any) -> Ising:

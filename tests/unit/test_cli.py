@@ -210,6 +210,13 @@ def test_version(run):
         (["solve", "grid.uai", "--method", "exact", "--exclude", "ep"], "no option 'exclude'"),
         (["solve", "grid.uai", "--budget", "soon"], "Invalid value for .*--budget"),
         (["solve", "grid.uai", "--budget", "3", "--set", "budget=4"], "both given"),
+        (["solve", "grid.uai", "--work", "1e9", "--set", "work=1e9"], "both given"),
+        (["solve", "grid.uai", "--budget", "3", "--work", "1e9"], "give one of them"),
+        (["solve", "grid.uai", "--work", "-1"], "work is -1"),
+        (["bounds", "grid.uai", "--budget", "3", "--work", "1e9"], "give one of them"),
+        (["solve", "grid.uai", "--threads", "0"], "--threads is 0; it must be a whole number, 1 or more"),
+        (["sample", "grid.uai", "x.npy", "--threads", "-1"], "--threads is -1"),
+        (["compare", "grid.uai", "--threads", "two"], "Invalid value for .*--threads"),
         (["convert", "grid.uai", "./grid.uai"], "never overwritten"),
         (["convert", "grid.uai", "grid.txt"], "no suffix|suffix '.txt'"),
         (["sample", "grid.uai", "x.txt"], r"written to \.npy or \.csv"),
@@ -503,6 +510,23 @@ def test_where_interrupts_are_ignored_they_stay_ignored(grid, tmp_path):
     process.send_signal(signal.SIGINT)
     assert b"exact" in process.communicate(timeout=60)[0]
     assert process.returncode == 0
+
+
+def test_work_gives_the_same_answer_in_any_number_of_threads(run, grid):
+    def less_seconds(text):
+        return re.sub(r'"seconds": [^,}\n]*', "", text)
+
+    for command in (["solve", "--exclude", "exact", "--work", "1e7"], ["bounds", "--work", "1e6"]):
+        printed = [run(command[0], "grid.uai", *command[1:], "--json", "--threads", count)[1] for count in "12"]
+        assert '"lower"' in printed[0]
+        assert less_seconds(printed[0]) == less_seconds(printed[1])
+
+
+def test_sample_and_compare_take_work_and_threads(run, grid, tmp_path):
+    assert run("sample", "grid.uai", "x.npy", "--size", "5", "--work", "1e8", "--threads", "1")[0] == 0
+    assert run("sample", "grid.uai", "y.npy", "--size", "5", "--budget", "1", "--threads", "2")[0] == 0
+    assert np.array_equal(np.load(tmp_path / "x.npy"), np.load(tmp_path / "y.npy"))
+    assert run("compare", "grid.uai", "--methods", "mf,BP-200", "--threads", "2")[0] == 0
 
 
 def test_bounds_prints_a_row_for_each_method_and_the_bracket(run, grid):

@@ -2,7 +2,8 @@
 
 Compiling, and loading what is compiled, is no work: :func:`seconds` leaves it out, so that the first call is judged
 like the second. Budgets ask :func:`now`, which is the same unless another clock is put in its place: a count of
-operations, or the one of a test.
+operations (:func:`counting_operations`), with which plans are the same on every machine, or the one of a test. What
+takes long says so with :func:`charge`, in the thread that hands the work out.
 """
 
 from __future__ import annotations
@@ -16,7 +17,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["begin_leaving_out", "end_leaving_out", "now", "seconds", "told_by"]
+__all__ = [
+    "OPERATIONS_PER_SECOND",
+    "Operations",
+    "begin_leaving_out",
+    "charge",
+    "counting_operations",
+    "end_leaving_out",
+    "in_words",
+    "now",
+    "seconds",
+    "told_by",
+]
+
+# So many operations are called a second where they are counted; one core does about as many.
+OPERATIONS_PER_SECOND = 1e9
 
 
 class _LeftOut:
@@ -88,3 +103,49 @@ def told_by(clock: Callable[[], float]) -> Iterator[None]:
         yield
     finally:
         _clock.reset(token)
+
+
+class Operations:
+    """A clock that goes by the operations charged to it; it tells seconds, so that plans are made in the same unit."""
+
+    def __init__(self) -> None:
+        self.count = 0.0
+
+    def __call__(self) -> float:
+        return self.count / OPERATIONS_PER_SECOND
+
+
+@contextmanager
+def counting_operations() -> Iterator[Operations]:
+    """Let budgets inside the ``with`` block be planned by the operations that are charged there.
+
+    Examples
+    --------
+    >>> with counting_operations() as operations:
+    ...     charge(2e9)
+    ...     now(), operations.count, in_words(0.5)
+    (2.0, 2000000000.0, '5e+08 operations')
+    """
+    operations = Operations()
+    with told_by(operations):
+        yield operations
+
+
+def charge(operations: float) -> None:
+    """Say that so many operations have been, or will be, done; where time is told by seconds nobody counts them."""
+    clock = _clock.get()
+    if isinstance(clock, Operations):
+        clock.count += operations
+
+
+def in_words(seconds: float) -> str:
+    """Write an amount of time in the unit of the clock that budgets are planned by.
+
+    Examples
+    --------
+    >>> in_words(0.5)
+    '0.5 s'
+    """
+    if isinstance(_clock.get(), Operations):
+        return f"{seconds * OPERATIONS_PER_SECOND:.2g} operations"
+    return f"{seconds:.2g} s"

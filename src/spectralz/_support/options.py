@@ -38,6 +38,7 @@ __all__ = [
     "or_none",
     "positive",
     "spin_order",
+    "threads_option",
 ]
 
 LARGEST_COUNT = 10**300
@@ -58,6 +59,11 @@ def apply_checks(options: Any) -> None:
     for each in fields(options):
         if "check" in each.metadata:
             object.__setattr__(options, each.name, each.metadata["check"](getattr(options, each.name), each.name))
+
+
+def threads_option() -> int | None:
+    """Declare the option of a method that may use several threads: how many, None for all cores."""
+    return option(None, or_none(count(least=1)))
 
 
 def count(least: int, most: int | None = None, why: str = "") -> Check:

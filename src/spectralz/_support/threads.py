@@ -1,9 +1,17 @@
-"""How many threads linear algebra uses: small matrices are slower in several, and on a busy machine a hundred times."""
+"""How many threads we use: those of the annealer, and those of linear algebra.
+
+One number limits both, that of :func:`using_threads`. Where nobody has set it, it is the number of cores that this
+process may use, or less if OMP_NUM_THREADS or NUMBA_NUM_THREADS say so.
+"""
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import math
+import os
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,19 +19,74 @@ if TYPE_CHECKING:
 
     from threadpoolctl import ThreadpoolController
 
-__all__ = ["one_thread_if_small"]
+__all__ = ["NO_MATRICES", "available_cores", "thread_count", "using_threads"]
 
-# Factorisations of smaller matrices take less than a thread's wait for the others, where cores are shared.
+# Factorisations of smaller matrices take less than a thread's wait for the others, where cores are shared: linear
+# algebra in two threads on a busy machine can be a hundred times slower than in one.
 LARGEST_SMALL = 500
+# In place of the size of matrices: linear algebra works in one thread, so that it adds in one order always.
+NO_MATRICES = 0
+# Either says how many threads a process should use; a sweep sets both to 1 for its workers.
+VARIABLES = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
+QUOTA_FILE = Path("/sys/fs/cgroup/cpu.max")
+
+_count: ContextVar[int | None] = ContextVar("spectralz_threads", default=None)
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use: its affinity, and on Linux the quota of its container."""
+    if hasattr(os, "process_cpu_count"):  # Python 3.13
+        cores = os.process_cpu_count()
+    elif hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count()
+    return max(min(cores or 1, _quota()), 1)
+
+
+def _quota() -> int:
+    """Return the cores that a container's quota is worth, rounded up; very many if there is none."""
+    try:
+        quota, period = QUOTA_FILE.read_text().split()
+        return math.ceil(int(quota) / int(period))
+    except (OSError, ValueError, ZeroDivisionError):  # there is no such file, or it says "max"
+        return 2**30
+
+
+def thread_count() -> int:
+    """Return how many threads may be used here.
+
+    Examples
+    --------
+    >>> with using_threads(3):
+    ...     thread_count()
+    3
+    """
+    count = _count.get()
+    if count is not None:
+        return count
+    asked = [int(text) for text in map(os.environ.get, VARIABLES) if text and text.isdecimal() and int(text) > 0]
+    return min([available_cores(), *asked])
 
 
 @contextmanager
-def one_thread_if_small(n: int) -> Iterator[None]:
-    """Let BLAS and LAPACK work in one thread inside the ``with`` block if matrices are n x n and n is small."""
-    if n > LARGEST_SMALL:
-        yield
-        return
-    with _controller().limit(limits=1, user_api="blas"):
+def using_threads(count: int | None, matrices: int | None = None) -> Iterator[None]:
+    """Let all that is done inside the ``with`` block use so many threads.
+
+    Parameters
+    ----------
+    count
+        How many; None for as many as outside of the block.
+    matrices
+        The size n of n x n matrices, if such are worked on: linear algebra gets one thread where they are small.
+    """
+    is_small = matrices is not None and matrices <= LARGEST_SMALL
+    limit = 1 if is_small else count
+    with ExitStack() as stack:
+        if limit is not None:
+            stack.enter_context(_controller().limit(limits=limit, user_api="blas"))
+        if count is not None:
+            stack.callback(_count.reset, _count.set(count))
         yield
 
 

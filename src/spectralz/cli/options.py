@@ -6,11 +6,16 @@ import ast
 import inspect
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spectralz._support.options import checked_count
+from spectralz._support.threads import using_threads
 from spectralz.errors import OptionError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
 
 __all__ = [
     "AsJson",
@@ -18,7 +23,10 @@ __all__ = [
     "ModelFile",
     "OutFile",
     "Strict",
+    "Threads",
+    "Work",
     "first_line",
+    "in_threads",
     "method_options",
 ]
 
@@ -30,8 +38,24 @@ EvidenceFile = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if a method did not converge.")]
 
+Work = Annotated[
+    float | None,
+    typer.Option(
+        "--work",
+        metavar="OPERATIONS",
+        help="Instead of --budget: operations to do, such as 1e10 for about ten seconds; every run says the same.",
+        show_default=False,
+    ),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option("--threads", metavar="N", help="Most threads to use; all cores if not given.", show_default=False),
+]
 
-def method_options(settings: list[str], budget: float | None, exclude: str | None) -> dict[str, Any]:
+
+def method_options(
+    settings: list[str], budget: float | None, exclude: str | None, work: float | None = None
+) -> dict[str, Any]:
     """Return the options that ``--set`` and its shortcuts stand for together.
 
     Examples
@@ -40,7 +64,7 @@ def method_options(settings: list[str], budget: float | None, exclude: str | Non
     {'tol': 0.001, 'seed': 7, 'budget': 2.5, 'exclude': ['ep', 'states']}
     """
     options = _parsed_settings(settings)
-    shortcuts = {"budget": budget, "exclude": None if exclude is None else _names(exclude)}
+    shortcuts = {"budget": budget, "work": work, "exclude": None if exclude is None else _names(exclude)}
     for name, value in shortcuts.items():
         if value is None:
             continue
@@ -77,6 +101,11 @@ def _value(text: str) -> Any:
     except (ValueError, SyntaxError):
         return text
     return value if isinstance(value, int | float | tuple | list) else text
+
+
+def in_threads(threads: int | None) -> AbstractContextManager[None]:
+    """Return the context in which a command works with ``--threads``."""
+    return using_threads(None if threads is None else checked_count(threads, "--threads", least=1))
 
 
 def first_line(documented: Any) -> str:

@@ -15,7 +15,7 @@ import typer
 import spectralz as sz
 from spectralz._support.interrupts import INTERRUPTED
 from spectralz.cli.console import console, has_unicode, plus_minus, print_table, progress, say, warn
-from spectralz.cli.options import AsJson, EvidenceFile, ModelFile, Strict, method_options
+from spectralz.cli.options import AsJson, EvidenceFile, ModelFile, Strict, Threads, Work, in_threads, method_options
 from spectralz.cli.outputs import check_output, check_outputs, check_picture, picture_format, write_picture
 from spectralz.errors import FormatError, InaccurateWarning
 from spectralz.io import read_evidence, write_mar, write_pr
@@ -38,9 +38,11 @@ def solve(
     budget: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Time that auto may take; the same as --set budget=SECONDS.")
     ] = None,
+    work: Work = None,
     exclude: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Methods that auto leaves out, with commas between.")
     ] = None,
+    threads: Threads = None,
     as_json: AsJson = False,
     pr: Annotated[Path | None, typer.Option(metavar="OUT", help="Write log10 Z as a UAI .PR answer.")] = None,
     mar: Annotated[Path | None, typer.Option(metavar="OUT", help="Write marginals as a UAI .MAR answer.")] = None,
@@ -53,11 +55,11 @@ def solve(
     """
     check_outputs({"--pr": pr, "--mar": mar, "--plot": plot}, [file, evidence])
     check_picture(plot)
-    chosen = sz.inference.as_method(method, method_options(settings or [], budget, exclude))
+    chosen = sz.inference.as_method(method, method_options(settings or [], budget, exclude, work))
     whole = sz.read(file)
     fixed = {} if evidence is None else read_evidence(evidence, whole.n)
     model = whole.condition(fixed) if fixed else whole
-    with progress():
+    with in_threads(threads), progress():
         if mar is None:
             estimate = sz.log_z(model, chosen)
         else:
@@ -111,6 +113,7 @@ def compare(
     file: ModelFile,
     methods: Annotated[str | None, typer.Option(help="Names with commas between; all if not given.")] = None,
     evidence: EvidenceFile = None,
+    threads: Threads = None,
     as_json: AsJson = False,
     plot: Annotated[Path | None, typer.Option(metavar="OUT", help="Draw it too: .png, .svg or .pdf.")] = None,
     strict: Strict = False,
@@ -120,7 +123,7 @@ def compare(
     check_picture(plot)
     names = None if methods is None else [name.strip() for name in methods.split(",")]
     model = sz.read(file, evidence)
-    with progress():
+    with in_threads(threads), progress():
         comparison = sz.compare(model, names)
     if as_json:
         print(json.dumps(comparison.to_dict()["rows"], indent=2, allow_nan=False))
@@ -141,15 +144,19 @@ def print_comparison(comparison: sz.Comparison) -> None:
 def bounds(
     file: ModelFile,
     evidence: EvidenceFile = None,
-    budget: Annotated[float, typer.Option(help="Seconds to spend, about.")] = 10.0,
+    budget: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Seconds to spend, about; ten if not given.")
+    ] = None,
+    work: Work = None,
     exclude: Annotated[str | None, typer.Option(help="Bounders to leave out, with commas between.")] = None,
+    threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
     """Prove log Z from both sides by several methods; Ctrl-C keeps what has been found."""
     names = () if exclude is None else [name.strip() for name in exclude.split(",")]
     model = sz.read(file, evidence)
-    with progress():
-        found = sz.bounds(model, budget, names)
+    with in_threads(threads), progress():
+        found = sz.bounds(model, budget, names, work=work)
     if as_json:
         print(json.dumps({"file": str(file), "n": model.n, **found.to_dict()}, indent=2, allow_nan=False))
     else:
@@ -176,6 +183,9 @@ def sample(
     size: Annotated[int, typer.Option(help="How many states.")] = 1000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same states.")] = 0,
     method: Annotated[str, typer.Option(help="Which method; `spectralz methods` lists them.")] = "auto",
+    budget: Annotated[float | None, typer.Option(metavar="SECONDS", help="Time that auto may take.")] = None,
+    work: Work = None,
+    threads: Threads = None,
     evidence: EvidenceFile = None,
 ) -> None:
     """Draw states of a model, one a row, -1 and +1.
@@ -183,13 +193,14 @@ def sample(
     By exact, quadrature and low_rank they are independent and distributed exactly; by others, approximately.
     """
     check_output(out, [file, evidence])
+    chosen = sz.inference.as_method(method, method_options([], budget, None, work))
     if out.suffix.lower() not in (".npy", ".csv"):
         raise FormatError(f"the name has the suffix {out.suffix!r}; states are written to .npy or .csv", out)
     whole = sz.read(file)
     fixed = {} if evidence is None else read_evidence(evidence, whole.n)
-    with progress(), warnings.catch_warnings(record=True) as warned:
+    with in_threads(threads), progress(), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", InaccurateWarning)
-        free = sz.sample(whole.condition(fixed), size, method, seed)
+        free = sz.sample(whole.condition(fixed), size, chosen, seed)
     for each in warned:
         warn(str(each.message))
     states = np.empty((len(free), whole.n), dtype=np.int8)  # observed spins are columns too, as in a .MAR answer

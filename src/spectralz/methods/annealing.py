@@ -15,6 +15,7 @@ from spectralz._support.options import (
     option,
     or_none,
     positive,
+    threads_option,
 )
 from spectralz._support.progress import reporter_of
 from spectralz.errors import TooLargeError, is_interrupt, warn_inaccurate
@@ -56,9 +57,11 @@ class Annealing(Method):
         0 is for single spins alone; None for 6 where a spin has up to 4.5 neighbours on average (as on a grid), 4 up to
         6.5 (as on a lattice of three dimensions), and 0 beyond or with more than 2,000 spins.
     seed
-        The same seed gives the same answer, whatever the number of threads.
+        The same seed gives the same answer.
     max_memory
         Most memory for a population, in bytes or like ``"512 MiB"``.
+    threads
+        Most threads to use; by default all cores that the process may use. The answer does not depend on it.
 
     References
     ----------
@@ -87,6 +90,7 @@ class Annealing(Method):
     )
     seed: int = option(0, count(least=0))
     max_memory: int | str = option(4 * 2**30, checked_bytes)
+    threads: int | None = threads_option()
 
     name: ClassVar[str] = "annealing"
     gives_marginals: ClassVar[bool] = True

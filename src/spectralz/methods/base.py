@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
@@ -10,12 +11,14 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz._support.options import apply_checks, bytes_in_words, checked_count
+from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import OptionError, TooLargeError
 from spectralz.parts.outcome import MarginalOutcome, Outcome
 from spectralz.result import Estimate, Marginals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
@@ -35,11 +38,15 @@ class Method(ABC):
     A new method gives ``name`` and ``_solve``, and if it can ``_solve_marginals`` with ``gives_marginals = True`` and
     ``_sample`` with ``gives_samples = True``. Its options are declared with their checks (``_support/options.py``).
     The log Z of ``_solve`` is that of the whole model, its offset and the trace of its coupling included.
+
+    A method that may use several threads has the option ``threads``. Linear algebra works in one of them, which makes
+    the result the same for any number, unless ``works_on_matrices`` says that the time goes into large matrices.
     """
 
     name: ClassVar[str]
     gives_marginals: ClassVar[bool] = False
     gives_samples: ClassVar[bool] = False
+    works_on_matrices: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         apply_checks(self)
@@ -57,13 +64,15 @@ class Method(ABC):
     def run(self, model: Ising) -> Estimate:
         """Return log Z of ``model`` as this method finds it."""
         started = clock.seconds()
-        return self._pack(self._solve(model), started)
+        with self._in_threads(model):
+            return self._pack(self._solve(model), started)
 
     @final
     def run_marginals(self, model: Ising) -> Marginals:
         """Return the means of spins and edges of ``model`` as this method finds them."""
         started = clock.seconds()
-        found = self._solve_marginals(model)
+        with self._in_threads(model):
+            found = self._solve_marginals(model)
         return Marginals(
             mean=found.mean,
             probability=found.probability,
@@ -82,7 +91,15 @@ class Method(ABC):
                 f"{count} states of {model.n} spins take {bytes_in_words(count * model.n)}; "
                 "draw them in parts, each with its own seed"
             )
-        return self._sample(model, count, np.random.default_rng(checked_count(seed, "seed", least=0)))
+        rng = np.random.default_rng(checked_count(seed, "seed", least=0))
+        with self._in_threads(model):
+            return self._sample(model, count, rng)
+
+    def _in_threads(self, model: Ising) -> AbstractContextManager[None]:
+        """Return the context to work in: that of the option ``threads``, if there is one."""
+        if not hasattr(self, "threads"):
+            return nullcontext()
+        return using_threads(self.threads, model.n if self.works_on_matrices else NO_MATRICES)
 
     def _pack(self, outcome: Outcome, started: float) -> Estimate:
         found = {each.name: getattr(outcome, each.name) for each in fields(outcome)}

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spectralz._support.options import count, option, positive
+from spectralz._support.options import count, option, positive, threads_option
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
@@ -88,6 +88,9 @@ class ConvexMeanField(Method):
         Relative gap of the semi-definite programmes.
     max_iter
         Most Newton steps for each m.
+    threads
+        Most threads to use; by default all cores that the process may use. They are those of linear algebra, which has
+        one for up to 500 spins; beyond, the answer depends on their number, but only by rounding.
 
     See Also
     --------
@@ -108,9 +111,11 @@ class ConvexMeanField(Method):
     rounds: int = option(3, count(least=0))
     tol: float = option(1e-6, positive(below=1.0))
     max_iter: int = option(100, count(least=0))
+    threads: int | None = threads_option()
 
     name: ClassVar[str] = "convex_mf"
     gives_marginals: ClassVar[bool] = True
+    works_on_matrices: ClassVar[bool] = True
 
     def _solve(self, model: Ising) -> Outcome:
         return self._run(model)[0]

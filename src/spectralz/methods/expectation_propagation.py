@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spectralz._support.options import count, flag, not_negative, option, positive
+from spectralz._support.options import count, flag, not_negative, option, positive, threads_option
 from spectralz._support.progress import report
-from spectralz._support.threads import one_thread_if_small
 from spectralz.errors import TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.coupling import Couplings
@@ -138,6 +137,9 @@ class ExpectationPropagation(Method):
         How many random starts mean field makes in its search for other states.
     seed
         For these starts.
+    threads
+        Most threads to use; by default all cores that the process may use. They are those of linear algebra, which has
+        one for up to 500 spins; beyond, the answer depends on their number, but only by rounding.
 
     See Also
     --------
@@ -168,17 +170,17 @@ class ExpectationPropagation(Method):
     correction: bool = option(True, flag)
     restarts: int = option(20, count(least=0))
     seed: int = option(0, count(least=0))
+    threads: int | None = threads_option()
 
     name: ClassVar[str] = "ep"
     gives_marginals: ClassVar[bool] = True
+    works_on_matrices: ClassVar[bool] = True
 
     def _solve(self, model: Ising) -> Outcome:
-        with one_thread_if_small(model.n):
-            return self._run(model)[0]
+        return self._run(model)[0]
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
-        with one_thread_if_small(model.n):
-            outcome, h, covariance = self._run(model)
+        outcome, h, covariance = self._run(model)
         mean = np.tanh(h)
         i, j = model.edges()[0].T
         # No two spins with these means have a mean product beyond these.

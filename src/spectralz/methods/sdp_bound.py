@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spectralz._support.options import count, option, positive
+from spectralz._support.options import count, option, positive, threads_option
 from spectralz.methods.base import Method, Outcome
 from spectralz.parts.diagonal_sdp import solve_diagonal, upper_of_log_z, without_field
 from spectralz.result import Kind, Status
@@ -34,6 +34,9 @@ class SDPBound(Method):
         Most steps of its trust region in each component; the bound holds wherever they end.
     seed
         For its random start, which changes the bound by no more than the gap.
+    threads
+        Most threads to use; by default all cores that the process may use. They are those of linear algebra, which has
+        one for up to 500 spins; beyond, the answer depends on their number, but only by rounding.
 
     See Also
     --------
@@ -58,8 +61,10 @@ class SDPBound(Method):
     tol: float = option(1e-6, positive(below=1.0))
     max_iter: int = option(500, count(least=0))
     seed: int = option(0, count(least=0))
+    threads: int | None = threads_option()
 
     name: ClassVar[str] = "sdp"
+    works_on_matrices: ClassVar[bool] = True
 
     def _solve(self, model: Ising) -> Outcome:
         whole = without_field(model)

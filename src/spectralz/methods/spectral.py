@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.options import bytes_in_words, check_choice, checked_bytes, choice, count, option, positive
+from spectralz._support.options import (
+    bytes_in_words,
+    check_choice,
+    checked_bytes,
+    choice,
+    count,
+    option,
+    positive,
+    threads_option,
+)
 from spectralz._support.progress import report
 from spectralz.errors import OptionError, TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
@@ -94,6 +103,9 @@ class Spectral(Method):
         Starts of the mean field that gives ``lower``, the first from zero, the others random; 0 for no lower bound.
     max_memory
         Most memory for the eigen-decomposition, in bytes or like ``"4 GiB"``.
+    threads
+        Most threads to use; by default all cores that the process may use. They are those of linear algebra, which has
+        one for up to 500 spins; beyond, the answer depends on their number, but only by rounding.
 
     Raises
     ------
@@ -125,8 +137,10 @@ class Spectral(Method):
     tol: float = option(1e-6, positive(below=1.0))
     restarts: int = option(4, count(least=0))
     max_memory: int | str = option(8 * 2**30, checked_bytes)
+    threads: int | None = threads_option()
 
     name: ClassVar[str] = "spectral"
+    works_on_matrices: ClassVar[bool] = True
 
     def _solve(self, model: Ising) -> Outcome:
         self._refuse_too_large(model.n + bool(np.any(model.field)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spectralz._support.options import count, option
+from spectralz._support.options import count, option, threads_option
 from spectralz._support.progress import reporter_of
 from spectralz.errors import warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
@@ -45,6 +45,8 @@ class States(Method):
         Most states to keep.
     seed
         The same seed gives the same answer.
+    threads
+        Most threads to use; by default all cores that the process may use. The answer does not depend on it.
 
     Examples
     --------
@@ -61,6 +63,7 @@ class States(Method):
     quenches: int = option(1000, count(least=0))
     max_states: int = option(MOST_STATES, count(least=1))
     seed: int = option(0, count(least=0))
+    threads: int | None = threads_option()
 
     name: ClassVar[str] = "states"
     gives_marginals: ClassVar[bool] = True

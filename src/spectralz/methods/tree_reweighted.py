@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from spectralz._support.options import below_one, count, option, positive
+from spectralz._support.options import below_one, count, option, positive, threads_option
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
@@ -114,6 +114,9 @@ class TreeReweighted(Method):
         How many times to move the edges' probabilities towards the spanning tree of the largest mutual informations
         (conditional gradients). 0 keeps those of uniformly drawn spanning trees, or in components of more than 2,000
         spins those of trees that share the edges evenly.
+    threads
+        Most threads to use; by default all cores that the process may use. They are those of linear algebra, which has
+        one for up to 500 spins; beyond, the answer depends on their number, but only by rounding.
 
     See Also
     --------
@@ -142,9 +145,11 @@ class TreeReweighted(Method):
     damping: float = option(0.5, below_one)
     tol: float = option(1e-8, positive())
     optimize_edges: int = option(0, count(least=0))
+    threads: int | None = threads_option()
 
     name: ClassVar[str] = "trw"
     gives_marginals: ClassVar[bool] = True
+    works_on_matrices: ClassVar[bool] = True
 
     def _solve(self, model: Ising) -> Outcome:
         network = Network.of(model)

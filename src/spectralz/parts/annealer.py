@@ -24,6 +24,7 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz._support.progress import report
+from spectralz._support.threads import thread_count
 from spectralz.parts.populations import Annealed, mean_and_shares, systematic
 
 if TYPE_CHECKING:
@@ -62,6 +63,11 @@ MOST_SPINS_WITH_BLOCKS = 2000
 COLD = 1.0
 # In updates of single spins: what a spin of a block costs, and an entry of its tables.
 COST_OF_BLOCK_SPIN, COST_OF_ENTRY = 2.5, 0.25
+# In operations, some 1e-9 seconds each: an update of a single spin, an entry of the row of one that flips, and one of a
+# row that is summed up, in a dense coupling and in a sparse one.
+UPDATE_OPERATIONS, FLIP_OPERATIONS, SUM_OPERATIONS, SPARSE_SUM_OPERATIONS = 25.0, 0.25, 1.0, 2.0
+# Sweeps that a quench takes, about.
+SWEEPS_OF_A_QUENCH = 1.5
 
 
 @dataclass
@@ -103,8 +109,6 @@ class Annealer:
         resample_below: float = RESAMPLE_BELOW,
         block_width: int | None = None,
     ) -> None:
-        import numba
-
         self.n = model.n
         self.theta = np.ascontiguousarray(model.field)
         self.couplings = model.storage.for_kernels()
@@ -112,7 +116,7 @@ class Annealer:
         self.step = step
         self.resample_below = resample_below
         self.block_width, self.blocks_from, self.blocks = _blocks_of(model, block_width, self.couplings)
-        self._threads = ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS)
+        self._threads = ThreadPoolExecutor(thread_count())
 
     def __enter__(self) -> Annealer:
         return self
@@ -187,6 +191,7 @@ class Annealer:
         from spectralz.kernels.sampling.heat_bath import refresh
 
         h = np.empty(x.shape)
+        self._charge_fields(len(x))
         self._in_threads(lambda part: refresh(x[part], h[part], self.theta, self.couplings), len(x))
         return h
 
@@ -195,6 +200,7 @@ class Annealer:
         from spectralz.kernels.sampling.heat_bath import descend
 
         ends, h = x.copy(), self.fields(x)
+        clock.charge(SWEEPS_OF_A_QUENCH * len(x) * self._operations_per_sweep)
         self._in_threads(lambda part: descend(ends[part], h[part], MOST_DESCENTS, self.couplings), len(x))
         return ends
 
@@ -256,7 +262,21 @@ class Annealer:
                 block = self.blocks[turn % len(self.blocks)]
                 block_heat_bath(x, h, energy, counters, beta, block, self.theta, self.couplings)
 
-        self._in_threads(work, len(population.x))
+        size = len(population.x)
+        if is_refreshed:
+            self._charge_fields(size)
+        with_blocks = 1.0 + self._cost_of_block() / max(self.n, 1) if beta >= self.blocks_from else 1.0
+        clock.charge(size * self.sweeps * with_blocks * self._operations_per_sweep)
+        self._in_threads(work, size)
+
+    @property
+    def _operations_per_sweep(self) -> float:
+        """What a sweep over one state counts."""
+        return UPDATE_OPERATIONS * max(self.n, 1) + FLIP_OPERATIONS * len(self.couplings.data)
+
+    def _charge_fields(self, size: int) -> None:
+        each = SUM_OPERATIONS if self.couplings.is_dense else SPARSE_SUM_OPERATIONS
+        clock.charge(each * size * (self.n + len(self.couplings.data)))
 
     def _in_threads(self, work: Callable[[slice], None], size: int) -> None:
         """Call ``work`` on parts of the population, small enough that an interrupt need not wait long."""

@@ -50,6 +50,9 @@ MOST_STATES = 100_000
 SPINS_AT_ONCE = 4_000_000
 # The search ends when the states whose neighbors were not looked at hold less than this share of the sum.
 LOG_SMALLEST_SHARE = math.log(1e-5)
+# In operations: a spin of a state that is looked up, an entry of the coupling in a state's log-weight, and a log-weight
+# that is looked at in choosing what to expand.
+SPIN_OPERATIONS, ENTRY_OPERATIONS, LOOK_OPERATIONS = 4.0, 0.3, 20.0
 # Fewer independent states than this found again say nothing of the share.
 FEWEST_HITS = 10.0
 
@@ -79,6 +82,7 @@ class StatePool:
         self._log_weight = np.empty(self.max_states)
         self._is_expanded = np.zeros(self.max_states, dtype=np.bool_)
         self._count = 0
+        self._entries = 2.0 * model.edge_count
 
     def __len__(self) -> int:
         return self._count
@@ -129,15 +133,18 @@ class StatePool:
         rows = max(SPINS_AT_ONCE // max(self.model.n, 1), 1)
         for part in (x[k : k + rows] for k in range(0, len(x), rows)):
             old = self._count
+            clock.charge(SPIN_OPERATIONS * part.size)
             is_new = np.empty(len(part), dtype=np.bool_)
             self._count = insert(self._table, self._keys, old, pack(part), is_new)
             if self._count > old:
+                clock.charge(ENTRY_OPERATIONS * (self._count - old) * self._entries)
                 self._log_weight[old : self._count] = self._bare.log_weight(part[is_new])
 
     def contains(self, x: NDArray[np.int8]) -> NDArray[np.bool_]:
         """Say of each state whether it is here."""
         from spectralz.kernels.sampling.state_table import contains, pack
 
+        clock.charge(SPIN_OPERATIONS * x.size)
         found = np.empty(len(x), dtype=np.bool_)
         contains(self._table, self._keys, pack(x), found)
         return found
@@ -147,6 +154,7 @@ class StatePool:
         waiting = np.flatnonzero(~self._is_expanded[: self._count])
         if self.is_full or not len(waiting) or not self.model.n:
             return False
+        clock.charge(LOOK_OPERATIONS * self._count)
         if _log_sum(self._log_weight[waiting]) < _log_sum(self.log_weight) + LOG_SMALLEST_SHARE:
             return False
         batch = max(SPINS_AT_ONCE // self.model.n**2, 1)
@@ -154,6 +162,7 @@ class StatePool:
             waiting = waiting[np.argpartition(-self._log_weight[waiting], batch)[:batch]]
         self._is_expanded[waiting] = True
         x = _unpack(self._keys[waiting], self.model.n)
+        clock.charge(SPIN_OPERATIONS * x.size)
         change = -2.0 * x * annealer.fields(x)
         rows, spins = np.nonzero(self._log_weight[waiting][:, None] + change > self.log_weight.max() - CUTOFF)
         few = max(SPINS_AT_ONCE // self.model.n, 1)  # of very many spins not all neighbours are written out

@@ -1,4 +1,4 @@
-"""Seconds that several bounders may spend together."""
+"""Seconds that several bounders may spend together, by the clock of budgets."""
 
 from __future__ import annotations
 
@@ -33,4 +33,5 @@ class Allowance:
         """Refuse what would take longer than what is left."""
         left = max(self.seconds - self.spent, 0.0)
         if seconds > left:
-            raise NotAffordableError(f"not run: would take about {seconds:.2g} s, {left:.2g} s are left")
+            needed, rest = clock.in_words(seconds), clock.in_words(left)
+            raise NotAffordableError(f"not run: would take about {needed}, {rest} are left")

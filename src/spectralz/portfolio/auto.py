@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.options import checked_bytes, count, names, option, or_none, positive
+from spectralz._support.options import checked_bytes, count, names, option, or_none, positive, threads_option
+from spectralz._support.threads import using_threads
 from spectralz.errors import ModelError, OptionError, TooLargeError
 from spectralz.methods.annealing import Annealing
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
@@ -18,11 +19,13 @@ from spectralz.methods.quadrature import Quadrature
 from spectralz.parts.annealer import Annealer
 from spectralz.parts.decomposition import decompose
 from spectralz.portfolio import policy
+from spectralz.portfolio.budget import Budget
 from spectralz.portfolio.schedule import METHODS_TRIED, Portfolio, tried_in_details
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
@@ -56,16 +59,24 @@ class Auto(Method):
     Parameters
     ----------
     budget
-        Seconds to spend at most, roughly, where the answer is not exact. More seconds, a better answer.
+        Seconds to spend at most, roughly, where the answer is not exact. More seconds, a better answer. Ten if neither
+        this nor ``work`` is given.
+    work
+        Instead of ``budget``: operations to do, such as 1e10, which one core does in about ten seconds. What is done is
+        then decided by counting, not by the clock, and the same seed gives the same answer, whatever the number of
+        threads and whatever else runs on the machine.
     tol
         Stop earlier once the standard error is this small; by default 0.001 at a budget of ten seconds, and less with
         more, as the root of the budget.
     exclude
         Names of methods to leave out, such as ``["exact"]``.
     seed
-        For all that is random. Since the clock decides how much is done, answers agree only within their errors.
+        For all that is random. With a ``budget`` the clock decides how much is done, and answers of the same seed agree
+        only within their errors; with ``work`` they are the same.
     max_memory
         Most memory for tables and populations, in bytes or like ``"512 MiB"``.
+    threads
+        Most threads to use; by default all cores that the process may use.
 
     Examples
     --------
@@ -78,17 +89,34 @@ class Auto(Method):
     >>> result = sz.log_z(model, exclude=["exact"], budget=2)
     >>> bool(abs(result.log_z - sz.log_z(model).log_z) < 3 * result.std_error)
     True
+    >>> again = [sz.log_z(model, exclude=["exact"], work=1e8, seed=7).log_z for _ in range(2)]
+    >>> again[0] == again[1]
+    True
     """
 
-    budget: float = option(10.0, positive())
+    budget: float | None = option(None, or_none(positive()))
+    work: float | None = option(None, or_none(positive()))
     tol: float | None = option(None, or_none(positive()))
     exclude: Sequence[str] | str = option((), names(METHODS_TRIED))
     seed: int = option(0, count(least=0))
     max_memory: int | str = option(4 * 2**30, checked_bytes)
+    threads: int | None = threads_option()
 
     name: ClassVar[str] = "auto"
     gives_marginals: ClassVar[bool] = True
     gives_samples: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "budget", self._budget.budget)
+
+    @property
+    def _budget(self) -> Budget:
+        return Budget(self.budget, self.work)
+
+    def _in_threads(self, model: Ising) -> AbstractContextManager[None]:
+        # Linear algebra is limited where it is used: an exact answer need not look for its libraries first.
+        return using_threads(self.threads)
 
     def choose(self, model: Ising) -> Method:
         """Return the method, options and all, that would run on ``model``: an exact one, or this one itself."""
@@ -128,10 +156,11 @@ class Auto(Method):
 
     def _portfolio(self, model: Ising) -> Portfolio:
         assert isinstance(self.max_memory, int)
-        tol = policy.TOL_AT_TEN_SECONDS * math.sqrt(10.0 / self.budget) if self.tol is None else self.tol
+        seconds = self._budget.seconds
+        tol = policy.TOL_AT_TEN_SECONDS * math.sqrt(10.0 / seconds) if self.tol is None else self.tol
         portfolio = Portfolio(
             model,
-            budget=self.budget,
+            budget=seconds,
             tol=tol,
             exclude=tuple(self.exclude),
             seed=self.seed,
@@ -141,28 +170,56 @@ class Auto(Method):
         return portfolio
 
     def _solve(self, model: Ising) -> Outcome:
+        with self._budget.planning() as counted:
+            return self._with_work(self._in_time._solve_planned(model), counted)
+
+    def _solve_marginals(self, model: Ising) -> MarginalOutcome:
+        with self._budget.planning() as counted:
+            found = self._in_time._solve_marginals_planned(model)
+            return replace(found, outcome=self._with_work(found.outcome, counted))
+
+    def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
+        with self._budget.planning():
+            return self._in_time._sample_planned(model, size, rng)
+
+    @property
+    def _in_time(self) -> Auto:
+        """The same with a budget in seconds by whatever clock there is: inside of ``planning`` it is the right one."""
+        return replace(self, budget=self._budget.seconds, work=None)
+
+    def _with_work(self, outcome: Outcome, counted: clock.Operations | None) -> Outcome:
+        """Add to the outcome of a count of operations what was asked for, and what was done."""
+        if counted is None:
+            return outcome
+        return replace(outcome, details={**outcome.details, "work": self.work, "operations": counted.count})
+
+    def _solve_planned(self, model: Ising) -> Outcome:
         plan = self._plan(model)
         parts = _parts(model, plan)
         if parts:
-            return _added(model, self._each(model, parts, Auto._solve, lambda outcome: outcome))
+            return _added(model, self._each(model, parts, Auto._solve_planned, lambda outcome: outcome))
         choice = self._choose(model, plan)
         if choice is not None:
             try:
-                return replace(choice.solve(), method=choice.method)
+                outcome = choice.solve()
+                clock.charge(_operations_of(model, plan, outcome))
+                return replace(outcome, method=choice.method)
             except TooLargeError:
                 pass  # quadrature, whose grid may be too large although the rank is low
         return self._portfolio(model).conclude()
 
-    def _solve_marginals(self, model: Ising) -> MarginalOutcome:
+    def _solve_marginals_planned(self, model: Ising) -> MarginalOutcome:
         plan = self._plan(model)
         parts = _parts(model, plan)
         if parts:
-            return _joined(model, parts, self._each(model, parts, Auto._solve_marginals, lambda found: found.outcome))
+            found_parts = self._each(model, parts, Auto._solve_marginals_planned, lambda found: found.outcome)
+            return _joined(model, parts, found_parts)
         choice = self._choose(model, plan)
         too_large = ""
         if choice is not None:
             try:
                 found = choice.solve_marginals()
+                clock.charge(_operations_of(model, plan, found.outcome))
                 return replace(found, outcome=replace(found.outcome, method=choice.method))
             except TooLargeError as refusal:
                 too_large = f"; {refusal}"
@@ -177,7 +234,7 @@ class Auto(Method):
 
         What is left of it is divided in proportion to spins; after an interrupt there is next to nothing left.
         """
-        end = clock.now() + self.budget
+        end = clock.now() + self._budget.seconds
         spins = model.n
         found: dict[int, T] = {}
         is_interrupted = False
@@ -189,13 +246,13 @@ class Auto(Method):
             is_interrupted |= outcome_of(found[k]).interrupted
         return [found[k] for k in range(len(parts))]
 
-    def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
+    def _sample_planned(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         plan = self._plan(model)
         parts = _parts(model, plan)
         if parts:
             x = np.empty((size, model.n), dtype=np.int8)
             for spins in parts:
-                x[:, spins] = self._sample(model.submodel(spins), size, rng)
+                x[:, spins] = self._sample_planned(model.submodel(spins), size, rng)
             return x
         if plan is not None and self._exact.refuses_samples(plan) is None:
             return self._exact.sample_plan(model, plan, size, rng)
@@ -212,8 +269,14 @@ class Auto(Method):
         """Return annealing with a population that suits the budget."""
         default = Annealing(max_memory=self.max_memory)
         with Annealer(model) as annealer:
-            affordable = self.budget / annealer.seconds_per_state() / default.runs
+            affordable = self._budget.seconds / annealer.seconds_per_state() / default.runs
         return replace(default, population=int(max(min(default.population, affordable), policy.FEWEST_TO_DRAW_FROM)))
+
+
+def _operations_of(model: Ising, plan: ExactPlan | None, outcome: Outcome) -> float:
+    """Return what an exact answer counts: terms of the sum, or factors at the nodes of the quadrature."""
+    terms = plan.terms if plan is not None else model.n * outcome.details.get("nodes", 1)
+    return policy.EXACT_OPERATIONS * float(terms)
 
 
 def _parts(model: Ising, plan: ExactPlan | None) -> list[IntArray]:

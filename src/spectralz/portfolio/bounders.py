@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from spectralz._support import clock
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.convex_mean_field import ConvexMeanField
 from spectralz.methods.mean_field import MeanField
@@ -19,6 +21,7 @@ from spectralz.parts.state_pool import MOST_STATES, StatePool, collect
 from spectralz.portfolio import policy
 
 if TYPE_CHECKING:
+    from spectralz.methods.base import Method
     from spectralz.model import Ising
     from spectralz.portfolio.allowance import Allowance
     from spectralz.result import Estimate
@@ -41,6 +44,17 @@ def _found(estimate: Estimate) -> Found:
     return Found(estimate.lower, estimate.upper, str(estimate.status))
 
 
+def _run(method: Method, model: Ising, cost: Callable[[Estimate], float]) -> tuple[Estimate, float]:
+    """Run a method; return its result, and how long it took by the clock of budgets.
+
+    ``cost`` says how many seconds the work in a result is worth; they are charged where operations are counted.
+    """
+    began = clock.now()
+    found = method.run(model)
+    clock.charge(clock.OPERATIONS_PER_SECOND * cost(found))
+    return found, clock.now() - began
+
+
 def trivial(model: Ising, allowance: Allowance) -> Iterator[Found]:
     """Take the spins without couplings: these add at most sum |A_ij|, and by Jensen at least their mean there."""
     from spectralz.kernels.single_spin import log_2cosh
@@ -58,13 +72,18 @@ def trivial(model: Ising, allowance: Allowance) -> Iterator[Found]:
 
 def _mean_field(model: Ising, allowance: Allowance) -> Iterator[Found]:
     """From zero, then from some random starts; the first run may have loaded compiled code, and is no measure."""
-    latest = MeanField().run(model)
+
+    def seconds_of(found: Estimate) -> float:
+        entries = 2.0 * model.edge_count + policy.MEAN_FIELD_OPERATIONS * model.n
+        return (1.0 + (found.iterations or 0)) * entries / clock.OPERATIONS_PER_SECOND
+
+    latest, seconds = _run(MeanField(), model, seconds_of)
     yield _found(latest)
     begun, allowed = allowance.spent, policy.RESTARTS_SHARE * allowance.share
     for seed in range(policy.BOUNDING_RESTARTS):
-        if latest.seconds > allowance.share or (seed and allowance.spent - begun + latest.seconds > allowed):
+        if seconds > allowance.share or (seed and allowance.spent - begun + seconds > allowed):
             return
-        latest = MeanField(start="random", seed=seed).run(model)
+        latest, seconds = _run(MeanField(start="random", seed=seed), model, seconds_of)
         yield _found(latest)
 
 
@@ -83,14 +102,15 @@ def _states(model: Ising, allowance: Allowance) -> Iterator[Found]:
 
 def _sdp(model: Ising, allowance: Allowance) -> Iterator[Found]:
     allowance.need(_sdp_seconds(model))
-    yield _found(SDPBound(tol=policy.SDP_TOL).run(model))
+    yield _found(_run(SDPBound(tol=policy.SDP_TOL), model, lambda _: _sdp_seconds(model) / policy.SDP_CAUTION)[0])
 
 
 def _convex_mean_field(model: Ising, allowance: Allowance) -> Iterator[Found]:
     one = 1.5 * _sdp_seconds(model)
     allowance.need(one)
     rounds = 3 if 4.0 * one <= allowance.share else 0
-    yield _found(ConvexMeanField(rounds=rounds, tol=policy.SDP_TOL).run(model))
+    method = ConvexMeanField(rounds=rounds, tol=policy.SDP_TOL)
+    yield _found(_run(method, model, lambda _: (rounds + 1) * one / policy.SDP_CAUTION)[0])
 
 
 def _tree_reweighted(model: Ising, allowance: Allowance) -> Iterator[Found]:
@@ -100,10 +120,15 @@ def _tree_reweighted(model: Ising, allowance: Allowance) -> Iterator[Found]:
     iteration = policy.MESSAGE_SECONDS * max(messages, 1.0)
     allowance.need(trees + policy.LEAST_ITERATIONS * iteration)
     iterations = _within((allowance.share - trees) / iteration, policy.LEAST_ITERATIONS, policy.MOST_ITERATIONS)
-    first = TreeReweighted(max_iter=iterations).run(model)
+
+    def seconds_of(found: Estimate) -> float:
+        return float(trees + iteration * (found.iterations or 0))
+
+    first, seconds = _run(TreeReweighted(max_iter=iterations), model, seconds_of)
     yield _found(first)
-    allowance.need((policy.EDGE_STEPS + 1) * first.seconds)
-    yield _found(TreeReweighted(max_iter=iterations, optimize_edges=policy.EDGE_STEPS).run(model))
+    allowance.need((policy.EDGE_STEPS + 1) * seconds)
+    chosen = TreeReweighted(max_iter=iterations, optimize_edges=policy.EDGE_STEPS)
+    yield _found(_run(chosen, model, seconds_of)[0])
 
 
 def _weighted_mini_bucket(model: Ising, allowance: Allowance) -> Iterator[Found]:
@@ -114,16 +139,21 @@ def _weighted_mini_bucket(model: Ising, allowance: Allowance) -> Iterator[Found]
     while ibound < policy.MOST_IBOUND and _table_seconds(model, ibound + 1) <= policy.TABLES_SHARE * allowance.share:
         ibound += 1
     order = "min-degree"
-    first = WeightedMiniBucket(ibound=ibound, order=order).run(model)
+
+    def seconds_of(found: Estimate) -> float:
+        return plain + _table_seconds(model, ibound) * (1.0 + policy.ROUND_TIMES * (found.iterations or 0))
+
+    first, seconds = _run(WeightedMiniBucket(ibound=ibound, order=order), model, seconds_of)
     yield _found(first)
     if first.lower is not None:  # no bucket had to be split: exact
         return
-    allowance.need(policy.FIRST_ROUNDS * policy.ROUND_TIMES * first.seconds)
-    tight = WeightedMiniBucket(ibound=ibound, order=order, max_iter=policy.FIRST_ROUNDS).run(model)
+    allowance.need(policy.FIRST_ROUNDS * policy.ROUND_TIMES * seconds)
+    method = WeightedMiniBucket(ibound=ibound, order=order, max_iter=policy.FIRST_ROUNDS)
+    tight, seconds = _run(method, model, seconds_of)
     yield _found(tight)
-    rounds = int(min(allowance.share / (tight.seconds / policy.FIRST_ROUNDS), policy.MOST_ROUNDS))
+    rounds = int(min(allowance.share / (seconds / policy.FIRST_ROUNDS), policy.MOST_ROUNDS))
     if rounds > 2 * policy.FIRST_ROUNDS:
-        yield _found(WeightedMiniBucket(ibound=ibound, order=order, max_iter=rounds).run(model))
+        yield _found(_run(replace(method, max_iter=rounds), model, seconds_of)[0])
 
 
 def _sdp_seconds(model: Ising) -> float:

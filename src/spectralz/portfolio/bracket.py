@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from spectralz._support import clock
 from spectralz._support.options import checked_names, checked_positive
 from spectralz._support.progress import report
-from spectralz._support.threads import one_thread_if_small
+from spectralz._support.threads import using_threads
 from spectralz.errors import SpectralzError, is_interrupt
 from spectralz.portfolio import bounders
 from spectralz.portfolio.allowance import Allowance, NotAffordableError
@@ -29,22 +29,24 @@ __all__ = ["bracket"]
 def bracket(model: Ising, budget: float, exclude: Any = ()) -> Bounds:
     """Return the best proven bounds on log Z that ``budget`` seconds buy, with a row for each bounder.
 
+    The seconds are those of the clock that budgets are planned by (``_support/clock.py``).
+
     An interrupt (Ctrl-C) ends the search, not the call: what has been found is returned, with ``interrupted`` set.
     """
     seconds = checked_positive(budget, "budget")
     left_out = checked_names(exclude, "exclude", bounders.NAMES)
-    allowance = Allowance(seconds)
+    began, allowance = clock.seconds(), Allowance(seconds)
     rows = [_row("trivial", bounders.trivial, model, Allowance(math.inf), 0.0)]
     names = [name for name in bounders.in_order(model) if name not in left_out]
     for k, name in enumerate(names):
-        with one_thread_if_small(model.n):
+        with using_threads(None, model.n):
             row = _row(name, bounders.BOUNDERS[name], model, allowance, k / len(names))
         if "exact" in left_out and row.lower is not None and row.upper is not None:
             row = replace(row, lower=None, upper=None, status="left out: it is exact here, and exact was excluded")
         rows.append(row)
         if row.interrupted:
             break
-    return Bounds.best_of(tuple(rows), allowance.spent, interrupted=rows[-1].interrupted)
+    return Bounds.best_of(tuple(rows), clock.seconds() - began, interrupted=rows[-1].interrupted)
 
 
 def _row(name: str, bounder: Bounder, model: Ising, allowance: Allowance, done: float) -> BoundsRow:

@@ -1,6 +1,7 @@
 """The constants that are policy: who gets which share of the time, and from where on an answer is believed.
 
-Costs are in seconds as measured on one core; they only decide what is tried, never what is said of it.
+Costs are in seconds as measured on one core, or in operations, of which one core does about 1e9 a second; they only
+decide what is tried, never what is said of it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ WIDTHS_PER_DEVIATION = math.sqrt(12.0)
 
 # --- the budget of `auto` -------------------------------------------------------------------------------------------
 
+# Seconds, if nothing is said.
+BUDGET = 10.0
 # Its answer is wanted to this standard error at ten seconds, and less with more, as the root of the budget.
 TOL_AT_TEN_SECONDS = 1e-3
 # Shares of the budget: for bounds, and for the first round of annealing, from which the next is planned.
@@ -44,6 +47,12 @@ QUENCHES = 1000
 RESTARTS = 20
 # Seconds of expectation propagation at 100 spins.
 WEAK_EP_SECONDS, STRONG_EP_SECONDS = 0.01, 0.2
+# Operations of a step of it by n^3, and how many sweeps over all couplings mean field takes before.
+EP_STEP_OPERATIONS, EP_ASCENTS = 5.0, 8000.0
+# Operations of mean field per spin and sweep, beside one per coupling.
+MEAN_FIELD_OPERATIONS = 60.0
+# Operations of exact methods per term of their sums.
+EXACT_OPERATIONS = 5.0
 # Samples are drawn from populations of this size at least.
 FEWEST_TO_DRAW_FROM = 50
 # What the other components share after an interrupt, and where the budget is spent.
@@ -59,6 +68,7 @@ MOST_SPARSE_DEGREE = 10.0
 SDP_TOL = 1e-6
 # Seconds of the SDP at 1,000 spins of a dense coupling and at 2,500 of a grid, with the powers by which they grow, as
 # measured (docs/sdp.md), times two.
+SDP_CAUTION = 2.0
 DENSE_SDP_SECONDS, DENSE_SDP_POWER = 1.5, 2.2
 SPARSE_SDP_SECONDS, SPARSE_SDP_POWER = 2.6, 1.6
 SPARSE_DENSITY = 0.05

@@ -15,7 +15,7 @@ import numpy as np
 from spectralz._support import clock
 from spectralz._support.options import bytes_in_words
 from spectralz._support.progress import report
-from spectralz._support.threads import one_thread_if_small
+from spectralz._support.threads import using_threads
 from spectralz.errors import SpectralzError, is_interrupt
 from spectralz.methods.expectation_propagation import ExpectationPropagation
 from spectralz.methods.mean_field import MeanField
@@ -82,7 +82,7 @@ class Portfolio:
     def run(self) -> None:
         """Run what fits into the budget, which counts from here."""
         self._started = clock.now()
-        with one_thread_if_small(self.model.n):
+        with using_threads(None, self.model.n):
             self._run()
 
     def _run(self) -> None:
@@ -107,15 +107,18 @@ class Portfolio:
             return
         seconds = _ep_seconds(self.model)
         if seconds > policy.EP_SHARE * self._left:
-            self.not_run["ep"] = f"would take up to {seconds:.2g} s, and there are {max(self._left, 0.0):.2g} s left"
+            self.not_run["ep"] = (
+                f"would take up to {clock.in_words(seconds)}, and there are {clock.in_words(max(self._left, 0.0))} left"
+            )
             return
-        began = clock.now()
+        began = clock.seconds()
         try:
             found = ExpectationPropagation()._solve_marginals(self.model)
         except SpectralzError as error:
             self.not_run["ep"] = str(error)
             return
-        self._keep("ep", found.outcome, clock.now() - began, lambda: found)
+        clock.charge(ep_operations(self.model, found.outcome.iterations or 0))
+        self._keep("ep", found.outcome, clock.seconds() - began, lambda: found)
 
     def _anneal(self) -> None:
         """Anneal in rounds: a short one, then as many states as the error wants and the budget permits."""
@@ -156,13 +159,14 @@ class Portfolio:
         needed = (1 + policy.RUNS_PER_ROUND) * policy.SMALLEST_PILOT * seconds
         if needed <= left:
             return policy.SMALLEST_PILOT
-        why = f"the fewest states worth while would take about {needed:.2g} s, {left:.2g} s are left"
+        words = clock.in_words(needed), clock.in_words(left)
+        why = f"the fewest states worth while would take about {words[0]}, {words[1]} are left"
         self.not_run.update({name: why for name in ("annealing", "states") if name not in self.exclude})
         return 0
 
     def _round(self, annealer: Annealer, betas: FloatArray, earlier: list[Annealed], total: float) -> list[Annealed]:
         """Make the runs of a round with about ``total`` states together, and judge by all runs so far."""
-        began = clock.now()
+        began = clock.seconds()
         room = self.max_memory // annealer.bytes_per_state() - sum(run.size for run in earlier)
         size = int(
             min(
@@ -182,7 +186,7 @@ class Portfolio:
                     break
         finally:  # what an interrupt leaves counts too
             if earlier or found:
-                self._judge_annealing([*earlier, *found], betas, clock.now() - began)
+                self._judge_annealing([*earlier, *found], betas, clock.seconds() - began)
         self._collect(annealer, earlier, found)
         return [*earlier, *found]
 
@@ -205,13 +209,13 @@ class Portfolio:
         """Sum over states; those of one part of the runs are found again in the other, or not."""
         if "states" in self.exclude or not found or (not earlier and len(found) < 2):
             return
-        began = clock.now()
+        began = clock.seconds()
         half = len(found) // 2
         finding, testing = (earlier, found) if earlier else (found[:half], found[half:])
         pool = StatePool(self.model, MOST_STATES, self.max_memory // 4)
         *_, share = collect(pool, annealer, finding, testing, policy.QUENCHES, self._rng, self._seconds_to_search)
         outcome = pool_outcome(pool, share)
-        self._keep("states", outcome, clock.now() - began, lambda: pool_marginals(pool, outcome))
+        self._keep("states", outcome, clock.seconds() - began, lambda: pool_marginals(pool, outcome))
         assert self.bounds is not None
         if pool.lower > self.bounds.lower:
             self.bounds = replace(self.bounds, lower=pool.lower, lower_method="states")
@@ -272,6 +276,12 @@ def _ep_seconds(model: Ising) -> float:
     """Predict the longest time of expectation propagation, which takes many steps where couplings are strong."""
     is_weak = model.storage.for_kernels().mean_strength < 1.0
     return float((policy.WEAK_EP_SECONDS if is_weak else policy.STRONG_EP_SECONDS) * (model.n / 100.0) ** 3)
+
+
+def ep_operations(model: Ising, iterations: int) -> float:
+    """Return what expectation propagation counts: its steps, and the ascents of mean field before them."""
+    steps = policy.EP_STEP_OPERATIONS * model.n**3 * (iterations + 2)
+    return float(steps + policy.EP_ASCENTS * (model.n**2 + policy.MEAN_FIELD_OPERATIONS * model.n))
 
 
 def tried_in_details(tried: Sequence[Trial], is_interrupted: bool) -> dict[str, Any]:

@@ -1,0 +1,246 @@
+"""`work=`: what is done is decided by a count of operations, and is the same in every run."""
+
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import spectralz as sz
+from spectralz._support import clock
+from spectralz.parts.annealer import Annealer
+from spectralz.parts.state_pool import StatePool, search
+from spectralz.portfolio import bounders
+from spectralz.portfolio.allowance import Allowance
+from spectralz.portfolio.budget import Budget
+from spectralz.portfolio.schedule import Portfolio
+
+
+def islands():
+    """A dense component and a grid, which share the work."""
+    dense, grid = sz.generators.complete(12, 0.4, seed=0), sz.generators.grid(4, 1.0, seed=1)
+    coupling = np.zeros((28, 28))
+    coupling[:12, :12], coupling[12:, 12:] = dense.storage.dense(), grid.storage.dense()
+    return sz.Ising(np.concatenate([dense.field, grid.field]), coupling)
+
+
+MODELS = {
+    "dense": lambda: sz.generators.complete(n=40, strength=0.3, seed=0),
+    "grid": lambda: sz.generators.grid(side=7, strength=1.0, seed=0),
+    "islands": islands,
+}
+WORK = 1e8
+
+
+def solve(name, **options):
+    return sz.log_z(MODELS[name](), exclude=["exact"], work=WORK, tol=1e-9, **options)
+
+
+def without_seconds(result):
+    """Return a result as a dict, but for the seconds at any depth."""
+
+    def less(value):
+        if isinstance(value, dict):
+            return {key: less(each) for key, each in value.items() if key not in ("seconds", "threads")}
+        return [less(each) for each in value] if isinstance(value, list) else value
+
+    return less(json.loads(json.dumps(result.to_dict())))
+
+
+# ------------------------------------------------------------------------------------------------ the same every time
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_runs_are_the_same_with_any_number_of_threads(name):
+    first = solve(name, threads=1)
+    assert first.std_error > 0
+    for count in (2, 3, None):
+        assert without_seconds(solve(name, threads=count)) == without_seconds(first)
+
+
+@pytest.mark.parametrize("name", ["dense", "islands"])
+def test_the_clock_on_the_wall_is_not_looked_at(monkeypatch, name):
+    first = solve(name)
+    rng = np.random.default_rng(0)
+    wild = itertools.accumulate(10.0 ** rng.uniform(-9, 6) for _ in itertools.count())
+    monkeypatch.setattr(clock._left_out, "rest", lambda: next(wild))
+    second = solve(name)
+    assert second.seconds > 100.0 * first.seconds
+    assert without_seconds(second) == without_seconds(first)
+
+
+def test_a_fresh_process_says_the_same():
+    code = (
+        "import json\nfrom tests.unit.test_work import solve, without_seconds\n"
+        "print(json.dumps(without_seconds(solve('grid'))))"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "12345", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert json.loads(done.stdout) == without_seconds(solve("grid"))
+
+
+def test_marginals_and_samples_are_the_same():
+    model = MODELS["dense"]()
+    found = [sz.marginals(model, exclude=["exact"], work=WORK, threads=count) for count in (1, 2)]
+    assert np.array_equal(found[0].mean, found[1].mean)
+    assert np.array_equal(found[0].pair_mean, found[1].pair_mean)
+    assert without_seconds(found[0].estimate) == without_seconds(found[1].estimate)
+    drawn = [sz.sample(model, 20, exclude=["exact"], work=1e7, threads=count) for count in (1, 2)]
+    assert np.array_equal(*drawn)
+
+
+def test_bounds_are_the_same():
+    found = [sz.bounds(MODELS["grid"](), work=3e7, threads=count) for count in (1, 2)]
+    assert without_seconds(found[0]) == without_seconds(found[1])
+
+
+def test_more_than_500_spins_take_one_thread_of_linear_algebra():
+    from spectralz._support import threads
+
+    with Budget(work=1e9).planning():
+        assert {each["num_threads"] for each in threads._controller().info() if each["user_api"] == "blas"} == {1}
+
+
+def test_another_seed_says_something_else():
+    assert solve("dense").log_z != solve("dense", seed=1).log_z
+
+
+# ------------------------------------------------------------------------------------------------- how much is done
+
+
+def states_of(result):
+    (row,) = (row for row in result.tried if row.method == "annealing")
+    return int(re.search(r"(\d+) states in all", row.why)[1])
+
+
+def test_more_work_means_more_states():
+    model = MODELS["dense"]()
+    some, more = (sz.log_z(model, exclude=["exact", "states"], work=work, tol=1e-9) for work in (1e8, 2e8))
+    assert states_of(more) > 1.2 * states_of(some)
+
+
+@pytest.mark.parametrize(
+    ("model", "work"),
+    [
+        (sz.generators.complete(n=60, strength=0.3, seed=0), 3e8),
+        (sz.generators.grid(side=20, strength=1.0, seed=0), 1e9),
+    ],
+    ids=["dense", "grid"],
+)
+def test_what_is_counted_is_near_what_was_asked_for(model, work):
+    result = sz.log_z(model, exclude=["exact"], work=work, tol=1e-9)
+    assert result.details["work"] == work
+    # The last rounds stop where a fifth is left, and what has begun is not stopped.
+    assert 0.6 * work < result.details["operations"] < 1.3 * work
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        sz.generators.complete(n=16, strength=0.1, seed=3),
+        sz.generators.complete(n=17, strength=0.4, seed=4),
+        sz.generators.complete(n=18, strength=1.0, seed=5),
+        sz.generators.grid(side=4, strength=0.7, seed=6),
+    ],
+)
+def test_answers_are_within_their_errors(model):
+    result = sz.log_z(model, exclude=["exact"], work=3e8)
+    truth = sz.log_z(model, "exact").log_z
+    assert result.lower <= truth <= result.upper
+    assert abs(result.log_z - truth) < 4.0 * result.std_error
+
+
+def test_words_are_of_operations_not_of_seconds():
+    result = sz.log_z(sz.generators.complete(n=150, strength=0.3, seed=0), exclude=["exact"], work=1e6)
+    refusals = [row.why for row in result.tried if "would take" in row.why]
+    assert refusals
+    assert all(re.search(r"operations.* operations (are )?left", words) for words in refusals)
+    assert not any(re.search(r"\d s\b", words) for words in refusals)
+
+
+# ---------------------------------------------------------------------------------------------------- what is counted
+
+
+def counted(work, *arguments):
+    with clock.counting_operations() as operations:
+        work(*arguments)
+    return operations.count
+
+
+@pytest.mark.parametrize("model", [sz.generators.complete(10, 0.5, seed=0), sz.generators.grid(4, 2.0, seed=0)])
+def test_the_annealer_and_the_pool_count_all_that_they_do(model):
+    size, rng = 30, np.random.default_rng(0)
+    x = rng.choice(np.array([-1, 1], dtype=np.int8), size=(size, model.n))
+    pool = StatePool(model, 1000)
+    with Annealer(model) as annealer:
+        few, many = (counted(annealer.anneal, np.linspace(0.0, 1.0, count), size, rng) for count in (9, 17))
+        # The fields are summed up anew at both ends alike; the sweeps between are left, 10 operations a spin at least.
+        assert many - few >= 10.0 * 8 * x.size
+        assert counted(annealer.anneal, np.linspace(0.0, 1.0, 9), 2 * size, rng) == 2 * few
+        assert counted(annealer.temperatures, size, rng) >= 10.0 * x.size
+        assert counted(annealer.fields, x) >= x.size
+        assert counted(annealer.quench, x) >= counted(annealer.fields, x) + 10.0 * x.size
+        new, known = counted(pool.add, x), counted(pool.add, x)  # a new state's weight is summed up
+        assert new - known >= 0.1 * len(pool) * 2 * model.edge_count
+        assert known >= x.size
+        assert counted(pool.contains, x) >= x.size
+        assert counted(search, pool, annealer) >= 2.0 * counted(annealer.fields, x)
+
+
+def test_blocks_of_cold_models_count():
+    model, betas = sz.generators.grid(4, 2.0, seed=0), np.linspace(0.0, 1.0, 9)
+    with Annealer(model) as annealer, Annealer(model, block_width=0) as plain:
+        assert annealer.blocks
+        with_blocks, without = (counted(each.anneal, betas, 30, np.random.default_rng(0)) for each in (annealer, plain))
+    assert with_blocks > 1.5 * without
+
+
+@pytest.mark.parametrize("name", bounders.BOUNDERS)
+def test_every_bounder_counts(name):
+    model = sz.generators.complete(10, 0.5, seed=0)
+    assert counted(lambda: list(bounders.BOUNDERS[name](model, Allowance(1.0)))) >= 1000.0
+
+
+def test_ep_and_exact_count():
+    model = sz.generators.complete(10, 0.5, seed=0)
+    portfolio = Portfolio(model, budget=10.0, tol=1e-3, exclude=(), seed=0, max_memory=2**30)
+    assert counted(portfolio._propagate) >= 10**3
+    assert sz.log_z(model, work=1e6).details["operations"] >= 2**10
+    assert sz.log_z(sz.generators.curie_weiss(n=100), work=1e6, exclude="exact").details["operations"] >= 1000
+
+
+def test_seconds_are_not_counted_in():
+    result = sz.log_z(sz.generators.complete(10, 0.5, seed=0), exclude=["exact"], budget=0.2)
+    assert result.details["budget"] == 0.2
+    assert "work" not in result.details
+    clock.charge(1e12)
+    assert clock.in_words(2.0) == "2 s"
+
+
+# ------------------------------------------------------------------------------------------------------- the options
+
+
+def test_the_budget_is_ten_seconds_unless_work_is_given():
+    assert sz.Auto().budget == sz.Auto(budget=10).budget == 10.0
+    assert sz.Auto(work=10**9).budget is None
+    assert sz.Auto(work=10**9).work == 1e9
+    assert Budget(work=1e10).seconds == Budget().seconds == 10.0
+
+
+@pytest.mark.parametrize("work", [0, -1e9, "much", float("nan"), float("inf"), True])
+def test_bad_work_is_refused(work):
+    model = sz.generators.complete(4, 0.5, seed=0)
+    for ask in (lambda: sz.log_z(model, work=work), lambda: sz.bounds(model, work=work)):
+        with pytest.raises(sz.errors.OptionError, match="work is"):
+            ask()
+
+
+def test_both_are_refused():
+    model = sz.generators.complete(4, 0.5, seed=0)
+    for ask in (lambda: sz.log_z(model, budget=1, work=1e9), lambda: sz.bounds(model, budget=1, work=1e9)):
+        with pytest.raises(sz.errors.OptionError, match="budget is 1 and work is 1e\\+09; give one of them"):
+            ask()
