@@ -57,6 +57,7 @@ test-all: lint
 bench: $(BENCH_VENV)/.installed
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.logsum
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.start_up
+	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.compiling
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.low_rank
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.spectral
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.sdp

@@ -579,5 +579,5 @@ def test_solve_warns_where_nothing_is_to_be_trusted(run, grid, answer):
     answer(status=status, trusted=False, tried=(trial("annealing", "chosen"), trial("ep", "not trusted")))
     code, _, err = run("solve", "grid.uai")
     assert code == 0
-    assert err == "warning: this answer is not to be trusted; a larger --budget may help\n"
+    assert err == "warning: this answer is not to be trusted; a larger --budget or --work may help\n"
     assert run("solve", "grid.uai", "--strict")[0] == 1

@@ -106,7 +106,7 @@ def _warn_of_disagreement(estimate: sz.Estimate) -> None:
     if others:
         warn(f"{', '.join(others)} {'disagrees' if len(others) == 1 else 'disagree'} with this answer")
     elif estimate.tried and not estimate.interrupted and not estimate.trusted:
-        warn("this answer is not to be trusted; a larger --budget may help")
+        warn("this answer is not to be trusted; a larger --budget or --work may help")
 
 
 def compare(
