@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import spectralz as sz
+from spectralz.paper import FIGURES
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -44,3 +45,12 @@ def test_every_method_is_in_the_table_of_the_readme():
     text = (ROOT / "README.md").read_text()
     for name in sz.METHODS:
         assert f"| `{name}` |" in text
+
+
+def test_claims_of_the_paper_are_shown_as_they_are_checked():
+    """Each has its row in docs/results.md, and says in which section of the paper it stands."""
+    table = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    for figure in FIGURES.values():
+        for claim in figure.claims:
+            assert f"| {figure.name.removeprefix('fig')} | {claim.sentence} |" in table
+            assert re.search(r"\(Section \d\.\d\)\.$", claim.sentence)
