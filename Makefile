@@ -6,21 +6,35 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 VENV ?= .venv
 BIN := $(VENV)/bin
 BENCH_VENV ?= .venv-bench
+# The ends of what pyproject.toml allows, each with an environment of its own.
+OLDEST_PYTHON ?= python3.11
+OLDEST_VENV ?= .venv-oldest
+NEWEST_PYTHON ?= python3.13
+NEWEST_VENV ?= .venv-newest
+DIST_VENV ?= .venv-dist
+TESTED_EXTRAS := test sdp dask pandas
+comma := ,
+empty :=
+TESTED := .[$(subst $(empty) $(empty),$(comma),$(TESTED_EXTRAS))]
 # Benchmarks compare algorithms, not thread pools: one thread for everybody.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
 ALL_CORES := -n auto --dist worksteal
 
-.PHONY: help demo test test-all lint bench docs fresh-kernels clean
+.PHONY: help demo test test-all test-oldest test-newest coverage lint bench docs dist fresh-kernels clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo      solve a model made on the spot; table on the screen, picture in out/"
-	@echo "make test      lint, types, tests and doctests"
-	@echo "make test-all  the slow tests too"
-	@echo "make lint      format check, lint and types alone"
-	@echo "make bench     speed against rivals, in one run (installs them into $(BENCH_VENV))"
-	@echo "make docs      write again the pages and pictures of docs/ that are made by code"
+	@echo "make demo         solve a model made on the spot; table on the screen, picture in out/"
+	@echo "make test         lint, types, tests and doctests"
+	@echo "make test-all     the slow tests too"
+	@echo "make test-oldest  tests with the oldest releases that pyproject.toml allows, on $(OLDEST_PYTHON)"
+	@echo "make test-newest  tests with the newest releases there are, on $(NEWEST_PYTHON)"
+	@echo "make coverage     which lines and branches the tests reach; pages in out/coverage"
+	@echo "make lint         format check, lint and types alone"
+	@echo "make bench        speed against rivals, in one run (installs them into $(BENCH_VENV))"
+	@echo "make docs         write again the pages and pictures of docs/ that are made by code"
+	@echo "make dist         build the packages in dist/, and try the wheel in an empty environment"
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; found none (set PYTHON=...)"; exit 1; }
@@ -40,6 +54,15 @@ $(BENCH_VENV)/.installed: pyproject.toml
 	$(BENCH_VENV)/bin/python -m pip install --quiet --editable '.[bench]'
 	@touch $@
 
+# Packages that have no wheel for this Python were never usable with it, so nothing is built from source here. The
+# bounds of the build's own packages hold too, which pip takes from the environment alone.
+$(OLDEST_VENV)/.installed: pyproject.toml tools/oldest.py
+	$(OLDEST_PYTHON) -m venv --clear $(OLDEST_VENV)
+	$(OLDEST_VENV)/bin/python tools/oldest.py $(TESTED_EXTRAS) > $(OLDEST_VENV)/oldest.txt
+	PIP_CONSTRAINT=$(OLDEST_VENV)/oldest.txt PIP_BUILD_CONSTRAINT=$(OLDEST_VENV)/oldest.txt \
+		$(OLDEST_VENV)/bin/python -m pip install --quiet --only-binary :all: --editable '$(TESTED)'
+	@touch $@
+
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
 
@@ -53,6 +76,32 @@ test: lint
 
 test-all: lint
 	$(BIN)/python -m pytest $(ALL_CORES) -m ''
+
+# Old releases call names that newer releases of what they stand on deprecate: not for us to mend, so not an error.
+# Compiled kernels go to a folder of their own, since those of one numba are of no use to another.
+test-oldest: $(OLDEST_VENV)/.installed
+	$(OLDEST_VENV)/bin/python -m pip freeze --exclude-editable
+	NUMBA_CACHE_DIR=$(CURDIR)/$(OLDEST_VENV)/kernels $(OLDEST_VENV)/bin/python -m pytest $(ALL_CORES) \
+		-W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning
+
+# Asks for upgrades every time: the newest releases of today are the point.
+test-newest:
+	test -d $(NEWEST_VENV) || $(NEWEST_PYTHON) -m venv $(NEWEST_VENV)
+	$(NEWEST_VENV)/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable '$(TESTED)'
+	$(NEWEST_VENV)/bin/python -m pip freeze --exclude-editable
+	NUMBA_CACHE_DIR=$(CURDIR)/$(NEWEST_VENV)/kernels $(NEWEST_VENV)/bin/python -m pytest $(ALL_CORES)
+
+coverage: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest $(ALL_CORES) --cov --cov-report=term:skip-covered --cov-report=html
+
+dist: $(VENV)/.installed-dev
+	rm -rf dist $(DIST_VENV)
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m venv $(DIST_VENV)
+	$(DIST_VENV)/bin/python -m pip install --quiet dist/*.whl
+	cd $(DIST_VENV) && bin/spectralz --version
+	cd $(DIST_VENV) && bin/python -c "import spectralz as sz; print(sz.log_z(sz.Ising([0.5, -0.5], [[0, 1], [1, 0]])))"
 
 bench: $(BENCH_VENV)/.installed
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.logsum
@@ -80,4 +129,4 @@ fresh-kernels:
 	find src -name '*.nbi' -delete -o -name '*.nbc' -delete
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) $(OLDEST_VENV) $(NEWEST_VENV) $(DIST_VENV) out dist .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis

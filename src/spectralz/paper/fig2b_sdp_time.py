@@ -89,7 +89,7 @@ FIGURE = Figure(
     draw=draw,
     claims=(
         Claim(
-            sentence="The empirical running time to solve the SDP (15) is between O(n^2) and O(n^3) (Sec. 4.2).",
+            sentence="The time that the SDP (15) takes grows faster than n^2 and slower than n^3 (Section 4.2).",
             check=between_square_and_cube,
         ),
     ),

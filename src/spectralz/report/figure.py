@@ -17,12 +17,12 @@ __all__ = ["Claim", "Figure"]
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A sentence of the paper, to be compared with rows.
+    """A claim of the paper, to be compared with rows.
 
     Attributes
     ----------
     sentence
-        What the paper says.
+        What the paper claims, in our words, and the section where it does.
     check
         Takes the rows, returns what we measured, as a sentence, and whether the claim holds.
     """
@@ -46,7 +46,7 @@ class Figure:
     draw
         Draws the rows; it reads and never computes.
     claims
-        What the paper says of it.
+        What the paper claims of it.
     notes
         Choices that the paper does not print.
     files_title, files_notes
