@@ -16,6 +16,7 @@ from spectralz.parts import annealer as parts_annealer
 from spectralz.parts import populations
 from spectralz.parts.annealer import Annealer
 from spectralz.parts.populations import Annealed, combine, marginals_of, sample_of
+from tests.helpers import interrupt_at
 from tests.reference import states
 
 
@@ -276,18 +277,6 @@ def test_the_number_of_threads_changes_nothing(monkeypatch):
     parts = sz.log_z(model, "annealing", population=300)
     assert parts.log_z == whole.log_z
     assert parts.std_error == whole.std_error
-
-
-def interrupt_at(monkeypatch, call):
-    calls = itertools.count()
-    original = Annealer.anneal
-
-    def anneal(self, *arguments):
-        if next(calls) == call:
-            raise KeyboardInterrupt
-        return original(self, *arguments)
-
-    monkeypatch.setattr(Annealer, "anneal", anneal)
 
 
 def test_an_interrupt_leaves_the_runs_that_are_done(monkeypatch):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import signal
-import subprocess
 import sys
 import time
 
@@ -17,9 +15,7 @@ from spectralz.methods.base import Outcome
 from spectralz.parts.annealer import Annealer
 from spectralz.portfolio.auto import _added, _error_of_sum
 from spectralz.portfolio.schedule import Portfolio, load_methods
-from tests.unit.test_annealing import interrupt_at
-from tests.unit.test_cli import interrupted
-from tests.unit.test_verdict import answer, bracket, verdicts
+from tests.helpers import answer, bracket, interrupt_at, interrupted, started, verdicts
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -213,15 +209,7 @@ def test_after_an_interrupt_the_other_components_take_no_time(monkeypatch):
 def test_sigint_ends_the_command_with_the_best_answer(tmp_path):
     sz.write(sz.generators.complete(60, 0.3, seed=0), tmp_path / "model.npz")
     arguments = [sys.executable, "-m", "spectralz", "solve", "model.npz", "--set", "tol=1e-9", "--budget", "600"]
-    process = subprocess.Popen(
-        arguments,
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # Where the tests themselves run in the background, the signal is ignored, and a child inherits that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    process = started(arguments, cwd=tmp_path)
     time.sleep(12)  # well into annealing, even on a busy machine
     out, err = interrupted(process)
     assert process.returncode == 130, err

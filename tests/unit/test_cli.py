@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from dataclasses import replace
 from html import escape
 
@@ -23,7 +22,7 @@ from spectralz.cli.options import method_options
 from spectralz.errors import OptionError
 from spectralz.io import read_evidence
 from spectralz.paper import FIGURES
-from tests.unit import test_report
+from tests.helpers import interrupted, row, started, trial, tried_estimate, write_sweep
 
 
 @pytest.fixture
@@ -316,7 +315,7 @@ def test_paper_and_report_refuse_what_is_not_there(run, tmp_path):
 )
 def test_every_report_knows_the_figures_of_the_paper(run, tmp_path, monkeypatch, arguments):
     (tmp_path / "mine.toml").write_text('methods = ["mf"]\nstrengths = [0.5]\nmodel = {generator = "grid", side = 2}')
-    rows = test_report.write_sweep(tmp_path / "out" / "fig2c", [test_report.row()]) / "rows.csv"
+    rows = write_sweep(tmp_path / "out" / "fig2c", [row()]) / "rows.csv"
     monkeypatch.setattr(spectralz.sweeps, "run", lambda *args, **options: rows)
     code, _, err = run(*arguments)
     assert code == 0, err
@@ -331,35 +330,6 @@ def test_an_interrupted_sweep_says_how_to_go_on(run, tmp_path, monkeypatch):
     code, _, err = run("paper", "fig2a", "--quick")
     assert code == 130
     assert "goes on from there" in err
-
-
-def trial(method, verdict, **values):
-    return sz.Trial(method=method, verdict=sz.Verdict(verdict), **values)
-
-
-def tried_estimate(**changes):
-    """An answer as auto gives it where nothing is exact."""
-    tried = (
-        trial("ep", "agrees", log_z=21.4, seconds=0.1, why="close to annealing"),
-        trial("annealing", "chosen", log_z=21.4312, std_error=0.0123, seconds=3.1, why="the smallest error"),
-        trial("states", "disagrees", log_z=19.0, std_error=0.2, seconds=1.0, why="missed most"),
-        trial("mf", "bound", log_z=20.0, lower=20.0, seconds=0.1),
-        trial("wmbe", "bound", upper=24.0, seconds=0.1),
-        trial("bp", "not run"),
-    )
-    values = {
-        "log_z": 21.4312,
-        "kind": sz.Kind.ESTIMATE,
-        "status": sz.Status("annealing, supported by ep"),
-        "lower": 20.0,
-        "upper": 24.0,
-        "std_error": 0.0123,
-        "seconds": 4.0,
-        "method": sz.Auto(),
-        "trusted": True,
-        "tried": tried,
-    }
-    return sz.Estimate(**values | changes)
 
 
 @pytest.fixture
@@ -378,14 +348,14 @@ def test_solve_shows_what_was_tried_and_the_bracket(run, grid, answer):
     assert (code, err) == (0, "warning: states disagrees with this answer\n")
     assert "log Z      21.431 ± 0.012 (standard error)\n" in out
     assert "20 <= log Z <= 24 (width 4)" in out
-    for row in (
+    for line in (
         "ep +21.4 +- +0.1 +agrees +close to annealing",
         r"annealing +21\.431 +0\.012 +3\.1 +chosen +the smallest error",
         "mf +>= 20 +- +0.1 +bound",
         "wmbe +<= 24 +- +0.1 +bound",
         "bp +- +- +0 +not run",
     ):
-        assert re.search(row, out)
+        assert re.search(line, out)
     assert "status     annealing, supported by ep\n" in out
     assert re.search("\nlower 20.00 ├─+.*●.*─+┤ upper 24.00\n$", out)
 
@@ -459,31 +429,11 @@ def test_an_interrupt_is_one_line_and_exit_code_130(run, grid, monkeypatch, tmp_
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def interrupted(process):
-    """Interrupt a process, as a person would: numba may swallow an interrupt while it compiles, so again if need be."""
-    try:
-        for _ in range(4):
-            process.send_signal(signal.SIGINT)
-            with suppress(subprocess.TimeoutExpired):
-                return process.communicate(timeout=15)
-        pytest.fail("the process does not end")
-    finally:
-        process.kill()
-        process.communicate()
-
-
 @pytest.mark.parametrize("delay", [0.05, 0.15, 0.3, 0.6, 1.0, 1.5])
 def test_an_interrupt_at_any_time_shows_no_traceback(tmp_path, delay):
     sz.write(sz.generators.complete(30, 1.0, seed=0), tmp_path / "m.npz")
     command = [sys.executable, "-m", "spectralz", "solve", "m.npz", "--method", "mf", "--set", "restarts=10000000"]
-    process = subprocess.Popen(
-        [*command, "--pr", "a.PR"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where tests run in the background
-    )
+    process = started([*command, "--pr", "a.PR"], cwd=tmp_path)
     time.sleep(delay)
     out, err = interrupted(process)
     assert out == ""

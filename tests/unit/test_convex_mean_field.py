@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spectralz as sz
-from spectralz._support.progress import listening
 from spectralz.kernels.convex_mean_field import evaluate, minimise
 from spectralz.methods.convex_mean_field import ConvexMeanField, _between, _weighted_sdp
 from spectralz.model import coupling_of
 from spectralz.parts.diagonal_sdp import lowered_until_proven
+from tests.helpers import heard
 from tests.reference import convex_mean_field as reference
 from tests.reference import states
 from tests.reference.semidefinite import is_semidefinite
@@ -211,10 +211,9 @@ def test_the_gap_says_how_far_the_point_is_from_the_least():
 
 def test_sparse_and_dense_agree_and_progress_is_reported():
     model = sz.generators.grid(12, 0.7, seed=0)
-    heard = []
-    with listening(lambda task, fraction: heard.append((task, fraction))):
+    with heard() as told:
         result = sz.log_z(model, "convex_mf")
     dense = sz.log_z(sz.Ising(model.field, model.coupling.toarray()), "convex_mf")
     assert result.upper == pytest.approx(dense.upper, rel=1e-6)
-    assert any(task == "choosing the diagonal" for task, _ in heard)
-    assert all(0.0 <= fraction <= 1.0 for _, fraction in heard)
+    assert any(task == "choosing the diagonal" for task, _ in told)
+    assert all(0.0 <= fraction <= 1.0 for _, fraction in told)

@@ -87,4 +87,5 @@ def test_it_has_the_values_of_closed_forms():
     model = sz.generators.curie_weiss(8, strength, field)
     assert states.solve(model)[0] == pytest.approx(closed_forms.curie_weiss(8, strength, field), rel=1e-15)
     assert states.solve(sz.Ising([], [], offset=2.5))[0] == 2.5
-    assert states.solve(sz.Ising([0.5], [[2.0]], 1.0))[0] == pytest.approx(3.0 + math.log(2 * math.cosh(0.5)), rel=1e-15)
+    alone = sz.Ising([0.5], [[2.0]], 1.0)
+    assert states.solve(alone)[0] == pytest.approx(3.0 + math.log(2 * math.cosh(0.5)), rel=1e-15)

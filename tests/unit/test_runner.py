@@ -25,6 +25,7 @@ from spectralz.sweeps import Contestant, Sweep, pool, read_rows, run, store
 from spectralz.sweeps import task as task_module
 from spectralz.sweeps.rows import COLUMNS
 from spectralz.sweeps.task import run_task
+from tests.helpers import heard, started
 
 BP = Contestant(label="BP-200", method="BP-200")
 MF = Contestant(label="mean field", method="mf", options={"restarts": 2})
@@ -192,8 +193,7 @@ def test_workers_have_one_thread(tmp_path, monkeypatch):
 
 
 def test_progress_is_told(tmp_path):
-    told = []
-    with listening(lambda task, fraction: told.append((task, fraction))):
+    with heard() as told:
         path = run(SMALL, tmp_path, workers=1, limit=2)
         run(SMALL, tmp_path, workers=1, limit=0)
     assert [task for task, _ in told] == ["running small"] * 3
@@ -335,11 +335,7 @@ if __name__ == "__main__":
 def start(tmp_path, sweep, folder, workers=1):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    return subprocess.Popen(
-        [sys.executable, str(script), json.dumps(sweep.to_dict()), str(folder), str(workers)],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return started([sys.executable, str(script), json.dumps(sweep.to_dict()), str(folder), str(workers)])
 
 
 def wait_until(condition, seconds=30.0):

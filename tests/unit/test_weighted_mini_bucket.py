@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import spectralz as sz
 from spectralz import MiniBucket, WeightedMiniBucket
-from spectralz._support.progress import listening
 from spectralz.errors import OptionError, TooLargeError
 from spectralz.kernels.mini_buckets import passes as kernel
 from spectralz.kernels.mini_buckets.cover import cover_by_scope
 from spectralz.kernels.mini_buckets.tightening import tighten
+from tests.helpers import heard, scale_of
 from tests.reference import mini_buckets, states
 from tests.strategies import models
 
@@ -26,11 +26,6 @@ OPTIONS = st.fixed_dictionaries(
         "partition": st.sampled_from(PARTITIONS),
     }
 )
-
-
-def scale_of(model):
-    """What rounding errors are proportional to."""
-    return max(1.0, np.abs(states.dense(model)).sum() + np.abs(model.field).sum())
 
 
 @given(models(), OPTIONS)
@@ -268,8 +263,7 @@ def test_bad_options_are_refused(options):
 
 def test_results_go_into_json_and_long_work_reports():
     model = sz.generators.complete(12, 0.5, seed=0)
-    seen = []
-    with listening(lambda task, fraction: seen.append((task, fraction))):
+    with heard() as seen:
         result = sz.log_z(model, WeightedMiniBucket(ibound=4, max_iter=7))
     assert [fraction for task, fraction in seen if task == "tightening the bound"] == [k / 7 for k in range(1, 8)]
     json.dumps(result.to_dict(), allow_nan=False)
