@@ -6,6 +6,7 @@ import itertools
 import json
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -45,6 +46,17 @@ class FakeClock:
         self.time += seconds
 
 
+def count_sweeps(monkeypatch, clock: FakeClock, seconds_per_spin: float) -> None:
+    """Let the clock go on with what annealing does: so many seconds for each spin of each state that is swept."""
+    sweep = Annealer._sweep
+
+    def counted(self, population, *arguments):
+        clock.advance(seconds_per_spin * population.x.size)
+        sweep(self, population, *arguments)
+
+    monkeypatch.setattr(Annealer, "_sweep", counted)
+
+
 @contextmanager
 def heard() -> Iterator[list[tuple[str, float]]]:
     """Collect what is reported inside the ``with`` block: tasks, and how far they have come."""
@@ -79,6 +91,14 @@ def started(command, **options):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         **options,
     )
+
+
+def wait_until(condition, seconds=30.0):
+    """Look again and again until a condition holds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it does not come about"
+        time.sleep(0.002)
 
 
 def interrupted(process):

@@ -108,6 +108,7 @@ def test_info(run, grid):
     assert json.loads(run("info", "grid.uai", "--json")[1])["treewidth_upper"] == 4
 
 
+@pytest.mark.usefixtures("clock")
 def test_info_where_exact_is_out_of_reach(run, tmp_path):
     sz.write(sz.generators.complete(100, 1.0, seed=0), tmp_path / "big.npz")
     code, out, _ = run("info", "big.npz")
@@ -120,6 +121,7 @@ def test_info_where_exact_is_out_of_reach(run, tmp_path):
     assert "annealing" in out
 
 
+@pytest.mark.usefixtures("clock")
 def test_compare(run, grid, tmp_path):
     code, out, _ = run("compare", "grid.uai")
     assert code == 0
@@ -455,6 +457,7 @@ def test_where_interrupts_are_ignored_they_stay_ignored(grid, tmp_path):
     assert process.returncode == 0
 
 
+@pytest.mark.usefixtures("clock")
 def test_bounds_prints_a_row_for_each_method_and_the_bracket(run, grid):
     code, out, err = run("bounds", "grid.uai", "--budget", "1", "--exclude", "trw, sdp")
     assert code == 0
@@ -466,6 +469,7 @@ def test_bounds_prints_a_row_for_each_method_and_the_bracket(run, grid):
     assert low - 1e-9 <= sz.log_z(grid).log_z <= high + 1e-9  # twelve digits are printed
 
 
+@pytest.mark.usefixtures("clock")
 def test_bounds_as_json(run, grid):
     code, out, _ = run("bounds", "grid.uai", "--budget", "1", "--json")
     answer = json.loads(out)
@@ -474,6 +478,7 @@ def test_bounds_as_json(run, grid):
     assert {row["method"] for row in answer["rows"]} >= {"trivial", "mf", "sdp", "convex_mf", "trw", "wmbe"}
 
 
+@pytest.mark.usefixtures("clock")
 def test_bounds_that_are_interrupted_are_printed(run, grid, monkeypatch):
     def interrupted(model, allowance):
         yield from ()

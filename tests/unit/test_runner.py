@@ -25,7 +25,7 @@ from spectralz.sweeps import Contestant, Sweep, pool, read_rows, run, store
 from spectralz.sweeps import task as task_module
 from spectralz.sweeps.rows import COLUMNS
 from spectralz.sweeps.task import run_task
-from tests.helpers import heard, started
+from tests.helpers import heard, started, wait_until
 
 BP = Contestant(label="BP-200", method="BP-200")
 MF = Contestant(label="mean field", method="mf", options={"restarts": 2})
@@ -336,13 +336,6 @@ def start(tmp_path, sweep, folder, workers=1):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     return started([sys.executable, str(script), json.dumps(sweep.to_dict()), str(folder), str(workers)])
-
-
-def wait_until(condition, seconds=30.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it does not come about"
-        time.sleep(0.002)
 
 
 def size(folder):

@@ -496,6 +496,7 @@ def test_large_models_are_drawn_as_histograms():
     ]
 
 
+@pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("n", [0, 1])
 def test_the_smallest_models_are_shown_too(n):
     model = sz.Ising(np.zeros(n), np.zeros((n, n)))
