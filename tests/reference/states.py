@@ -62,7 +62,11 @@ def log_weights(model: sz.Ising) -> list[mpmath.mpf]:
 def summed(weights: list[int], power: int) -> tuple[mpmath.mpf, list[mpmath.mpf]]:
     """Return the log of a sum of exp(w / 2^p), and the share of each term in it."""
     largest = max(weights)
-    terms = [mpmath.exp(mpmath.ldexp(mpmath.mpf(weight - largest), -power)) for weight in weights]
+    nothing = -10_000 << power  # beside a term of 1, exp(-10,000) is zero in fifty digits, and as a float
+    terms = [
+        mpmath.exp(mpmath.ldexp(mpmath.mpf(weight - largest), -power)) if weight - largest > nothing else mpmath.mpf(0)
+        for weight in weights
+    ]
     total = mpmath.fsum(terms)
     return mpmath.ldexp(mpmath.mpf(largest), -power) + mpmath.log(total), [term / total for term in terms]
 

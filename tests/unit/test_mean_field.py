@@ -29,7 +29,7 @@ def literal_bound(model, mean):
 
 
 @given(model=models())
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300)
 def test_below_the_truth(model):
     truth = sz.log_z(model, "exact")
     result = sz.log_z(model, "mf")

@@ -105,15 +105,17 @@ def test_beliefs_are_the_derivatives_of_the_bound(ibound):
 
 
 def test_at_rest_the_beliefs_are_the_derivatives_of_the_optimised_bound():
-    model = sz.generators.complete(7, 0.4, seed=1)
-    method = WeightedMiniBucket(ibound=3, order=list(range(7)), max_iter=500)
+    model = sz.generators.complete(6, 0.3, seed=1)
+    method = WeightedMiniBucket(ibound=3, order=list(range(6)), max_iter=500)
     found = sz.marginals(model, method)
     assert found.estimate.status.converged
+    assert found.estimate.details["split"] > 0
+    assert found.estimate.iterations > 20
     step = 0.02  # wide enough for what is left of the optimisation, 1e-6, to vanish beside it
-    for i, unit in enumerate(np.eye(7)):
+    for i, unit in enumerate(np.eye(6)):
         up, down = (sz.Ising(model.field + s * unit, model.coupling) for s in (step, -step))
         slope = (sz.log_z(up, method).log_z - sz.log_z(down, method).log_z) / (2 * step)
-        assert found.mean[i] == pytest.approx(slope, abs=1e-3)
+        assert found.mean[i] == pytest.approx(slope, abs=2e-4)
 
 
 def prepared_forest(seed=5, ibound=3):
