@@ -132,8 +132,10 @@ UNBIASED = {
 }
 
 
-@pytest.mark.parametrize("resample_below", [0.0, 0.5, 1.0])
-@pytest.mark.parametrize("name", UNBIASED)
+@pytest.mark.parametrize(
+    ("name", "resample_below"),
+    [("complete", 0.0), ("complete", 0.5), ("grid", 0.5), ("grid", 1.0), ("bipartite", 0.0), ("bipartite", 1.0)],
+)
 def test_the_estimate_of_z_is_unbiased_over_two_thousand_short_runs(name, resample_below):
     model = UNBIASED[name]
     truth = states.solve(model)[0]

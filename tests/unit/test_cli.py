@@ -467,7 +467,7 @@ def test_an_interrupt_is_one_line_and_exit_code_130(run, grid, monkeypatch, tmp_
     assert signal.getsignal(signal.SIGINT) is before
 
 
-@pytest.mark.parametrize("delay", [0.05, 0.15, 0.3, 0.6, 1.0, 1.5])
+@pytest.mark.parametrize("delay", [0.05, 0.2, 0.5, 1.0, 1.5])
 def test_an_interrupt_at_any_time_shows_no_traceback(tmp_path, delay):
     sz.write(sz.generators.complete(30, 1.0, seed=0), tmp_path / "m.npz")
     command = [sys.executable, "-m", "spectralz", "solve", "m.npz", "--method", "mf", "--set", "restarts=10000000"]
