@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from spectralz._support.clock import told_by
+
 # Compiled code makes the first example slow and the others fast; a deadline would only measure that.
 settings.register_profile(
     "spectralz", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
@@ -14,6 +16,20 @@ settings.register_profile(
 settings.load_profile("spectralz")
 
 UAI_FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data" / "uai"
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Plan budgets by a machine that is the same everywhere, and slow enough that nothing waits for it.
+
+    A look at the clock takes two milliseconds, and a spin of a sweep a tenth of a microsecond.
+    """
+    from tests.helpers import FakeClock, count_sweeps
+
+    fake = FakeClock(step=2e-3)
+    count_sweeps(monkeypatch, fake, 1e-7)
+    with told_by(fake):
+        yield fake
 
 
 @pytest.fixture

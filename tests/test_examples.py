@@ -20,6 +20,7 @@ def example(name):
     return module
 
 
+@pytest.mark.usefixtures("clock")
 def test_demo_ends_with_a_table_and_a_picture(tmp_path, capsys):
     example("demo").main(tmp_path, side=5)
     assert (tmp_path / "demo.png").read_bytes()[:4] == b"\x89PNG"
@@ -40,7 +41,9 @@ def test_the_smallest_case_of_every_benchmark_runs(tmp_path, monkeypatch, capsys
     found = exact.main(["complete graph, n = 20, s = 1"])
     assert len(found) == 2
     assert found[0].value == pytest.approx(found[1].value, rel=1e-13)
-    assert start_up.main(repeats=1).keys() == start_up.COMMANDS.keys()
+    two = ("import numpy, scipy", "import spectralz")
+    monkeypatch.setattr(start_up, "COMMANDS", {name: start_up.COMMANDS[name] for name in two})
+    assert set(start_up.main(repeats=1)) == set(two)
     assert uai_2014.main(tmp_path) == []
     assert "times ours" in capsys.readouterr().out
 
@@ -155,6 +158,7 @@ def test_the_benchmark_of_annealing_runs(monkeypatch):
     assert annealing.importance_sampling(model) == pytest.approx(sz.log_z(model).log_z, abs=0.05)
 
 
+@pytest.mark.usefixtures("clock")
 def test_the_benchmark_of_auto_goes_on_where_it_stopped(monkeypatch, tmp_path):
     from benchmarks import auto
 

@@ -15,7 +15,7 @@ import pytest
 
 from spectralz.report import write_report
 from spectralz.sweeps import Sweep
-from tests.unit.test_report import FIGURES, SWEEP, row, rows_of, write_sweep
+from tests.helpers import FIGURES, SWEEP, row, rows_of, write_sweep
 
 pytestmark = pytest.mark.slow
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium: pip install selenium")

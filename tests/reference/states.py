@@ -1,6 +1,8 @@
 """The oracle: every state written out, its log-weight by the definition, sums in fifty digits.
 
-Nothing is taken from the package but the numbers of the model, read off as arrays.
+Nothing is taken from the package but the numbers of the model, read off as arrays. A float is a whole number times a
+power of two, so log-weights are added up as whole numbers, without any rounding. ``tests/unit/test_oracle.py`` has the
+definition written out term by term, and compares.
 """
 
 from __future__ import annotations
@@ -17,32 +19,71 @@ def all_states(n: int) -> np.ndarray:
     return np.array(list(itertools.product([-1, 1], repeat=n)), dtype=np.int8).reshape(2**n, n)
 
 
+def places_of(x: np.ndarray) -> np.ndarray:
+    """Return the place of each state in ``all_states``."""
+    return (x > 0) @ (1 << np.arange(x.shape[1])[::-1])
+
+
 def dense(model: sz.Ising) -> np.ndarray:
     return model.coupling.toarray() if model.is_sparse else np.array(model.coupling)
 
 
-def log_weight(model: sz.Ising, x: np.ndarray) -> mpmath.mpf:
-    """offset + sum_i theta_i x_i + sum_ij A_ij x_i x_j, term by term."""
-    A = dense(model)
-    total = mpmath.mpf(model.offset)
-    for i in range(model.n):
-        total += mpmath.mpf(float(model.field[i])) * int(x[i])
-        for j in range(model.n):
-            total += mpmath.mpf(float(A[i, j])) * int(x[i]) * int(x[j])
-    return total
+def whole_numbers(values: np.ndarray) -> tuple[list[int], int]:
+    """Return integers k and a power p with values = k / 2^p; 1e300 beside 1e-300 are integers of 2,000 bits."""
+    ratios = [value.as_integer_ratio() for value in values.tolist()]
+    power = max(denominator.bit_length() - 1 for _, denominator in ratios)
+    return [(numerator << power) // denominator for numerator, denominator in ratios], power
+
+
+def whole_log_weights(model: sz.Ising) -> tuple[list[int], int]:
+    """Return integers w and a power p: w / 2^p = offset + sum_i theta_i x_i + sum_ij A_ij x_i x_j, state by state.
+
+    States come in the order of ``all_states``, with the last spin fastest; each spin doubles the list.
+    """
+    n = model.n
+    numbers, power = whole_numbers(np.concatenate([[model.offset], model.field, dense(model).ravel()]))
+    theta, A = numbers[1 : n + 1], [numbers[n + 1 + n * i : n + 1 + n * (i + 1)] for i in range(n)]
+    weights = [numbers[0]]
+    for k in range(n):
+        field = [theta[k]]  # on spin k, from each state of the spins before it
+        for i in range(k):
+            J = A[i][k] + A[k][i]
+            field = [h for given in field for h in (given - J, given + J)]
+        weights = [w + A[k][k] + h for w, one in zip(weights, field, strict=True) for h in (-one, one)]
+    return weights, power
+
+
+def log_weights(model: sz.Ising) -> list[mpmath.mpf]:
+    """Return the log-weights of ``all_states``, each rounded once, to the digits that mpmath works with."""
+    weights, power = whole_log_weights(model)
+    return [mpmath.ldexp(mpmath.mpf(weight), -power) for weight in weights]
+
+
+def summed(weights: list[int], power: int) -> tuple[mpmath.mpf, list[mpmath.mpf]]:
+    """Return the log of a sum of exp(w / 2^p), and the share of each term in it."""
+    largest = max(weights)
+    nothing = -10_000 << power  # beside a term of 1, exp(-10,000) is zero in fifty digits, and as a float
+    terms = [
+        mpmath.exp(mpmath.ldexp(mpmath.mpf(weight - largest), -power)) if weight - largest > nothing else mpmath.mpf(0)
+        for weight in weights
+    ]
+    total = mpmath.fsum(terms)
+    return mpmath.ldexp(mpmath.mpf(largest), -power) + mpmath.log(total), [term / total for term in terms]
+
+
+def log_z(model: sz.Ising) -> mpmath.mpf:
+    """Return log Z to fifty digits, for comparisons that a rounding to a float would decide."""
+    with mpmath.workdps(50):
+        return summed(*whole_log_weights(model))[0]
 
 
 def solve(model: sz.Ising) -> tuple[float, np.ndarray, np.ndarray]:
     """Return log Z, E[x_i] and E[x_i x_j] (n x n)."""
     with mpmath.workdps(50):
-        states = all_states(model.n)
-        weights = [log_weight(model, x) for x in states]
-        largest = max(weights)
-        p = [mpmath.exp(w - largest) for w in weights]
-        total = mpmath.fsum(p)
-        p = np.array([float(value / total) for value in p])
-        X = states.astype(float)
-        return float(largest + mpmath.log(total)), X.T @ p, X.T @ (p[:, None] * X)
+        value, shares = summed(*whole_log_weights(model))
+        p = np.array([float(share) for share in shares])
+    X = all_states(model.n).astype(float)
+    return float(value), X.T @ p, X.T @ (p[:, None] * X)
 
 
 def chi_square(model, x):
@@ -50,7 +91,7 @@ def chi_square(model, x):
     X = all_states(model.n)
     log_p = np.asarray(model.log_weight(X))
     p = np.exp(log_p - np.logaddexp.reduce(log_p))
-    counts = np.bincount(((x.astype(int) + 1) // 2) @ (1 << np.arange(model.n - 1, -1, -1)), minlength=len(p))
+    counts = np.bincount(places_of(x), minlength=len(p))
     expected = p * len(x)
     common = expected >= 5
     statistic = ((counts - expected)[common] ** 2 / expected[common]).sum()

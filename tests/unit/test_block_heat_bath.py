@@ -18,6 +18,7 @@ from spectralz.kernels.sampling.block_heat_bath import LANES, Block, block_heat_
 from spectralz.kernels.sampling.heat_bath import refresh
 from spectralz.parts.annealer import Annealer
 from spectralz.parts.populations import combine
+from tests.reference.states import all_states, dense, places_of
 
 BETA = 0.7
 DRAWS = 40_000
@@ -49,18 +50,9 @@ MODELS = {
 }
 
 
-def all_states(n: int) -> np.ndarray:
-    return np.array(list(itertools.product((-1, 1), repeat=n)), dtype=np.int8)
-
-
 def log_weights(model: sz.Ising, states: np.ndarray) -> np.ndarray:
-    A = model.coupling.toarray() if model.is_sparse else np.asarray(model.coupling)
+    A = dense(model)
     return states @ model.field + np.einsum("ri,ij,rj->r", states, A, states.astype(float))
-
-
-def numbers_of(states: np.ndarray) -> np.ndarray:
-    """Return the place of each state in ``all_states``."""
-    return (states > 0) @ (1 << np.arange(states.shape[1])[::-1])
 
 
 def graph_of(model: sz.Ising) -> list[set[int]]:
@@ -113,7 +105,7 @@ def test_a_block_follows_its_distribution_given_the_rest(name: str, width: int) 
         assert_array_equal(x[:, rest], np.tile(start[rest], (DRAWS, 1)))
         given = (states[:, rest] == start[rest]).all(axis=1)
         probability = np.where(given, weight, 0.0) / weight[given].sum()
-        assert_follows(np.bincount(numbers_of(x), minlength=len(states)), probability)
+        assert_follows(np.bincount(places_of(x), minlength=len(states)), probability)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -125,13 +117,13 @@ def test_the_distribution_stays(name: str) -> None:
     x = states[np.random.default_rng(5).choice(len(states), size=DRAWS, p=probability)]
     for number, block in enumerate(blocks_of(model, 2)):
         x, _, _ = redraw(model, x, block, seed=100 + number)
-    assert_follows(np.bincount(numbers_of(x), minlength=len(states)), probability)
+    assert_follows(np.bincount(places_of(x), minlength=len(states)), probability)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_fields_and_energies_are_those_of_the_states(name: str) -> None:
     model = MODELS[name]
-    A = model.coupling.toarray() if model.is_sparse else np.asarray(model.coupling)
+    A = dense(model)
     x = np.random.default_rng(2).choice(np.array([-1, 1], dtype=np.int8), size=(50, model.n))
     for block in blocks_of(model, 2):
         after, h, energy = redraw(model, x, block)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import spectralz as sz
+from spectralz._support.clock import told_by
 from spectralz.portfolio import bounders, policy
-from spectralz.portfolio.allowance import Allowance
+from spectralz.portfolio.allowance import Allowance, NotAffordableError
 from spectralz.result import Bounds, BoundsRow
+from tests.helpers import FakeClock
 from tests.reference import states
 
 BOUNDING = {
@@ -57,9 +61,10 @@ def test_the_quick_sum_agrees_with_fifty_digits():
         assert abs(value - states.solve(model)[0]) <= rounding + 1e-14
 
 
-def test_every_bound_of_a_thousand_models_is_on_its_side():
-    rng = np.random.default_rng(0)
-    for _ in range(1000):
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
+def test_every_bound_of_many_models_is_on_its_side(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(300):
         model = random_model(rng)
         truth, rounding = log_z(model)
         found = {name: sz.log_z(model, method) for name, method in BOUNDING.items()}
@@ -83,6 +88,7 @@ def test_the_trivial_bounds_in_closed_form():
     assert found.upper == pytest.approx(alone + 1.5, rel=1e-13)
 
 
+@pytest.mark.usefixtures("clock")
 def test_a_bracket_is_the_best_of_its_rows(monkeypatch):
     monkeypatch.setattr(policy, "MOST_IBOUND", 5)  # else wmbe is exact here
     model = sz.generators.grid(8, 0.5, seed=0)
@@ -102,12 +108,14 @@ def test_a_bracket_is_the_best_of_its_rows(monkeypatch):
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["upper_method"] == "wmbe"
 
 
+@pytest.mark.usefixtures("clock")
 def test_dense_models_begin_with_the_sdp():
     found = sz.bounds(sz.generators.complete(60, 0.5, seed=0), budget=2.0)
-    assert [row.method for row in found.rows][1:5] == ["sdp", "convex_mf", "mf", "states"]
+    assert [row.method for row in found.rows] == ["trivial", "sdp", "convex_mf", "mf", "states", "wmbe", "trw"]
     assert found.upper_method == "convex_mf"
 
 
+@pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_models_without_couplings(n):
     model = sz.Ising(np.linspace(-2.0, 1.0, n), np.diag(np.arange(n) / 2.0), 1.0)
@@ -116,6 +124,7 @@ def test_models_without_couplings(n):
     assert found.width < 1e-12
 
 
+@pytest.mark.usefixtures("clock")
 def test_what_is_excluded_is_not_run():
     model = sz.generators.grid(4, 0.5, seed=0)
     found = sz.bounds(model, exclude=["wmbe", "trw", "mf", "states", "sdp"])
@@ -125,14 +134,50 @@ def test_what_is_excluded_is_not_run():
     assert (everything.lower_method, everything.upper_method) == ("trivial", "trivial")
 
 
-def test_what_does_not_fit_into_the_budget_says_so():
-    found = sz.bounds(sz.generators.grid(30, 0.5, seed=0), budget=1e-3)
+def test_what_does_not_fit_into_the_budget_says_so(clock):
+    clock.step = 1e-6
+    found = sz.bounds(sz.generators.grid(30, 0.5, seed=0), budget=0.05)
     skipped = {row.method: row.status for row in found.rows if row.upper is None and row.method != "mf"}
-    assert {"sdp", "convex_mf", "wmbe"} <= skipped.keys()
-    assert all("not run: would take about" in status for status in skipped.values())
+    assert set(skipped) == {"sdp", "convex_mf", "wmbe", "trw", "states"}
+    for status in skipped.values():
+        assert re.fullmatch(r"not run: would take about \S+ s, 0.0[45]\d* s are left", status)
+    assert skipped["sdp"].startswith("not run: would take about 0.48 s")  # 2.6 s (1740 edges / 5000)^1.6
     assert found.lower_method == "mf"
 
 
+def test_an_allowance_counts_from_its_making():
+    clock = FakeClock()
+    with told_by(clock):
+        clock.advance(5.0)
+        allowance = Allowance(10.0)
+        assert (allowance.spent, allowance.share) == (0.0, 5.0)
+        clock.advance(4.0)
+        assert (allowance.spent, allowance.share) == (4.0, 3.0)
+        allowance.need(6.0)
+        with pytest.raises(NotAffordableError, match=r"^not run: would take about 6\.1 s, 6 s are left$"):
+            allowance.need(6.1)
+        clock.advance(7.0)
+        assert (allowance.spent, allowance.share) == (11.0, 0.0)
+        with pytest.raises(NotAffordableError, match="0 s are left"):
+            allowance.need(1e-9)
+
+
+def test_random_starts_of_mean_field_end_with_their_share_of_the_time(monkeypatch):
+    # A fifth of half of what is left: 0.99 seconds of the ten, so that nine starts of a tenth fit, and no tenth one.
+    clock = FakeClock()
+    run = sz.MeanField.run
+
+    def counted(self, model):
+        clock.advance(0.1)
+        return replace(run(self, model), seconds=0.1)
+
+    monkeypatch.setattr(sz.MeanField, "run", counted)
+    with told_by(clock):
+        found = list(bounders.BOUNDERS["mf"](sz.generators.complete(8, 0.5, seed=0), Allowance(10.0)))
+    assert len(found) == 1 + 9
+
+
+@pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("victim", ["mf", "wmbe"])
 @pytest.mark.parametrize("has_found", [False, True])
 def test_an_interrupt_keeps_what_has_been_found(monkeypatch, victim, has_found):

@@ -10,10 +10,10 @@ import pytest
 from benchmarks import expectation_propagation as benchmark
 
 import spectralz as sz
-from spectralz._support.progress import listening
 from spectralz.kernels import expectation_consistency as kernel
 from spectralz.methods import expectation_propagation
 from spectralz.methods.expectation_propagation import ExpectationPropagation
+from tests.helpers import heard
 from tests.reference import states
 from tests.reference.expectation_propagation import ExpectationConsistency
 
@@ -253,11 +253,10 @@ def test_too_many_spins_are_refused_with_the_way_out(monkeypatch):
 
 
 def test_progress_is_reported():
-    heard = []
-    with listening(lambda task, fraction: heard.append((task, fraction))):
+    with heard() as told:
         sz.log_z(sz.generators.complete(8, 0.3, seed=0), "ep")
-    assert {task for task, _ in heard} == {"looking for states", "climbing"}
-    assert all(0 <= fraction <= 1 for _, fraction in heard)
+    assert {task for task, _ in told} == {"looking for states", "climbing"}
+    assert all(0 <= fraction <= 1 for _, fraction in told)
 
 
 def test_the_smallest_case_of_the_benchmark_runs(capsys):

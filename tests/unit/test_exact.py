@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spectralz as sz
-from spectralz._support.progress import listening
 from spectralz.errors import OptionError, TooLargeError
 from spectralz.kernels import enumeration
 from spectralz.kernels.elimination import segments as elimination_segments
 from spectralz.kernels.elimination.marginals import marginals_of_program
 from spectralz.kernels.elimination.program import Program
+from tests.helpers import heard
 from tests.reference import closed_forms, states
 from tests.strategies import models
 
@@ -253,22 +253,21 @@ def test_bad_options(options, message):
 
 
 def test_progress_is_reported_and_ends_at_one():
-    heard = []
     model = sz.generators.grid(6, 1.0, seed=0)
-    with listening(lambda task, fraction: heard.append((task, fraction))):
+    with heard() as told:
         sz.log_z(model, "exact")
         sz.marginals(model, "exact")
         sz.log_z(sz.generators.complete(12, 1.0, seed=0), "exact", algorithm="enumeration")
-    assert {task for task, _ in heard} == {
+    assert {task for task, _ in told} == {
         "eliminating spins",
         "eliminating spins, forwards and back",
         "listing states",
     }
-    assert all(0 <= fraction <= 1 for _, fraction in heard)
-    assert heard[0][1] == heard[-1][1] == 1.0
-    last = len(heard)
+    assert all(0 <= fraction <= 1 for _, fraction in told)
+    assert told[0][1] == told[-1][1] == 1.0
+    last = len(told)
     sz.log_z(model, "exact")
-    assert len(heard) == last
+    assert len(told) == last
 
 
 @pytest.mark.parametrize("order", ["min-degree", "min-fill", "banded"])

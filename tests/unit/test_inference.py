@@ -55,6 +55,7 @@ def test_nan_never_leaves_a_method():
         sz.log_z(MODEL, Unfinished(value=float("nan")))
 
 
+@pytest.mark.usefixtures("clock")
 def test_auto_says_what_it_would_choose_and_what_ran():
     assert sz.Auto(max_memory="1 GiB").choose(MODEL) == sz.Exact(max_memory=2**30)
     assert sz.log_z(MODEL).method == sz.Exact()
@@ -124,7 +125,7 @@ def test_describe_knows_a_grid():
 
 def test_auto_solves_components_apart_where_the_whole_is_out_of_reach():
     """Four magnets, a grid and lone spins: quadrature for the magnets, elimination for the rest."""
-    block = np.full((60, 60), 0.5 / 60)
+    block = sp.csr_array(np.full((60, 60), 0.5 / 60))
     grid = sz.generators.grid(4, 1.0, seed=0)
     coupling = sp.block_diag([block, grid.coupling, block, block, block, sp.csr_array((3, 3))], format="csr")
     field = np.concatenate([np.zeros(60), grid.field, np.linspace(-1, 1, 180), [0.5, -0.5, 0.0]])

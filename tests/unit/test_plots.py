@@ -7,7 +7,7 @@ import pytest
 import spectralz as sz
 from spectralz.errors import OptionError
 from spectralz.show.plots import _bracket_figure, bracket_picture
-from tests.unit.test_cli import trial, tried_estimate
+from tests.helpers import trial, tried_estimate
 
 
 def labels(axes):

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spectralz as sz
-from spectralz._support.progress import listening
 from spectralz.kernels.sdp import certificate as sdp_certificate
 from spectralz.kernels.sdp import low_rank as sdp_low_rank
 from spectralz.kernels.sdp.interior_point import solve_interior_point
 from spectralz.kernels.sdp.structure import components_and_balance
 from spectralz.model import coupling_of
 from spectralz.parts import diagonal_sdp as sdp
+from tests.helpers import heard
 from tests.reference import semidefinite
 
 
@@ -403,8 +403,7 @@ def test_the_input_is_not_changed_and_the_answer_repeats():
 
 
 def test_progress_is_reported():
-    seen = []
-    with listening(lambda task, fraction: seen.append((task, fraction))):
+    with heard() as seen:
         sz.diagonal_sdp(random_coupling(80, 1))
     assert {task for task, _ in seen} == {"solving the SDP"}
     assert all(0.0 <= fraction <= 1.0 for _, fraction in seen)

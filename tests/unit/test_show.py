@@ -20,7 +20,7 @@ from spectralz.show import html, tables, text
 from spectralz.show.maps import side_of_grid
 from spectralz.show.numbers import proven
 from spectralz.show.tables import Table, headline
-from tests.unit.test_cli import trial, tried_estimate
+from tests.helpers import trial, tried_estimate
 
 MODEL = sz.generators.grid(4, 1.0, seed=0)
 BAD = "<script>alert('x')</script> & \"more\""
@@ -496,6 +496,7 @@ def test_large_models_are_drawn_as_histograms():
     ]
 
 
+@pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("n", [0, 1])
 def test_the_smallest_models_are_shown_too(n):
     model = sz.Ising(np.zeros(n), np.zeros((n, n)))

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import spectralz as sz
-from spectralz._support.progress import listening
 from spectralz.methods import tree_reweighted
 from spectralz.methods.tree_reweighted import TreeReweighted
 from spectralz.parts.network import Network
+from tests.helpers import forest, heard
 from tests.reference import states
 from tests.reference.bethe import spanning_trees, tree_reweighted_objective
 from tests.strategies import models
-from tests.unit.test_belief_propagation import forest
 
 TRIANGLE = [(0, 1), (1, 2), (0, 2)]
 SQUARE = [(0, 1), (1, 2), (2, 3), (0, 3)]
@@ -280,7 +279,6 @@ def test_wrong_options_are_refused(options, words):
 
 
 def test_progress_is_reported():
-    heard = []
-    with listening(lambda task, fraction: heard.append((task, fraction))):
+    with heard() as told:
         sz.log_z(sz.generators.grid(side=5, strength=0.3, seed=0), TreeReweighted(max_iter=3))
-    assert heard[-1] == ("passing messages", 1.0)
+    assert told[-1] == ("passing messages", 1.0)

@@ -7,29 +7,14 @@ import math
 import pytest
 
 import spectralz as sz
-from spectralz.parts.outcome import Outcome
-from spectralz.portfolio.verdict import Answer, conclude
+from spectralz.portfolio.verdict import conclude
 from spectralz.result import Bounds, BoundsRow
-
-
-def answer(method, log_z, std_error, trusted, kind=sz.Kind.ESTIMATE, **bounds):
-    status = sz.Status("made up")
-    return Answer(
-        method, Outcome(log_z=log_z, kind=kind, status=status, std_error=std_error, trusted=trusted, **bounds), 0.1
-    )
-
-
-def bracket(lower, upper):
-    return Bounds.best_of((BoundsRow("mf", lower, None, 0.1, ""), BoundsRow("sdp", None, upper, 0.1, "")), 0.2)
+from tests.helpers import answer, bracket, verdicts
 
 
 def judged(lower=0.0, upper=20.0, **answers):
     """Judge answers, each given as (log Z, std_error, trusted)."""
     return conclude([answer(name, *values) for name, values in answers.items()], bracket(lower, upper), {})
-
-
-def verdicts(found):
-    return {trial.method: trial.verdict for trial in found.tried}
 
 
 def test_the_smallest_error_bar_is_chosen_where_all_agree():

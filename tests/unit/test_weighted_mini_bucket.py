@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import spectralz as sz
 from spectralz import MiniBucket, WeightedMiniBucket
-from spectralz._support.progress import listening
 from spectralz.errors import OptionError, TooLargeError
 from spectralz.kernels.mini_buckets import passes as kernel
 from spectralz.kernels.mini_buckets.cover import cover_by_scope
 from spectralz.kernels.mini_buckets.tightening import tighten
+from tests.helpers import heard, scale_of
 from tests.reference import mini_buckets, states
 from tests.strategies import models
 
@@ -26,11 +26,6 @@ OPTIONS = st.fixed_dictionaries(
         "partition": st.sampled_from(PARTITIONS),
     }
 )
-
-
-def scale_of(model):
-    """What rounding errors are proportional to."""
-    return max(1.0, np.abs(states.dense(model)).sum() + np.abs(model.field).sum())
 
 
 @given(models(), OPTIONS)
@@ -110,15 +105,17 @@ def test_beliefs_are_the_derivatives_of_the_bound(ibound):
 
 
 def test_at_rest_the_beliefs_are_the_derivatives_of_the_optimised_bound():
-    model = sz.generators.complete(7, 0.4, seed=1)
-    method = WeightedMiniBucket(ibound=3, order=list(range(7)), max_iter=500)
+    model = sz.generators.complete(6, 0.3, seed=1)
+    method = WeightedMiniBucket(ibound=3, order=list(range(6)), max_iter=500)
     found = sz.marginals(model, method)
     assert found.estimate.status.converged
+    assert found.estimate.details["split"] > 0
+    assert found.estimate.iterations > 20
     step = 0.02  # wide enough for what is left of the optimisation, 1e-6, to vanish beside it
-    for i, unit in enumerate(np.eye(7)):
+    for i, unit in enumerate(np.eye(6)):
         up, down = (sz.Ising(model.field + s * unit, model.coupling) for s in (step, -step))
         slope = (sz.log_z(up, method).log_z - sz.log_z(down, method).log_z) / (2 * step)
-        assert found.mean[i] == pytest.approx(slope, abs=1e-3)
+        assert found.mean[i] == pytest.approx(slope, abs=2e-4)
 
 
 def prepared_forest(seed=5, ibound=3):
@@ -268,8 +265,7 @@ def test_bad_options_are_refused(options):
 
 def test_results_go_into_json_and_long_work_reports():
     model = sz.generators.complete(12, 0.5, seed=0)
-    seen = []
-    with listening(lambda task, fraction: seen.append((task, fraction))):
+    with heard() as seen:
         result = sz.log_z(model, WeightedMiniBucket(ibound=4, max_iter=7))
     assert [fraction for task, fraction in seen if task == "tightening the bound"] == [k / 7 for k in range(1, 8)]
     json.dumps(result.to_dict(), allow_nan=False)

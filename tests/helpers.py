@@ -1,0 +1,279 @@
+"""What several test files share: a clock that a test sets, listeners, processes to interrupt, models and results."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import spectralz as sz
+from spectralz._support.progress import listening
+from spectralz.parts.annealer import Annealer
+from spectralz.parts.outcome import Outcome
+from spectralz.portfolio.verdict import Answer
+from spectralz.report import Claim, Figure
+from spectralz.sweeps import Contestant, Row, Sweep
+from spectralz.sweeps.rows import header, to_csv
+from tests.reference import states
+
+# --- time and progress ----------------------------------------------------------------------------------------------
+
+
+class FakeClock:
+    """Seconds that pass only where a test says so: ``step`` each time the clock is read, and what :meth:`advance` adds.
+
+    Put it in the place of the clock of budgets by ``told_by(FakeClock(...))``. Nothing waits, and what a budget buys no
+    longer depends on the machine.
+    """
+
+    def __init__(self, step: float = 0.0) -> None:
+        self.step = step
+        self.time = 0.0
+
+    def __call__(self) -> float:
+        self.time += self.step
+        return self.time
+
+    def advance(self, seconds: float) -> None:
+        self.time += seconds
+
+
+def count_sweeps(monkeypatch, clock: FakeClock, seconds_per_spin: float) -> None:
+    """Let the clock go on with what annealing does: so many seconds for each spin of each state that is swept."""
+    sweep = Annealer._sweep
+
+    def counted(self, population, *arguments):
+        clock.advance(seconds_per_spin * population.x.size)
+        sweep(self, population, *arguments)
+
+    monkeypatch.setattr(Annealer, "_sweep", counted)
+
+
+@contextmanager
+def heard() -> Iterator[list[tuple[str, float]]]:
+    """Collect what is reported inside the ``with`` block: tasks, and how far they have come."""
+    told: list[tuple[str, float]] = []
+    with listening(lambda task, fraction: told.append((task, fraction))):
+        yield told
+
+
+# --- interrupts -----------------------------------------------------------------------------------------------------
+
+
+def interrupt_at(monkeypatch, call):
+    """Let an annealing run be interrupted: the ``call``-th, counted from 0."""
+    calls = itertools.count()
+    original = Annealer.anneal
+
+    def anneal(self, *arguments):
+        if next(calls) == call:
+            raise KeyboardInterrupt
+        return original(self, *arguments)
+
+    monkeypatch.setattr(Annealer, "anneal", anneal)
+
+
+def started(command, **options):
+    """Start a process that an interrupt ends: tests in the background ignore SIGINT, and a child inherits that."""
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        **options,
+    )
+
+
+def wait_until(condition, seconds=30.0):
+    """Look again and again until a condition holds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it does not come about"
+        time.sleep(0.002)
+
+
+def interrupted(process):
+    """Interrupt a process, as a person would: numba may swallow an interrupt while it compiles, so again if need be."""
+    try:
+        for _ in range(4):
+            process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                return process.communicate(timeout=15)
+        pytest.fail("the process does not end")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+# --- models ---------------------------------------------------------------------------------------------------------
+
+
+def forest(n, seed, strength=1.0, cut=0.05, path=False):
+    """A random forest: every spin is joined to an earlier one, or with probability ``cut`` to none."""
+    rng = np.random.default_rng(seed)
+    earlier = np.arange(n - 1) if path else np.array([rng.integers(0, i) for i in range(1, n)])
+    name = rng.permutation(n)
+    edges = np.column_stack([name[earlier], name[np.arange(1, n)]])[rng.random(n - 1) >= cut]
+    J = rng.uniform(-2 * strength, 2 * strength, len(edges))
+    return sz.Ising.from_edges(n, edges, J, rng.uniform(-1, 1, n), offset=0.75).shift_diagonal(0.125)
+
+
+def scale_of(model):
+    """What rounding errors are proportional to."""
+    return max(1.0, np.abs(states.dense(model)).sum() + np.abs(model.field).sum())
+
+
+# --- results that are made up ---------------------------------------------------------------------------------------
+
+
+def answer(method, log_z, std_error, trusted, kind=sz.Kind.ESTIMATE, **bounds):
+    status = sz.Status("made up")
+    return Answer(
+        method, Outcome(log_z=log_z, kind=kind, status=status, std_error=std_error, trusted=trusted, **bounds), 0.1
+    )
+
+
+def bracket(lower, upper):
+    return sz.Bounds.best_of((sz.BoundsRow("mf", lower, None, 0.1, ""), sz.BoundsRow("sdp", None, upper, 0.1, "")), 0.2)
+
+
+def verdicts(found):
+    return {trial.method: trial.verdict for trial in found.tried}
+
+
+def trial(method, verdict, **values):
+    return sz.Trial(method=method, verdict=sz.Verdict(verdict), **values)
+
+
+def tried_estimate(**changes):
+    """An answer as auto gives it where nothing is exact."""
+    tried = (
+        trial("ep", "agrees", log_z=21.4, seconds=0.1, why="close to annealing"),
+        trial("annealing", "chosen", log_z=21.4312, std_error=0.0123, seconds=3.1, why="the smallest error"),
+        trial("states", "disagrees", log_z=19.0, std_error=0.2, seconds=1.0, why="missed most"),
+        trial("mf", "bound", log_z=20.0, lower=20.0, seconds=0.1),
+        trial("wmbe", "bound", upper=24.0, seconds=0.1),
+        trial("bp", "not run"),
+    )
+    values = {
+        "log_z": 21.4312,
+        "kind": sz.Kind.ESTIMATE,
+        "status": sz.Status("annealing, supported by ep"),
+        "lower": 20.0,
+        "upper": 24.0,
+        "std_error": 0.0123,
+        "seconds": 4.0,
+        "method": sz.Auto(),
+        "trusted": True,
+        "tried": tried,
+    }
+    return sz.Estimate(**values | changes)
+
+
+# --- rows and figures that are made up ------------------------------------------------------------------------------
+
+VERSIONS = "spectralz 0.1.0, numpy 2.4.6, Python 3.11"
+CONTESTANTS = (
+    Contestant(label="BP-200", method="bp", options={"max_iter": 200}),
+    Contestant(label="Algorithm 2", method="spectral"),
+    Contestant(label="MF, restarted", method="mf", is_ours=True),
+)
+SIZES = {"BP-200": 0.9, "Algorithm 2": 0.02, "MF, restarted": 0.2}
+SWEEP = Sweep(
+    name="fig3a",
+    contestants=CONTESTANTS,
+    generator="complete",
+    parameters={"n": 8},
+    values=(0.5, 1.0, 10.0),
+    repeats=3,
+    seed=7,
+)
+
+
+def row(**values) -> Row:
+    """A row of a run that went well; what is given replaces what is made up."""
+    made_up = {
+        "instance": "complete-1",
+        "x": 1.0,
+        "repeat": 0,
+        "seed": 7,
+        "n": 8,
+        "edges": 28,
+        "label": "BP-200",
+        "method": "bp",
+        "options": '{"max_iter": 200, "damping": 0.0}',
+        "log_z": 5.5,
+        "truth": 5.0,
+        "error": 0.5,
+        "kind": "estimate",
+        "status": "converged",
+        "converged": True,
+        "lower": None,
+        "upper": None,
+        "std_error": None,
+        "seconds": 0.25,
+        "peak_mib": 120.0,
+        "failure": "",
+        "versions": VERSIONS,
+    }
+    return Row(**made_up | values)
+
+
+def rows_of(sweep: Sweep) -> list[Row]:
+    """Make up answers: the error grows with x and with the method's own size, and its sign alternates."""
+    return [
+        row(
+            instance=task.instance,
+            x=task.x,
+            repeat=task.repeat,
+            seed=task.seed,
+            label=contestant.label,
+            method=contestant.method,
+            log_z=5.0 + error,
+            error=error,
+            seconds=0.01 * (place + 1),
+        )
+        for task in sweep.tasks()
+        for place, contestant in enumerate(sweep.contestants)
+        for error in [(-1) ** task.repeat * SIZES.get(contestant.label, 0.1) * task.x * (1 + 0.1 * task.repeat)]
+    ]
+
+
+def write_sweep(folder: Path, rows: list[Row], sweep: Sweep | None = None) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "rows.csv").write_text(header() + to_csv(rows))
+    if sweep is not None:
+        (folder / "sweep.json").write_text(json.dumps(sweep.to_dict()))
+    return folder
+
+
+def draw_points(rows, axes):
+    axes.plot([one.x for one in rows], [abs(one.error) for one in rows], "o")
+
+
+def figure(sweep: Sweep = SWEEP, **values) -> Figure:
+    made_up = {
+        "name": sweep.name,
+        "title": f"{sweep.name}: random graphs & strong coupling",
+        "full": Sweep(**{**vars(sweep), "repeats": 100}),
+        "quick": sweep,
+        "draw": draw_points,
+        "claims": (
+            Claim(sentence="Algorithm 2 is best", check=lambda rows: ("Its mean |error| is 0.02 < 0.9.", True)),
+            Claim(sentence="BP is better than <MF>", check=lambda rows: ("0.9 against 0.2.", False)),
+        ),
+        "notes": "The range of s is not in the text.",
+    }
+    return Figure(**made_up | values)
+
+
+FIGURES = {"fig3a": figure()}
