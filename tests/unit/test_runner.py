@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -161,34 +160,6 @@ def test_the_sdp_alone_is_an_upper_bound(field_strength):
     assert (row.kind, row.method, row.converged) == ("upper bound", "sdp", True)
     assert json.loads(row.options)["tol"] == 1e-6
     assert row.truth < row.log_z <= row.upper
-
-
-def test_compilation_is_not_in_the_time(monkeypatch):
-    calls = []
-    original = sz.MeanField._solve
-
-    def solve(self, model):
-        calls.append(model.n)
-        return original(self, model)
-
-    counts = iter([0, 1, 1, 1])  # the first of two runs loads a compiled function
-    monkeypatch.setattr(sz.MeanField, "_solve", solve)
-    monkeypatch.setattr(task_module, "_compiled_functions", lambda: next(counts))
-    model = sz.generators.complete(4, 1.0, seed=0)
-    task_module._attempt(model, MF)
-    assert len(calls) == 2
-    task_module._attempt(model, MF)
-    assert len(calls) == 3
-
-
-def test_compiled_functions_are_counted():
-    code = (
-        "import spectralz as sz\nfrom spectralz.sweeps.task import _compiled_functions as count\n"
-        "model = sz.generators.complete(4, 1.0, seed=0)\na = count()\nsz.log_z(model, 'BP-200')\nb = count()\n"
-        "sz.log_z(model, 'BP-200')\nprint(a == 0, b > 0, count() == b)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["True"] * 3
 
 
 def environment(task, contestants, truth):

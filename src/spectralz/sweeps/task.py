@@ -33,8 +33,6 @@ __all__ = ["MOST_ATTEMPTS", "Task", "failed_rows", "in_words", "run_task"]
 TINY = {"n": 8, "side": 3, "visible": 4, "hidden": 4}
 # A model whose worker died is tried again once.
 MOST_ATTEMPTS = 2
-# A run that took longer is not repeated for having loaded compiled code: that takes seconds at most.
-LONGEST_REPEATED = 120.0
 # What this process has warmed up for.
 _warm: set[str] = set()
 
@@ -119,16 +117,11 @@ def failed_rows(task: Task, contestants: Sequence[Contestant], why: str) -> list
 
 
 def _attempt(model: Ising, contestant: Contestant) -> tuple[Estimate | str, float]:
-    """Return the answer, or why there is none, and the most memory so far; no compilation in its time."""
+    """Return the answer, or why there is none, and the most memory so far."""
     try:
-        method = contestant.build()
-        loaded = _compiled_functions()
-        answer: Estimate = method.run(model)
-        if _compiled_functions() != loaded and answer.seconds < LONGEST_REPEATED:
-            answer = method.run(model)
+        return contestant.build().run(model), _peak_mib()
     except Exception as error:
         return in_words(error), _peak_mib()
-    return answer, _peak_mib()
 
 
 def _truth(model: Ising, outcomes: Iterable[Estimate | str]) -> float | None:
@@ -153,12 +146,6 @@ def _warm_up(task: Task, contestants: Sequence[Contestant], truth: bool) -> None
         outcomes = [_attempt(model, contestant)[0] for contestant in contestants]
         if truth:
             _truth(model, outcomes)
-
-
-def _compiled_functions() -> int:
-    """Return how many compiled functions of the package this process has loaded or made."""
-    kernels = [module for name, module in list(sys.modules.items()) if name.startswith("spectralz.kernels.")]
-    return sum(len(getattr(function, "overloads", ())) for module in kernels for function in vars(module).values())
 
 
 def _peak_mib() -> float:
