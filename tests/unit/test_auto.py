@@ -235,7 +235,6 @@ def test_a_round_that_uses_up_the_budget_ends_with_its_second_run(monkeypatch, c
     monkeypatch.setattr(Annealer, "anneal", slow)
     result = sz.log_z(sz.generators.complete(12, 0.5, seed=0), exclude=["exact"], budget=2)
     assert rows_of(result)["annealing"].why.startswith("2 runs")
-    assert rows_of(result)["annealing"].seconds >= 200.0
 
 
 def test_rounds_go_on_while_a_fifth_of_the_budget_is_left(monkeypatch, clock):

@@ -53,6 +53,7 @@ def test_what_was_compiled_is_found_again_without_a_word(cache):
     assert err == ""
 
 
+@pytest.mark.slow
 def test_the_budget_of_bounds_is_not_spent_on_compiling(tmp_path):
     out, _ = run_in_fresh_process(FIRST_CALL.format(call="sz.bounds(model, budget=2.0)"), NUMBA_CACHE_DIR=tmp_path)
     reported, passed = map(float, out.split())

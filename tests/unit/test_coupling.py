@@ -109,7 +109,7 @@ def test_kernels_get_twice_the_entries_off_the_diagonal(coupling, A):
         J[i, np.arange(N) if got.is_dense else got.indices[row]] = got.data[row]
     want = 2.0 * (A - np.diag(np.diag(A)))
     assert np.allclose(J, want, rtol=1e-13, atol=1e-13)
-    assert got.data.flags.writeable  # compiled code takes read-only arrays for another type
+    assert not got.data.flags.writeable  # compiled code takes writable arrays for another type
     assert got.mean_strength == pytest.approx(np.sqrt((want**2).sum() / N))
     assert got.longest_row == (N if got.is_dense else np.count_nonzero(want, axis=1).max())
 

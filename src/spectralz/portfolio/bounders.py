@@ -151,7 +151,8 @@ def _weighted_mini_bucket(model: Ising, allowance: Allowance) -> Iterator[Found]
     method = WeightedMiniBucket(ibound=ibound, order=order, max_iter=policy.FIRST_ROUNDS)
     tight, seconds = _run(method, model, seconds_of)
     yield _found(tight)
-    rounds = int(min(allowance.share / (seconds / policy.FIRST_ROUNDS), policy.MOST_ROUNDS))
+    one = max(seconds / policy.FIRST_ROUNDS, policy.TICK)
+    rounds = int(min(allowance.share / one, policy.MOST_ROUNDS))
     if rounds > 2 * policy.FIRST_ROUNDS:
         yield _found(_run(replace(method, max_iter=rounds), model, seconds_of)[0])
 

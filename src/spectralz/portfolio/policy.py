@@ -79,6 +79,8 @@ EDGE_STEPS = 5
 # Seconds of wmbe without tightening per edge and per entry of a table, and how much longer a round takes.
 BUCKET_SECONDS, ENTRY_SECONDS, ROUND_TIMES = 4e-5, 1.5e-8, 2.5
 LEAST_IBOUND, MOST_IBOUND = 4, 16
+# What takes no time by a coarse clock is taken for this.
+TICK = 1e-9
 FIRST_ROUNDS, MOST_ROUNDS = 3, 50
 # Random starts of mean field after the first, and the share that they may take.
 BOUNDING_RESTARTS, RESTARTS_SHARE = 50, 0.2
