@@ -20,8 +20,8 @@ def example(name):
     return module
 
 
-@pytest.mark.usefixtures("clock")
-def test_demo_ends_with_a_table_and_a_picture(tmp_path, capsys):
+def test_demo_ends_with_a_table_and_a_picture(tmp_path, capsys, clock):
+    clock.step = 0.05
     example("demo").main(tmp_path, side=5)
     assert (tmp_path / "demo.png").read_bytes()[:4] == b"\x89PNG"
     assert (tmp_path / "answer.png").read_bytes()[:4] == b"\x89PNG"

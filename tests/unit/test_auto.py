@@ -129,7 +129,7 @@ def test_strong_frozen_models_beyond_all_estimates_say_so():
     model = sz.generators.spin_glass_3d(side=5, strength=4.0, seed=0)
     result = sz.log_z(model, budget=1)
     assert result.lower <= result.log_z <= result.upper
-    assert result.std_error > 0.2 * (result.upper - result.lower)
+    assert result.std_error > 10.0
     assert not result.trusted
     assert not result.status.converged
     assert "no method trusts its own answer" in result.status
@@ -196,13 +196,15 @@ def rows_of(result):
     return {row.method: row for row in result.tried}
 
 
-def test_the_same_budget_buys_the_same_answer():
-    # The bounders measure themselves by the real clock; what is estimated depends on the clock of the budget alone.
+def test_the_same_budget_buys_the_same_answer(clock):
     model = sz.generators.complete(14, 0.4, seed=0)
-    first, second = (sz.log_z(model, exclude=["exact"], budget=1) for _ in range(2))
-    for name in ("ep", "annealing", "states"):
-        one, other = rows_of(first)[name], rows_of(second)[name]
-        assert (one.log_z, one.std_error, one.why) == (other.log_z, other.std_error, other.why)
+    found = []
+    for _ in range(2):
+        clock.time = 0.0
+        found.append(sz.log_z(model, exclude=["exact"], budget=1))
+    first, second = found
+    assert first.tried == second.tried
+    assert (first.lower, first.log_z, first.upper) == (second.lower, second.log_z, second.upper)
 
 
 def test_a_machine_too_slow_for_annealing_says_so(clock):
@@ -254,14 +256,14 @@ def test_rounds_go_on_while_a_fifth_of_the_budget_is_left(monkeypatch, clock):
 
 
 def test_components_share_the_budget_by_their_spins(clock):
-    clock.step = 0.0
+    clock.step = 1e-6
     parts = [sz.generators.complete(n, 0.3, seed=n) for n in (10, 15)]
     A = np.zeros((25, 25))
     A[:10, :10], A[10:, 10:] = (part.coupling for part in parts)
     model = sz.Ising(np.concatenate([part.field for part in parts]), A)
     result = sz.log_z(model, tol=10.0, exclude=["exact"], budget=5)
     small, large = (part["budget"] for part in result.details["components"])
-    assert small == pytest.approx(5 * 10 / 25)
+    assert small == pytest.approx(5 * 10 / 25, abs=1e-3)
     assert 3.0 < large < 5.0  # what the small one left is its own share and more
 
 
@@ -340,7 +342,8 @@ def test_any_scale_has_an_answer(scale):
     assert abs(result.log_z - truth) <= 3 * result.std_error + 1e-12 * abs(truth)
 
 
-def test_very_many_spins_have_an_answer_too():
+def test_very_many_spins_have_an_answer_too(clock):
+    clock.step = 0.02
     model = sz.generators.grid(150, 0.3, seed=0)
     result = sz.log_z(model, budget=1)
     assert result.lower <= result.log_z <= result.upper

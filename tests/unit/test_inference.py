@@ -55,8 +55,8 @@ def test_nan_never_leaves_a_method():
         sz.log_z(MODEL, Unfinished(value=float("nan")))
 
 
-@pytest.mark.usefixtures("clock")
-def test_auto_says_what_it_would_choose_and_what_ran():
+def test_auto_says_what_it_would_choose_and_what_ran(clock):
+    clock.step = 0.02
     assert sz.Auto(max_memory="1 GiB").choose(MODEL) == sz.Exact(max_memory=2**30)
     assert sz.log_z(MODEL).method == sz.Exact()
     assert sz.marginals(MODEL).estimate.method == sz.Exact()
