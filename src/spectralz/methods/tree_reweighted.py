@@ -307,7 +307,8 @@ def _least_spanning_forest(network: Network, cost: FloatArray) -> NDArray[np.boo
     from scipy.sparse.csgraph import minimum_spanning_tree
 
     first, second = network.graph.slots.T
-    i, j = network.graph.source[second], network.graph.source[first]  # i receives in the first slot, j sends
+    source = network.graph.source.astype(np.int32)  # what scipy's trees are made for
+    i, j = source[second], source[first]  # i receives in the first slot, j sends
     n, m = network.n, len(cost)
     # The edge's rank in order of cost says which edge it was.
     rank = np.empty(m, dtype=np.int64)
