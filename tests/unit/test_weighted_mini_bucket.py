@@ -169,7 +169,7 @@ def test_tightening_ends_at_a_stationary_point():
     mean = beliefs.up - beliefs.down
     for rank in range(7):
         own = forest.rank == rank
-        # The moments of all mini-buckets of a spin match, as far as rounds go on gaining: rounding decides where it ends.
+        # The moments of all mini-buckets of a spin match; where the rounds end, to a digit, rounding decides.
         assert np.ptp(mean[own]) < 3e-3
         used = own & (found.potentials.power > 1e-3)
         assert np.ptp(beliefs.entropy[used]) < 1e-2
