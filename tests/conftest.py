@@ -1,13 +1,20 @@
-"""What several test files share."""
+"""Fixtures and settings of all tests; what test files share besides stands in ``helpers.py``."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from spectralz._support.clock import told_by
+# Processes that run tests side by side share the cores: with two threads each, they would mostly wait for one another.
+# numpy reads this when it is first imported, which must not be before.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    for library in ("OMP", "OPENBLAS", "MKL"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+pytest.register_assert_rewrite("tests.helpers")
 
 # Compiled code makes the first example slow and the others fast; a deadline would only measure that.
 settings.register_profile(
@@ -25,6 +32,7 @@ def clock(monkeypatch):
     A look at the clock takes two milliseconds, and a spin of a sweep a tenth of a microsecond. Methods time themselves
     by it too, since bounders plan by what the method before them took.
     """
+    from spectralz._support.clock import told_by
     from tests.helpers import FakeClock, count_sweeps
 
     fake = FakeClock(step=2e-3)
