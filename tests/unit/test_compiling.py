@@ -90,13 +90,13 @@ print(sz.log_z(sz.generators.complete(4, 1.0, seed=0)).log_z, forward.stats.cach
 
 
 def test_without_a_place_for_the_cache_a_temporary_folder_of_our_own_is_used(tmp_path):
-    out, _ = run_in_fresh_process(READ_ONLY.format(folder=str(tmp_path)))
+    out, _ = run_in_fresh_process(READ_ONLY.format(folder=str(tmp_path)), NUMBA_CACHE_DIR="")
     value, folder = out.split()
     assert float(value) == sz.log_z(sz.generators.complete(4, 1.0, seed=0)).log_z
     assert folder.startswith(str(tmp_path))
     (own,) = tmp_path.iterdir()
     assert own.stat().st_mode & 0o777 == 0o700
-    _, err = run_in_fresh_process(READ_ONLY.format(folder=str(tmp_path)))
+    _, err = run_in_fresh_process(READ_ONLY.format(folder=str(tmp_path)), NUMBA_CACHE_DIR="")
     assert err == ""  # found again
 
 
@@ -117,7 +117,7 @@ def test_a_folder_that_is_not_ours_alone_is_not_used(tmp_path, monkeypatch, what
 
 
 def test_without_any_place_nothing_is_kept(tmp_path):
-    out, _ = run_in_fresh_process(READ_ONLY.format(folder=str(tmp_path / "nowhere")))
+    out, _ = run_in_fresh_process(READ_ONLY.format(folder=str(tmp_path / "nowhere")), NUMBA_CACHE_DIR="")
     value, folder = out.split()
     assert float(value) == sz.log_z(sz.generators.complete(4, 1.0, seed=0)).log_z
     assert folder == "None"

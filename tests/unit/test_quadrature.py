@@ -195,6 +195,17 @@ def test_cosine_and_sine_of_half_turns():
             assert abs(sine - mpmath.sinpi(c)) < 8 * 2.0**-53
 
 
+@pytest.mark.parametrize("r", [1, 2, 5])
+def test_newton_s_equations_are_solved(r):
+    rng = np.random.default_rng(r)
+    factor, b = rng.normal(size=(r, 2 * r)), rng.normal(size=r)
+    H = np.eye(r) + factor @ factor.T
+    x = b.copy()
+    square = negative_directions._solve(np.tril(H), x)
+    assert x == pytest.approx(np.linalg.solve(H, b), rel=1e-12)
+    assert square == pytest.approx(b @ x, rel=1e-12)
+
+
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(1, 3))
 @settings(max_examples=40)
 def test_the_saddle_is_a_minimum(seed, n, r):

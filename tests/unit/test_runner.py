@@ -432,7 +432,7 @@ def test_a_killed_dask_worker_costs_no_row(tmp_path):
     distributed = pytest.importorskip("distributed")
     sweep = replace(SMALL, name="dask", repeats=15)
     killed = []
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
 
         def kill(task, fraction):

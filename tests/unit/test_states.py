@@ -10,7 +10,7 @@ import pytest
 from scipy.special import logsumexp
 
 import spectralz as sz
-from spectralz.kernels.sampling.state_table import pack
+from spectralz.kernels.sampling.state_table import EMPTY, contains, insert, pack
 from spectralz.methods.states import States
 from spectralz.parts import state_pool
 from spectralz.parts.annealer import Annealer
@@ -269,3 +269,19 @@ def test_a_huge_constant_does_not_touch_the_marginals(how):
     exact = sz.log_z(huge, "exact")
     assert result.lower <= exact.upper
     assert result.upper >= exact.lower
+
+
+def test_states_that_share_a_slot_or_a_word_are_told_apart():
+    """Tables as full as they may be, and states that differ in one of two words only."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        x = np.ones((7, 70), dtype=np.int8)
+        x[:, rng.choice(70, size=3)] = rng.choice(np.array([-1, 1], dtype=np.int8), size=(7, 3))
+        distinct = np.unique(x, axis=0)
+        keys, table, is_new = np.empty((7, 2), dtype=np.uint64), np.full(8, EMPTY), np.empty(7, dtype=np.bool_)
+        assert insert(table, keys, 0, pack(x), is_new) == len(distinct) == is_new.sum()
+        found = np.empty(7, dtype=np.bool_)
+        contains(table, keys, pack(x), found)
+        assert found.all()
+        contains(table, keys, pack(-x), found)
+        assert not found.any()
