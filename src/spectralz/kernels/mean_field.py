@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support.compiling import compiled
+from spectralz._support.compiling import compiled_in_any_order
 from spectralz.kernels.coupling import frozen
 from spectralz.kernels.single_spin import entropy
 
@@ -39,7 +39,7 @@ def ascend(
     return int(done), float(change)
 
 
-@compiled
+@compiled_in_any_order
 def _ascend(
     h: NDArray[np.float64],
     mean: NDArray[np.float64],
@@ -53,10 +53,13 @@ def _ascend(
         change = 0.0
         for i in range(len(h)):
             field = theta[i]
-            begin = couplings.indptr[i]
-            for place in range(begin, couplings.indptr[i + 1]):
-                j = place - begin if couplings.is_dense else couplings.indices[place]
-                field += couplings.data[place] * mean[j]
+            begin, end = couplings.indptr[i], couplings.indptr[i + 1]
+            if couplings.is_dense:
+                for j in range(end - begin):
+                    field += couplings.data[begin + j] * mean[j]
+            else:
+                for place in range(begin, end):
+                    field += couplings.data[place] * mean[couplings.indices[place]]
             h[i] = field
             new = math.tanh(field)
             if abs(new - mean[i]) > change:

@@ -58,13 +58,14 @@ def forward(
         shift = 0.0
         for number in range(1 << (width - low)):
             fill_block(steps, t, number, low, arena, where, block)
-            at = top + number * size
+            # In place, where the compiler sees that no index is negative and makes vectors of it.
             for i in range(size):
-                arena[at + i] = log_add_exp(block.plus[i], block.minus[i])
+                block.plus[i] = log_add_exp(block.plus[i], block.minus[i])
             if number == 0:
-                shift = arena[at]
+                shift = block.plus[0]
+            out = arena[top + number * size : top + (number + 1) * size]
             for i in range(size):
-                arena[at + i] -= shift
+                out[i] = block.plus[i] - shift
         total[0], total[1] = add(total[0], total[1], shift)
 
         # The table just written above the stack is given its place: its own, its sister's, or none.

@@ -90,9 +90,10 @@ def fill_block(
         mask = steps.child_mask[k]
         base = where[steps.child_slot[k]] + 2 * compressed(number << low, mask)
         if mask & (size - 1) == size - 1:  # the entries lie one after the other
+            table = arena[base : base + 2 * size]
             for i in range(size):
-                minus[i] += arena[base + 2 * i]
-                plus[i] += arena[base + 2 * i + 1]
+                minus[i] += table[2 * i]
+                plus[i] += table[2 * i + 1]
         else:
             for i in range(size):
                 at = base + places[(k - first) * size + i]

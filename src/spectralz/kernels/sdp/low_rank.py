@@ -122,19 +122,6 @@ def _sweep_sparse(C: Csr, V: NDArray[np.float64], g: NDArray[np.float64]) -> Non
                 V[i, c] = g[c] / norm
 
 
-class _Descent(NamedTuple):
-    """Where conjugate gradients stand: arrays, and in ``known`` the numbers that are updated and not recomputed.
-
-    <residual, residual / y> now and at first; |step|^2, <step, direction> and |direction|^2 in the preconditioner's
-    lengths; and what the step lowers the quadratic by.
-    """
-
-    step: NDArray[Any]
-    residual: NDArray[Any]
-    direction: NDArray[Any]
-    known: NDArray[np.float64]
-
-
 def _conjugate_gradients(
     C: Matrix,
     V: NDArray[Any],
@@ -149,26 +136,34 @@ def _conjugate_gradients(
     Lengths are those of the preconditioner, |U|^2 = sum_i y_i |u_i|^2. Stops as soon as the residual is ``wanted``
     times the first. Returns the step, its length, what it lowers the quadratic by, and whether it ends on the boundary.
     """
-    direction = -gradient / y[:, None]
+    step, residual, direction = np.zeros_like(V), gradient.copy(), -gradient / y[:, None]
     squared = -float(np.einsum("ic,ic->", gradient, direction))
+    # Numbers that are updated and not computed anew: <residual, residual / y> now and at first; |step|^2,
+    # <step, direction> and |direction|^2 in the preconditioner's lengths; what the step lowers the quadratic by.
     known = np.array([squared, squared, 0.0, 0.0, squared, 0.0])
-    at = _Descent(np.zeros_like(V), gradient.copy(), direction, known)
     image = np.empty_like(V)
     is_at_boundary = False
     for _ in range(max_products):
         _product(C, direction, image)
-        is_done, is_at_boundary = _descend(at, image, V, y, radius, wanted)
+        is_done, is_at_boundary = _descend(step, residual, direction, known, image, V, y, radius, wanted)
         if is_done:
             break
-    return at.step, radius if is_at_boundary else math.sqrt(known[2]), float(known[5]), is_at_boundary
+    return step, radius if is_at_boundary else math.sqrt(known[2]), float(known[5]), is_at_boundary
 
 
 @compiled_in_any_order
 def _descend(
-    at: _Descent, image: NDArray[Any], V: NDArray[Any], y: NDArray[Any], radius: float, wanted: float
+    step: NDArray[Any],
+    residual: NDArray[Any],
+    direction: NDArray[Any],
+    known: NDArray[np.float64],
+    image: NDArray[Any],
+    V: NDArray[Any],
+    y: NDArray[Any],
+    radius: float,
+    wanted: float,
 ) -> tuple[bool, bool]:
     """Go along the direction, whose image C times it is given; say whether this ends it, and on the boundary."""
-    step, residual, direction, known = at
     squared, step_step, step_direction, direction_direction = known[0], known[2], known[3], known[4]
     n, k = V.shape
     curvature = 0.0
