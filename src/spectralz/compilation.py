@@ -71,7 +71,7 @@ def warm_up() -> Compilation:
     >>> sz.warm_up().compiled  # doctest: +SKIP
     0
     """
-    from spectralz._support.compiling import KERNELS
+    from spectralz._support.compiling import KERNELS, NOTICE
 
     for module in pkgutil.walk_packages(kernels.__path__, f"{kernels.__name__}."):
         importlib.import_module(module.name)
@@ -82,7 +82,7 @@ def warm_up() -> Compilation:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InaccurateWarning)
         for k, call in enumerate(calls):
-            report("compiling, once", k / len(calls))
+            report(NOTICE, k / len(calls))
             with suppress(SpectralzError):  # not every method takes every model
                 call()
     folders = [kernel.stats.cache_path for kernel in ours]

@@ -22,7 +22,7 @@ from numba.extending import intrinsic, register_jitable  # noqa: E402
 
 clock.end_leaving_out()
 
-__all__ = ["KERNELS", "compiled", "compiled_in_any_order", "inner", "intrinsic", "ir", "types"]
+__all__ = ["KERNELS", "NOTICE", "compiled", "compiled_in_any_order", "inner", "intrinsic", "ir", "types"]
 
 NOTICE = "compiling, once"
 # All that have been imported.
