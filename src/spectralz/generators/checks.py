@@ -13,7 +13,7 @@ from spectralz.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["checked_choice", "checked_count", "checked_flag", "checked_number", "checked_scale"]
+__all__ = ["checked_choice", "checked_count", "checked_flag", "checked_number", "checked_pairs", "checked_scale"]
 
 
 def checked_count(value: Any, name: str) -> int:
@@ -24,6 +24,14 @@ def checked_count(value: Any, name: str) -> int:
         raise OptionError(f"{name} is {value!r}; it must be a whole number") from None
     if count < 0:
         raise OptionError(f"{name} is {count}; it cannot be negative")
+    return count
+
+
+def checked_pairs(n: Any) -> int:
+    """Return the number of spins of dimers, which is even."""
+    count = checked_count(n, "n")
+    if count % 2:
+        raise OptionError(f"n is {count}; dimers are pairs, so n must be even")
     return count
 
 

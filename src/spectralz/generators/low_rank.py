@@ -11,7 +11,7 @@ from spectralz.generators.checks import checked_count, checked_number, checked_s
 from spectralz.generators.streams import Stream
 from spectralz.model import Ising
 
-__all__ = ["curie_weiss", "rank_one"]
+__all__ = ["curie_weiss", "hopfield", "rank_one"]
 
 
 def rank_one(n: int, strength: float, seed: int, field_strength: float = 1.0) -> Ising:
@@ -71,3 +71,33 @@ def curie_weiss(n: int, strength: float = 1.0, field: float = 0.0) -> Ising:
     n = checked_count(n, "n")
     weight = checked_number(strength, "strength") / (2.0 * n) if n else 0.0
     return Ising.from_factors(np.full(n, checked_number(field, "field")), [weight], np.ones((1, n)), -weight)
+
+
+def hopfield(n: int, patterns: int, strength: float, seed: int, field: float = 0.0) -> Ising:
+    """Hopfield model: A = strength / (2 n) times the sum of ``xi xi'`` over random patterns xi, without its diagonal.
+
+    The coupling is kept as factors: the patterns are the rows of ``model.factors.vectors``.
+
+    Parameters
+    ----------
+    n
+        Number of spins.
+    patterns
+        Number of patterns, each n random signs.
+    strength
+        Inverse temperature: J of a pair, counted once, is ``strength / n`` times the sum of ``xi_i xi_j``.
+    seed
+        Any whole number from 0 on.
+    field
+        theta, the same for all spins.
+
+    Examples
+    --------
+    >>> hopfield(n=1000, patterns=3, strength=1.5, seed=0)
+    Ising(n=1000, rank 3 plus diagonal, |A| at most 0.00225, |field| max 0)
+    """
+    n, patterns = checked_count(n, "n"), checked_count(patterns, "patterns")
+    strength, theta = checked_number(strength, "strength"), checked_number(field, "field")
+    weight = strength / (2.0 * n) if n else 0.0
+    xi = Stream(seed).signs(patterns * n).reshape(patterns, n)
+    return Ising.from_factors(np.full(n, theta), np.full(patterns, weight), xi, -patterns * weight)
