@@ -5,6 +5,7 @@ import inspect
 import itertools
 import re
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -67,6 +68,15 @@ def fingerprint(model):
 
 def test_every_generator_is_tested():
     assert set(SMALL) == set(sz.generators.GENERATORS)
+
+
+def test_every_generator_and_closed_form_is_in_the_tables():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "generators.md").read_text(encoding="utf-8")
+    for generator in sz.generators.GENERATORS.values():
+        needed = [p.name for p in inspect.signature(generator).parameters.values() if p.default is p.empty]
+        assert f"| `{generator.__name__}({', '.join(needed)}" in page
+    for closed_form in sz.closed_forms.CLOSED_FORMS.values():
+        assert page.count(f"| `{closed_form.__name__}(") == 2
 
 
 @pytest.mark.parametrize("name", SMALL)
