@@ -103,6 +103,13 @@ def test_torus_of_256_by_256_in_fifty_digits(J):
     assert_close(sz.closed_forms.torus(256, 256, -J), wanted, tol=1e-15)
 
 
+def test_around_the_critical_point_to_the_last_digit():
+    """Where gamma_0 passes through zero."""
+    wanted = reference.ferromagnet_on_torus(4, CRITICAL)
+    for k in range(-100, 101):
+        assert_close(sz.closed_forms.torus(4, 4, CRITICAL + k * math.ulp(CRITICAL)), wanted, tol=4e-14)
+
+
 @pytest.mark.parametrize("J", [0.3, CRITICAL, 0.6])
 def test_a_large_torus_has_onsagers_free_energy(J):
     """Onsager (1944); away from the critical point a finite torus differs by exp(-side), below it by log 2."""

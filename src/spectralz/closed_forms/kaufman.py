@@ -136,10 +136,9 @@ def _modes(width: int, K_h: float, K_v: float) -> _Modes:
     numerator = D * D - math.expm1(-4.0 * K_h) * v * sin_squared
     scale = -math.expm1(-4.0 * K_v) * h  # 2 sinh(2 K_v)
     log_factor = K_h + K_v + np.log(np.sqrt(numerator) + np.sqrt(numerator + scale))
-    with np.errstate(divide="ignore", over="ignore"):
+    with np.errstate(divide="ignore"):
         log_scale = 2.0 * K_v + np.log(-np.expm1(-4.0 * K_v))
-        ratio = np.divide(numerator, scale)  # sinh(gamma / 2)^2
-        gamma = np.where(ratio < 1.0, 2.0 * np.arcsinh(np.sqrt(ratio)), 2.0 * log_factor - log_scale)
+    gamma = np.maximum(2.0 * log_factor - log_scale, 0.0)
     return _Modes(log_factor, gamma, D > 0.0)
 
 
