@@ -9,6 +9,7 @@ from spectralz.compilation import Compilation, warm_up
 from spectralz.errors import SpectralzError
 from spectralz.inference import bounds, compare, describe, log_z, marginals, sample
 from spectralz.io import read, write
+from spectralz.io.interop import from_dimod, from_networkx, from_pandas, from_qubo
 from spectralz.methods import (
     Annealing,
     BeliefPropagation,
@@ -26,7 +27,7 @@ from spectralz.methods import (
     TreeReweighted,
     WeightedMiniBucket,
 )
-from spectralz.model import Ising
+from spectralz.model import RBM, Ising
 from spectralz.parts.diagonal_sdp import DiagonalSDP, diagonal_sdp
 from spectralz.portfolio.auto import Auto
 from spectralz.registry import METHODS, PAPER_SETTINGS
@@ -52,6 +53,7 @@ __version__ = "0.1.0"
 __all__ = [
     "METHODS",
     "PAPER_SETTINGS",
+    "RBM",
     "Annealing",
     "Auto",
     "BeliefPropagation",
@@ -90,6 +92,10 @@ __all__ = [
     "describe",
     "diagonal_sdp",
     "errors",
+    "from_dimod",
+    "from_networkx",
+    "from_pandas",
+    "from_qubo",
     "generators",
     "log_z",
     "marginals",
