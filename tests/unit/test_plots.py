@@ -6,7 +6,7 @@ import pytest
 
 import spectralz as sz
 from spectralz.errors import OptionError
-from spectralz.show.plots import _bracket_figure, bracket_picture
+from spectralz.show.plots import bracket_figure, bracket_picture
 from tests.helpers import trial, tried_estimate
 
 
@@ -22,7 +22,7 @@ def drawn(axes, place):
 
 def test_each_method_that_was_tried_has_its_row():
     estimate = tried_estimate()
-    axes = _bracket_figure(estimate, "title", "png").axes[0]
+    axes = bracket_figure(estimate, "title").axes[0]
     assert labels(axes) == ["answer", "ep", "annealing", "states", "mf", "wmbe", "bp"]
     assert drawn(axes, 0) >= {20.0, 21.4312, 24.0}
     assert drawn(axes, 1) == {21.4}
@@ -37,24 +37,24 @@ def test_estimates_that_crowd_in_a_wide_bracket_get_a_panel_of_their_own():
     from dataclasses import replace
 
     wide = replace(tried_estimate(), lower=-1000.0, upper=1000.0)
-    whole, near = _bracket_figure(wide, "title", "png").axes
+    whole, near = bracket_figure(wide, "title").axes
     assert whole.get_xlim()[0] < -1000.0
     assert whole.get_xlim()[1] > 1000.0
     assert 18.0 < near.get_xlim()[0] < 18.6  # states, which disagrees, two errors below 19
     assert 21.45 < near.get_xlim()[1] < 23.0
-    assert len(_bracket_figure(tried_estimate(), "title", "png").axes) == 1
+    assert len(bracket_figure(tried_estimate(), "title").axes) == 1
 
 
 def test_what_lies_far_outside_the_bracket_is_an_arrow_and_does_not_stretch_the_picture():
     tried = (trial("trw", "bound", upper=500.0), trial("ep", "not trusted", log_z=-300.0, std_error=200.0))
-    axes = _bracket_figure(tried_estimate(tried=tried), "title", "png").axes[0]
+    axes = bracket_figure(tried_estimate(tried=tried), "title").axes[0]
     assert axes.get_xlim() == pytest.approx((19.0, 25.0))
     assert [text.get_text() for text in axes.texts] == ["500 →", "← -300"]
     assert [text.get_position()[1] for text in axes.texts] == [1, 2]
 
 
 def test_what_the_answer_does_not_rest_on_is_hollow():
-    axes = _bracket_figure(tried_estimate(), "title", "png").axes[0]
+    axes = bracket_figure(tried_estimate(), "title").axes[0]
     markers = {line.get_ydata()[0]: line for line in axes.lines if line.get_marker() == "o"}
     assert markers[3].get_markerfacecolor() == "white"
     assert markers[2].get_markerfacecolor() != "white"
@@ -63,14 +63,14 @@ def test_what_the_answer_does_not_rest_on_is_hollow():
 @pytest.mark.parametrize("method", ["exact", "mf", "wmbe", "bp", "spectral"])
 def test_an_answer_with_nothing_tried_is_a_picture_too(method):
     estimate = sz.log_z(sz.generators.complete(8, 1.0, seed=0), method)
-    axes = _bracket_figure(estimate, "title", "png").axes
+    axes = bracket_figure(estimate, "title").axes
     assert len(axes) == 1
     assert labels(axes[0]) == ["answer"]
     assert estimate.log_z in drawn(axes[0], 0)
 
 
 def test_rounding_is_not_drawn():
-    left, right = _bracket_figure(sz.log_z(sz.generators.complete(8, 1.0, seed=0)), "title", "png").axes[0].get_xlim()
+    left, right = bracket_figure(sz.log_z(sz.generators.complete(8, 1.0, seed=0)), "title").axes[0].get_xlim()
     assert right - left > 1e-7
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz.errors import OptionError
-from spectralz.show.curves import COLORS, MARKERS, draw_legend, empty_figure
+from spectralz.show.canvas import FORMATS, check_format, empty_figure
+from spectralz.show.curves import COLORS, MARKERS, draw_legend
 from spectralz.sweeps import summarise
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ __all__ = [
     "styles",
 ]
 
-FORMATS = ("png", "svg", "pdf")
 EXACT_COLOR = "#000000"
 # Methods that are drawn in the color of another.
 COUSINS = {"quadrature": "low_rank"}
@@ -180,8 +179,7 @@ def picture(figure: Figure, rows: Sequence[Row], file_format: str = "png") -> by
     OptionError
         If the format is none of ``FORMATS``.
     """
-    if file_format not in FORMATS:
-        raise OptionError(f"a picture's format is {file_format!r}; it must be one of {', '.join(FORMATS)}")
+    check_format(file_format)
     canvas = empty_figure()
     axes = canvas.add_subplot()
     figure.draw(rows, axes)

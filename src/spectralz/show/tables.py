@@ -30,6 +30,8 @@ __all__ = [
     "headline",
     "marginals",
     "model",
+    "spin_labels",
+    "state_names",
     "tried",
 ]
 
@@ -181,6 +183,16 @@ def marginals(result: Marginals) -> Table:
     rows.append(("run", f"{headline(own)}; {own.method.name}, {own.seconds:.3g} s"))
     rows.append(("status", str(own.status)))
     return Table(rows=tuple(rows))
+
+
+def spin_labels(result: Marginals) -> list[str]:
+    """Return what each spin is called."""
+    return [f"spin {i}" for i in range(len(result.mean))]
+
+
+def state_names(result: Marginals) -> tuple[str, str]:
+    """Return what the two states of a spin are called."""
+    return "-1", "+1"
 
 
 def model(result: Ising) -> Table:

@@ -1,0 +1,107 @@
+"""Empty figures, which need no screen to be saved, their formats, and how they are fitted to a narrow page."""
+
+from __future__ import annotations
+
+import textwrap
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from spectralz.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "FORMATS",
+    "HEIGHT",
+    "NARROW_HEIGHT",
+    "NARROW_LETTERS",
+    "WIDTH",
+    "check_format",
+    "empty_figure",
+    "fit_narrow",
+    "is_narrow",
+    "narrow_font",
+]
+
+FORMATS = ("png", "svg", "pdf")
+WIDTH, HEIGHT = 7.2, 4.3  # in inches
+# A phone shows about 3.4 inches of 96 pixels: text of a figure that is no wider keeps its size.
+NARROW_WIDTH, NARROW_HEIGHT = 3.6, 3.2
+NARROW_FONT = 10.0
+# So many letters of that font fit beside a narrow figure, and so many ticks below it.
+NARROW_LETTERS = 38
+NARROW_TICKS = 4
+
+
+def check_format(file_format: str) -> None:
+    """Refuse a format of pictures that is not known.
+
+    Raises
+    ------
+    OptionError
+        If it is none of ``FORMATS``.
+    """
+    if file_format not in FORMATS:
+        raise OptionError(f"a picture's format is {file_format!r}; it must be one of {', '.join(FORMATS)}")
+
+
+def empty_figure(height: float | None = None, width: float | None = None, *, is_narrow: bool = False) -> Figure:
+    """Return a figure that can be saved without a screen; sizes are in inches."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    usual = (NARROW_WIDTH, NARROW_HEIGHT) if is_narrow else (WIDTH, HEIGHT)
+    figure = Figure(figsize=(width or usual[0], height or usual[1]), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def is_narrow(figure: Figure) -> bool:
+    """Return whether a figure is one for narrow pages."""
+    return bool(figure.get_size_inches()[0] <= NARROW_WIDTH)
+
+
+@contextmanager
+def narrow_font(wanted: bool = True) -> Iterator[None]:
+    """Draw, where wanted, with text of the size that a narrow page needs."""
+    import matplotlib as mpl
+
+    with mpl.rc_context({"font.size": NARROW_FONT, "axes.titlesize": "medium"} if wanted else {}):
+        yield
+
+
+def fit_narrow(figure: Figure) -> None:
+    """Wrap names of axes, take away ticks and turn their labels where they would run into each other."""
+    for axes in figure.axes:
+        axes.set_xlabel(textwrap.fill(axes.get_xlabel(), NARROW_LETTERS))
+        axes.set_ylabel(textwrap.fill(axes.get_ylabel(), NARROW_LETTERS))
+        _thin_ticks(axes)
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        if _overlap(axes):
+            axes.tick_params(axis="x", labelrotation=90)
+
+
+def _thin_ticks(axes: Axes) -> None:
+    from matplotlib.ticker import AutoLocator, MaxNLocator
+
+    locator = axes.xaxis.get_major_locator()
+    if isinstance(locator, AutoLocator):
+        axes.xaxis.set_major_locator(MaxNLocator(NARROW_TICKS))
+
+
+def _overlap(axes: Axes) -> bool:
+    """Return whether labels below the axis touch each other, as the figure was last drawn."""
+    left, right = sorted(axes.get_xlim())
+    boxes = [
+        label.get_window_extent()
+        for label in axes.get_xticklabels()
+        if label.get_text() and left <= label.get_position()[0] <= right
+    ]
+    boxes.sort(key=lambda box: box.x0)
+    return any(after.x0 < before.x1 + 2.0 for before, after in pairwise(boxes))
