@@ -26,7 +26,7 @@ from spectralz.methods import (
     TreeReweighted,
     WeightedMiniBucket,
 )
-from spectralz.model import Ising
+from spectralz.model import RBM, Ising
 from spectralz.parts.diagonal_sdp import DiagonalSDP, diagonal_sdp
 from spectralz.portfolio.auto import Auto
 from spectralz.registry import METHODS, PAPER_SETTINGS
@@ -52,6 +52,7 @@ __version__ = "0.1.0"
 __all__ = [
     "METHODS",
     "PAPER_SETTINGS",
+    "RBM",
     "Annealing",
     "Auto",
     "BeliefPropagation",

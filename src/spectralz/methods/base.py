@@ -80,6 +80,7 @@ class Method(ABC):
             pair_mean=found.pair_mean,
             kind=found.kind,
             estimate=self._pack(found.outcome, started),
+            names=model.names,
         )
 
     @final

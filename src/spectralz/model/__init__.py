@@ -14,8 +14,10 @@ from spectralz.model.coupling import (
     coupling_of,
 )
 from spectralz.model.ising import Ising
+from spectralz.model.rbm import RBM
 
 __all__ = [
+    "RBM",
     "Bipartite",
     "Coupling",
     "Dense",

@@ -11,6 +11,8 @@ import numpy as np
 from spectralz.errors import ModelError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spectralz.model.coupling import FloatArray, IntArray
 
 __all__ = [
@@ -74,14 +76,15 @@ def checked_number(value: Any, name: str) -> float:
     return float(number)
 
 
-def checked_field(field: Any, n: int) -> FloatArray:
+def checked_field(field: Any, n: int, name: str = "field") -> FloatArray:
     """Return a field of n finite numbers."""
-    array = as_float_array(field, "field")
+    array = as_float_array(field, name)
     if array.ndim != 1:
-        raise ModelError(f"field has shape {array.shape}; it must be a vector with one number a spin")
+        hint = "; a coupling alone is Ising(coupling=A)" if name == "field" and array.ndim == 2 else ""
+        raise ModelError(f"{name} has shape {array.shape}; it must be a vector with one number per spin{hint}")
     if len(array) != n:
-        raise ModelError(f"field has {len(array)} numbers and coupling is {n} x {n}; their lengths must agree")
-    refuse_non_finite(array, "field")
+        raise ModelError(f"{name} has {len(array)} numbers and coupling is {n} x {n}; their lengths must agree")
+    refuse_non_finite(array, name)
     return array
 
 
@@ -147,19 +150,16 @@ def checked_spins(spins: Any, n: int) -> IntArray:
     return array.astype(np.int64)
 
 
-def checked_condition(spins: Any, n: int) -> tuple[IntArray, FloatArray]:
-    """Return the spins that are fixed, and their values."""
+def checked_condition(spins: Any, index_of: Callable[[Any], int]) -> tuple[IntArray, FloatArray]:
+    """Return the indices of the spins that are fixed, each found by its name, and their values."""
     if not isinstance(spins, Mapping):
-        raise ModelError(f"condition wants a mapping like {{3: +1, 7: -1}}, got {type(spins).__name__}")
-    index = []
-    for spin, value in spins.items():
-        try:
-            i = operator.index(spin)
-        except TypeError:
-            raise ModelError(f"condition names spin {spin!r}; spins are named by integers from 0 to {n - 1}") from None
-        if not 0 <= i < n:
-            raise ModelError(f"condition names spin {i}; spins run from 0 to {n - 1}")
-        if value not in (-1, 1):
-            raise ModelError(f"condition sets spin {i} to {value!r}; a spin is -1 or +1")
-        index.append(i)
-    return np.array(index, dtype=np.int64), np.array([float(v) for v in spins.values()])
+        raise ModelError(f"evidence is a mapping like {{3: +1, 7: -1}}, got {type(spins).__name__}")
+    fixed: dict[int, float] = {}
+    for name, value in spins.items():
+        i = index_of(name)
+        if np.ndim(value) or value not in (-1, 1):
+            raise ModelError(f"evidence sets spin {name!r} to {value!r}; a spin is -1 or +1")
+        if i in fixed:
+            raise ModelError(f"evidence sets spin {i} twice, as {name!r} the second time; name each spin once")
+        fixed[i] = float(value)
+    return np.array(list(fixed), dtype=np.int64), np.array(list(fixed.values()), dtype=np.float64)

@@ -27,9 +27,11 @@ from spectralz.model.checks import (
     refuse_overflow,
 )
 from spectralz.model.coupling import Bipartite, Factored, coupling_of
+from spectralz.model.names import are_default, checked_names, index_of, names_in_short
+from spectralz.model.pairs import checked_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Iterable, Mapping
 
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
@@ -46,17 +48,27 @@ class Ising:
     Parameters
     ----------
     field
-        theta, one number a spin; None for no field.
+        theta, one number per spin; None for no field.
     coupling
-        A, symmetric n x n, a numpy array or anything of scipy.sparse (kept as CSR). An edge counted once
-        weighs ``J_ij = 2 A_ij``: see :meth:`from_edges` for models written that way.
+        A, symmetric n x n, a numpy array or anything of scipy.sparse (kept as CSR); None for spins that are not
+        coupled. An edge counted once weighs ``J_ij = 2 A_ij``: see :meth:`from_edges` and :meth:`from_hamiltonian`
+        for models written that way.
     offset
         A constant added to every state's log-weight, and so to log Z.
+    names
+        One name per spin, each once: text, numbers or anything hashable. Evidence, marginals, samples, pictures and
+        files then use them. None for no names: spins are called 0 to n - 1.
 
     Raises
     ------
     ModelError
         If the arrays do not make a model; each way of failing has its own message.
+
+    Notes
+    -----
+    ``model == other`` compares every number, exactly, and the names; how the coupling is kept does not count. Models
+    can be members of sets and keys of dictionaries. ``model + other`` adds log-weights, ``beta * model`` multiplies
+    them.
 
     Examples
     --------
@@ -66,30 +78,46 @@ class Ising:
     Ising(n=2, edges=1, density=1, |A| mean 0.5 max 0.5, |field| max 0.2, dense)
     >>> float(model.log_weight([+1, -1]))
     -0.7
+    >>> 2.0 * model == model + model
+    True
     """
 
     field: FloatArray
     offset: float
     storage: Coupling
+    names: tuple[Hashable, ...] | None
 
-    def __init__(self, field: ArrayLike | None, coupling: ArrayLike | Any, offset: float = 0.0) -> None:
-        self._keep(*_checked(field, coupling_of(coupling), offset))
+    # Arithmetic with numpy's numbers is ours too: np.float64(2) * model is a model, not an array.
+    __array_ufunc__ = None
 
-    def _keep(self, field: FloatArray, storage: Coupling, offset: float) -> None:
+    def __init__(
+        self,
+        field: ArrayLike | None = None,
+        coupling: ArrayLike | Any = None,
+        offset: float = 0.0,
+        names: Iterable[Hashable] | None = None,
+    ) -> None:
+        self._keep(*_checked(field, coupling_of(_no_coupling(field) if coupling is None else coupling), offset, names))
+
+    def _keep(
+        self, field: FloatArray, storage: Coupling, offset: float, names: tuple[Hashable, ...] | None = None
+    ) -> None:
         """Keep numbers that make a model, unless they are too large; from here on nobody writes to them."""
         with np.errstate(over="ignore"):
             total = storage.total
         refuse_overflow(field, total, offset)
         field.flags.writeable = False
         storage.freeze()
-        for name, value in (("field", field), ("offset", offset), ("storage", storage)):
+        for name, value in (("field", field), ("offset", offset), ("storage", storage), ("names", names)):
             object.__setattr__(self, name, value)
 
     @classmethod
-    def _of(cls, field: FloatArray, storage: Coupling, offset: float) -> Ising:
+    def _of(
+        cls, field: FloatArray, storage: Coupling, offset: float, names: tuple[Hashable, ...] | None = None
+    ) -> Ising:
         """Make a model of parts that are made for it and checked."""
         model = object.__new__(cls)
-        model._keep(field, storage, offset)
+        model._keep(field, storage, offset, names)
         return model
 
     @classmethod
@@ -100,6 +128,7 @@ class Ising:
         vectors: ArrayLike,
         diagonal: ArrayLike = 0.0,
         offset: float = 0.0,
+        names: Iterable[Hashable] | None = None,
     ) -> Ising:
         """Make a model whose coupling ``sum_j values_j v_j v_j' + Diag(diagonal)`` is never written out as a matrix.
 
@@ -110,12 +139,12 @@ class Ising:
         Parameters
         ----------
         field
-            theta, one number a spin; None for no field.
+            theta, one number per spin; None for no field.
         values, vectors
             One number, and one row of n numbers, for each rank-1 term; the rows need be neither unit nor orthogonal.
         diagonal
-            Added to the coupling's diagonal; one number a spin, or one for all.
-        offset
+            Added to the coupling's diagonal; one number per spin, or one for all.
+        offset, names
             As in :class:`Ising`.
 
         Examples
@@ -124,10 +153,16 @@ class Ising:
         >>> sz.Ising.from_factors(None, [0.5], np.full((1, 1_000_000), 1e-3), diagonal=-5e-7)
         Ising(n=1000000, rank 1 plus diagonal, |A| at most 5e-07, |field| max 0)
         """
-        return cls._of(*_checked(field, Factored.checked(values, vectors, diagonal), offset))
+        return cls._of(*_checked(field, Factored.checked(values, vectors, diagonal), offset, names))
 
     @classmethod
-    def from_bipartite(cls, weights: ArrayLike, field: ArrayLike | None = None, offset: float = 0.0) -> Ising:
+    def from_bipartite(
+        cls,
+        weights: ArrayLike,
+        field: ArrayLike | None = None,
+        offset: float = 0.0,
+        names: Iterable[Hashable] | None = None,
+    ) -> Ising:
         """Make a model of two layers of spins that are coupled only to each other, as in an RBM.
 
         The log-weight is ``<field, x> + sum_ij weights_ij x_i x_(rows + j)``: only the block of weights is kept.
@@ -138,7 +173,7 @@ class Ising:
             J, first layer x second layer; an edge is counted once.
         field
             theta of the first layer's spins, then of the second's; None for no field.
-        offset
+        offset, names
             As in :class:`Ising`.
 
         Examples
@@ -148,7 +183,7 @@ class Ising:
         >>> float(model.log_weight([1, 1, -1]))
         3.0
         """
-        return cls._of(*_checked(field, Bipartite.checked(weights), offset))
+        return cls._of(*_checked(field, Bipartite.checked(weights), offset, names))
 
     @property
     def coupling(self) -> Matrix:
@@ -168,6 +203,7 @@ class Ising:
         weights: ArrayLike,
         field: ArrayLike | None = None,
         offset: float = 0.0,
+        names: Iterable[Hashable] | None = None,
     ) -> Ising:
         """Make a sparse model from edges that are counted once: log-weight ``<field, x> + sum J_ij x_i x_j``.
 
@@ -179,7 +215,7 @@ class Ising:
             Pairs of spins, m x 2, each pair once and in either order.
         weights
             J, one number an edge or one for all; stored as ``A_ij = A_ji = J_ij / 2``.
-        field, offset
+        field, offset, names
             As in :class:`Ising`.
 
         Examples
@@ -203,12 +239,123 @@ class Ising:
         rows, columns = np.concatenate([i, j]), np.concatenate([j, i])
         halves = np.concatenate([J, J]) / 2.0
         coupling = sp.coo_array((halves, (rows, columns)), shape=(n, n))
-        return cls(np.zeros(n) if field is None else field, coupling, offset)
+        return cls(np.zeros(n) if field is None else field, coupling, offset, names)
+
+    @classmethod
+    def from_hamiltonian(
+        cls,
+        h: ArrayLike | None,
+        J: ArrayLike | Any,
+        beta: float = 1.0,
+        names: Iterable[Hashable] | None = None,
+    ) -> Ising:
+        """Make a model from a Hamiltonian as physicists write it, at inverse temperature ``beta``.
+
+        ``H(s) = - sum_{i<j} J_ij s_i s_j - sum_i h_i s_i``, and P(s) = exp(-beta H(s)) / Z.
+
+        Parameters
+        ----------
+        h
+            One number per spin; None for no field.
+        J
+            n x n, symmetric or zero below its diagonal; either way each pair i < j counts once. An array or anything
+            of scipy.sparse. Anything else is refused, and so is a weight on the diagonal.
+        beta
+            Inverse temperature.
+        names
+            As in :class:`Ising`.
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> pair = sz.Ising.from_hamiltonian(h=[0.5, 0.0], J=[[0, 2], [2, 0]], beta=0.1)
+        >>> pair == sz.Ising.from_hamiltonian(h=[0.5, 0.0], J=[[0, 2], [0, 0]], beta=0.1)
+        True
+        >>> round(float(pair.log_weight([+1, -1])), 12)  # -0.1 H, where H = +2 - 0.5
+        -0.15
+        """
+        pairs = checked_pairs(J, "J", "s_i s_i is 1, so it only adds a constant to H")
+        return cls(h, pairs / 2.0, names=names).scaled(beta)
+
+    @classmethod
+    def from_binary(
+        cls,
+        bias: ArrayLike | None,
+        weights: ArrayLike | Any,
+        offset: float = 0.0,
+        names: Iterable[Hashable] | None = None,
+    ) -> Ising:
+        """Make a model from variables that are 0 and 1, as a Boltzmann machine has them.
+
+        ``log-weight(v) = offset + sum_i bias_i v_i + sum_{i<j} weights_ij v_i v_j``, v in {0, 1}^n. Spin i is +1 where
+        v_i is 1 and -1 where it is 0: ``v = (1 + x) / 2``.
+
+        Parameters
+        ----------
+        bias
+            One number per variable; None for none.
+        weights
+            n x n, symmetric or zero below its diagonal; either way each pair i < j counts once. An array or anything
+            of scipy.sparse. Anything else is refused, and so is a weight on the diagonal, which belongs to the bias.
+        offset, names
+            As in :class:`Ising`.
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> model = sz.Ising.from_binary(bias=[1.0, 0.0], weights=[[0, 2], [0, 0]])
+        >>> [float(w) for w in model.log_weight([[-1, -1], [1, -1], [1, 1]])]  # of v = 00, 10, 11
+        [0.0, 1.0, 3.0]
+        """
+        pairs = checked_pairs(weights, "weights", "v_i v_i is v_i, so add it to the bias")
+        own = np.zeros(pairs.shape[0]) if bias is None else checked_field(bias, pairs.shape[0], "bias")
+        with np.errstate(over="ignore"):  # sums that are too large are refused by their size
+            of_rows = np.asarray(pairs.sum(axis=1)) / 4.0
+            constant = checked_number(offset, "offset") + float(own.sum() / 2.0 + of_rows.sum() / 2.0)
+            field, coupling = own / 2.0 + of_rows, coupling_of(pairs / 8.0)
+        return cls._of(field, coupling, constant, checked_names(names, len(own)))
 
     @property
     def n(self) -> int:
         """Number of spins."""
         return len(self.field)
+
+    def index(self, name: Hashable) -> int:
+        """Return the index of the spin that is called ``name``.
+
+        A whole number is itself the index where the model has no names, or no whole number among them.
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> pair = sz.Ising([0.5, 0.0], [[0, 1], [1, 0]], names=["rain", "wet"])
+        >>> pair.index("wet"), pair.index(0)
+        (1, 0)
+        """
+        return index_of(name, self.n, *self._places)
+
+    @cached_property
+    def _places(self) -> tuple[Mapping[Hashable, int] | None, bool]:
+        """The index of every name, and whether one of them is a whole number."""
+        if self.names is None:
+            return None, True
+        return {name: i for i, name in enumerate(self.names)}, any(isinstance(name, int) for name in self.names)
+
+    def label(self, i: int) -> str:
+        """Return what to call spin ``i`` in print: its name, or ``spin 3``.
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> pair = sz.Ising([0.5, 0.0], [[0, 1], [1, 0]])
+        >>> pair.label(1), pair.named(["rain", "wet"]).label(1)
+        ('spin 1', 'wet')
+        """
+        return f"spin {i}" if self.names is None else str(self.names[i])
+
+    def named(self, names: Iterable[Hashable] | None) -> Ising:
+        """Return the same model with these names, one per spin; None for none."""
+        return Ising._of(self.field, self.storage, self.offset, checked_names(names, self.n))
 
     @property
     def is_sparse(self) -> bool:
@@ -304,17 +451,17 @@ class Ising:
         Parameters
         ----------
         d
-            One number a spin, or one for all.
+            One number per spin, or one for all.
         """
         shift = as_float_array(d, "d")
         if shift.shape not in ((), (self.n,)):
             raise ModelError(f"d has shape {shift.shape}; a model of {self.n} spins wants ({self.n},) or one number")
         shift = np.broadcast_to(shift, (self.n,))
         refuse_non_finite(shift, "d")
-        return Ising._of(self.field, self.storage.plus_diagonal(shift), self.offset)
+        return Ising._of(self.field, self.storage.plus_diagonal(shift), self.offset, self.names)
 
-    def condition(self, spins: Mapping[int, int]) -> Ising:
-        """Fix some spins and return the model of the others, in their old order.
+    def condition(self, spins: Mapping[Any, int]) -> Ising:
+        """Fix some spins, by their names, and return the model of the others, in their old order.
 
         Its Z is the sum over the states that agree with ``spins``, so that the probability of the
         fixed values is the ratio of the two partition functions.
@@ -326,22 +473,63 @@ class Ising:
         >>> pair.condition({0: +1})
         Ising(n=1, edges=0, density=0, |A| mean 0 max 0, |field| max 1, dense)
         """
-        index, value = checked_condition(spins, self.n)
+        index, value = self.evidence(spins)
         kept = np.setdiff1d(np.arange(self.n), index)
         left = self.storage.given(index, value, kept)
         constant = self.offset + float(self.field[index] @ value) + left.constant
-        return Ising._of(self.field[kept] + left.field, left.rest, constant)
+        return Ising._of(self.field[kept] + left.field, left.rest, constant, self._names_of(kept))
+
+    def evidence(self, spins: Mapping[Any, int]) -> tuple[IntArray, FloatArray]:
+        """Return the indices of spins that are given by name, and their values, checked."""
+        return checked_condition(spins, self.index)
+
+    def _names_of(self, index: IntArray) -> tuple[Hashable, ...] | None:
+        return None if self.names is None else tuple(self.names[i] for i in index)
 
     def submodel(self, spins: ArrayLike) -> Ising:
         """Return the model of some spins alone, without the offset and without couplings to the others."""
         index = checked_spins(spins, self.n)
-        return Ising._of(self.field[index], self.storage.among(index), 0.0)
+        return Ising._of(self.field[index], self.storage.among(index), 0.0, self._names_of(index))
 
     def scaled(self, beta: float) -> Ising:
         """Return the model at inverse temperature ``beta``: every log-weight, offset included, times beta."""
         factor = checked_number(beta, "beta")
         with np.errstate(over="ignore"):
-            return Ising._of(factor * self.field, self.storage.times(factor), factor * self.offset)
+            return Ising._of(factor * self.field, self.storage.times(factor), factor * self.offset, self.names)
+
+    def __mul__(self, beta: Any) -> Ising:
+        return self.scaled(beta) if np.isscalar(beta) or np.ndim(beta) == 0 else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: Any) -> Ising:
+        if not isinstance(other, Ising):
+            return NotImplemented
+        if self.n != other.n:
+            raise ModelError(f"the models have {self.n} and {other.n} spins; only those of the same spins add up")
+        if self.names is not None and other.names is not None and self.names != other.names:
+            raise ModelError("the models' names differ, or their order does; give both the same names first, by named")
+        names = other.names if self.names is None else self.names
+        with np.errstate(over="ignore"):
+            field, offset = self.field + other.field, self.offset + other.offset
+            return Ising._of(field, self.storage.plus(other.storage), offset, names)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ising):
+            return NotImplemented
+        return self is other or (
+            self._comparable == other._comparable
+            and np.array_equal(self.field, other.field)
+            and self.storage.equals(other.storage)
+        )
+
+    def __hash__(self) -> int:
+        # The coupling is left out, since equal ones are not kept alike. Adding 0.0 makes one of the two zeros.
+        return hash((self._comparable, (self.field + 0.0).tobytes()))
+
+    @property
+    def _comparable(self) -> tuple[Any, ...]:
+        return self.n, self.offset, None if are_default(self.names) else self.names
 
     def components(self) -> list[IntArray]:
         """Return the spins of each connected component, in order of their smallest spin.
@@ -369,7 +557,8 @@ class Ising:
         field = f"|field| max {float(np.abs(self.field).max(initial=0.0)):.3g}"
         offset = f", offset {self.offset:.6g}" if self.offset else ""
         kept = f", {self.storage.word}" if self.storage.terms is None else ""
-        return f"Ising(n={self.n}, {self.storage.summary()}, {field}{offset}{kept})"
+        names = "" if self.names is None else f", {names_in_short(self.names)}"
+        return f"Ising(n={self.n}, {self.storage.summary()}, {field}{offset}{kept}{names})"
 
     def _repr_html_(self) -> str:
         from spectralz.show import html
@@ -410,14 +599,25 @@ class Ising:
             "diagonal": self.diagonal.tolist(),
             "offset": self.offset,
             "storage": self.storage.word,
+            "names": None if self.names is None else list(self.names),
         }
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         # Rebuilding it keeps the arrays of a copy read-only too.
-        return Ising._of, (self.field, self.storage, self.offset)
+        return Ising._of, (self.field, self.storage, self.offset, self.names)
 
 
-def _checked(field: Any, storage: Coupling, offset: Any) -> tuple[FloatArray, Coupling, float]:
-    """Return the parts of a model, the field and the offset checked."""
+def _no_coupling(field: Any) -> Any:
+    """Return the coupling of as many independent spins as the field has numbers."""
+    if field is None:
+        raise ModelError("there is neither a field nor a coupling; give one of them: Ising(coupling=A)")
+    n = len(np.atleast_1d(as_float_array(field, "field")))
+    return sp.csr_array((n, n))
+
+
+def _checked(
+    field: Any, storage: Coupling, offset: Any, names: Any
+) -> tuple[FloatArray, Coupling, float, tuple[Hashable, ...] | None]:
+    """Return the parts of a model, all but the coupling checked."""
     own = np.zeros(storage.n) if field is None else checked_field(field, storage.n)
-    return own, storage, checked_number(offset, "offset")
+    return own, storage, checked_number(offset, "offset"), checked_names(names, storage.n)

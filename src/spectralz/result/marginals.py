@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from spectralz.errors import SolverError
+from spectralz.errors import ModelError, SolverError
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
@@ -26,15 +28,20 @@ class Marginals:
     Attributes
     ----------
     mean
-        E[x_i], one number a spin.
+        E[x_i], one number per spin; of an RBM whose units are 0 and 1, P(unit = 1).
     probability
-        P(x_i = -1) and P(x_i = +1), two numbers a spin, each with its digits where the other is close to 1.
+        P(x_i = -1) and P(x_i = +1), two numbers per spin, each with its digits where the other is close to 1; of units
+        0 and 1, those of 0 and of 1.
     edges, pair_mean
         The edges (m x 2, i < j) and E[x_i x_j] on each.
     kind
         Whether these numbers are exact or an estimate.
     estimate
         The log Z, status and cost of the same run.
+    names
+        One name per spin, or None.
+    values
+        What the spins are: ``"pm1"``, -1 and +1; or ``"01"``, 0 and 1, as the units of an RBM may be.
 
     Examples
     --------
@@ -57,6 +64,8 @@ class Marginals:
     pair_mean: NDArray[np.float64]
     kind: Kind
     estimate: Estimate
+    names: tuple[Hashable, ...] | None = None
+    values: Literal["pm1", "01"] = "pm1"
 
     def __post_init__(self) -> None:
         for name in ("mean", "probability", "pair_mean"):
@@ -68,6 +77,13 @@ class Marginals:
         """How the run ended."""
         return self.estimate.status
 
+    def __getitem__(self, name: Hashable) -> float:
+        """Return the mean of the spin that is called ``name``; of a model without names, of spin ``name``."""
+        places: Sequence[Hashable] = range(len(self.mean)) if self.names is None else self.names
+        if name not in places:
+            raise ModelError(f"no spin is called {name!r}")
+        return float(self.mean[places.index(name)])
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for ``json.dumps``."""
         return {
@@ -77,6 +93,8 @@ class Marginals:
             "pair_mean": self.pair_mean.tolist(),
             "kind": str(self.kind),
             "estimate": self.estimate.to_dict(),
+            "names": None if self.names is None else list(self.names),
+            "values": self.values,
         }
 
     def __repr__(self) -> str:

@@ -10,8 +10,11 @@ from abc import ABC, abstractmethod
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, cast
 
+import numpy as np
+
+from spectralz.errors import TooLargeError
+
 if TYPE_CHECKING:
-    import numpy as np
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
@@ -85,6 +88,23 @@ class Coupling(ABC):
     @abstractmethod
     def times(self, factor: float) -> Coupling:
         """Return the multiple of it."""
+
+    def plus(self, other: Coupling) -> Coupling:
+        """Return the sum of two couplings of the same spins."""
+        return self.written_out.plus_entries(other.written_out)
+
+    def equals(self, other: Coupling) -> bool:
+        """Say whether every entry is the same, however either is kept.
+
+        Factors that are too large to be written out are equal only to themselves.
+        """
+        if type(self) is type(other) and all(map(np.array_equal, self.arrays, other.arrays)):
+            return True
+        try:
+            mine, theirs = self.written_out, other.written_out
+        except TooLargeError:
+            return False
+        return all(map(np.array_equal, (*mine.edges(), mine.diagonal), (*theirs.edges(), theirs.diagonal)))
 
     @abstractmethod
     def plus_diagonal(self, d: FloatArray) -> Coupling:

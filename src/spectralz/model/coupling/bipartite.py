@@ -88,6 +88,11 @@ class Bipartite(Coupling):
     def times(self, factor: float) -> Bipartite:
         return Bipartite(factor * self.B)
 
+    def plus(self, other: Coupling) -> Coupling:
+        if isinstance(other, Bipartite) and self.B.shape == other.B.shape:
+            return Bipartite(self.B + other.B)
+        return super().plus(other)
+
     def plus_diagonal(self, d: FloatArray) -> Sparse:
         return self.written_out.plus_diagonal(d)
 

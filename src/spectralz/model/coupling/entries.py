@@ -101,6 +101,12 @@ class Entries(Coupling):
     def times(self, factor: float) -> Entries:
         return self.mapped(lambda entries: factor * entries)
 
+    def plus_entries(self, other: Entries) -> Entries:
+        """Return the sum, dense if one of the two is."""
+        if isinstance(self, Sparse) and isinstance(other, Sparse):
+            return Sparse._canonical(self.A + other.A)
+        return Dense(self.dense() + other.dense())
+
     @abstractmethod
     def block(self, rows: IntArray, columns: IntArray) -> Any:
         """Return some rows and columns of A, dense or sparse as it is."""

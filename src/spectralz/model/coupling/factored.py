@@ -108,6 +108,13 @@ class Factored(Coupling):
         values, vectors, diagonal = self.factors
         return Factored(Factors(factor * values, vectors, factor * diagonal))
 
+    def plus(self, other: Coupling) -> Coupling:
+        if not isinstance(other, Factored):
+            return super().plus(other)
+        (values, vectors, diagonal), theirs = self.factors, other.factors
+        terms = np.concatenate([values, theirs.values]), np.concatenate([vectors, theirs.vectors])
+        return Factored(Factors(*terms, diagonal + theirs.diagonal))
+
     def plus_diagonal(self, d: FloatArray) -> Factored:
         return Factored(self.factors._replace(diagonal=self.factors.diagonal + d))
 

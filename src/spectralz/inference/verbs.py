@@ -5,61 +5,67 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from spectralz._support.options import checked_count, checked_positive
 from spectralz._support.threads import using_threads
-from spectralz.errors import ModelError, OptionError, SpectralzError, UnknownMethodError
-from spectralz.methods import Exact, Method
-from spectralz.model import Ising
+from spectralz.errors import OptionError, SpectralzError, UnknownMethodError
+from spectralz.inference.asked import Asked
+from spectralz.methods import Method
 from spectralz.portfolio.bracket import bracket
 from spectralz.portfolio.budget import Budget
 from spectralz.registry import METHODS, PAPER_SETTINGS
-from spectralz.result import Comparison, ComparisonRow, Description
+from spectralz.result import Comparison, ComparisonRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
+    import numpy as np
     from numpy.typing import NDArray
 
+    from spectralz.model import RBM, Ising
     from spectralz.result import Bounds, Estimate, Marginals
 
-# What takes a few seconds at most.
-MOST_EDGES_TO_PEEL = 1_000_000
-MOST_EDGES_TO_SWEEP = 20_000
-
-__all__ = ["as_method", "bounds", "compare", "describe", "log_z", "marginals", "sample"]
+__all__ = ["as_method", "bounds", "compare", "log_z", "marginals", "sample"]
 
 
-def log_z(model: Ising, method: str | Method = "auto", **options: Any) -> Estimate:
+def log_z(
+    model: Ising | RBM, method: str | Method = "auto", *, given: Mapping[Any, int] | None = None, **options: Any
+) -> Estimate:
     """Return log of the partition function of ``model``, with how far it can be trusted.
 
     Parameters
     ----------
     model
-        The model.
+        The model, an Ising or an RBM.
     method
         The name of a method, or a method itself; ``log_z(model, "exact", order="banded")`` and
         ``log_z(model, Exact(order="banded"))`` are the same call. ``"BP-200"`` and the other labels of the paper's
         figures (``PAPER_SETTINGS``) are names too.
+    given
+        Evidence: spins that are fixed, by their names (by their numbers, where the model has none), as in
+        ``{"a": +1, "b": -1}``; of an RBM in the values of its units. log Z is then the sum over the free spins.
     **options
         Options of the method, if it is given by name.
 
     Examples
     --------
-    >>> import spectralz as sz
-    >>> model = sz.Ising(field=[0.0, 0.0], coupling=[[0.0, 0.5], [0.5, 0.0]])
+    >>> import math, spectralz as sz
+    >>> model = sz.Ising(coupling=[[0.0, 0.5], [0.5, 0.0]])
     >>> result = sz.log_z(model)  # log(2 e + 2 / e)
     >>> print(f"{result.log_z:.6f}, {result.kind}")
     1.820075, exact
+    >>> together = sz.log_z(model, given={0: +1})
+    >>> print(f"P(x_0 = +1) = {math.exp(together.log_z - result.log_z):.6f}")
+    P(x_0 = +1) = 0.500000
     """
-    return as_method(method, options).run(_checked_model(model))
+    return as_method(method, options).run(Asked.about(model, given).free)
 
 
-def marginals(model: Ising, method: str | Method = "auto", **options: Any) -> Marginals:
+def marginals(
+    model: Ising | RBM, method: str | Method = "auto", *, given: Mapping[Any, int] | None = None, **options: Any
+) -> Marginals:
     """Return E[x_i] for every spin and E[x_i x_j] for every edge of ``model``.
 
-    Parameters are those of :func:`log_z`.
+    Parameters are those of :func:`log_z`. Spins that are given are listed too, with the mean that they are given.
 
     Examples
     --------
@@ -67,16 +73,27 @@ def marginals(model: Ising, method: str | Method = "auto", **options: Any) -> Ma
     >>> found = sz.marginals(sz.Ising.from_edges(2, [(0, 1)], [1.0], field=[0.5, 0.0]))
     >>> found.mean.round(4).tolist(), found.pair_mean.round(4).tolist()
     ([0.4621, 0.3519], [0.7616])
+    >>> sz.marginals(sz.Ising.from_edges(2, [(0, 1)], [1.0], names=["a", "b"]), given={"b": -1})["a"]
+    -0.76...
     """
     chosen = as_method(method, options)
     if not chosen.gives_marginals:
         able = ", ".join(name for name, known in METHODS.items() if known.gives_marginals)
         raise OptionError(f"method {chosen.name!r} gives no marginals; these do: {able}")
-    return chosen.run_marginals(_checked_model(model))
+    asked = Asked.about(model, given)
+    return asked.marginals(chosen.run_marginals(asked.free))
 
 
-def sample(model: Ising, size: int, method: str | Method = "auto", seed: int = 0, **options: Any) -> NDArray[np.int8]:
-    """Return ``size`` states of ``model`` as rows of -1 and +1, distributed as P(x).
+def sample(
+    model: Ising | RBM,
+    size: int,
+    method: str | Method = "auto",
+    seed: int = 0,
+    *,
+    given: Mapping[Any, int] | None = None,
+    **options: Any,
+) -> NDArray[np.int8]:
+    """Return ``size`` states of ``model`` as rows of -1 and +1, distributed as P(x); of an RBM, of its units' values.
 
     Those of ``exact``, ``quadrature`` and ``low_rank``, which ``auto`` prefers, are independent and distributed
     exactly. Those of ``annealing`` are so in the limit of large populations, those of ``states`` are drawn from the
@@ -88,8 +105,8 @@ def sample(model: Ising, size: int, method: str | Method = "auto", seed: int = 0
         The model.
     size
         How many.
-    method, **options
-        As in :func:`log_z`.
+    method, given, **options
+        As in :func:`log_z`. Spins that are given are columns too.
     seed
         The same seed gives the same states.
 
@@ -105,10 +122,17 @@ def sample(model: Ising, size: int, method: str | Method = "auto", seed: int = 0
     if not chosen.gives_samples:
         able = ", ".join(name for name, known in METHODS.items() if known.gives_samples)
         raise OptionError(f"method {chosen.name!r} gives no samples; these do: {able}")
-    return chosen.run_sample(_checked_model(model), size, seed)
+    asked = Asked.about(model, given)
+    return asked.states(chosen.run_sample(asked.free, size, seed))
 
 
-def compare(model: Ising, methods: Iterable[str | Method] | None = None, *, threads: int | None = None) -> Comparison:
+def compare(
+    model: Ising | RBM,
+    methods: Iterable[str | Method] | None = None,
+    *,
+    given: Mapping[Any, int] | None = None,
+    threads: int | None = None,
+) -> Comparison:
     """Run several methods on one model; a method that fails is a row with its error.
 
     Parameters
@@ -117,6 +141,8 @@ def compare(model: Ising, methods: Iterable[str | Method] | None = None, *, thre
         The model.
     methods
         Names of methods, or methods; all known ones but ``auto`` if not given.
+    given
+        Evidence, as in :func:`log_z`.
     threads
         Most threads that each of them uses, unless it has its own number; by default all cores that the process may
         use.
@@ -125,16 +151,17 @@ def compare(model: Ising, methods: Iterable[str | Method] | None = None, *, thre
     if isinstance(asked, str):
         raise OptionError(f"methods is {asked!r}; give a list, such as [{asked!r}]")
     chosen = [(as_method(method, {}), method if isinstance(method, str) else method.name) for method in asked]
-    checked = _checked_model(model)
+    checked = Asked.about(model, given).free
     with using_threads(_checked_threads(threads)):
         return Comparison(tuple(_row(checked, method, name) for method, name in chosen))
 
 
 def bounds(
-    model: Ising,
+    model: Ising | RBM,
     budget: float | None = None,
     exclude: Iterable[str] = (),
     *,
+    given: Mapping[Any, int] | None = None,
     work: float | None = None,
     threads: int | None = None,
 ) -> Bounds:
@@ -154,6 +181,8 @@ def bounds(
     exclude
         Names of bounders to leave out: ``mf``, ``states``, ``sdp``, ``convex_mf``, ``trw``, ``wmbe``; and ``exact``, so
         that none counts where it happens to be exact, as ``wmbe`` is on graphs of low treewidth.
+    given
+        Evidence, as in :func:`log_z`.
     work
         Instead of ``budget``: operations to do, such as 1e10, which one core does in about ten seconds. The bounds are
         then the same in every run.
@@ -174,72 +203,9 @@ def bounds(
         None if budget is None else checked_positive(budget, "budget"),
         None if work is None else checked_positive(work, "work"),
     )
+    asked = Asked.about(model, given)
     with using_threads(_checked_threads(threads)), allowed.planning():
-        return bracket(_checked_model(model), allowed.seconds, exclude)
-
-
-def describe(model: Ising) -> Description:
-    """Return what is worth knowing of a model before solving it: size, strength, structure, and what exact would cost.
-
-    ``treewidth_lower`` and ``treewidth_upper`` enclose the treewidth; ``exact_memory`` and ``exact_terms`` are those of
-    log Z by the best order found. What could not be had in seconds, or by no machine, is None.
-
-    Examples
-    --------
-    >>> import spectralz as sz
-    >>> about = sz.describe(sz.generators.grid(side=5, strength=1.0, seed=0))
-    >>> about.edges, about.components, about["treewidth_lower"], about["treewidth_upper"]
-    (40, 1, 2, 5)
-    """
-    n = _checked_model(model).n
-    edges, J = model.edges()
-    degree = np.bincount(edges.ravel(), minlength=n)
-    components = model.components()
-    # An answer nobody can afford is still worth predicting; what counts is that the search for orders ends.
-    plan = Exact(algorithm="elimination", max_memory=2**63, max_terms=2**60).plan(model)
-    known = plan.refusal is None
-    widths = [_swept_width(n, edges, components), plan.width if known else None]
-    return Description(
-        spins=n,
-        edges=len(edges),
-        density=2.0 * len(edges) / (n * (n - 1)) if n > 1 else 0.0,
-        degree_mean=float(degree.mean()) if n else 0.0,
-        degree_max=int(degree.max(initial=0)),
-        coupling_mean=float(np.abs(J).mean()) / 2.0 if len(J) else 0.0,
-        coupling_max=float(np.abs(J).max(initial=0.0)) / 2.0,
-        field_mean=float(np.abs(model.field).mean()) if n else 0.0,
-        field_max=float(np.abs(model.field).max(initial=0.0)),
-        offset=model.offset,
-        trace=float(model.diagonal.sum()),
-        storage=model.storage.word,
-        components=len(components),
-        largest_component=max((len(spins) for spins in components), default=0),
-        is_forest=len(edges) == n - len(components),
-        treewidth_lower=_degeneracy(n, edges),
-        treewidth_upper=min((width for width in widths if width is not None), default=None),
-        exact_order=" and ".join(plan.orders) if known else None,
-        exact_memory=plan.memory if known else None,
-        exact_terms=plan.terms if known else None,
-    )
-
-
-def _degeneracy(n: int, edges: NDArray[np.int64]) -> int:
-    """Return a lower bound on the treewidth: the degeneracy, or of very many edges half the mean degree."""
-    from spectralz.kernels.elimination.order import adjacency_of, degeneracy
-
-    return degeneracy(range(n), adjacency_of(n, edges)) if len(edges) <= MOST_EDGES_TO_PEEL else -(-len(edges) // n)
-
-
-def _swept_width(n: int, edges: NDArray[np.int64], components: list[NDArray[np.int64]]) -> int | None:
-    """Return an upper bound on the treewidth from a sweep that only counts, or None where that would take long."""
-    from spectralz.kernels.elimination.order import ORDERS, adjacency_of
-    from spectralz.kernels.elimination.tree import EliminationTree
-
-    if len(edges) > MOST_EDGES_TO_SWEEP:
-        return None
-    adjacency = adjacency_of(n, edges)
-    swept = (ORDERS["banded"](spins.tolist(), adjacency, n) for spins in components)
-    return max((EliminationTree.of_order(order[0], adjacency).width for order in swept if order), default=0)
+        return bracket(asked.free, allowed.seconds, exclude)
 
 
 def _row(model: Ising, method: Method, name: str) -> ComparisonRow:
@@ -277,12 +243,3 @@ def as_method(method: str | Method, options: dict[str, Any]) -> Method:
 
 def _checked_threads(threads: Any) -> int | None:
     return None if threads is None else checked_count(threads, "threads", least=1)
-
-
-def _checked_model(model: Any) -> Ising:
-    if not isinstance(model, Ising):
-        raise ModelError(
-            f"model is a {type(model).__name__}; make an Ising of it first: "
-            "Ising(field, coupling), Ising.from_edges or read"
-        )
-    return model

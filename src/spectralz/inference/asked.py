@@ -1,0 +1,96 @@
+"""What a verb is asked about: a model or an RBM, with evidence or without; and the way back to its own words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz.errors import ModelError
+from spectralz.model import RBM, Ising
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from spectralz.result import Marginals
+
+__all__ = ["Asked"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question: the whole model, the spins that are fixed with their values, and the model of the free ones.
+
+    Methods see ``free`` alone. What they find is put back among the fixed spins, and of an RBM into its values.
+    """
+
+    whole: Ising
+    rbm: RBM | None
+    fixed: NDArray[np.int64]
+    value: NDArray[np.float64]
+    free: Ising
+
+    @classmethod
+    def about(cls, model: Any, given: Mapping[Any, int] | None) -> Asked:
+        """Check a model and evidence about it."""
+        rbm = model if isinstance(model, RBM) else None
+        whole = model if rbm is None else rbm.to_ising()
+        if not isinstance(whole, Ising):
+            raise ModelError(
+                f"model is a {type(model).__name__}; make an Ising of it first: "
+                "Ising(field, coupling), Ising.from_edges, read or one of the importers (docs/your-model.md)"
+            )
+        evidence = {} if given is None else given if rbm is None else rbm.evidence(given)
+        index, value = whole.evidence(evidence)
+        return cls(whole, rbm, index, value, whole.condition(evidence) if len(index) else whole)
+
+    @property
+    def _kept(self) -> NDArray[np.int64]:
+        return np.setdiff1d(np.arange(self.whole.n), self.fixed)
+
+    def states(self, free: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Return states of all spins from those of the free ones."""
+        states = free
+        if len(self.fixed):
+            states = np.empty((len(free), self.whole.n), dtype=np.int8)
+            states[:, self._kept] = free
+            states[:, self.fixed] = self.value
+        return states if self.rbm is None else self.rbm.values_of(states)
+
+    def marginals(self, found: Marginals) -> Marginals:
+        """Return marginals of all spins from those of the free ones."""
+        whole = self._with_fixed(found) if len(self.fixed) else found
+        return whole if self.rbm is None or self.rbm.values == "pm1" else _of_binary(whole)
+
+    def _with_fixed(self, found: Marginals) -> Marginals:
+        mean, probability = np.zeros(self.whole.n), np.zeros((self.whole.n, 2))
+        mean[self._kept], probability[self._kept] = found.mean, found.probability
+        mean[self.fixed] = self.value
+        probability[self.fixed] = np.column_stack([self.value < 0, self.value > 0])
+        edges = self.whole.edges()[0]
+        touched = edges[np.isin(edges, self.fixed).any(axis=1)]
+        # A fixed spin and any other are independent, so that the mean of their product is that of their means.
+        pairs = np.concatenate([self._kept[found.edges], touched])
+        means = np.concatenate([found.pair_mean, mean[touched[:, 0]] * mean[touched[:, 1]]])
+        order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+        return replace(
+            found,
+            mean=mean,
+            probability=probability,
+            edges=pairs[order],
+            pair_mean=means[order],
+            names=self.whole.names,
+        )
+
+
+def _of_binary(found: Marginals) -> Marginals:
+    """Return marginals of units 0 and 1: P(unit = 1), and P(both = 1) of every edge."""
+    one = found.probability[:, 1]
+    i, j = found.edges.T
+    both = (1.0 + found.mean[i] + found.mean[j] + found.pair_mean) / 4.0
+    # Rounding, or an approximate method, must not make it less or more than the two units allow.
+    both = np.clip(both, np.maximum(one[i] + one[j] - 1.0, 0.0), np.minimum(one[i], one[j]))
+    return replace(found, mean=one, pair_mean=both, values="01")

@@ -1,0 +1,107 @@
+"""Names of spins: one per spin, any hashable, each once; and finding a spin by its name."""
+
+from __future__ import annotations
+
+import difflib
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+__all__ = ["are_default", "checked_names", "index_of", "names_in_short"]
+
+# How many names a model's own text shows.
+NAMES_SHOWN = 3
+
+
+def checked_names(names: Any, n: int) -> tuple[Hashable, ...] | None:
+    """Return n names that differ from each other, or None for none."""
+    if names is None:
+        return None
+    if isinstance(names, str | bytes):
+        raise ModelError(f"names is the text {names!r}; give a list with one name per spin")
+    try:
+        own = tuple(name.item() if isinstance(name, np.generic) else name for name in names)
+    except TypeError:
+        raise ModelError(f"names is a {type(names).__name__}; give a list with one name per spin") from None
+    if len(own) != n:
+        raise ModelError(f"there are {len(own)} names and {n} spins; give one name per spin")
+    seen: dict[Hashable, int] = {}
+    for i, name in enumerate(own):
+        try:
+            first = seen.setdefault(name, i)
+        except TypeError:
+            raise ModelError(f"name {i} is a {type(name).__name__}; a name must be hashable: text, say") from None
+        if name is None or name != name:
+            raise ModelError(f"name {i} is {name}, which is no name; give each spin a text or a number")
+        if first != i:
+            raise ModelError(f"spins {first} and {i} have the same name {name!r}; names must differ")
+    return own
+
+
+def are_default(names: tuple[Hashable, ...] | None) -> bool:
+    """Say whether names are those that spins have anyway, 0 to n - 1."""
+    return names is None or names == tuple(range(len(names)))
+
+
+def index_of(name: Any, n: int, places: Mapping[Hashable, int] | None, has_number: bool) -> int:
+    """Return the index of the spin that is called ``name``.
+
+    Of a model without names, and of one that has no whole number among its names, a whole number is the index.
+
+    Parameters
+    ----------
+    name
+        What was asked for.
+    n
+        Number of spins.
+    places
+        The index of every name, or None where there are no names.
+    has_number
+        Whether one of the names is a whole number.
+    """
+    if places is not None:
+        try:
+            if name in places:
+                return places[name]
+        except TypeError:
+            pass
+        if has_number or not _is_whole(name):
+            raise ModelError(f"no spin is called {name!r}; {_hint(name, places)}")
+    if not _is_whole(name):
+        raise ModelError(
+            f"no spin is called {name!r}; this model has no names, its spins are named by integers from 0 to {n - 1}"
+        )
+    index = operator.index(name)
+    if not 0 <= index < n:
+        raise ModelError(f"there is no spin {index}; spins run from 0 to {n - 1}")
+    return index
+
+
+def names_in_short(names: tuple[Hashable, ...]) -> str:
+    """Return the first few names."""
+    shown = ", ".join(str(name) for name in names[:NAMES_SHOWN])
+    return f"names {shown}" + (", ..." if len(names) > NAMES_SHOWN else "")
+
+
+def _is_whole(name: Any) -> bool:
+    try:
+        operator.index(name)
+    except TypeError:
+        return False
+    return True
+
+
+def _hint(name: Any, places: Mapping[Hashable, int]) -> str:
+    known = {str(other): other for other in places}
+    if str(name) in known:
+        return f"did you mean {known[str(name)]!r}, a {type(known[str(name)]).__name__}?"
+    close = difflib.get_close_matches(str(name), known, n=1)
+    if close:
+        return f"did you mean {known[close[0]]!r}?"
+    return f"its {names_in_short(tuple(places))}" if places else "it has no spins"

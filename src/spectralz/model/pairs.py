@@ -1,0 +1,86 @@
+"""Matrices that count each pair once, as other people write them: symmetric or upper triangular."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from spectralz.errors import ModelError
+from spectralz.model.checks import as_float_array, refuse_non_finite
+from spectralz.model.coupling.entries import SYMMETRY_TOLERANCE
+
+if TYPE_CHECKING:
+    from spectralz.model.coupling import Matrix
+
+__all__ = ["checked_pairs"]
+
+
+def checked_pairs(values: Any, name: str, diagonal: str) -> Matrix:
+    """Return a symmetric matrix with zero diagonal whose entry [i, j] is what a pair weighs, counted once.
+
+    Parameters
+    ----------
+    values
+        A symmetric matrix, or one that is zero below its diagonal; an array or anything of scipy.sparse.
+    name
+        What to call it.
+    diagonal
+        Where a weight on the diagonal belongs, which has none here.
+    """
+    matrix = _checked_square(values, name)
+    if matrix.diagonal().any():
+        i = int(np.flatnonzero(matrix.diagonal())[0])
+        raise ModelError(f"{name}[{i}, {i}] is {matrix.diagonal()[i]:g}; it pairs no two spins: {diagonal}")
+    if _is_zero(_lower(matrix)):
+        return matrix + matrix.T
+    if np.all(_size(matrix / 2.0 - matrix.T / 2.0) <= SYMMETRY_TOLERANCE * _size(matrix)):
+        return matrix / 2.0 + matrix.T / 2.0
+    wrong = _largest_difference(matrix)
+    raise ModelError(
+        f"{name} is neither symmetric nor upper triangular: [{wrong[0]}, {wrong[1]}] is {matrix[wrong]:g} and "
+        f"[{wrong[1]}, {wrong[0]}] is {matrix[wrong[::-1]]:g}; give each pair i < j once, in the upper triangle"
+    )
+
+
+def _checked_square(values: Any, name: str) -> Any:
+    if sp.issparse(values):
+        if values.dtype.kind not in "biuf":
+            raise ModelError(f"{name} holds {values.dtype} values; it must hold real numbers")
+        matrix = sp.csr_array(values, dtype=np.float64, copy=True)
+        matrix.sum_duplicates()
+        if not np.all(np.isfinite(matrix.data)):
+            raise ModelError(f"{name} has an entry that is not finite; every number of a model must be")
+    else:
+        matrix = as_float_array(values, name)
+        if matrix.shape == (0,):
+            matrix = matrix.reshape(0, 0)
+        refuse_non_finite(matrix, name)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ModelError(f"{name} has shape {matrix.shape}; it must be a square matrix, n x n")
+    return matrix
+
+
+def _lower(matrix: Any) -> Any:
+    return sp.tril(matrix, k=-1, format="csr") if sp.issparse(matrix) else np.tril(matrix, k=-1)
+
+
+def _is_zero(matrix: Any) -> bool:
+    return _size(matrix) == 0.0
+
+
+def _size(matrix: Any) -> float:
+    entries = matrix.data if sp.issparse(matrix) else matrix
+    return float(np.abs(entries).max(initial=0.0))
+
+
+def _largest_difference(matrix: Any) -> tuple[int, int]:
+    """Return the pair i < j whose two entries differ most."""
+    if sp.issparse(matrix):
+        difference = sp.triu(matrix / 2.0 - matrix.T / 2.0, format="coo")
+        worst = int(np.argmax(np.abs(difference.data)))
+        return int(difference.row[worst]), int(difference.col[worst])
+    difference = np.abs(np.triu(matrix / 2.0 - matrix.T / 2.0))
+    i, j = np.unravel_index(int(np.argmax(difference)), matrix.shape)
+    return int(i), int(j)

@@ -1,0 +1,284 @@
+"""The restricted Boltzmann machine: two layers of units, coupled only to each other.
+
+The convention is that of the field: ``log-weight(v, h) = v' weights h + <visible, v> + <hidden, h>``, with units that
+are 0 and 1 or -1 and +1. Methods work on the :class:`Ising` model of the same log-weight; the verbs of the package
+translate there and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from spectralz.errors import ModelError
+from spectralz.model.checks import as_float_array, checked_number, refuse_non_finite
+from spectralz.model.coupling import Bipartite
+from spectralz.model.ising import Ising
+from spectralz.model.names import checked_names
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+    from numpy.typing import ArrayLike
+
+    from spectralz.model.coupling import FloatArray
+
+__all__ = ["RBM"]
+
+Values = Literal["01", "pm1"]
+LOW = {"01": 0, "pm1": -1}
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class RBM:
+    """A restricted Boltzmann machine with ``P(v, h) = exp(v' weights h + <visible, v> + <hidden, h>) / Z``.
+
+    Every verb takes one wherever it takes an :class:`Ising`. Units are listed visible first, in states, marginals and
+    names; evidence, samples and means are in the values of the units: 0 and 1, or -1 and +1.
+
+    Parameters
+    ----------
+    weights
+        Visible x hidden.
+    visible, hidden
+        Biases, one number per unit of that layer; None for none.
+    values
+        ``"01"`` if units are 0 and 1, ``"pm1"`` if they are -1 and +1.
+    names
+        One name per unit, visible first; by default ``v0``, ``v1``, ..., ``h0``, ``h1``, ...
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> machine = sz.RBM(weights=[[1.0, -2.0]], visible=[0.5], hidden=[0.0, 1.0])
+    >>> machine
+    RBM(1 visible + 2 hidden units, values 0 and 1, |weights| mean 1.5 max 2)
+    >>> print(f"{sz.log_z(machine).log_z:.6f}")  # log of the sum over all 8 states
+    2.761416
+    >>> sz.marginals(machine, given={"v0": 1}).mean.round(4).tolist()  # P(unit = 1)
+    [1.0, 0.7311, 0.2689]
+    """
+
+    weights: FloatArray
+    visible: FloatArray
+    hidden: FloatArray
+    values: Values
+    names: tuple[Hashable, ...]
+
+    __array_ufunc__ = None
+
+    def __init__(
+        self,
+        weights: ArrayLike,
+        visible: ArrayLike | None = None,
+        hidden: ArrayLike | None = None,
+        values: Values = "01",
+        names: Iterable[Hashable] | None = None,
+    ) -> None:
+        own = as_float_array(weights, "weights")
+        if own.ndim != 2:
+            raise ModelError(f"weights has shape {own.shape}; give a matrix, visible x hidden")
+        refuse_non_finite(own, "weights")
+        if values not in LOW:
+            raise ModelError(f"values is {values!r}; units are '01' (0 and 1) or 'pm1' (-1 and +1)")
+        first, second = own.shape
+        called = [f"v{i}" for i in range(first)] + [f"h{j}" for j in range(second)] if names is None else names
+        parts = {
+            "weights": own,
+            "visible": _checked_bias(visible, first, "visible", own.shape),
+            "hidden": _checked_bias(hidden, second, "hidden", own.shape),
+        }
+        for array in parts.values():
+            array.flags.writeable = False
+        for name, part in (*parts.items(), ("values", values), ("names", checked_names(called, first + second))):
+            object.__setattr__(self, name, part)
+        self.to_ising()  # refuses weights that are too large
+
+    @classmethod
+    def from_sklearn(cls, rbm: Any) -> RBM:
+        """Make one of a fitted ``sklearn.neural_network.BernoulliRBM``, whose units are 0 and 1.
+
+        Its log-weight is ``v' components_' h + <intercept_visible_, v> + <intercept_hidden_, h>``.
+
+        Examples
+        --------
+        >>> import numpy as np, spectralz as sz
+        >>> from sklearn.neural_network import BernoulliRBM
+        >>> data = np.random.default_rng(0).integers(2, size=(50, 6))
+        >>> sz.RBM.from_sklearn(BernoulliRBM(n_components=2, n_iter=3, random_state=0).fit(data))
+        RBM(6 visible + 2 hidden units, values 0 and 1, |weights| mean ... max ...)
+        """
+        missing = [
+            name for name in ("components_", "intercept_visible_", "intercept_hidden_") if not hasattr(rbm, name)
+        ]
+        if missing:
+            raise ModelError(
+                f"a {type(rbm).__name__} without {missing[0]} is no fitted BernoulliRBM; call its fit(X) first"
+            )
+        return cls(np.asarray(rbm.components_).T, rbm.intercept_visible_, rbm.intercept_hidden_, values="01")
+
+    @classmethod
+    def from_torch(cls, W: Any, b: Any, c: Any, values: Values = "01") -> RBM:
+        """Make one of tensors of torch, with ``W`` oriented as in ``nn.Linear(visible, hidden)``: hidden x visible.
+
+        The log-weight is ``v' W' h + <b, v> + <c, h>``. Tensors may be on any device and of any precision; arrays
+        are taken too.
+
+        Parameters
+        ----------
+        W
+            Hidden x visible, as ``nn.Linear(visible, hidden).weight``. Of visible x hidden, give ``W.T``.
+        b
+            The visible units' bias.
+        c
+            The hidden units' bias, as ``nn.Linear(visible, hidden).bias``.
+        values
+            As in :class:`RBM`.
+        """
+        weights, visible, hidden = (_as_array(tensor) for tensor in (W, b, c))
+        if weights.ndim == 2 and weights.shape != (hidden.size, visible.size):
+            raise ModelError(
+                f"W has shape {weights.shape}, b has {visible.size} numbers and c has {hidden.size}; W is hidden x "
+                f"visible here, as in nn.Linear, so it must be ({hidden.size}, {visible.size}): of the other, give W.T"
+            )
+        return cls(weights.T, visible, hidden, values)
+
+    @property
+    def n(self) -> int:
+        """Number of units."""
+        return sum(self.weights.shape)
+
+    def to_ising(self) -> Ising:
+        """Return the Ising model of the same log-weight; of units 0 and 1, spin +1 is 1: ``v = (1 + x) / 2``.
+
+        Then J = weights / 4, the fields are ``visible / 2`` plus a quarter of the rows' sums and ``hidden / 2`` plus a
+        quarter of the columns', and the rest is the offset. Of units -1 and +1 nothing changes.
+        """
+        return self._ising
+
+    @cached_property
+    def _ising(self) -> Ising:
+        field = np.concatenate([self.visible, self.hidden])
+        if self.values == "pm1":
+            return Ising.from_bipartite(self.weights, field, names=self.names)
+        with np.errstate(over="ignore"):  # sums that are too large are refused by their size
+            sums = np.concatenate([self.weights.sum(axis=1), self.weights.sum(axis=0)]) / 4.0
+            offset = float(field.sum() / 2.0 + sums.sum() / 2.0)
+            return Ising._of(field / 2.0 + sums, Bipartite(self.weights / 8.0), offset, self.names)
+
+    def log_weight(self, x: ArrayLike) -> FloatArray | np.float64:
+        """Return log of the unnormalized probability of one state (n,) or of many (m, n), visible units first.
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> float(sz.RBM([[1.0, -2.0]], [0.5], [0.0, 1.0]).log_weight([1, 1, 0]))
+        1.5
+        """
+        return self.to_ising().log_weight(self.spins_of(x))
+
+    def spins_of(self, x: ArrayLike) -> Any:
+        """Return the spins, -1 and +1, of values of units."""
+        own = np.asarray(x)
+        low = LOW[self.values]
+        if own.dtype.kind not in "biuf" or not np.all((own == low) | (own == 1)):
+            raise ModelError(f"states must hold only {low} and 1, the values of this machine's units")
+        return own if low == -1 else 2 * own.astype(np.int8) - 1
+
+    def values_of(self, x: Any) -> Any:
+        """Return the values of units whose spins are -1 and +1."""
+        return x if self.values == "pm1" else (x + 1) // 2
+
+    def evidence(self, units: Mapping[Any, int]) -> dict[Hashable, int]:
+        """Return evidence about units, in their values, as evidence about spins."""
+        if not isinstance(units, Mapping):
+            raise ModelError(f"evidence is a mapping like {{'v0': 1, 'h3': {LOW[self.values]}}}, got {units!r}")
+        index = [self.to_ising().index(name) for name in units]
+        for name, value in units.items():
+            if np.ndim(value) or value not in (LOW[self.values], 1):
+                raise ModelError(f"evidence sets unit {name!r} to {value!r}; a unit is {LOW[self.values]} or 1")
+        if len(set(index)) < len(index):
+            raise ModelError("evidence names a unit more than once; name each once")
+        return {self.names[i]: 1 if value == 1 else -1 for i, value in zip(index, units.values(), strict=True)}
+
+    def scaled(self, beta: float) -> RBM:
+        """Return the machine at inverse temperature ``beta``: all weights and biases times beta."""
+        factor = checked_number(beta, "beta")
+        with np.errstate(over="ignore"):
+            parts = factor * self.weights, factor * self.visible, factor * self.hidden
+        return RBM(*parts, self.values, self.names)
+
+    def __mul__(self, beta: Any) -> RBM:
+        return self.scaled(beta) if np.ndim(beta) == 0 else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: Any) -> RBM:
+        if not isinstance(other, RBM):
+            return NotImplemented
+        if (self.weights.shape, self.values, self.names) != (other.weights.shape, other.values, other.names):
+            raise ModelError("the machines differ in their layers, values or names; only those of the same units add")
+        with np.errstate(over="ignore"):
+            parts = self.weights + other.weights, self.visible + other.visible, self.hidden + other.hidden
+        return RBM(*parts, self.values, self.names)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RBM):
+            return NotImplemented
+        return self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        numbers = (self.weights, self.visible, self.hidden)
+        # Adding 0.0 makes one of the two zeros.
+        return (self.weights.shape, self.values, self.names, *((array + 0.0).tobytes() for array in numbers))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the machine as plain Python values, ready for ``json.dumps``."""
+        return {
+            "weights": self.weights.tolist(),
+            "visible": self.visible.tolist(),
+            "hidden": self.hidden.tolist(),
+            "values": self.values,
+            "names": list(self.names),
+        }
+
+    def __repr__(self) -> str:
+        first, second = self.weights.shape
+        sizes = np.abs(self.weights)
+        mean = float(sizes.mean()) if sizes.size else 0.0
+        return (
+            f"RBM({first} visible + {second} hidden units, values {LOW[self.values]} and 1, "
+            f"|weights| mean {mean:.3g} max {float(sizes.max(initial=0.0)):.3g})"
+        )
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        # Rebuilding it keeps the arrays of a copy read-only too.
+        return RBM, (self.weights, self.visible, self.hidden, self.values, self.names)
+
+
+def _checked_bias(bias: Any, count: int, name: str, shape: tuple[int, ...]) -> FloatArray:
+    if bias is None:
+        return np.zeros(count)
+    own = as_float_array(bias, name)
+    if own.shape != (count,):
+        raise ModelError(
+            f"{name} has shape {own.shape} and weights {shape}, visible x hidden; "
+            f"give one bias per {name} unit, {count} in all (of weights that are hidden x visible, their .T)"
+        )
+    refuse_non_finite(own, name)
+    return own
+
+
+def _as_array(tensor: Any) -> Any:
+    """Return a tensor of torch, or anything else, as an array."""
+    if hasattr(tensor, "detach"):
+        return tensor.detach().cpu().double().numpy()
+    return np.asarray(tensor)
