@@ -12,6 +12,7 @@ import pytest
 
 from spectralz.errors import FormatError
 from spectralz.report import Claim, Figure, inline, picture, write_report
+from spectralz.report.entries import read_folder
 from spectralz.report.judge import Verdict
 from spectralz.report.sentences import tally, without_folders
 from spectralz.sweeps import Contestant, Sweep
@@ -173,8 +174,77 @@ def test_sweep_without_truth_shows_log_z(tmp_path):
     assert page.all("svg")
 
 
+def axes_of(tmp_path, rows):
+    """Draw a sweep of one's own, and return its Axes with what stands on the axis of errors."""
+    write_sweep(tmp_path / "mine", rows)
+    axes = picture._figure(read_folder(tmp_path, {})[0]).axes[0]
+    axes.figure.canvas.draw()
+    return axes, [label.get_text() for label in axes.get_yticklabels()]
+
+
+def lines_of(axes):
+    return {found.get_label(): found[0] for found in axes.containers}
+
+
+def rings_of(axes):
+    return [line for line in axes.lines if line.get_markerfacecolor() == "none"]
+
+
+def with_zeros(error):
+    """Three methods at three places: one with errors, one without, one with an error as given in the middle."""
+    sizes = {"bp": (0.5, 0.25, 0.03), "exact": (0.0, 0.0, 0.0), "mixed": (0.1, error, 0.1)}
+    return [
+        row(label=label, x=float(x), error=size, log_z=5.0 + size)
+        for label, found in sizes.items()
+        for x, size in enumerate(found)
+    ]
+
+
+@pytest.mark.parametrize(("error", "words"), [(0.0, "0"), (3e-15, "≤ 1e-14"), (-4e-14, "≤ 1e-13")])
+def test_a_method_without_error_lies_on_the_floor_of_the_axis(tmp_path, error, words):
+    axes, labels = axes_of(tmp_path, with_zeros(error))
+    lines = lines_of(axes)
+    assert list(lines["exact"].get_xydata().ravel()) == [0.0, 1e-3, 1.0, 1e-3, 2.0, 1e-3]
+    assert list(lines["mixed"].get_ydata()) == [0.1, 1e-3, 0.1]
+    assert list(lines["bp"].get_ydata()) == [0.5, 0.25, 0.03]
+    assert [shown.get_text() for shown in axes.get_legend().get_texts()] == ["bp", "exact", "mixed"]
+    assert axes.get_yscale() == "log"
+    assert axes.get_ylim()[0] < 1e-3
+    assert labels[0] == words
+    assert labels[1] == "0.01"
+    assert [list(line.get_xdata()) for line in rings_of(axes)] == [[0.0, 1.0, 2.0], [1.0]]
+    assert rings_of(axes)[0].get_markersize() != rings_of(axes)[1].get_markersize()
+
+
+def test_an_error_that_is_more_than_rounding_is_drawn_where_it_is(tmp_path):
+    axes, labels = axes_of(tmp_path, with_zeros(1e-12))
+    assert list(lines_of(axes)["mixed"].get_ydata()) == [0.1, 1e-12, 0.1]
+    assert list(lines_of(axes)["exact"].get_ydata()) == [1e-13] * 3
+    assert labels[0] == "0"
+    assert len(labels) <= 9
+
+
+def test_what_is_rounding_grows_with_log_z(tmp_path):
+    rows = [row(label="bp", error=0.5, truth=1e6), row(label="wmbe", error=2e-9, truth=1e6)]
+    axes, labels = axes_of(tmp_path, rows)
+    assert list(lines_of(axes)["wmbe"].get_ydata()) == [0.01]
+    assert labels[0] == "≤ 1e-08"
+
+
+def test_without_zeros_there_is_no_floor(tmp_path):
+    axes, labels = axes_of(tmp_path, [one for one in with_zeros(0.1) if one.label != "exact"])
+    assert not rings_of(axes)
+    assert axes.get_ylim()[0] == pytest.approx(0.01)
+    assert not any("≤" in label or label == "0" for label in labels)
+
+
 def test_exact_sweep_with_no_error_at_all_is_drawn(tmp_path):
-    write_sweep(tmp_path / "exact", [row(error=0.0, log_z=5.0, x=float(i)) for i in range(3)])
+    rows = [row(error=0.0, log_z=5.0, x=float(i)) for i in range(3)]
+    axes, labels = axes_of(tmp_path, rows)
+    (line,) = lines_of(axes).values()
+    assert len(set(line.get_ydata())) == 1
+    assert line.get_ydata()[0] > axes.get_ylim()[0] > 0.0
+    assert labels[0] == "0"
     assert page_of(tmp_path).all("svg")
 
 
