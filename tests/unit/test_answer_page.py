@@ -88,6 +88,33 @@ def test_marginals_are_a_picture_and_a_table():
     ]
 
 
+@pytest.mark.parametrize(("values", "states"), [("01", ("0", "1")), ("pm1", ("-1", "+1"))])
+def test_marginals_have_names_and_the_values_of_their_units(values, states):
+    rbm = sz.RBM([[0.5, -0.25], [0.25, 0.125]], [0.1, 0.2], [0.3, 0.4], values=values, names=["a", BAD, "$c$", "d"])
+    found = sz.marginals(rbm)
+    text = estimate_page(found.estimate, "title", "model", found)
+    page = checked(text)
+    noun = "unit" if values == "01" else "spin"
+    rows = page.rows[page.rows.index([noun, "mean", *(f"P({state})" for state in states)]) + 1 :][:4]
+    assert [row[0] for row in rows] == ["a", BAD, "$c$", "d"]
+    assert [float(row[1]) for row in rows] == pytest.approx(found.mean.tolist(), abs=1e-6)
+    assert text.count("<script") == 1
+    assert f"Means of 4 {noun}s (exact)." in page.words
+    assert page.words.count("$c$") == 3  # in the table, and in the picture for wide and narrow screens
+
+
+def test_letters_that_matplotlib_has_not_do_not_disturb():
+    found = sz.marginals(sz.Ising([0.5, 0.25], names=["a", "\u96e8"]))
+    text = estimate_page(found.estimate, "title", "model", found)
+    assert Page(text).words.count("\u96e8") == 3
+
+
+def test_a_drawing_that_is_no_xml_is_shown_as_pixels():
+    found = sz.marginals(sz.Ising([0.5, 0.25], names=["a", "b\x01"]))
+    page = Page(estimate_page(found.estimate, "title", "model", found))
+    assert [image["class"] for image in page.all("img")] == ["wide", "narrow"]
+
+
 def test_a_long_table_of_means_is_cut_and_says_so(monkeypatch):
     monkeypatch.setattr(answer, "MOST_MEANS", 4)
     found = sz.marginals(MODEL)

@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import spectralz
-from spectralz.report.inline import figure_html, in_page
+from spectralz.report.inline import any_letters, figure_html, in_page
 from spectralz.report.parts import details, options_in_code, terms
 from spectralz.report.sentences import without_folders
 from spectralz.report.shell import render_shell
@@ -152,7 +152,8 @@ def _compared_picture(comparison: Comparison) -> str:
 
 def _drawn(name: str, draw: Callable[[bool], Figure], alt: str, caption: str) -> str:
     kinds = {"wide": False, "narrow": True}
-    pictures = [in_page(draw(narrow), f"{name}-{kind}", kind, alt) for kind, narrow in kinds.items()]
+    with any_letters():
+        pictures = [in_page(draw(narrow), f"{name}-{kind}", kind, alt) for kind, narrow in kinds.items()]
     return figure_html(pictures, escape(caption))
 
 
@@ -203,8 +204,9 @@ def _first(*values: float | None) -> float:
 def _means(marginals: Marginals) -> str:
     n = len(marginals.mean)
     shown = min(n, MOST_MEANS)
-    rest = f"<p>The table has the first {shown} of {n} spins.</p>" if shown < n else ""
-    caption = f"Means of {counted(n, 'spin')} ({marginals.kind})."
+    noun = "unit" if marginals.values == "01" else "spin"
+    rest = f"<p>The table has the first {shown} of {counted(n, noun)}.</p>" if shown < n else ""
+    caption = f"Means of {counted(n, noun)} ({marginals.kind})."
     picture = _drawn("means", lambda narrow: means_figure(marginals, is_narrow=narrow), caption, caption) if n else ""
     return _section("means", "The marginals", picture, rest, _table_of_means(marginals, shown) if n else "")
 
@@ -215,13 +217,19 @@ def _table_of_means(marginals: Marginals, shown: int) -> str:
     rows = [
         [
             Cell(escape(labels[i])),
-            Cell(f"{marginals.mean[i]:+.6f}", float(marginals.mean[i])),
+            Cell(_mean(marginals, i), float(marginals.mean[i])),
             Cell(f"{marginals.probability[i, 0]:.6g}", float(marginals.probability[i, 0])),
             Cell(f"{marginals.probability[i, 1]:.6g}", float(marginals.probability[i, 1])),
         ]
         for i in range(shown)
     ]
-    return render_table("Means", ["spin", "mean", f"P({low})", f"P({high})"], rows, "numbers sortable")
+    noun = "unit" if marginals.values == "01" else "spin"
+    return render_table("Means", [noun, "mean", f"P({low})", f"P({high})"], rows, "numbers sortable")
+
+
+def _mean(marginals: Marginals, i: int) -> str:
+    mean = marginals.mean[i]
+    return f"{mean:.6f}" if marginals.values == "01" else f"{mean:+.6f}"
 
 
 def _facts(estimate: Estimate, model_text: str) -> list[tuple[str, str]]:

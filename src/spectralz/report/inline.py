@@ -9,6 +9,8 @@ from __future__ import annotations
 import base64
 import io
 import re
+import warnings
+from contextlib import contextmanager
 from html import escape
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-__all__ = ["LARGEST_SVG", "figure_html", "in_page", "pixels", "svg_in_page"]
+__all__ = ["LARGEST_SVG", "any_letters", "figure_html", "in_page", "pixels", "svg_in_page"]
 
 # A drawing with more points than this many bytes of SVG is shown as pixels, so that the page stays quick.
 LARGEST_SVG = 1_500_000
@@ -31,6 +33,14 @@ COLOR = re.compile(r"#[0-9a-fA-F]{6}\b")
 NUMBER = re.compile(r"-?\d+\.\d+")
 REFERENCE = re.compile(r"#([\w.-]+)")
 GEOMETRY = ("d", "x", "y", "width", "height", "transform", "points")
+
+
+@contextmanager
+def any_letters() -> Iterator[None]:
+    """Draw without warnings of letters that matplotlib's font has not: the page's reader may have them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        yield
 
 
 def figure_html(pictures: list[str], caption: str) -> str:

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spectralz.report.inline import in_page
+from spectralz.report.inline import any_letters, in_page
 from spectralz.report.sentences import message_of
 from spectralz.show.canvas import empty_figure, fit_narrow, narrow_font
 from spectralz.show.curves import COLORS, MARKERS, draw_at_floor, draw_legend, floor_below, scale_errors
@@ -39,7 +39,8 @@ def draw(entry: Entry, alt: str) -> Picture | str:
     if not entry.rows:
         return "There are no rows yet."
     try:
-        return _drawn(entry, alt)
+        with any_letters():
+            return _drawn(entry, alt)
     except Exception as error:
         return f"The drawing failed with {message_of(error)}"
 

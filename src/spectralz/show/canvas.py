@@ -82,9 +82,14 @@ def fit_narrow(figure: Figure) -> None:
         axes.set_ylabel(textwrap.fill(axes.get_ylabel(), NARROW_LETTERS))
         _thin_ticks(axes)
     figure.draw_without_rendering()
-    for axes in figure.axes:
-        if _overlap(axes):
-            axes.tick_params(axis="x", labelrotation=90)
+    turned = [axes for axes in figure.axes if _overlap(axes)]
+    for axes in turned:
+        axes.tick_params(axis="x", labelrotation=90)
+    figure.draw_without_rendering()
+    for axes in turned:
+        while _overlap(axes) and len(axes.get_xticks()) > 2:  # every other one, until there is room
+            places, labels = axes.get_xticks()[::2], [label.get_text() for label in axes.get_xticklabels()][::2]
+            axes.set_xticks(places, labels, rotation=90)
 
 
 def _thin_ticks(axes: Axes) -> None:

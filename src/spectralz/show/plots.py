@@ -14,7 +14,15 @@ import numpy as np
 
 from spectralz.result import Kind
 from spectralz.show.canvas import FORMATS, check_format, empty_figure, fit_narrow, narrow_font
-from spectralz.show.maps import MOST_SPINS_OF_MATRIX, draw_histogram, draw_map, draw_matrix, draw_means, side_of_grid
+from spectralz.show.maps import (
+    MOST_SPINS_OF_MATRIX,
+    draw_histogram,
+    draw_map,
+    draw_matrix,
+    draw_means,
+    name_ticks,
+    side_of_grid,
+)
 from spectralz.show.numbers import proven
 from spectralz.show.rows import (
     add_legend,
@@ -140,7 +148,7 @@ def comparison(result: Comparison, ax: Axes | None = None) -> Axes:
 
 
 def marginals(result: Marginals, ax: Axes | None = None) -> Axes:
-    """Draw the mean of every spin: as a map if the model is a square grid, otherwise against the spin's number.
+    """Draw the mean of every spin: as a map if the model is a square grid, otherwise against the spin's number or name.
 
     Parameters
     ----------
@@ -158,16 +166,20 @@ def marginals(result: Marginals, ax: Axes | None = None) -> Axes:
     (5, 5)
     """
     n, own = len(result.mean), result.estimate
-    side = side_of_grid(n, result.edges)
+    side, is_zero_one = _side_of_map(result), result.values == "01"
     if side is None:
         axes = _axes(ax)
-        draw_means(axes, result.mean)
+        draw_means(axes, result.mean, is_zero_one=is_zero_one)
+        if result.names is not None:
+            name_ticks(axes, result.names)
     else:
         axes = _axes(ax, is_square=True)
-        draw_map(axes, result.mean.reshape(side, side), 1.0, "mean of a spin, $E[x_i]$")
+        draw_map(axes, result.mean.reshape(side, side), 1.0, "mean of a spin, E[x]")
         axes.set(xlabel="column", ylabel="row")
     words = str(result.kind) if result.kind is Kind.EXACT else f"{result.kind} by {own.method.name}"
-    axes.set_title(f"Means of {n} spins ({words}{'' if own.trusted else ', not trusted'})")
+    axes.set_title(
+        f"Means of {n} {'units' if is_zero_one else 'spins'} ({words}{'' if own.trusted else ', not trusted'})"
+    )
     return axes
 
 
@@ -266,15 +278,19 @@ def bracket_figure(estimate: Estimate, title: str = "", *, is_narrow: bool = Fal
 
 def means_figure(marginals_: Marginals, *, is_narrow: bool = False) -> Figure:
     """Return what `marginals` draws as a figure without a title."""
-    is_map = side_of_grid(len(marginals_.mean), marginals_.edges) is not None
     with narrow_font(is_narrow):
-        height = (3.4 if is_narrow else 4.6) if is_map else 3.4
+        height = 3.4 if is_narrow or _side_of_map(marginals_) is None else 4.6
         figure = empty_figure(height, is_narrow=is_narrow)
         axes = marginals(marginals_, figure.add_subplot())
         axes.set_title("")
         if is_narrow:
             fit_narrow(figure)
     return figure
+
+
+def _side_of_map(result: Marginals) -> int | None:
+    """Return the side of the square grid that means are drawn on, or None where they are not."""
+    return side_of_grid(len(result.mean), result.edges) if result.values == "pm1" else None
 
 
 def _axes(ax: Axes | None, rows: int = 7, *, is_square: bool = False) -> Axes:
