@@ -397,6 +397,14 @@ def test_only_figures_that_are_given_are_known(folder):
     assert "The paper's claims" not in words
 
 
+@pytest.mark.usefixtures("undrawn")
+def test_a_page_without_a_figure_of_the_paper_does_not_speak_of_it(folder):
+    page = Page(write_report(folder).read_text())
+    assert "Sweeps of spectralz" in page.words
+    assert "paper" not in page.words.lower()
+    assert "an edge counted once weighs 2 A_ij" in page.words
+
+
 def broken(folder: Path, name: str, content: bytes) -> Path:
     (folder / name).write_bytes(content)
     return folder / name
