@@ -213,6 +213,7 @@ def test_a_method_without_error_lies_on_the_floor_of_the_axis(tmp_path, error, w
     assert labels[0] == words
     assert labels[1] == "0.01"
     assert [list(line.get_xdata()) for line in rings_of(axes)] == [[0.0, 1.0, 2.0], [1.0]]
+    assert [lines[label].get_markevery() for label in ("bp", "exact", "mixed")] == [[0, 1, 2], [], [0, 2]]
     assert rings_of(axes)[0].get_markersize() != rings_of(axes)[1].get_markersize()
 
 

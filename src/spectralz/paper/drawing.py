@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz.show.canvas import FORMATS, check_format, empty_figure
-from spectralz.show.curves import COLORS, MARKERS, draw_at_floor, draw_legend, plain_powers, scale_errors
+from spectralz.show.curves import COLORS, MARKERS, above, draw_at_floor, draw_legend, plain_powers, scale_errors
 from spectralz.sweeps import summarise
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def draw_times(rows: Sequence[Row], axes: Axes, *, contestants: Sequence[Contest
     is_empty = not any(row.seconds is not None and row.label in looks for row in rows)
     if not is_empty:
         axes.set_yscale("log")
-        plain_powers(axes)
+        plain_powers(axes.yaxis)
     _finish(axes, table, looks, is_empty=is_empty)
 
 
@@ -270,6 +270,7 @@ def _draw_error_line(
         yerr=[lower, bars] if bars.any() else None,
         capsize=2.5,
         label=label_of(label, [summary.mean for summary in shown], floor, time),
+        **above(height, floor),
         **style.line(),
     )
 

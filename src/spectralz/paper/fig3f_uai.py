@@ -26,7 +26,7 @@ from spectralz.paper.drawing import (
 from spectralz.paper.fig3abcd_dense_graphs import ALGORITHM_2, CONTESTANTS, PAPER_LABELS
 from spectralz.paper.fig3e_grid import MF_IS_WORST
 from spectralz.report import Claim, Figure
-from spectralz.show.curves import draw_legend, scale_errors
+from spectralz.show.curves import above, draw_legend, scale_errors
 from spectralz.sweeps import Sweep
 
 if TYPE_CHECKING:
@@ -138,7 +138,8 @@ def _draw_points(
     bounds = [np.minimum(bars, height - FLOOR), bars] if bars.any() else None  # a single model has no spread
     name = label_of(label, [found.mean for found in shown], FLOOR, time)
     x = [found.x + offset for found in shown]
-    axes.errorbar(x, height, yerr=bounds, linestyle="", capsize=2, label=name, **style.points())
+    look = {**style.points(), **above(height, FLOOR)}
+    axes.errorbar(x, height, yerr=bounds, linestyle="", capsize=2, label=name, **look)
     mark_floor(axes, shown, style, FLOOR, 0, offset)
 
 

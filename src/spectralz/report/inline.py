@@ -167,6 +167,8 @@ def _dress(element: ElementTree.Element) -> None:
     style = COLOR.sub(lambda match: variable(match[0]), style).strip().rstrip(";")
     if style:
         element.set("style", style)
+    if element.get("transform", "").startswith(("rotate(-0 ", "rotate(0 ")):
+        del element.attrib["transform"]
     for key in GEOMETRY:
         if key in element.attrib:
             text = NUMBER.sub(lambda match: f"{float(match[0]):.2f}".rstrip("0").rstrip("."), element.attrib[key])

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 from spectralz.report.inline import any_letters, in_page
 from spectralz.report.sentences import message_of
 from spectralz.show.canvas import empty_figure, fit_narrow, narrow_font
-from spectralz.show.curves import COLORS, MARKERS, draw_at_floor, draw_legend, floor_below, scale_errors
+from spectralz.show.curves import (
+    COLORS,
+    MARKERS,
+    above,
+    draw_at_floor,
+    draw_legend,
+    floor_below,
+    plain_powers,
+    scale_errors,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,7 +130,8 @@ def _style(place: int) -> dict[str, Any]:
 def _draw_line(axes: Axes, style: dict[str, Any], label: str, points: list[_Point], floor: float = -math.inf) -> None:
     x, y, bars = zip(*points, strict=True) if points else ((), (), ())
     lower = [min(bar, height - floor) for height, bar in zip(y, bars, strict=True)]
-    axes.errorbar(x, y, yerr=[lower, bars], label=label.replace("$", r"\$"), capsize=2, markersize=5, **style)
+    name = label.replace("$", r"\$")
+    axes.errorbar(x, y, yerr=[lower, bars], label=name, capsize=2, markersize=5, **above(y, floor), **style)
 
 
 def _known(points: list[_Point]) -> list[_Point]:
@@ -136,6 +146,7 @@ def _scale_x(axes: Axes, entry: Entry) -> None:
     places = [summary.x for summary in entry.summaries]
     if min(places) > 0.0 and max(places) >= 20.0 * min(places):
         axes.set_xscale("log")
+        plain_powers(axes.xaxis)
 
 
 def _errors(entry: Entry, label: str) -> list[_Point]:

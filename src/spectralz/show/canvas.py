@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMATS",
     "HEIGHT",
+    "LETTERS",
     "NARROW_HEIGHT",
-    "NARROW_LETTERS",
     "WIDTH",
     "check_format",
     "empty_figure",
@@ -33,9 +33,10 @@ WIDTH, HEIGHT = 7.2, 4.3  # in inches
 # A phone shows about 3.4 inches of 96 pixels: text of a figure that is no wider keeps its size.
 NARROW_WIDTH, NARROW_HEIGHT = 3.6, 3.2
 NARROW_FONT = 10.0
-# So many letters of that font fit beside a narrow figure, and so many ticks below it.
-NARROW_LETTERS = 38
+# So many letters fit beside a narrow figure, or into a column of a wide one, and so many ticks below a narrow one.
+LETTERS = 38
 NARROW_TICKS = 4
+LEGEND_GAP = 0.08  # in inches
 
 
 def check_format(file_format: str) -> None:
@@ -76,10 +77,10 @@ def narrow_font(wanted: bool = True) -> Iterator[None]:
 
 
 def fit_narrow(figure: Figure) -> None:
-    """Wrap names of axes, take away ticks and turn their labels where they would run into each other."""
+    """Wrap names of axes, take away ticks, and make room where labels would run into each other or into the legend."""
     for axes in figure.axes:
-        axes.set_xlabel(textwrap.fill(axes.get_xlabel(), NARROW_LETTERS))
-        axes.set_ylabel(textwrap.fill(axes.get_ylabel(), NARROW_LETTERS))
+        axes.set_xlabel(textwrap.fill(axes.get_xlabel(), LETTERS))
+        axes.set_ylabel(textwrap.fill(axes.get_ylabel(), LETTERS))
         _thin_ticks(axes)
     figure.draw_without_rendering()
     turned = [axes for axes in figure.axes if _overlap(axes)]
@@ -90,6 +91,27 @@ def fit_narrow(figure: Figure) -> None:
         while _overlap(axes) and len(axes.get_xticks()) > 2:  # every other one, until there is room
             places, labels = axes.get_xticks()[::2], [label.get_text() for label in axes.get_xticklabels()][::2]
             axes.set_xticks(places, labels, rotation=90)
+            figure.draw_without_rendering()
+    for axes in figure.axes:
+        _lower_legend(axes)
+
+
+def _lower_legend(axes: Axes) -> None:
+    """Put the legend under the name of the axis, wherever that ends, and make the figure higher by as much."""
+    from matplotlib.figure import Figure
+    from matplotlib.transforms import ScaledTranslation
+
+    legend, figure = axes.get_legend(), axes.figure
+    below = axes.xaxis.get_tightbbox()
+    if legend is None or below is None or not isinstance(figure, Figure):
+        return
+    overlap = (legend.get_window_extent().y1 - below.y0) / figure.dpi + LEGEND_GAP
+    if overlap > 0.0:
+        distance = (axes.get_window_extent().y0 - below.y0) / figure.dpi + LEGEND_GAP
+        moved = axes.transAxes + ScaledTranslation(0.0, -distance, figure.dpi_scale_trans)
+        legend.set_bbox_to_anchor((0.46, 0.0), transform=moved)
+        width, height = figure.get_size_inches()
+        figure.set_size_inches(width, height + overlap)
 
 
 def _thin_ticks(axes: Axes) -> None:

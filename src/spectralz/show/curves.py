@@ -6,14 +6,25 @@ import math
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from spectralz.show.canvas import HEIGHT, NARROW_HEIGHT, NARROW_LETTERS, is_narrow
+from spectralz.show.canvas import HEIGHT, LETTERS, NARROW_HEIGHT, is_narrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
-__all__ = ["COLORS", "MARKERS", "draw_at_floor", "draw_legend", "floor_below", "plain_powers", "ring", "scale_errors"]
+__all__ = [
+    "COLORS",
+    "MARKERS",
+    "above",
+    "draw_at_floor",
+    "draw_legend",
+    "floor_below",
+    "plain_powers",
+    "ring",
+    "scale_errors",
+]
 
 # Okabe and Ito's colors, told apart by color-blind readers, the orange and the sky blue darker, so that they are seen
 # on white as on black; markers tell them apart in gray.
@@ -76,7 +87,7 @@ def scale_errors(axes: Axes, heights: Sequence[float], floor: float, words: str 
 
     axes.set_yscale("log", nonpositive="clip")
     if not words:
-        plain_powers(axes)
+        plain_powers(axes.yaxis)
         axes.set_ylim(bottom=min(heights) / 3.0)
         return
     lowest, highest = round(math.log10(floor)), math.ceil(math.log10(max(*heights, 10.0 * floor)))
@@ -89,16 +100,26 @@ def scale_errors(axes: Axes, heights: Sequence[float], floor: float, words: str 
     axes.set_ylim(floor / 10.0 ** (0.06 * (highest - lowest)), max(axes.get_ylim()[1], 10.0 * floor))
 
 
-def plain_powers(axes: Axes) -> None:
-    """Write the numbers of a logarithmic axis without exponents, which are too small to be read on a phone."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+def plain_powers(axis: Axis) -> None:
+    """Write the numbers of a logarithmic axis without raised exponents, which are too small to be read on a phone.
 
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    Between powers of ten there are numbers too where the axis has less than two of the powers.
+    """
+    from matplotlib.ticker import FuncFormatter
+
+    def between(value: float, _: object) -> str:
+        low, high = sorted(axis.get_view_interval())
+        is_wanted = high < 2.0 * low or (high < 10.0 * low and f"{value:e}"[0] in "235")
+        return f"{value:g}" if is_wanted else ""
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(FuncFormatter(between))
 
 
 def draw_at_floor(axes: Axes, x: Sequence[float], floor: float, rank: int, style: dict[str, Any]) -> None:
     """Mark points at the floor as such: hollow, and in rings where several methods lie there.
+
+    The line that they belong to has no markers there: those `above` are its own.
 
     Parameters
     ----------
@@ -110,6 +131,11 @@ def draw_at_floor(axes: Axes, x: Sequence[float], floor: float, rank: int, style
         The color and the marker.
     """
     axes.plot(x, [floor] * len(x), **ring(rank), color=style["color"], marker=style["marker"])
+
+
+def above(heights: Iterable[float], floor: float) -> dict[str, Any]:
+    """Return matplotlib's keywords for a line with markers only at those points that are above the floor."""
+    return {"markevery": [place for place, height in enumerate(heights) if height > floor]}
 
 
 def ring(rank: int) -> dict[str, Any]:
@@ -148,8 +174,8 @@ def draw_legend(axes: Axes, *, title: str | None = None, drop: float = 0.14) -> 
     below = ScaledTranslation(0.0, -drop * USUAL_AXES, figure.dpi_scale_trans)
     axes.legend(
         [handles[k] for k in order],
-        [textwrap.fill(labels[k], NARROW_LETTERS) if narrow else labels[k] for k in order],
-        title=textwrap.fill(title, NARROW_LETTERS) if title and narrow else title,
+        [textwrap.fill(labels[k], LETTERS) for k in order],
+        title=textwrap.fill(title, LETTERS) if title and narrow else title,
         loc="upper center",
         bbox_to_anchor=(0.46, 0.0),
         bbox_transform=axes.transAxes + below,
