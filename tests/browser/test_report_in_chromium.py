@@ -252,6 +252,9 @@ def test_figures_are_printed_light(browser):
         {"media": "print", "features": [{"name": "prefers-color-scheme", "value": "dark"}]},
     )
     assert all(contrast(color, "rgb(255, 255, 255)") >= 4.5 for color in colors_in_figures(browser, "text", "fill"))
+    lines = colors_in_figures(browser, "path:not(defs *), use", "stroke")
+    assert lines
+    assert all(contrast(color, "rgb(255, 255, 255)") >= 3.0 for color in lines)
     assert [drawing[0] for drawing in visible_drawings(browser)] == ["wide"] * 2
     colors(browser, "light")
 
