@@ -9,6 +9,7 @@ from spectralz.compilation import Compilation, warm_up
 from spectralz.errors import SpectralzError
 from spectralz.inference import bounds, compare, describe, log_z, marginals, sample
 from spectralz.io import read, write
+from spectralz.io.interop import from_dimod, from_networkx, from_pandas, from_qubo
 from spectralz.methods import (
     Annealing,
     BeliefPropagation,
@@ -90,6 +91,10 @@ __all__ = [
     "describe",
     "diagonal_sdp",
     "errors",
+    "from_dimod",
+    "from_networkx",
+    "from_pandas",
+    "from_qubo",
     "generators",
     "log_z",
     "marginals",

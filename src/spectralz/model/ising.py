@@ -571,6 +571,42 @@ class Ising:
 
         return plots.model(self, ax)
 
+    def to_dimod(self) -> Any:
+        """Return the ``dimod.BinaryQuadraticModel`` of spins whose energy is minus the log-weight (extra ``dimod``).
+
+        ``E(x) = offset + sum linear_i x_i + sum_{i<j} quadratic_ij x_i x_j`` with linear = -field, quadratic = -J and
+        offset = -constant; its variables have the spins' names. ``sz.from_dimod`` leads back.
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> model = sz.Ising.from_edges(2, [(0, 1)], [1.0], field=[0.5, 0.0], names=["a", "b"])
+        >>> float(model.to_dimod().energy({"a": +1, "b": +1}))
+        -1.5
+        >>> sz.from_dimod(model.to_dimod()) == model
+        True
+        """
+        from spectralz.io.interop import to_dimod
+
+        return to_dimod(self)
+
+    def to_networkx(self) -> Any:
+        """Return the ``networkx.Graph`` with J (counted once) as the edges' ``weight`` (extra ``networkx``).
+
+        Nodes have the spins' names and the attribute ``field``; the graph has the attribute ``offset``.
+        ``sz.from_networkx`` leads back.
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> G = sz.Ising.from_edges(2, [(0, 1)], [1.0], field=[0.5, 0.0], names=["a", "b"]).to_networkx()
+        >>> G.edges["a", "b"]["weight"], G.nodes["a"]["field"]
+        (1.0, 0.5)
+        """
+        from spectralz.io.interop import to_networkx
+
+        return to_networkx(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the model as plain Python values, ready for ``json.dumps``; edges are counted once, with weights J.
 

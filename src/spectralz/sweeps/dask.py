@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import uuid
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from spectralz.errors import MissingDependencyError, OptionError
+from spectralz._support.extras import from_extra
+from spectralz.errors import OptionError
 from spectralz.sweeps.task import MOST_ATTEMPTS, failed_rows, in_words, run_task
 
 if TYPE_CHECKING:
@@ -22,12 +22,7 @@ __all__ = ["on_dask"]
 
 def on_dask(address: str, tasks: Sequence[Task], sweep: Sweep) -> Answers:
     """Yield the rows of each task as the cluster has done it; one that fails there is tried once more."""
-    try:
-        distributed: Any = importlib.import_module("distributed")
-    except ImportError:
-        raise MissingDependencyError(
-            "a Dask cluster needs the package distributed; install it with: pip install 'spectralz[dask]'"
-        ) from None
+    distributed = from_extra("distributed", "dask", "a Dask cluster")
     with _client(distributed, address) as client:
         yield from _gathered(distributed, client, tasks, sweep)
 

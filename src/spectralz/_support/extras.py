@@ -1,0 +1,20 @@
+"""Packages that come with an extra, imported where they are used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from spectralz.errors import MissingDependencyError
+
+__all__ = ["from_extra"]
+
+
+def from_extra(module: str, extra: str, what: str) -> Any:
+    """Import a package that the extra ``extra`` installs, or say so; ``what`` is what it is needed for."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingDependencyError(
+            f"{what} needs the package {module}; install it with: pip install 'spectralz[{extra}]'"
+        ) from None

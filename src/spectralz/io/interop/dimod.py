@@ -1,0 +1,55 @@
+"""Binary quadratic models of dimod, which D-Wave's samplers take."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz._support.extras import from_extra
+from spectralz.errors import ModelError
+from spectralz.io.labels import energy_pairs, symmetric
+
+if TYPE_CHECKING:
+    from spectralz.model import Ising
+
+__all__ = ["from_dimod", "to_dimod"]
+
+
+def from_dimod(bqm: Any, beta: float = 1.0) -> Ising:
+    """Return the model of a ``dimod.BinaryQuadraticModel`` at inverse temperature ``beta``.
+
+    ``E(v) = offset + sum_i linear_i v_i + sum_{i<j} quadratic_ij v_i v_j`` and P(v) = exp(-beta E(v)) / Z, with v in
+    {-1, +1} (SPIN) or {0, 1} (BINARY; then spin +1 is 1: ``v = (1 + x) / 2``). Offset and names are kept, so that
+    log-weights are ``-beta E`` whatever the variables are.
+
+    Examples
+    --------
+    >>> import dimod, spectralz as sz
+    >>> bqm = dimod.BinaryQuadraticModel({"a": 1.0}, {("a", "b"): -2.0}, 0.5, "BINARY")
+    >>> model = sz.from_dimod(bqm, beta=2.0)
+    >>> model.names
+    ('a', 'b')
+    >>> float(model.log_weight([+1, +1])), -2.0 * float(bqm.energy({"a": 1, "b": 1}))
+    (1.0, 1.0)
+    """
+    vartype = getattr(getattr(bqm, "vartype", None), "name", None)
+    if vartype not in ("SPIN", "BINARY") or not hasattr(bqm, "to_numpy_vectors"):
+        raise ModelError(
+            f"bqm is a {type(bqm).__name__}; it must be a dimod.BinaryQuadraticModel, with variables SPIN or BINARY"
+        )
+    names = list(bqm.variables)
+    linear, (i, j, biases), offset = bqm.to_numpy_vectors(variable_order=names)
+    pairs = symmetric(len(names), i, j, biases)
+    own = np.asarray(linear, dtype=np.float64)
+    return energy_pairs(vartype == "BINARY", own, pairs, float(offset), names).scaled(beta)
+
+
+def to_dimod(model: Ising) -> Any:
+    """Return the ``dimod.BinaryQuadraticModel`` whose energy is minus the model's log-weight; see Ising.to_dimod."""
+    dimod = from_extra("dimod", "dimod", "to_dimod")
+    pairs, J = model.edges()
+    names = list(range(model.n)) if model.names is None else list(model.names)
+    return dimod.BinaryQuadraticModel.from_numpy_vectors(
+        -model.field, (pairs[:, 0], pairs[:, 1], -J), -model.constant, "SPIN", variable_order=names
+    )

@@ -1,0 +1,60 @@
+"""Edges between labels: which spins there are, in which order, and the model that they make."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from spectralz.model import Ising
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["energy_pairs", "in_order", "symmetric"]
+
+# A coupling of which more than this share of all pairs is there is kept dense, which is then smaller and faster.
+DENSE_FROM = 0.5
+
+
+def in_order(labels: Iterable[Hashable]) -> list[Hashable]:
+    """Return each label once: whole numbers in their order, others in the order in which they come first."""
+    once = list(dict.fromkeys(labels))
+    if all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in once):
+        return sorted(once)  # type: ignore[type-var]
+    return once
+
+
+def symmetric(n: int, i: Sequence[int] | NDArray[Any], j: Sequence[int] | NDArray[Any], weights: Any) -> Any:
+    """Return the n x n matrix with each pair's weight in both its places, dense where most pairs are there.
+
+    A pair that is listed more than once has the sum of its weights.
+    """
+    rows, columns = np.concatenate([i, j]).astype(np.int64), np.concatenate([j, i]).astype(np.int64)
+    both = np.concatenate([weights, weights]).astype(np.float64)
+    matrix = sp.coo_array((both, (rows, columns)), shape=(n, n)).tocsr()
+    return matrix.toarray() if matrix.nnz > DENSE_FROM * n * (n - 1) else matrix
+
+
+def energy_pairs(
+    is_binary: bool, linear: NDArray[np.float64], pairs: Any, offset: float, names: Iterable[Hashable] | None
+) -> Ising:
+    """Return the model with log-weight ``-E``, where ``E = offset + sum linear_i v_i + sum_{i<j} pairs_ij v_i v_j``.
+
+    Parameters
+    ----------
+    is_binary
+        Whether variables are 0 and 1; otherwise they are -1 and +1.
+    linear, offset
+        As in E.
+    pairs
+        A symmetric matrix, each pair's weight in both its places.
+    names
+        One name per variable, or None.
+    """
+    if is_binary:
+        return Ising.from_binary(-linear, -pairs, -offset, names)
+    return Ising(-linear, pairs / -2.0, -offset, names)
