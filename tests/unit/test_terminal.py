@@ -90,7 +90,7 @@ def test_a_bar_of_error_ends_at_the_proven_bounds():
 
 @pytest.mark.parametrize(
     ("lower", "upper", "start", "end"),
-    [(12.3, None, "lower 12.30 ├", "▶ no upper bound"), (None, 14.9, "no lower bound ◀", "┤ upper 14.90")],
+    [(12.3, None, "lower 12.30 ├", "▶ no upper bound"), (None, 14.897, "no lower bound ◀", "┤ upper 14.90")],
 )
 def test_a_missing_side_is_an_arrow(lower, upper, start, end):
     line = bracket_line(13.5, lower, upper, 0.1)
@@ -128,7 +128,7 @@ def test_labels_are_rounded_outwards():
 
 
 def test_labels_go_below_where_the_line_is_short():
-    first, second = bracket_line(13.5, 12.3, 14.9, 0.1, width=32).splitlines()
+    first, second = bracket_line(13.5, 12.3, 14.897, 0.1, width=32).splitlines()
     assert len(first) == len(second) == 32
     assert second.startswith("lower 12.30 ")
     assert second.endswith(" upper 14.90")
