@@ -159,6 +159,20 @@ COMMANDS = [
     "solve m.uai --budget 10 --work 1e9",
     "bounds m.uai --threads 0",
     "solve m.uai --set order",
+    "solve m.uai --given 0",
+    "solve m.uai --given rain=+1",
+    "solve m.uai --given 9=+1",
+    "solve m.uai --given 0=+1 --given 0=-1",
+    "solve m.uai --beta inf",
+    "solve m.uai --html m.txt",
+    "compare m.uai --methods mf --budget 10",
+    "bounds m.uai --set ibound=3",
+    "sample m.uai states.txt",
+    "convert m.uai -",
+    "solv m.uai",
+    "solve",
+    "solve m.uai --budgte 10",
+    "solve m.uai --budget soon",
 ]
 
 
@@ -228,7 +242,7 @@ def page() -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "\\<")
+    return text.replace("|", "\\|").replace("<", "\\<").replace("\n", "<br>")
 
 
 if __name__ == "__main__":
