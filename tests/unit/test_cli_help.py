@@ -88,7 +88,10 @@ def test_every_command_has_help_with_examples_and_words_for_every_option(run, pa
         assert parameter.help, f"{own} {parameter.name} is not explained"
 
 
-@pytest.mark.parametrize("line", LINES)
+# All of the paper's figures take longer than the other lines together.
+@pytest.mark.parametrize(
+    "line", [pytest.param(line, marks=pytest.mark.slow) if "paper all" in line else line for line in LINES]
+)
 @pytest.mark.usefixtures("folder")
 def test_every_example_runs(run, line):
     if "|" in line:

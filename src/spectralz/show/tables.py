@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectralz._support.extras import from_extra
 from spectralz._support.options import bytes_in_words
-from spectralz.errors import MissingDependencyError
 from spectralz.result import Kind, Verdict
 from spectralz.show.numbers import bounds_or_dashes, counted, or_dash, proven, rounded_down, rounded_up, with_error
 
@@ -141,12 +141,7 @@ def comparison(result: Comparison) -> Table:
 
 def comparison_frame(result: Comparison) -> Any:
     """Return a comparison as a DataFrame of pandas: one row per method, numbers as numbers."""
-    try:
-        import pandas as pd
-    except ImportError:
-        raise MissingDependencyError(
-            "a DataFrame needs the package pandas; install it with: pip install 'spectralz[pandas]'"
-        ) from None
+    pd = from_extra("pandas", "pandas", "a DataFrame")
     frame = pd.DataFrame([_record(row, result.reference) for row in result], columns=COLUMNS)
     return frame.astype({**dict.fromkeys(NUMBERS, "float64"), "trusted": "boolean"})
 
