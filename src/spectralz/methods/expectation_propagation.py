@@ -15,6 +15,7 @@ from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.coupling import Couplings
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.parts.independent_spins import probabilities
+from spectralz.parts.leading import leading_directions
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -59,14 +60,16 @@ SANITY_SLACK = 1e-9
 
 @dataclass(frozen=True)
 class _Problem:
-    """theta and J = 2 A without its diagonal, dense."""
+    """theta, J = 2 A without its diagonal, dense, and the leading eigenvectors of it."""
 
     field: FloatArray
     J: FloatArray
+    leading: list[FloatArray]
 
     @classmethod
     def of(cls, model: Ising) -> _Problem:
-        return cls(np.array(model.field), 2.0 * model.storage.without_diagonal().dense())
+        J = 2.0 * model.storage.without_diagonal().dense()
+        return cls(np.array(model.field), J, leading_directions(model.storage, LEADING))
 
     @property
     def n(self) -> int:
@@ -85,16 +88,6 @@ class _Problem:
         only, are wrong by more than any of the corrections shows.
         """
         return self.rows.mean_strength < 1.0
-
-    def leading_directions(self) -> list[FloatArray]:
-        """Return starts along the leading eigenvectors of the couplings, where collective states lie."""
-        if self.n < LEADING + 2 or not self.J.any():
-            return []
-        from scipy.sparse.linalg import eigsh
-
-        start = 1.0 + 0.01 * np.arange(self.n) / self.n  # any that is orthogonal to none, the same in every run
-        _, vectors = eigsh(self.J / np.abs(self.J).max(), k=LEADING, which="LA", v0=start)
-        return [math.sqrt(self.n) * vector for vector in vectors.T]
 
     @property
     def total_weight(self) -> float:
@@ -302,7 +295,7 @@ class ExpectationPropagation(Method):
     def _mean_field_states(self, problem: _Problem) -> list[_State]:
         """Climb the bound of mean field from the fields and at random; return the different ends, the best first."""
         rng = np.random.default_rng(self.seed)
-        starts = [problem.field, *problem.leading_directions(), *rng.standard_normal((self.restarts, problem.n))]
+        starts = [problem.field, *problem.leading, *rng.standard_normal((self.restarts, problem.n))]
         found: list[_State] = []
         for k, h in enumerate(starts):
             for sign in (1.0, -1.0):
