@@ -202,7 +202,7 @@ class Portfolio:
             f"{len(found)} runs with {states} states in all through {len(betas)} temperatures; "
             f"{mean.families:.0f} independent families"
         )
-        outcome = outcome_of_runs(self.model, found, mean, len(betas), words)
+        outcome = outcome_of_runs(self.model, found, mean, len(betas), words + mean.complaint)
         self._keep("annealing", outcome, seconds, lambda: marginals_of(self.model, found, outcome))
 
     def _collect(self, annealer: Annealer, earlier: list[Annealed], found: list[Annealed]) -> None:
