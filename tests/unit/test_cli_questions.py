@@ -362,3 +362,14 @@ def test_a_missing_file_says_so(run, tmp_path, monkeypatch):
     code, _, err = run("solve", "unknown.txt")
     assert code == 2
     assert "docs/your-model.md" in err
+
+
+def test_convert_says_where_names_are_lost(run, tmp_path):
+    source = tmp_path / "edges.csv"
+    source.write_text("a,b,1.0\n")
+    code, _, err = run("convert", str(source), str(tmp_path / "out.uai"))
+    assert code == 0
+    assert "warning: this format has no place for the names of spins" in err
+    code, _, err = run("convert", str(source), str(tmp_path / "out.json"))
+    assert "warning" not in err
+    assert sz.read(tmp_path / "out.json").names == ("a", "b")

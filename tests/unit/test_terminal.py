@@ -176,6 +176,14 @@ def test_progress_without_a_budget_shows_elapsed_alone(terminal):
     assert " of " not in last
 
 
+def test_progress_goes_on_after_a_task_that_is_done(terminal):
+    with console.progress(10.0):
+        report("eliminating spins", 1.0)
+        terminal.clock.advance(2.0)
+        report("annealing", 0.25)
+    assert re.search(r"[⠁-⣿] annealing .* 25% 2\.0 s of 10 s", terminal())  # with a spinner that turns
+
+
 @pytest.mark.parametrize(
     ("arguments", "budget"),
     [

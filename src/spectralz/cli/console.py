@@ -24,6 +24,8 @@ __all__ = ["console", "elapsed_of", "has_unicode", "plus_minus", "print_table", 
 
 # What a screen is assumed to be wide when output goes to a file or a pipe: statuses are sentences.
 PIPE_WIDTH = 140
+# A bar that has been full once stands still, and the next task of the same method begins at once.
+ALMOST_DONE = 1.0 - 1e-6
 VERDICT_STYLES = {
     Verdict.CHOSEN: "bold green",
     Verdict.DISAGREES: "yellow",
@@ -104,7 +106,11 @@ def progress(budget: float | None = None) -> Iterator[None]:
 
     with Progress(*_columns(budget), console=screen, transient=True, get_time=lambda: clock.seconds()) as bar:
         task = bar.add_task("preparing", total=None)
-        with listening(lambda name, fraction: bar.update(task, description=name, total=1.0, completed=fraction)):
+
+        def show(name: str, fraction: float) -> None:
+            bar.update(task, description=name, total=1.0, completed=min(fraction, ALMOST_DONE))
+
+        with listening(show):
             yield
 
 

@@ -10,13 +10,14 @@ import typer
 
 import spectralz as sz
 from spectralz.cli import completion
-from spectralz.cli.console import print_table, say
+from spectralz.cli.console import print_table, say, warn
 from spectralz.cli.helping import Command, Group, examples, first_line, plain, show_help_alone
 from spectralz.cli.loading import load
 from spectralz.cli.options import AsJson, Beta, EvidenceFile, Format, Given, ModelFile, OutFile
 from spectralz.cli.outputs import check_output
 from spectralz.cli.printing import print_json
 from spectralz.errors import OptionError
+from spectralz.io import loses_names
 from spectralz.io.files import STANDARD
 from spectralz.show import tables
 
@@ -82,6 +83,8 @@ def convert(
 def _write(model: sz.Ising, target: Path, to: str | None) -> None:
     """Write a model and, unless it goes on through a pipe, say so."""
     sz.write(model, target, format=to)
+    if loses_names(model, target, format=to):
+        warn("this format has no place for the names of spins, which are now 0, 1, ...; .json, .csv and .npz keep them")
     if str(target) != STANDARD:
         say(f"wrote {target}: {model!r}")
 
