@@ -12,6 +12,7 @@ from scipy import stats
 import spectralz as sz
 from spectralz._support.progress import listening
 from spectralz.kernels.sampling.heat_bath import GOLDEN, draw_states, heat_bath, refresh, replace_states
+from spectralz.parts import annealer as annealer_part
 from spectralz.parts import annealer as parts_annealer
 from spectralz.parts import populations
 from spectralz.parts.annealer import Annealer
@@ -136,7 +137,8 @@ UNBIASED = {
     ("name", "resample_below"),
     [("complete", 0.0), ("complete", 0.5), ("grid", 0.5), ("grid", 1.0), ("bipartite", 0.0), ("bipartite", 1.0)],
 )
-def test_the_estimate_of_z_is_unbiased_over_two_thousand_short_runs(name, resample_below):
+def test_the_estimate_of_z_is_unbiased_over_two_thousand_short_runs(name, resample_below, monkeypatch):
+    monkeypatch.setattr(annealer_part, "LEAST_TEMPERATURES", 1)  # long steps, where a lost factor shows
     model = UNBIASED[name]
     truth = states.solve(model)[0]
     rng = np.random.default_rng(23)
@@ -176,6 +178,8 @@ def test_temperatures_rise_and_spread_the_weights_as_told():
     for old, new in itertools.pairwise(betas[:-1]):
         p = probabilities(model, old)
         weight = np.exp((new - old) * (E - E.max()))
+        if new - old == pytest.approx(1.0 / annealer_part.LEAST_TEMPERATURES):
+            continue  # no step is longer
         assert 0.12 < p @ weight**2 / (p @ weight) ** 2 - 1.0 < 0.3
 
 
@@ -332,3 +336,59 @@ def test_progress_is_that_of_all_runs_together():
         sz.log_z(sz.generators.complete(12, 1.0, seed=0), "annealing", population=20, runs=3)
     assert seen == sorted(seen)
     assert seen[0] < 1 / 3 < seen[len(seen) // 2] < 2 / 3 < seen[-1] < 1
+
+
+# States that are out of equilibrium.
+
+
+def test_a_critical_ferromagnet_is_not_jumped_over():
+    """Curie-Weiss, n = 400, K = 1.05: two temperatures gave 277.92 +- .066, where the truth is 279.378."""
+    n, strength = 400, 1.05
+    truth = sz.closed_forms.curie_weiss(n, strength)
+    coupling = np.full((n, n), strength / (2 * n))
+    np.fill_diagonal(coupling, 0.0)
+    for seed in range(3):
+        result = sz.log_z(sz.Ising(coupling=coupling), "annealing", population=100, step=1.0, seed=seed)
+        assert result.details["temperatures"] > annealer_part.LEAST_TEMPERATURES
+        assert not result.trusted or abs(result.log_z - truth) <= 4 * result.std_error
+
+
+def test_a_gap_between_the_way_down_and_back_is_distrusted(monkeypatch):
+    monkeypatch.setattr(annealer_part, "LEAST_TEMPERATURES", 1)
+    n, strength = 400, 1.05
+    coupling = np.full((n, n), strength / (2 * n))
+    np.fill_diagonal(coupling, 0.0)
+    results = [
+        sz.log_z(sz.Ising(coupling=coupling), "annealing", population=60, step=1.0, seed=seed) for seed in range(8)
+    ]
+    wrong = [r for r in results if abs(r.log_z - sz.closed_forms.curie_weiss(n, strength)) > 5 * r.std_error]
+    seen = [result for result in wrong if "out of equilibrium" in result.status]
+    assert len(seen) >= len(wrong) / 2 > 0
+    assert not any(result.trusted for result in seen)
+    assert all(result.details["gap"] > 0.05 for result in wrong)
+
+
+@pytest.mark.parametrize("name", ["complete", "grid"])
+def test_the_gap_is_noise_in_equilibrium(name):
+    model = UNBIASED[name]
+    rng = np.random.default_rng(7)
+    with Annealer(model, step=0.05) as annealer:
+        betas = annealer.temperatures(500, rng)
+        gaps = np.array([annealer.anneal(betas, 400, rng).gap for _ in range(30)])
+    # Each step's two logarithms of means are off by half of the weights' variance over the population.
+    assert abs(gaps.mean()) < 4 * gaps.std() / math.sqrt(30) + len(betas) * 0.05 / 400
+    assert np.abs(gaps).max() < 0.3
+
+
+def test_a_gap_is_the_difference_of_the_two_ways():
+    """One step from all states at once, literally: f before the sweep, r after it."""
+    model = sz.generators.complete(n=8, strength=0.2, seed=1)
+    with Annealer(model, resample_below=0.0) as annealer:
+        found = annealer.anneal(np.array([0.0, 1.0]), 300, np.random.default_rng(5))
+        start = annealer._start(300, np.random.default_rng(5))
+    before = np.array(model.log_weight(start.x)) - model.constant
+    after = np.array(model.log_weight(found.x)) - model.constant
+    forward = np.log(np.mean(np.exp(before)))
+    share = np.exp(before) / np.exp(before).sum()
+    backward = -np.log(share @ np.exp(-after))
+    assert found.gap == pytest.approx(backward - forward, abs=1e-9)

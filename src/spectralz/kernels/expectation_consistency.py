@@ -26,7 +26,7 @@ from scipy.linalg import lapack
 
 from spectralz.kernels.single_spin import entropy
 
-__all__ = ["Point", "Terms", "correction_terms", "gradient", "improved", "point_at"]
+__all__ = ["Point", "Terms", "correction_terms", "gradient", "higher_terms", "improved", "point_at"]
 
 FloatArray = NDArray[np.float64]
 
@@ -42,6 +42,8 @@ MOST_HALVINGS = 40
 LARGEST_STEP = 4.0
 LEAST_SHIFT, LARGEST_SHIFT, SHIFT_FACTOR = 1e-2, 1e12, 4.0
 ROUNDING = 1e-12
+# Beyond this an exponential is as good as infinite.
+LARGEST_EXPONENT = 700.0
 
 
 class Point(NamedTuple):
@@ -250,3 +252,26 @@ def correction_terms(point: Point) -> Terms:
         fourth = (k4[:, None] * C**2) * (C**2 * k4) / 24.0
         sums = 0.5 * third.sum(), 0.5 * fourth.sum(), 0.5 * (np.abs(third).sum() + np.abs(fourth).sum())
     return Terms(*(float(total) for total in sums))
+
+
+def higher_terms(point: Point) -> float:
+    """Return the sum of sizes of the pairs' terms from l = 5 on, which the correction leaves out.
+
+    k_5 = v (16 m - 24 m^3) and k_6 = v (16 - 120 m^2 + 120 m^4), in the units of :func:`correction_terms`. Of spins
+    that are all but fixed k_l is 2^(l-2) v, so that the terms are those of the series of exp(y) with
+    y = 4 C_ij / sqrt(v_i v_j): what follows l = 6 is taken from there.
+    """
+    C = np.abs(point.correlation)
+    C[np.diag_indices(len(C))] = 0.0
+    m, v = point.mean, point.variance
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        k5 = np.abs(16.0 * m - 24.0 * m**3) / v**1.5
+        k6 = np.abs(16.0 - 120.0 * m**2 + 120.0 * m**4) / v**2
+        fifth = (k5[:, None] * C**2) * (C**2 * k5) * C / 120.0
+        sixth = (k6[:, None] * C**3) * (C**3 * k6) / 720.0
+        y = 4.0 * C / np.sqrt(v[:, None] * v)
+        up_to_four = 1.0 + y * (1.0 + y / 2.0 * (1.0 + y / 3.0 * (1.0 + y / 4.0)))
+        from_five = np.exp(np.minimum(y, LARGEST_EXPONENT)) - up_to_four
+        more = np.where(y > 1.0, from_five / (y**5 / 120.0 * (1.0 + y / 6.0)), 1.0 + y**2 / 42.0)
+        terms = np.nan_to_num((fifth + sixth) * more, nan=0.0, posinf=np.inf)  # a spin that nothing moves has no share
+    return 0.5 * float(terms.sum())

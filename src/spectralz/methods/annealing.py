@@ -151,8 +151,4 @@ class Annealing(Method):
         words = f"{len(found)} runs of {self.population} states through {len(betas)} temperatures"
         if is_interrupted:
             words = f"interrupted; {words}"
-        if not mean.is_trusted:
-            words += (
-                f"; {mean.families:.0f} independent families are left of them, too few to trust the answer or its error"
-            )
-        return outcome_of_runs(model, found, mean, len(betas), words, interrupted=is_interrupted)
+        return outcome_of_runs(model, found, mean, len(betas), words + mean.complaint, interrupted=is_interrupted)

@@ -15,6 +15,7 @@ from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.coupling import Couplings
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.parts.independent_spins import probabilities
+from spectralz.parts.leading import leading_directions
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -33,8 +34,25 @@ MEAN_FIELD_SWEEPS = 300
 MEAN_FIELD_TOLERANCE = 1e-8
 # Optima of mean field whose means differ by less are the same.
 SAME_MEAN = 1e-3
-# Opposite means count from this many times the mean square of a sample's distance.
-FAR_OFF = 4.0
+# Fixed points are phases of their own if so many standard deviations lie between them, along their line, on both sides.
+APART = 4.0
+# A Gaussian holds what is within so many of its deviations along a line; what is beyond is another state.
+REACH = 3.0
+# Other states from which the climb is repeated, and those whose weight is looked at, at most.
+MOST_STARTS, MOST_TARGETS = 6, 3
+# Between two phases there is this share of a weight that is the bound's at the lowest of so many places on the way.
+BARRIER_SHARE, BARRIER_POINTS = 0.5, 11
+# What is lighter than this, in the bound of mean field, is not looked for.
+NEGLIGIBLE = 1e-6
+# A soft mode that all spins share puts this many times the leading term's signed sum, and more with the softness, into
+# the terms beyond it, but no more than this share of that sum; as measured on Curie-Weiss models.
+SOFT_MODE, MOST_OF_SOFT_MODE = 5.0, 0.5
+# A place is between two phases if the way through it is at most so many times as long as that between them.
+DETOUR = 1.1
+# With strong couplings this share of the leading terms' sizes is left out as well: clusters of spins flip together.
+STRONG_SHARE = 0.5
+# Directions of the couplings in which mean field starts as well, both ways.
+LEADING = 2
 # Mean field underrates the states that it bounds: a state's share of Z was up to so many times what its bound says.
 UNDERRATED = 2.0
 SANITY_SLACK = 1e-9
@@ -42,14 +60,16 @@ SANITY_SLACK = 1e-9
 
 @dataclass(frozen=True)
 class _Problem:
-    """theta and J = 2 A without its diagonal, dense."""
+    """theta, J = 2 A without its diagonal, dense, and the leading eigenvectors of it."""
 
     field: FloatArray
     J: FloatArray
+    leading: list[FloatArray]
 
     @classmethod
     def of(cls, model: Ising) -> _Problem:
-        return cls(np.array(model.field), 2.0 * model.storage.without_diagonal().dense())
+        J = 2.0 * model.storage.without_diagonal().dense()
+        return cls(np.array(model.field), J, leading_directions(model.storage, LEADING))
 
     @property
     def n(self) -> int:
@@ -98,6 +118,71 @@ class _Fit:
     residual: float
     damping: float
     start: str
+
+    @property
+    def value(self) -> float:
+        """Phi with the correction, where that is of use."""
+        return self.point.value + (self.correction if self.terms.sizes <= LARGEST_SIZES else 0.0)
+
+    @property
+    def correction(self) -> float:
+        return self.terms.third + self.terms.fourth
+
+    def is_at(self, other: _Fit) -> bool:
+        """Whether the means are those of another."""
+        return bool(np.abs(self.point.mean - other.point.mean).max(initial=0.0) <= SAME_MEAN)
+
+    def deviations_to(self, mean: FloatArray) -> float:
+        """Return how many standard deviations lie between the means, of the spins' sum along the line to ``mean``."""
+        line = mean - self.point.mean
+        scaled = line * np.sqrt(self.point.variance)
+        variance = float(scaled @ (self.point.correlation @ scaled))
+        return float(line @ line) / math.sqrt(variance) if variance > 0.0 else 0.0
+
+    def is_apart_from(self, other: _Fit) -> bool:
+        """Whether the two are separate states, as each of their Gaussians sees it."""
+        return min(self.deviations_to(other.point.mean), other.deviations_to(self.point.mean)) >= APART
+
+
+@dataclass(frozen=True)
+class _Phases:
+    """Fixed points that are states apart, the one to go by first; their weights add up."""
+
+    fits: list[_Fit]
+
+    @property
+    def first(self) -> _Fit:
+        return self.fits[0]
+
+    @property
+    def shares(self) -> FloatArray:
+        """The share of each in Z."""
+        values = np.array([fit.value for fit in self.fits])
+        return np.asarray(np.exp(values - np.logaddexp.reduce(values)))
+
+    @property
+    def gain(self) -> float:
+        """What the others add to log Z of the first."""
+        return -math.log(float(self.shares[0]))
+
+    def has_between(self, mean: FloatArray) -> bool:
+        """Whether means are those of a place between two phases, where a Gaussian covers both."""
+        ways = [np.linalg.norm(mean - fit.point.mean) for fit in self.fits]
+        return any(
+            ways[p] + ways[q] <= DETOUR * np.linalg.norm(self.fits[p].point.mean - self.fits[q].point.mean)
+            for p in range(len(ways))
+            for q in range(p)
+        )
+
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """Return the fields whose means are those of all phases together, and the covariances."""
+        if len(self.fits) == 1:
+            return self.first.point.h, _covariance(self.first.point)
+        means = np.array([fit.point.mean for fit in self.fits])
+        mean = self.shares @ means
+        within = sum(share * _covariance(fit.point) for share, fit in zip(self.shares, self.fits, strict=True))
+        between = (self.shares[:, None] * (means - mean)).T @ (means - mean)
+        return np.arctanh(np.clip(mean, -1.0 + UNIT_ROUNDOFF, 1.0 - UNIT_ROUNDOFF)), within + between
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,20 +287,15 @@ class ExpectationPropagation(Method):
             )
         problem = _Problem.of(model)
         states = self._mean_field_states(problem)
-        fit = self._best_fit(problem, states)
-        if fit is None:
+        found = self._phases(problem, states)
+        if found is None:
             return _out_of_reach(model, states[0]), states[0].h, np.zeros((model.n, model.n))
-        deviation = np.sqrt(fit.point.variance)
-        return (
-            self._outcome(model, problem, fit, states),
-            fit.point.h,
-            deviation[:, None] * fit.point.correlation * deviation,
-        )
+        return self._outcome(model, problem, found, states), *found.moments()
 
     def _mean_field_states(self, problem: _Problem) -> list[_State]:
         """Climb the bound of mean field from the fields and at random; return the different ends, the best first."""
         rng = np.random.default_rng(self.seed)
-        starts = [problem.field, *rng.standard_normal((self.restarts, problem.n))]
+        starts = [problem.field, *problem.leading, *rng.standard_normal((self.restarts, problem.n))]
         found: list[_State] = []
         for k, h in enumerate(starts):
             for sign in (1.0, -1.0):
@@ -227,20 +307,34 @@ class ExpectationPropagation(Method):
             report("looking for states", (k + 1) / len(starts))
         return sorted(found, key=lambda state: -state.lower)
 
-    def _best_fit(self, problem: _Problem, states: list[_State]) -> _Fit | None:
-        """Climb from the fields, and if the correction there is large from the best state of mean field too."""
-        best = states[0]
-        first = self._climb(problem, problem.field, "field")
-        if first is not None and first.point.value >= best.lower and first.terms.sizes <= LARGEST_SIZES:
-            return first
-        # Phi is nowhere below the bound of mean field, so this climb cannot end below it.
-        second = self._climb(problem, best.h, "mean field")
-        found = [fit for fit in (first, second) if fit is not None]
-        return min(
-            found,
-            key=lambda fit: (fit.point.value < best.lower, fit.residual > self.tol, fit.terms.sizes),
-            default=None,
-        )
+    def _phases(self, problem: _Problem, states: list[_State]) -> _Phases | None:
+        """Climb from the fields and from the states of mean field; return the fixed point to go by, and others apart.
+
+        A single Gaussian may cover several phases, with a large correction. So the fixed point with the least that is
+        left out is gone by, among those whose value is possible; and those that many of its deviations separate from
+        it are phases of their own, whose weights add up.
+        """
+        fits: list[_Fit] = []
+        for h, start in [(problem.field, "field"), *((state.h, "mean field") for state in states[:MOST_STARTS])]:
+            fit = self._climb(problem, h, start)
+            if fit is not None and not any(fit.is_at(other) for other in fits):
+                fits.append(fit)
+            if len(states) == 1 and fits:
+                break  # nothing else to find
+        if not fits:
+            return None
+        least = states[0].lower
+        best = min(fits, key=lambda fit: (fit.point.value < least, fit.residual > self.tol, _left_out(fit)))
+        others = [
+            fit
+            for fit in fits
+            if fit is not best and fit.residual <= self.tol and _left_out(fit) <= LARGEST_TRUSTED_ERROR
+        ]
+        phases = [best]
+        for fit in sorted(others, key=lambda fit: -fit.value):
+            if all(fit.is_apart_from(phase) for phase in phases):
+                phases.append(fit)
+        return _Phases(phases)
 
     def _climb(self, problem: _Problem, h: FloatArray, start: str) -> _Fit | None:
         """Ascend Phi from the fields ``h``; None if there is no feasible Gaussian in double precision."""
@@ -261,26 +355,29 @@ class ExpectationPropagation(Method):
             report("climbing", iterations / self.max_iter)
         return _Fit(point, correction_terms(point), iterations, residual, shift, start)
 
-    def _outcome(self, model: Ising, problem: _Problem, fit: _Fit, states: list[_State]) -> Outcome:
-        constant, terms = model.constant, fit.terms
-        uncorrected = fit.point.value + constant
+    def _outcome(self, model: Ising, problem: _Problem, phases: _Phases, states: list[_State]) -> Outcome:
+        fit, constant = phases.first, model.constant
+        uncorrected = fit.point.value + phases.gain + constant
         lower = states[0].lower + constant
         lower -= 4.0 * UNIT_ROUNDOFF * (abs(lower) + abs(constant))
-        total = terms.third + terms.fourth
-        is_useful = terms.sizes <= LARGEST_SIZES and uncorrected + total >= lower
+        total = fit.correction
+        is_useful = fit.terms.sizes <= LARGEST_SIZES and uncorrected + total >= lower
         value = uncorrected + total if self.correction and is_useful else uncorrected
-        left_out, missed = _left_out(fit), _missed(problem, fit, states)
+        left_out = float(phases.shares @ [_left_out(each) for each in phases.fits])
+        missed = _missed(problem, phases, states)
         settled = fit.residual <= self.tol
         complaint = _complaint(value, lower, problem, constant)
         scale = left_out + missed + UNIT_ROUNDOFF * problem.n * (abs(value) + problem.total_weight)
         if not self.correction:
             scale += abs(total)
+        if not problem.is_weak and math.isfinite(fit.terms.sizes):
+            scale += STRONG_SHARE * fit.terms.sizes
         has_scale = settled and not complaint and math.isfinite(scale)
         is_trusted = has_scale and scale <= LARGEST_TRUSTED_ERROR and problem.is_weak
         return Outcome(
             log_z=value,
             kind=Kind.ESTIMATE,
-            status=Status(_sentence(problem, fit, settled, left_out, missed) + complaint, converged=is_trusted),
+            status=Status(_sentence(problem, phases, settled, left_out, missed) + complaint, converged=is_trusted),
             lower=lower,
             std_error=scale if has_scale else None,
             iterations=fit.iterations,
@@ -289,7 +386,7 @@ class ExpectationPropagation(Method):
                 "trusted": is_trusted,
                 "uncorrected": uncorrected,
                 "correction": total if math.isfinite(total) else None,
-                "correction_terms": [t if math.isfinite(t) else None for t in terms],
+                "correction_terms": [t if math.isfinite(t) else None for t in fit.terms],
                 "is_corrected": self.correction and is_useful,
                 "left_out": left_out if math.isfinite(left_out) else None,
                 "missed": missed,
@@ -297,8 +394,14 @@ class ExpectationPropagation(Method):
                 "damping": fit.damping,
                 "start": fit.start,
                 "states": len(states),
+                "phases": [float(share) for share in phases.shares],
             },
         )
+
+
+def _covariance(point: Point) -> FloatArray:
+    deviation = np.sqrt(point.variance)
+    return np.asarray(deviation[:, None] * point.correlation * deviation)
 
 
 def _mean_field(problem: _Problem, start: FloatArray) -> _State:
@@ -326,40 +429,75 @@ def _residual(problem: _Problem, point: Point) -> float:
     return max(float(np.abs(push).max(initial=0.0)), point.mismatch)
 
 
-def _missed(problem: _Problem, fit: _Fit, states: list[_State]) -> float:
-    """Return what log Z may gain from states of mean field that the Gaussian does not reach, and from unseen ones.
+def _missed(problem: _Problem, phases: _Phases, states: list[_State]) -> float:
+    """Return what log Z may gain from states of mean field that no phase reaches, and from unseen ones.
 
     A state is reached if it is no farther from the mean, in units of the Gaussian, than its own samples are.
     """
-    point = fit.point
+    point = phases.first.point
     own = _mean_field(problem, point.h)
     reference, gains = own.lower, []
     for state in states:
-        if state.is_at(own.h) or _distance(point, np.tanh(state.h)) <= problem.n:
+        mean = np.tanh(state.h)
+        if state.is_at(own.h) or any(_distance(fit.point, mean) <= problem.n for fit in phases.fits):
             reference = max(reference, state.lower)
         else:
             gains.append(state.lower)
     others = float(np.logaddexp.reduce([0.0, *(math.log(UNDERRATED) + gain - reference for gain in gains)]))
-    unseen = _unseen(states) if fit.start == "mean field" else 0.0
-    return max(others, _opposite(problem, point)) + unseen
+    unseen = _unseen(states) if phases.first.start == "mean field" else 0.0
+    elsewhere = _elsewhere(problem, phases, states, own.lower)
+    return max(others, elsewhere) + _between(problem, phases, max(reference, own.lower)) + unseen
+
+
+def _elsewhere(problem: _Problem, phases: _Phases, states: list[_State], reference: float) -> float:
+    """Return what log Z gains from states that Phi sees beyond the Gaussian.
+
+    A collective mode is one direction of n: two phases that are many deviations apart in it are hardly farther from
+    each other, in all directions together, than samples are. Opposite means need be no optimum to hold a share of Z.
+    """
+    first = phases.first
+    opposite = -first.point.mean
+    against = min(0.0, -2.0 * float(problem.field @ first.point.mean))
+    targets = [(against, opposite), *((state.lower - reference, np.tanh(state.h)) for state in states)]
+    apart = [
+        mean
+        for gain, mean in sorted(targets, key=lambda target: -target[0])
+        if gain > math.log(NEGLIGIBLE)
+        and first.deviations_to(mean) > REACH
+        and not any(fit.deviations_to(mean) <= REACH for fit in phases.fits)
+        and not phases.has_between(mean)
+    ]
+    return max((_beyond(problem, first, mean) for mean in apart[:MOST_TARGETS]), default=0.0)
+
+
+def _beyond(problem: _Problem, fit: _Fit, mean: FloatArray) -> float:
+    """Return what another state adds, whose weight beside the first is exp(Phi) at its means, as measured."""
+    from spectralz.kernels.expectation_consistency import point_at
+
+    inside = np.clip(mean, -1.0 + UNIT_ROUNDOFF, 1.0 - UNIT_ROUNDOFF)
+    point = point_at(problem.field, problem.J, np.arctanh(inside), fit.point.precision)
+    # What falls off as fast as the Gaussian, or half as fast, is its own tail.
+    if point is None or point.value - fit.point.value <= -0.25 * fit.deviations_to(mean) ** 2:
+        return 0.0
+    return math.log1p(math.exp(min(point.value - fit.point.value, 0.0)))
+
+
+def _between(problem: _Problem, phases: _Phases, reference: float) -> float:
+    """Return what lies between phases, by the bound of mean field at the lowest place on the way."""
+    weight = 0.0
+    for p, first in enumerate(phases.fits):
+        for second in phases.fits[:p]:
+            way = np.linspace(first.point.mean, second.point.mean, BARRIER_POINTS + 2)[1:-1]
+            inside = np.clip(way, -1.0 + UNIT_ROUNDOFF, 1.0 - UNIT_ROUNDOFF)
+            lowest = min(_bound_at(problem, h).lower for h in np.arctanh(inside))
+            weight += BARRIER_SHARE * math.exp(min(lowest - reference, 0.0))
+    return math.log1p(weight)
 
 
 def _distance(point: Point, mean: FloatArray) -> float:
     """Return the square of Mahalanobis' distance from the Gaussian's mean; of its own samples it is n on average."""
     apart = (mean - point.mean) / np.sqrt(point.variance)
     return float(apart @ (point.precision * apart) - apart @ (point.coupling @ apart))
-
-
-def _opposite(problem: _Problem, point: Point) -> float:
-    """Return what the opposite means add, which need be no optimum to hold a share of Z.
-
-    Against the means themselves they have exp(-2 <theta, m>) in the bound of mean field, and have been given
-    exp(-2 <h, m>) by the spins. Means that are not far off are the Gaussian's business.
-    """
-    if _distance(point, -point.mean) <= FAR_OFF * problem.n:
-        return 0.0
-    share = math.exp(min(0.0, -2.0 * float(problem.field @ point.mean)))
-    return math.log1p(UNDERRATED * max(0.0, share - math.exp(-2.0 * float(point.h @ point.mean))))
 
 
 def _unseen(states: list[_State]) -> float:
@@ -376,20 +514,31 @@ def _left_out(fit: _Fit) -> float:
     """Return a scale of what the corrections of higher order come to, by measurement.
 
     The next ones have two more correlations for each of the leading one's terms: those of one pair, at most the square
-    of the largest, or those along a path through other spins, of which the largest eigenvalue takes the sum.
+    of the largest, or those along a path through other spins, of which the largest eigenvalue takes the sum. In a
+    magnetized phase the mode that all spins share is skew; its terms do not cancel, and have one eigenvalue more. Of
+    spins that are all but fixed the higher cumulants are large: those of pairs are summed up.
     """
+    from spectralz.kernels.expectation_consistency import higher_terms
+
     C = fit.point.correlation - np.eye(len(fit.point.h))
     if not len(C):
         return 0.0
-    return fit.terms.sizes * float(np.abs(C).max() ** 2 + np.linalg.norm(C, 2) ** 2 / len(C))
+    largest, all_of_it = float(np.linalg.norm(C, 2)), float(np.linalg.norm(C))
+    shared = (largest / all_of_it) ** 2 if all_of_it > 0.0 else 0.0  # how far it is one mode's
+    softness = min(SOFT_MODE * largest * (1.0 + largest) ** 2 / len(C), MOST_OF_SOFT_MODE) * shared
+    beyond = fit.terms.sizes * float(np.abs(C).max() ** 2 + largest**2 / len(C))
+    return beyond + abs(fit.terms.third) * softness + higher_terms(fit.point)
 
 
-def _sentence(problem: _Problem, fit: _Fit, settled: bool, left_out: float, missed: float) -> str:
+def _sentence(problem: _Problem, phases: _Phases, settled: bool, left_out: float, missed: float) -> str:
+    fit = phases.first
     words = f"converged after {fit.iterations} iterations"
     if not settled:
         words = f"stopped after {fit.iterations} iterations with residual {fit.residual:.2g}"
+    if len(phases.fits) > 1:
+        words += f"; {len(phases.fits)} phases apart were added up"
     if not left_out <= LARGEST_TRUSTED_ERROR:
-        words += f"; correction of {fit.terms.third + fit.terms.fourth:.2g}, and {left_out:.2g} beyond it: do not trust"
+        words += f"; correction of {fit.correction:.2g}, and {left_out:.2g} beyond it: do not trust"
     if missed > LARGEST_TRUSTED_ERROR:
         words += f"; other states may add {missed:.2g}: do not trust"
     if not problem.is_weak and "do not trust" not in words:

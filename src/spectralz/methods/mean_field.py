@@ -12,6 +12,7 @@ from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.parts.independent_spins import independent_spins
+from spectralz.parts.leading import leading_directions
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ["MeanField"]
 
-STARTS = ("zero", "random", "spectral", "bp")
+STARTS = ("zero", "random", "leading", "spectral", "bp")
 SWEEPS_PER_REPORT = 50
 # Eigenvalues of A + D above this share of the lowest one count as zero: those of the SDP's primal solution.
 NEARLY_ZERO = 0.02
+# Eigenvectors along which the start "leading" goes, both ways.
+LEADING = 2
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,8 @@ class MeanField(Method):
     restarts
         How many starts; all but the first are random.
     start
-        The first one: ``"zero"`` (the paper's), ``"random"``, ``"spectral"`` (along the eigenvectors of A + D that
+        The first one: ``"zero"`` (the paper's), ``"random"``, ``"leading"`` (along two leading eigenvectors of the
+        coupling, both ways, where collective states lie), ``"spectral"`` (along the eigenvectors of A + D that
         Algorithm 2 finds near zero) or ``"bp"`` (the means of belief propagation).
     seed
         For the random starts.
@@ -96,10 +100,16 @@ class MeanField(Method):
         rng = np.random.default_rng(self.seed)
         runs = []
         for k in range(self.restarts):
-            h = self._first_start(model, rng) if k == 0 else rng.standard_normal(model.n)
-            runs.append(self._ascend(model, couplings, h, k))
+            starts = self._first_starts(model, rng) if k == 0 else [rng.standard_normal(model.n)]
+            runs += [self._ascend(model, couplings, h, k) for h in starts]
         best = max(runs, key=lambda run: run.lower)
         return self._outcome(model, runs, best), best.h
+
+    def _first_starts(self, model: Ising, rng: np.random.Generator) -> list[FloatArray]:
+        if self.start == "leading":
+            directions = leading_directions(model.storage, LEADING)
+            return [sign * h for h in directions for sign in (1.0, -1.0)] or [np.zeros(model.n)]
+        return [self._first_start(model, rng)]
 
     def _first_start(self, model: Ising, rng: np.random.Generator) -> FloatArray:
         if self.start == "random":

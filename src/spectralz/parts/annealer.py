@@ -40,6 +40,9 @@ __all__ = ["MOST_BLOCK_WIDTH", "PILOT", "RESAMPLE_BELOW", "Annealer"]
 
 # A pilot needs only the spread of the energies.
 PILOT = 500
+# No step is longer than one over this, however even the weights of few states look: a collective mode has hardly any
+# energy while it is hot, and weights of infinite variance where it is not.
+LEAST_TEMPERATURES = 16
 # Spins updated in one call of a kernel, some tens of milliseconds: what an interrupt waits for.
 SPINS_PER_CALL = 500_000
 # Fields are summed up anew after so many temperatures, before rounding can be seen in them.
@@ -80,6 +83,10 @@ class _Population:
     family: NDArray[np.int64]
     counters: NDArray[np.uint64]
     log_weight: FloatArray
+
+    def growth(self, change: float) -> float:
+        """Return by how much log Z grows where beta changes so, by the states as they are."""
+        return mean_and_shares(self.log_weight + change * self.energy)[0] - mean_and_shares(self.log_weight)[0]
 
 
 class Annealer:
@@ -130,6 +137,7 @@ class Annealer:
         betas = [0.0]
         while betas[-1] < 1.0:
             chosen = _next_temperature(betas[-1], population, self.step, self.n)
+            chosen = min(chosen, betas[-1] + 1.0 / LEAST_TEMPERATURES, 1.0)
             self._cool(population, betas[-1], chosen, rng)
             betas.append(chosen)
             self._sweep(population, chosen, len(betas) - 1, len(betas) % STEPS_PER_REFRESH == 0)
@@ -141,15 +149,17 @@ class Annealer:
     ) -> Annealed:
         """Cool a population through given temperatures."""
         population = self._start(size, rng)
-        log_z = self.n * math.log(2.0)
+        log_z, gap = self.n * math.log(2.0), 0.0
         for k in range(1, len(betas)):
+            before = population.growth(betas[k] - betas[k - 1])
             log_z += self._cool(population, betas[k - 1], betas[k], rng)
             self._sweep(population, betas[k], k, k % STEPS_PER_REFRESH == 0 or k == len(betas) - 1)
+            gap -= population.growth(betas[k - 1] - betas[k]) + before
             tell(k / len(betas))
         mean, weight = mean_and_shares(population.log_weight)
         totals = np.bincount(population.family, weights=weight, minlength=size)
         variance = float(((totals - 1.0 / size) ** 2).sum())
-        return Annealed(log_z + mean, population.x, population.h, weight, population.family, variance)
+        return Annealed(log_z + mean, population.x, population.h, weight, population.family, variance, gap)
 
     def runs(
         self,
@@ -203,6 +213,20 @@ class Annealer:
         clock.charge(SWEEPS_OF_A_QUENCH * len(x) * self._operations_per_sweep)
         self._in_threads(lambda part: descend(ends[part], h[part], MOST_DESCENTS, self.couplings), len(x))
         return ends
+
+    def relax(self, x: NDArray[np.int8], sweeps: int, rng: np.random.Generator) -> NDArray[np.int8]:
+        """Return where states are after so many sweeps at beta = 1."""
+        population = _Population(
+            x=x.copy(),
+            h=np.empty(x.shape),
+            energy=np.empty(len(x)),
+            family=np.arange(len(x)),
+            counters=rng.integers(2**64, size=len(x), dtype=np.uint64),
+            log_weight=np.zeros(len(x)),
+        )
+        for k in range(sweeps):
+            self._sweep(population, 1.0, k, k == 0)
+        return population.x
 
     def bytes_per_state(self) -> int:
         """Return the memory that a state takes."""

@@ -37,6 +37,9 @@ __all__ = [
 FEWEST_FAMILIES = 30.0
 # Few families say little of those that are missing; their error is widened by this many over their number.
 MISSING_FAMILIES = 20.0
+# The gap between the way down and the way back is noise up to so many of its errors, harmless up to this share of the
+# answer's error, and not looked at below the last of these.
+GAP_DEVIATIONS, GAP_SHARE, LEAST_GAP = 3.0, 0.5, 0.05
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,9 @@ class Annealed:
         Which state of the start each one descends from.
     variance
         Relative variance of the estimate of Z, from the weights of the families: sum_k (W_k - 1/R)^2.
+    gap
+        What log Z grows by on the way down, as seen from behind, by the states after each step's sweeps, less the same
+        as seen from before. It is zero in equilibrium, up to noise.
     """
 
     log_z: float
@@ -63,6 +69,7 @@ class Annealed:
     weight: FloatArray
     family: NDArray[np.int64]
     variance: float
+    gap: float = 0.0
 
     @property
     def size(self) -> int:
@@ -112,6 +119,8 @@ class Mean:
         The same from the scatter of the runs, 0 of a single one.
     families
         How many independent states all populations are worth.
+    gap, gap_error
+        Mean of the runs' gaps, and its standard error, infinite of a single run.
     """
 
     log_z: float
@@ -119,11 +128,36 @@ class Mean:
     family_error: float
     run_error: float
     families: float
+    gap: float = 0.0
+    gap_error: float = math.inf
+
+    @property
+    def has_families(self) -> bool:
+        """Whether there are families enough for the error to mean something."""
+        return self.families >= FEWEST_FAMILIES
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the way down and the way back agree: their gap is noise, or less than the error."""
+        return abs(self.gap) <= max(GAP_DEVIATIONS * self.gap_error, GAP_SHARE * self.std_error, LEAST_GAP)
 
     @property
     def is_trusted(self) -> bool:
-        """Whether there are families enough for the error to mean something."""
-        return self.families >= FEWEST_FAMILIES
+        """Whether the error is to be believed."""
+        return self.has_families and self.is_closed
+
+    @property
+    def complaint(self) -> str:
+        """What is wrong with the runs, as the end of a sentence; nothing if they are trusted."""
+        words = ""
+        if not self.has_families:
+            words += f"; {self.families:.0f} independent families are left, too few to trust the answer or its error"
+        if not self.is_closed:
+            words += (
+                f"; what log Z grows by differs by {self.gap:.2g} between the states before and after the sweeps: "
+                "they are out of equilibrium, do not trust"
+            )
+        return words
 
 
 def combine(found: Sequence[Annealed]) -> Mean:
@@ -140,7 +174,15 @@ def combine(found: Sequence[Annealed]) -> Mean:
     posterior = share * z / mean
     families = 1.0 / float(posterior**2 @ [1.0 / run.families for run in found])
     std_error = max(family_error, run_error) * (1.0 + MISSING_FAMILIES / families)
-    return Mean(float(logs.max()) + math.log(mean), std_error, family_error, run_error, families)
+    gaps = np.array([run.gap for run in found])
+    gap = float(share @ gaps)
+    largest = max(float(np.abs(gaps).max()), 1.0)  # taken out of the squares, which may overflow
+    gap_error = math.inf
+    if len(found) > 1:
+        gap_error = largest * math.sqrt(float(share @ ((gaps - gap) / largest) ** 2) / (len(found) - 1))
+    return Mean(
+        float(logs.max()) + math.log(mean), std_error, family_error, run_error, families, gap=gap, gap_error=gap_error
+    )
 
 
 def with_rounding(std_error: float, log_z: float) -> float:
@@ -165,6 +207,7 @@ def outcome_of_runs(
             "families": mean.families,
             "family_error": mean.family_error,
             "run_error": mean.run_error,
+            "gap": mean.gap,
             "log_z_of_runs": [run.log_z + model.constant for run in found],
             "temperatures": temperatures,
             "interrupted": interrupted,

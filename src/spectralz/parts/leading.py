@@ -1,0 +1,50 @@
+"""The leading directions of a coupling: where collective states lie, which cooling from random states may miss."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from spectralz.model import Coupling, FloatArray
+
+__all__ = ["leading_directions"]
+
+# Beyond this many spins or entries the search takes longer than it is worth.
+MOST_SPINS, MOST_ENTRIES = 200_000, 50_000_000
+# A direction is a place to start from: a few digits do.
+TOLERANCE = 1e-3
+# So few spins are diagonalized whole.
+FEW_SPINS = 50
+
+
+def leading_directions(storage: Coupling, count: int) -> list[FloatArray]:
+    """Return the eigenvectors of the largest positive eigenvalues, each of length sqrt(n), without the diagonal.
+
+    None where no pair is coupled, or where finding them would take long.
+    """
+    if storage.couples_nothing or storage.n > MOST_SPINS or storage.edge_count > MOST_ENTRIES:
+        return []
+    entries = storage.without_diagonal()
+    scaled = entries.times(1.0 / entries.largest)  # no power of huge or tiny couplings leaves the numbers there are
+    if storage.n <= FEW_SPINS:
+        values, vectors = np.linalg.eigh(scaled.dense())
+        values, vectors = values[::-1][:count], vectors[:, ::-1][:, :count]
+    else:
+        values, vectors = _by_lanczos(scaled.matrix, count)
+    return [math.sqrt(storage.n) * vector for value, vector in zip(values, vectors.T, strict=True) if value > 0.0]
+
+
+def _by_lanczos(matrix: object, count: int) -> tuple[FloatArray, FloatArray]:
+    from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
+    n = matrix.shape[0]  # type: ignore[attr-defined]
+    start = np.random.default_rng(0).standard_normal(n)  # the same in every run
+    try:
+        values, vectors = eigsh(matrix, k=count, which="LA", v0=start, tol=TOLERANCE)
+    except ArpackNoConvergence as found:
+        values, vectors = found.eigenvalues, found.eigenvectors
+    order = np.argsort(-values)
+    return values[order], vectors[:, order]
