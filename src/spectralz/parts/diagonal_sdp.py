@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DiagonalSDP",
+    "coupling_alone",
     "diagonal_sdp",
     "lowered_until_proven",
     "proven_excess",
     "solve_diagonal",
     "upper_of_log_z",
-    "without_field",
 ]
 
 # Below this density a component is kept sparse, above this size.
@@ -265,18 +265,23 @@ def _best_provable(C: Entries, y: FloatArray, solver: Solver) -> _Solution:
     return _Solution(dominant, bound, solver.iterations)
 
 
-def without_field(model: Ising) -> Ising:
-    """Return a model whose coupling says everything: the field, if there is one, has become its last spin."""
-    return model.absorb_field() if np.any(model.field) else model
+def coupling_alone(model: Ising) -> Entries:
+    """Return a coupling without diagonal that says everything: the field, if there is one, has become its last spin.
 
-
-def upper_of_log_z(whole: Ising, n: int, y: FloatArray) -> float:
-    """Return n log 2 - Tr D and the constant, rounding added, of a D = -y - diag A with A + D <= 0.
-
-    ``whole`` is a model of n spins :func:`without_field`; the spin that the field became has no entropy.
+    The diagonal is no part of it, since D takes its place: beside a huge one y = -(D + diag A) would lose its digits.
     """
-    sizes = abs(whole.offset) + float(np.abs(whole.diagonal).sum() + y.sum()) + n
-    return whole.constant + n * math.log(2.0) + math.fsum(y.tolist()) + 8.0 * UNIT_ROUNDOFF * sizes
+    C = model.storage.without_diagonal()
+    return C.bordered(np.asarray(model.field) / 2.0) if np.any(model.field) else C
+
+
+def upper_of_log_z(model: Ising, y: FloatArray) -> float:
+    """Return n log 2 + sum y and the constant, rounding added, of a y with Diag(y) - C >= 0, C :func:`coupling_alone`.
+
+    The spin that the field became has no entropy.
+    """
+    sizes = abs(model.constant) + float(y.sum()) + model.n
+    log_z = model.constant + model.n * math.log(2.0) + math.fsum(y.tolist())
+    return log_z + 8.0 * UNIT_ROUNDOFF * sizes + model.rounding
 
 
 def proven_excess(A: Coupling, D: FloatArray, largest: float = 1e-6) -> float | None:
