@@ -14,8 +14,8 @@ from spectralz.errors import OptionError, TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import Method, Outcome
 from spectralz.parts.decomposition import Decomposition, decompose
+from spectralz.parts.outcome import EXACT_WIDTH
 from spectralz.parts.quantized import (
-    EXACT_WIDTH,
     PAPER_DIVISOR,
     log_probabilities,
     predicted_cells,

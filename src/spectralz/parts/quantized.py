@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from spectralz.parts.decomposition import Decomposition
 
 __all__ = [
-    "EXACT_WIDTH",
     "PAPER_DIVISOR",
     "Drawn",
     "lattice_steps",
@@ -33,8 +32,6 @@ __all__ = [
 
 # Steps are 1/1000 of sqrt|lambda_j| in all of the paper's experiments (Sec. 4.1).
 PAPER_DIVISOR = 1000.0
-# An interval is called exact up to this half-width, as a share of log Z.
-EXACT_WIDTH = 1e-9
 # What rounding may change in the log-probabilities of samples.
 LARGEST_SAMPLING_ERROR = 1e-6
 NEGLIGIBLE = 45.0  # exp(-45) = 3e-20
