@@ -86,7 +86,7 @@ class Spectral(Method):
     exp(x' (A + D) x) is a product over the eigenvectors, and its mean over uniform x is replaced by the product of the
     means (Eq. (13)): log Z = n log 2 - Tr D + sum_j log E exp(lambda_j <v_j, x>^2). With A + D <= 0 every factor is at
     most 1, so that ``upper`` = n log 2 - Tr D is proven; the semi-definite programme makes it the least (Eq. (15)).
-    ``lower`` is the best bound of a mean field from several starts.
+    ``lower`` is the best bound of a mean field from several starts. The estimate may be below it, which ``status`` says.
 
     Parameters
     ----------
@@ -281,10 +281,12 @@ def _dense_blocks(C: Entries, y: FloatArray) -> list[FloatArray]:
 
 def _eigenpairs(C: Entries, y: FloatArray) -> tuple[FloatArray, list[tuple[FloatArray, FloatArray]]]:
     """Return all eigenvalues of A + D and, of each component, those with their eigenvectors as columns."""
+    from spectralz.kernels.eigenspaces import canonical_basis
+
     pairs = []
     for block in _dense_blocks(C, y):
         report("decomposing", 0.0)
-        values, vectors = np.linalg.eigh(block)
+        values, vectors = canonical_basis(*np.linalg.eigh(block))
         values[np.abs(values) <= NEGLIGIBLE_EIGENVALUE * np.abs(values).max()] = 0.0
         pairs.append((values, vectors))
     return np.concatenate([values for values, _ in pairs]), pairs
