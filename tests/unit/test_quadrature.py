@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import spectralz as sz
 from spectralz._support.compiling import compiled
+from spectralz._support.progress import listening
 from spectralz.errors import TooLargeError
-from spectralz.kernels.low_rank import negative_directions, negative_moments
+from spectralz.kernels.low_rank import negative_directions, negative_moments, quantized_dp, single_directions
 from spectralz.kernels.low_rank.negative_directions import (
     _integral_at_saddle,
     negative_steps,
@@ -20,9 +21,11 @@ from spectralz.kernels.low_rank.negative_directions import (
 )
 from spectralz.kernels.low_rank.negative_moments import inner_moments
 from spectralz.kernels.low_rank.positive_directions import LOG_SQRT_2PI, STEP, TAIL, positive_nodes, sum_positive
+from spectralz.kernels.low_rank.quantized_dp import log_uniform_expectation
 from spectralz.kernels.low_rank.single_directions import log_expectations
 from spectralz.parts import quantized
 from spectralz.parts.decomposition import decompose
+from tests.helpers import heard
 from tests.reference import closed_forms, states
 from tests.reference.states import chi_square
 from tests.strategies import low_rank_models
@@ -308,6 +311,38 @@ def test_many_factors_of_many_spins_are_the_plain_sums_over_nodes():
 def test_a_factor_without_digits_says_so():
     v = np.full((1, 21), 1 / math.sqrt(21))
     assert log_expectations(np.array([-1000.0]), v)[1][0] == math.inf
+
+
+@pytest.mark.parametrize("at_a_time", [1, 200])
+def test_factors_are_the_same_in_parts(at_a_time, monkeypatch):
+    """Compiled code sees no interrupt, so long lines of nodes and many spins are done some at a time."""
+    rng = np.random.default_rng(8)
+    v = rng.normal(size=(1, 40)) * 3
+    whole = log_expectations(np.array([-4.0]), v)[0], log_uniform_expectation(v[0], -1.0, 0.05)[0]
+    monkeypatch.setattr(single_directions, "FACTORS_AT_A_TIME", at_a_time)
+    monkeypatch.setattr(quantized_dp, "CELLS_PER_REPORT", at_a_time)
+    parts = log_expectations(np.array([-4.0]), v)[0], log_uniform_expectation(v[0], -1.0, 0.05)[0]
+    assert parts[0] == pytest.approx(whole[0], rel=1e-13)
+    assert parts[1] == whole[1]
+
+
+@pytest.mark.parametrize("values", [[-1.0], [-1.0, -0.5], [1.0, -0.5]])
+def test_an_interrupt_is_seen_between_the_nodes(values, monkeypatch):
+    monkeypatch.setattr(negative_directions, "FACTORS_AT_A_TIME", 1)
+    rng = np.random.default_rng(len(values))
+    model = sz.Ising.from_factors(rng.normal(size=60), values, rng.normal(size=(len(values), 60)))
+    with heard() as told:
+        sz.log_z(model, "quadrature")
+    visits = [fraction for task, fraction in told if task == "visiting nodes"]
+    assert len(visits) > 2
+    assert all(0.0 <= fraction <= 1.0 for fraction in visits)
+
+    def interrupt(task, fraction):
+        if task == "visiting nodes" and fraction < 0.5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), listening(interrupt):
+        sz.log_z(model, "quadrature")
 
 
 # --- samples -------------------------------------------------------------------------------------------------------

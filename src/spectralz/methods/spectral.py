@@ -86,7 +86,7 @@ class Spectral(Method):
     exp(x' (A + D) x) is a product over the eigenvectors, and its mean over uniform x is replaced by the product of the
     means (Eq. (13)): log Z = n log 2 - Tr D + sum_j log E exp(lambda_j <v_j, x>^2). With A + D <= 0 every factor is at
     most 1, so that ``upper`` = n log 2 - Tr D is proven; the semi-definite programme makes it the least (Eq. (15)).
-    ``lower`` is the best bound of a mean field from several starts. The estimate may be below it, which ``status`` says.
+    ``lower`` is the best bound of a mean field from several starts; the estimate may be below it, as ``status`` says.
 
     Parameters
     ----------
