@@ -10,18 +10,22 @@ from hypothesis import strategies as st
 
 import spectralz as sz
 from spectralz._support.compiling import compiled
+from spectralz._support.progress import listening
 from spectralz.errors import TooLargeError
-from spectralz.kernels.low_rank import negative_directions
+from spectralz.kernels.low_rank import negative_directions, negative_moments, quantized_dp, single_directions
 from spectralz.kernels.low_rank.negative_directions import (
     _integral_at_saddle,
     negative_steps,
     saddle_point,
+    tilted_means,
 )
 from spectralz.kernels.low_rank.negative_moments import inner_moments
 from spectralz.kernels.low_rank.positive_directions import LOG_SQRT_2PI, STEP, TAIL, positive_nodes, sum_positive
+from spectralz.kernels.low_rank.quantized_dp import log_uniform_expectation
 from spectralz.kernels.low_rank.single_directions import log_expectations
 from spectralz.parts import quantized
 from spectralz.parts.decomposition import decompose
+from tests.helpers import heard
 from tests.reference import closed_forms, states
 from tests.reference.states import chi_square
 from tests.strategies import low_rank_models
@@ -211,7 +215,9 @@ def test_newton_s_equations_are_solved(r):
 def test_the_saddle_is_a_minimum(seed, n, r):
     rng = np.random.default_rng(seed)
     theta, a = rng.normal(size=n) * 10, rng.normal(size=(r, n)) * rng.choice([0.1, 1, 30])
-    t, value = saddle_point(theta, a)
+    push = rng.normal(size=n) * 3
+    t, excess = saddle_point(theta, push, a)
+    theta, value = theta + push, excess + np.abs(theta).sum()
     gradient = t - a @ np.tanh(theta - t @ a)
     # F is convex with Hessian >= 1, so that F - min F <= |gradient|^2 / 2
     assert gradient @ gradient / 2 <= 1e-9 * max(1.0, abs(value))
@@ -221,11 +227,11 @@ def test_the_saddle_is_a_minimum(seed, n, r):
 
 
 @pytest.mark.parametrize(("n", "r", "scale"), [(1, 1, 1.0), (70, 1, 0.5), (300, 1, 0.1), (40, 2, 0.2), (12, 3, 0.2)])
-def test_the_integral_at_the_saddle_is_the_plain_sum_over_nodes(n, r, scale):
-    """Blocks, early exits and half of the nodes by symmetry, against every node and factor written out."""
+def test_the_integral_at_the_saddle_is_the_plain_sum_over_nodes(n, r, scale, monkeypatch):
+    """Blocks, parts, early exits and half of the nodes by symmetry, against every node and factor written out."""
     rng = np.random.default_rng(n)
     theta, a = rng.uniform(-1, 1, n), scale * rng.normal(size=(r, n))
-    t, _ = saddle_point(theta, a)
+    t, _ = saddle_point(theta, np.zeros(n), a)
     steps, halves = negative_steps(a)
     axes = [h * np.arange(-half, half + 1) for h, half in zip(steps, halves, strict=True)]
     x = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, r)
@@ -234,9 +240,16 @@ def test_the_integral_at_the_saddle_is_the_plain_sum_over_nodes(n, r, scale):
     product = np.exp(-1j * (x @ t)) * np.prod(np.cos(b) + 1j * m * np.sin(b), axis=1)
     density = np.exp(-(x**2).sum(axis=1) / 2) * np.prod(steps) / (2 * np.pi) ** (r / 2)
     wanted = (density * product).sum().real
-    assert _integral_at_saddle(theta, a, t, steps, halves) == pytest.approx(wanted, abs=2e-14)
+    assert m == pytest.approx(tilted_means(theta / 3, theta * 2 / 3, a, t), abs=1e-14)
+    for at_a_time in (1 << 24, 1000, 1):
+        monkeypatch.setattr(negative_directions, "FACTORS_AT_A_TIME", at_a_time)
+        told: list[float] = []
+        assert _integral_at_saddle(m, a, t, steps, halves, told.append) == pytest.approx(wanted, abs=2e-14)
+        assert told == sorted(told)
+        assert told[-1] == 1.0
     if n <= 70:
-        total, first, second = inner_moments(theta, a, t, steps, halves, True)
+        monkeypatch.setattr(negative_moments, "FACTORS_AT_A_TIME", 3 * n * n)
+        total, first, second = inner_moments(m, a, t, steps, halves, True)
         assert total == pytest.approx(wanted, abs=2e-14)
         factor, odd = np.cos(b) + 1j * m * np.sin(b), m * np.cos(b) + 1j * np.sin(b)
         for i in (0, n - 1):
@@ -259,7 +272,8 @@ def test_left_out_nodes_do_not_matter():
         z = theta + g @ a
         terms = np.sum(np.abs(z) + np.log1p(np.exp(-2 * np.abs(z))), axis=1) - (g**2).sum(axis=1) / 2
         weight = r * (math.log(STEP) - LOG_SQRT_2PI)
-        assert np.logaddexp.reduce(nodes.log_term) == pytest.approx(np.logaddexp.reduce(terms) + weight, rel=1e-14)
+        wanted = np.logaddexp.reduce(terms) + weight - np.abs(theta).sum()
+        assert np.logaddexp.reduce(nodes.log_term) == pytest.approx(wanted, rel=1e-13)
         assert len(nodes.g) < len(g)
 
 
@@ -299,6 +313,38 @@ def test_a_factor_without_digits_says_so():
     assert log_expectations(np.array([-1000.0]), v)[1][0] == math.inf
 
 
+@pytest.mark.parametrize("at_a_time", [1, 200])
+def test_factors_are_the_same_in_parts(at_a_time, monkeypatch):
+    """Compiled code sees no interrupt, so long lines of nodes and many spins are done some at a time."""
+    rng = np.random.default_rng(8)
+    v = rng.normal(size=(1, 40)) * 3
+    whole = log_expectations(np.array([-4.0]), v)[0], log_uniform_expectation(v[0], -1.0, 0.05)[0]
+    monkeypatch.setattr(single_directions, "FACTORS_AT_A_TIME", at_a_time)
+    monkeypatch.setattr(quantized_dp, "CELLS_PER_REPORT", at_a_time)
+    parts = log_expectations(np.array([-4.0]), v)[0], log_uniform_expectation(v[0], -1.0, 0.05)[0]
+    assert parts[0] == pytest.approx(whole[0], rel=1e-13)
+    assert parts[1] == whole[1]
+
+
+@pytest.mark.parametrize("values", [[-1.0], [-1.0, -0.5], [1.0, -0.5]])
+def test_an_interrupt_is_seen_between_the_nodes(values, monkeypatch):
+    monkeypatch.setattr(negative_directions, "FACTORS_AT_A_TIME", 1)
+    rng = np.random.default_rng(len(values))
+    model = sz.Ising.from_factors(rng.normal(size=60), values, rng.normal(size=(len(values), 60)))
+    with heard() as told:
+        sz.log_z(model, "quadrature")
+    visits = [fraction for task, fraction in told if task == "visiting nodes"]
+    assert len(visits) > 2
+    assert all(0.0 <= fraction <= 1.0 for fraction in visits)
+
+    def interrupt(task, fraction):
+        if task == "visiting nodes" and fraction < 0.5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), listening(interrupt):
+        sz.log_z(model, "quadrature")
+
+
 # --- samples -------------------------------------------------------------------------------------------------------
 
 
@@ -324,7 +370,8 @@ def test_rejection_undoes_even_a_coarse_quantisation(signs):
     cells = 60 if len(signs) == 1 else 900
     grid = quantized._sampling_grid(form, 5, cells * 6)
     assert (grid.deviation * (2 * np.abs(form.directions).sum(axis=1) + grid.deviation)).sum() > 0.3
-    x = quantized.sample_decomposed(model, form, 40_000, np.random.default_rng(1), cells * 6)
+    x, rounding = quantized.sample_decomposed(model, form, 40_000, np.random.default_rng(1), cells * 6)
+    assert rounding < 1e-12
     statistic, freedom = chi_square(model, x)
     assert statistic < freedom + 4 * math.sqrt(2 * freedom)
 

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 import spectralz as sz
 from spectralz._support.progress import listening
+from spectralz.kernels import eigenspaces
 from spectralz.kernels.low_rank import quantized_dp
 from spectralz.methods import spectral
 from tests.reference import algorithm_2, states
@@ -176,6 +177,74 @@ def test_the_errors_of_the_paper_settings():
             model = sz.generators.complete(20, strength, seed)
             errors.append(abs(sz.log_z(model, "spectral").log_z - sz.log_z(model, "exact").log_z))
         assert np.mean(errors) == pytest.approx(wanted, rel=0.35)
+
+
+def degenerate_models():
+    """Models with equal eigenvalues: every pair alike, without and with a field; a torus."""
+    side = 6
+    right = [(side * i + j, side * i + (j + 1) % side) for i in range(side) for j in range(side)]
+    down = [(side * i + j, side * ((i + 1) % side) + j) for i in range(side) for j in range(side)]
+    return {
+        "Curie-Weiss": sz.generators.curie_weiss(200, 1.2),
+        "Curie-Weiss in a field": sz.generators.curie_weiss(60, 1.1, 0.05),
+        "torus": sz.Ising.from_edges(side**2, right + down, 0.44),
+    }
+
+
+def turned_eigh(rng, eigh=np.linalg.eigh):
+    """Return an eigh that mixes eigenvectors with equal values at random, as another library may."""
+
+    def solve(A):
+        values, vectors = eigh(A)
+        ends = np.flatnonzero(np.diff(values) > 1e-9 * np.abs(values).max()) + 1
+        spaces = np.split(vectors, ends, axis=1)
+        turned = [V @ np.linalg.qr(rng.normal(size=(V.shape[1], V.shape[1])))[0] for V in spaces]
+        return values, np.hstack(turned)
+
+    return solve
+
+
+@pytest.mark.parametrize("name", degenerate_models())
+def test_the_basis_of_equal_eigenvalues_is_always_the_same(name, monkeypatch):
+    model = degenerate_models()[name]
+    wanted = sz.log_z(model, "spectral")
+    plain = []
+    for seed in range(3):
+        monkeypatch.setattr(np.linalg, "eigh", turned_eigh(np.random.default_rng(seed)))
+        found = sz.log_z(model, "spectral")
+        assert found.log_z == pytest.approx(wanted.log_z, abs=1e-9)
+        assert np.allclose(found.details["eigenvalues"], wanted.details["eigenvalues"], atol=1e-8)
+        with monkeypatch.context() as patch:
+            patch.setattr(eigenspaces, "canonical_basis", lambda values, vectors: (values, vectors))
+            plain.append(sz.log_z(model, "spectral").log_z)
+    assert np.ptp(plain) > 1e-5  # it would make a difference
+
+
+def test_a_canonical_basis_is_one_of_the_same_spaces():
+    rng = np.random.default_rng(4)
+    values = np.array([-2.0, -2.0, -1.0, -1e-9, 0.0])
+    V = np.linalg.qr(rng.normal(size=(5, 5)))[0]
+    found, W = eigenspaces.canonical_basis(values, V)
+    assert np.allclose(W.T @ W, np.eye(5), atol=1e-14)
+    assert np.allclose((W * found) @ W.T, (V * values) @ V.T, atol=1e-8)
+    assert np.array_equal(W[:, 2], V[:, 2])
+    assert found.sum() == pytest.approx(values.sum(), abs=1e-15)
+    # The first vector of a space is the projection of the coordinate that lies best in it.
+    space = V[:, :2]
+    best = int(np.argmax((space**2).sum(axis=1)))
+    projected = space @ space[best]
+    assert abs(W[:, 0] @ projected) == pytest.approx(np.linalg.norm(projected), rel=1e-12)
+
+
+def test_among_equal_coordinates_the_first_is_taken():
+    """The space of vectors that add up to zero: every coordinate lies in it as well as any other."""
+    n = 6
+    values, vectors = np.linalg.eigh(np.eye(n) - 1.0 / n)
+    _, W = eigenspaces.canonical_basis(values, vectors)
+    for k in range(n - 1):
+        wanted = np.zeros(n)
+        wanted[k], wanted[k + 1 :] = 1.0, -1.0 / (n - 1 - k)
+        assert np.allclose(np.abs(W[:, 1 + k] @ wanted), np.linalg.norm(wanted), atol=1e-12)
 
 
 def test_progress_is_reported():

@@ -11,7 +11,7 @@ from typing import Any
 
 from spectralz._support.compiling import inner, intrinsic, ir, types
 
-__all__ = ["ROUNDER", "as_bits", "exp_minus", "log1p_exp_minus", "log_2cosh", "log_add_exp"]
+__all__ = ["ROUNDER", "as_bits", "exp_minus", "log1p_exp_minus", "log_2cosh", "log_2cosh_excess", "log_add_exp"]
 
 LOG2_E = 1.4426950408889634
 # ln 2 in two parts: the first has zeros at its end, so that k * LN2_HIGH is exact for |k| < 2^20.
@@ -109,3 +109,14 @@ def log_2cosh(x: float) -> float:
     """Return log(2 cosh x)."""
     size = abs(x)
     return size + log1p_exp_minus(2.0 * size)
+
+
+@inner
+def log_2cosh_excess(h: float, push: float) -> float:
+    """Return log(2 cosh(h + push)) - |h|, to a few units in the last place of |push| and of 1, however large h is."""
+    z = h + push
+    along = push if h >= 0.0 else -push
+    # |z| - |h|: push and no more where the sign stays, and otherwise |h| is less than |push|.
+    stays = z >= 0.0 if h >= 0.0 else z <= 0.0
+    change = along if stays else -(2.0 * abs(h) + along)
+    return change + log1p_exp_minus(2.0 * abs(z))

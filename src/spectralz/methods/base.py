@@ -13,7 +13,7 @@ from spectralz._support import clock
 from spectralz._support.options import apply_checks, bytes_in_words, checked_count
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import OptionError, TooLargeError
-from spectralz.parts.outcome import MarginalOutcome, Outcome
+from spectralz.parts.outcome import MarginalOutcome, Outcome, with_proven_kind
 from spectralz.result import Estimate, Marginals
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ class Method(ABC):
         return using_threads(self.threads, model.n if self.works_on_matrices else NO_MATRICES)
 
     def _pack(self, outcome: Outcome, started: float) -> Estimate:
+        outcome = with_proven_kind(outcome)
         found = {each.name: getattr(outcome, each.name) for each in fields(outcome)}
         found |= {"method": outcome.method or self, "trusted": outcome.is_trusted}
         return Estimate(**found, seconds=clock.seconds() - started)

@@ -173,10 +173,9 @@ class ConvexMeanField(Method):
         return new
 
     def _outcome(self, model: Ising, choices: list[_Choice], best: _Choice, gap: float) -> Outcome:
-        constants = [model.offset, *model.diagonal.tolist()]
-        value = math.fsum([best.value, *constants])
-        sizes = abs(value) + abs(best.upper) + math.fsum(abs(c) for c in constants)
-        upper = math.fsum([best.upper, *constants]) + 4.0 * UNIT_ROUNDOFF * sizes
+        value = best.value + model.constant
+        sizes = abs(value) + abs(best.upper) + abs(model.constant)
+        upper = best.upper + model.constant + model.rounding + 4.0 * UNIT_ROUNDOFF * sizes
         is_exact = model.storage.couples_nothing
         if is_exact:
             status = Status("nothing is coupled")

@@ -247,7 +247,7 @@ class Exact(Method):
             pair_mean[inside] = sums.pair_mean[j[inside], i[inside]]
         outcome = self._outcome(model, plan, values, rounding)
         # Log-weights that are off by at most r change a mean by at most 2 r, and every digit if they are huge.
-        outcome, kind = with_kind_of_means(outcome, 2.0 * rounding)
+        outcome, kind = with_kind_of_means(outcome, 2.0 * (rounding + model.storage.rounding))
         return MarginalOutcome(
             probability=np.clip(np.column_stack([down, up]), 0.0, 1.0),
             mean=np.clip(up - down, -1.0, 1.0),
@@ -281,15 +281,14 @@ class Exact(Method):
         from spectralz.kernels.elimination.program import Program
 
         program = Program.of_tree(plan.tree, *model.edges(), model.field)
-        if program.rounding_bound() > LARGEST_SAMPLING_ERROR:
+        if program.rounding_bound() + model.storage.rounding > LARGEST_SAMPLING_ERROR:
             raise TooLargeError("the weights are so large that rounding would decide the states; scale the model down")
         return sample_program(program, model.n, size, rng, reporter_of("eliminating spins"))
 
     def _outcome(self, model: Ising, plan: ExactPlan, values: Sequence[float], rounding: float) -> Outcome:
-        constants = [model.offset, *model.diagonal.tolist()]
-        log_z = math.fsum([*values, *constants])
+        log_z = math.fsum([*values, model.constant])
         # Each part is a rounded number, and so is their sum.
-        rounding += 2.0 * UNIT_ROUNDOFF * (abs(log_z) + math.fsum(map(abs, values)))
+        rounding += 2.0 * UNIT_ROUNDOFF * (abs(log_z) + math.fsum(map(abs, values))) + model.rounding
         details: dict[str, Any] = {
             "algorithm": "enumeration" if plan.enumerated and not plan.tree.order else "elimination",
             "orders": plan.orders,

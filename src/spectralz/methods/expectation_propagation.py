@@ -359,7 +359,7 @@ class ExpectationPropagation(Method):
         fit, constant = phases.first, model.constant
         uncorrected = fit.point.value + phases.gain + constant
         lower = states[0].lower + constant
-        lower -= 4.0 * UNIT_ROUNDOFF * (abs(lower) + abs(constant))
+        lower -= 4.0 * UNIT_ROUNDOFF * (abs(lower) + abs(constant)) + model.rounding
         total = fit.correction
         is_useful = fit.terms.sizes <= LARGEST_SIZES and uncorrected + total >= lower
         value = uncorrected + total if self.correction and is_useful else uncorrected
@@ -561,7 +561,7 @@ def _complaint(value: float, lower: float, problem: _Problem, constant: float) -
 def _out_of_reach(model: Ising, best: _State) -> Outcome:
     """Give mean field's bound where no Gaussian can be held in double precision."""
     lower = best.lower + model.constant
-    lower -= 4.0 * UNIT_ROUNDOFF * (abs(lower) + abs(model.constant))
+    lower -= 4.0 * UNIT_ROUNDOFF * (abs(lower) + abs(model.constant)) + model.rounding
     words = "the couplings are too strong for a Gaussian in double precision: this is the bound of mean field"
     return Outcome(
         log_z=lower,

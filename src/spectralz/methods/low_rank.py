@@ -14,12 +14,14 @@ from spectralz.errors import OptionError, TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import Method, Outcome
 from spectralz.parts.decomposition import Decomposition, decompose
+from spectralz.parts.outcome import EXACT_WIDTH
 from spectralz.parts.quantized import (
-    EXACT_WIDTH,
     PAPER_DIVISOR,
     log_probabilities,
     predicted_cells,
     sample_decomposed,
+    table_rounding,
+    warn_of_rounding,
 )
 from spectralz.result import Kind, Status
 
@@ -112,13 +114,12 @@ class LowRank(Method):
             grid.shifts, log_minus, log_plus, grid.start, grid.cells, False, reporter_of("filling cells")
         )[0]
         sum_of_cells = float(log_sum_of_cells(log_t, grid.exponents(form.signs)))
-        log_z = sum_of_cells + total + form.constant(model)
+        log_z = sum_of_cells + total + form.constant
         norms = np.abs(form.directions).sum(axis=1)
         # |<u, x>^2 - (c f)^2| <= deviation (2 |u|_1 + deviation), as in the proof of Theorem 3
         quantisation = float((grid.deviation * (2.0 * norms + grid.deviation)).sum())
-        rounding = UNIT_ROUNDOFF * (
-            30.0 * model.n + 8.0 * (float((norms**2).sum()) + abs(total) + abs(sum_of_cells) + abs(log_z))
-        )
+        rounding = table_rounding(form, grid.cells, sum_of_cells) + form.rounding
+        rounding += 8.0 * UNIT_ROUNDOFF * (abs(total) + abs(sum_of_cells) + abs(form.constant) + abs(log_z))
         half_width = quantisation + form.residual + rounding
         exact = half_width <= EXACT_WIDTH * max(1.0, abs(log_z))
         return Outcome(
@@ -145,7 +146,7 @@ class LowRank(Method):
             return np.full(form.rank, min(c, self.epsilon / (4.0 * float(roots.sum()) * root_n)) if form.rank else c)
         if self.step is None:
             # The paper's vectors are unit vectors; lambda is that of the normalised one.
-            return np.asarray(roots * np.linalg.norm(form.vectors, axis=1) / PAPER_DIVISOR)
+            return np.asarray(np.linalg.norm(form.directions, axis=1) / PAPER_DIVISOR)
         if np.ndim(self.step) == 1 and len(np.atleast_1d(self.step)) != form.rank:
             raise OptionError(f"step has {len(np.atleast_1d(self.step))} numbers and the coupling has rank {form.rank}")
         return np.broadcast_to(np.asarray(self.step, dtype=np.float64), (form.rank,)).copy()
@@ -156,7 +157,8 @@ class LowRank(Method):
         u = form.directions
         if predicted_cells(u, steps) <= self.max_cells:
             return Grid.of_directions(u, steps)
-        wider = steps.copy()
+        # No direction can have more cells than all of them: no step below this one fits.
+        wider = np.maximum(steps, np.abs(u).sum(axis=1) / self.max_cells)
         while predicted_cells(u, wider) > self.max_cells and float(wider.max()) < 1e300:
             wider *= 1.1
         words = ", ".join(f"{step:.3g}" for step in wider)
@@ -166,7 +168,9 @@ class LowRank(Method):
         )
 
     def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
-        return sample_decomposed(model, decompose(model, self.max_rank, self.tol), size, rng, self.max_cells)
+        found = sample_decomposed(model, decompose(model, self.max_rank, self.tol), size, rng, self.max_cells)
+        warn_of_rounding(found.rounding)
+        return found.states
 
 
 def theorem_3(values: FloatArray, step: FloatArray, n: int) -> float:

@@ -136,7 +136,8 @@ class MeanField(Method):
                 break
         value, sizes = bound(h, theta, couplings)
         rounding = UNIT_ROUNDOFF * ((couplings.longest_row + 16.0) * sizes + 4.0 * (abs(model.constant) + abs(value)))
-        return _Run(h, value + model.constant, value + model.constant - rounding, made, change)
+        log_z = value + model.constant
+        return _Run(h, log_z, log_z - rounding - model.rounding, made, change)
 
     def _outcome(self, model: Ising, runs: list[_Run], best: _Run) -> Outcome:
         is_exact = model.storage.couples_nothing

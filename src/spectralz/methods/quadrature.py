@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from spectralz._support.options import count, option, positive
-from spectralz._support.progress import report
+from spectralz._support.progress import report, reporter_of
 from spectralz.errors import TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.methods.low_rank import LowRank
 from spectralz.parts.decomposition import Decomposition, decompose
-from spectralz.parts.quantized import EXACT_WIDTH, lattice_steps, predicted_cells, sample_decomposed
+from spectralz.parts.outcome import EXACT_WIDTH, with_kind_of_means
+from spectralz.parts.quantized import lattice_steps, predicted_cells, sample_decomposed, warn_of_rounding
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["Quadrature"]
 
 ALL_DIGITS_LOST = 1.0  # the width of log Z beyond which the quadrature has nothing to say
-# What the sums over nodes may be off beside the enclosure of their terms: trapezoidal rule, dropped nodes, summation.
-SUM_ERROR = 1e-14
 CELLS_FOR_HANDOVER = 4_000_000
 # Progress is reported, and an interrupt noticed, after about this many factors of the integrand (a tenth of a second).
 FACTORS_PER_REPORT = 1 << 24
@@ -95,6 +94,7 @@ class Quadrature(Method):
         from spectralz.kernels.low_rank.positive_directions import positive_node_count, positive_nodes, sum_positive
 
         positive, negative = _split(form)
+        # In floats, since more than integers can count is refused too.
         count = positive_node_count(positive) * negative_node_count(negative)
         if count > self.max_nodes:
             raise TooLargeError(
@@ -103,21 +103,23 @@ class Quadrature(Method):
             )
         theta = np.array(model.field)
 
+        if len(negative):
+            visit = reporter_of("visiting nodes")
+            return positive_nodes(positive, lambda g: sum_negative(theta, positive, negative, g, visit))
+
         def integrand(g: FloatArray) -> tuple[FloatArray, FloatArray]:
-            if len(negative):
-                return sum_negative(theta, positive, negative, g)
             exact = sum_positive(theta, positive, g)
             return exact, exact
 
-        at_a_time = max(1, FACTORS_PER_REPORT // (max(model.n, 1) * negative_node_count(negative)))
-        return positive_nodes(positive, _watched(integrand, at_a_time))
+        return positive_nodes(positive, _watched(integrand, max(1, FACTORS_PER_REPORT // max(model.n, 1))))
 
     def _outcome(self, model: Ising, form: Decomposition, nodes: Nodes) -> Outcome:
         from spectralz.kernels.sums import log_sum
 
-        constant = form.constant(model)
+        constant = math.fsum([*np.abs(model.field).tolist(), form.constant])  # nodes are without the fields' sizes
         upper, lower = log_sum(nodes.log_term), log_sum(nodes.log_term_lower)
-        rounding = _rounding(model, form, upper) + SUM_ERROR + form.residual
+        sizes = abs(upper) + abs(constant) + abs(upper + constant)
+        rounding = _rounding(form) + form.residual + form.rounding + 4.0 * UNIT_ROUNDOFF * sizes
         details: dict[str, Any] = {**form.details(), "nodes": len(nodes.g), "left_after_saddle": None}
         if _split(form)[1].size:
             details["left_after_saddle"] = math.exp(_largest_left(model, form, nodes))
@@ -157,8 +159,10 @@ class Quadrature(Method):
         assert found.upper is not None
         positive, negative = _split(form)
         if not len(positive):
-            _, saddle = saddle_point(np.asarray(model.field), negative)
-            details["left_after_saddle"] = math.exp(min(found.log_z - form.constant(model) - saddle, 0.0))
+            field = np.asarray(model.field)
+            _, saddle = saddle_point(field, np.zeros(model.n), negative)
+            left = math.fsum([found.log_z, -form.constant, -saddle, *(-np.abs(field)).tolist()])
+            details["left_after_saddle"] = math.exp(min(left, 0.0))
         return replace(
             found,
             log_z=min(found.log_z, upper),
@@ -176,23 +180,26 @@ class Quadrature(Method):
 
         nodes = self._nodes(model, form)
         total = log_sum(nodes.log_term)
-        if log_sum(nodes.log_term_lower) < total - ALL_DIGITS_LOST:
+        lost = total - log_sum(nodes.log_term_lower)
+        if lost > ALL_DIGITS_LOST:
             raise TooLargeError("cancellation left no digits for marginals; draw samples with method low_rank instead")
         outcome = self._outcome(model, form, nodes)
         positive, negative = _split(form)
         weight = np.exp(nodes.log_term - total)
         used = weight > 1e-18 * weight.max()
-        fields = np.asarray(model.field) + nodes.g[used] @ positive
+        theta, pushes = np.asarray(model.field), nodes.g[used] @ positive
         edges, _ = model.edges()
         if len(negative):
-            probability, mean, pairs = _moments_with_negative(fields, negative, weight[used], edges)
+            probability, mean, pairs = _moments_with_negative(theta, pushes, negative, weight[used], edges)
         else:
-            probability, mean, pairs = _moments(fields, weight[used], edges)
+            probability, mean, pairs = _moments(theta + pushes, weight[used], edges)
+        # The integral over negative directions stands in the weights and under every moment.
+        outcome, kind = with_kind_of_means(outcome, _error_of_means(form) + 4.0 * math.expm1(lost))
         return MarginalOutcome(
             probability=np.clip(probability, 0.0, 1.0),
             mean=np.clip(mean, -1.0, 1.0),
             pair_mean=np.clip(pairs, -1.0, 1.0),
-            kind=outcome.kind,
+            kind=kind,
             outcome=outcome,
         )
 
@@ -200,7 +207,10 @@ class Quadrature(Method):
         form = decompose(model, self.max_rank, self.tol)
         positive, negative = _split(form)
         if len(negative):
-            return sample_decomposed(model, form, size, rng, LowRank().max_cells)
+            found = sample_decomposed(model, form, size, rng, LowRank().max_cells)
+            warn_of_rounding(found.rounding)
+            return found.states
+        warn_of_rounding(_error_of_means(form))
         nodes = self._nodes(model, form)
         weight = np.exp(nodes.log_term - nodes.log_term.max())
         chosen = rng.choice(len(weight), size=size, p=weight / weight.sum())
@@ -233,17 +243,21 @@ def _split(form: Decomposition) -> tuple[FloatArray, FloatArray]:
     return a[form.values > 0.0], a[form.values < 0.0]
 
 
-def _rounding(model: Ising, form: Decomposition, log_sum: float) -> float:
-    """Bound the rounding of the terms: sums of n numbers, each the log 2 cosh of an inner product.
+def _rounding(form: Decomposition) -> float:
+    """Bound the error of the log of the sum over nodes: at the saddle of a negative direction |t_j| <= |a_j|_1 too."""
+    from spectralz.kernels.low_rank.positive_directions import positive_rounding
 
-    An inner product of r + 1 numbers at a node within |g_j| <= |a_j|_1 + 8.5 is off by r + 2 units of their sizes;
-    chunks of 512 are added in eight lanes, 72 additions deep.
+    norms = math.sqrt(2.0) * np.abs(form.directions).sum(axis=1)
+    return positive_rounding(form.rank, form.vectors.shape[1], norms)
+
+
+def _error_of_means(form: Decomposition) -> float:
+    """Bound the error of means over nodes.
+
+    Weights that are off by a share of e change a mean by at most 2 e, and log-weights that are off by r change it by
+    2 r. The means given a node, tanh of a field, are good to half of what the terms are.
     """
-    a = math.sqrt(2.0) * np.abs(form.directions)
-    norms = a.sum(axis=1)
-    angles = float(np.abs(model.field).sum() + ((norms + 8.5) * norms).sum())
-    sums = 80.0 * (abs(log_sum) + model.n)
-    return UNIT_ROUNDOFF * float((form.rank + 4) * angles + sums + 4.0 * abs(form.constant(model)))
+    return 5.0 * _rounding(form) + 2.0 * form.residual
 
 
 def _largest_left(model: Ising, form: Decomposition, nodes: Nodes) -> float:
@@ -253,7 +267,7 @@ def _largest_left(model: Ising, form: Decomposition, nodes: Nodes) -> float:
 
     positive, negative = _split(form)
     k = int(np.argmax(nodes.log_term))
-    _, value = saddle_point(np.asarray(model.field) + nodes.g[k] @ positive, negative)
+    _, value = saddle_point(np.asarray(model.field), nodes.g[k] @ positive, negative)
     weight = len(positive) * (math.log(STEP) - LOG_SQRT_2PI) - 0.5 * float(nodes.g[k] @ nodes.g[k])
     return min(float(nodes.log_term[k] - weight - value), 0.0)
 
@@ -283,20 +297,21 @@ def _pair_means(tanh: FloatArray, weight: FloatArray, edges: NDArray[np.int64]) 
 
 
 def _moments_with_negative(
-    fields: FloatArray, negative: FloatArray, weight: FloatArray, edges: NDArray[np.int64]
+    theta: FloatArray, pushes: FloatArray, negative: FloatArray, weight: FloatArray, edges: NDArray[np.int64]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the same where negative directions are integrated at every node."""
-    from spectralz.kernels.low_rank.negative_directions import negative_steps, saddle_point
+    """Return the same where negative directions are integrated at every node, whose fields are theta and a push."""
+    from spectralz.kernels.low_rank.negative_directions import negative_steps, saddle_point, tilted_means
     from spectralz.kernels.low_rank.negative_moments import inner_moments
 
-    n = fields.shape[1]
+    n = len(theta)
     steps, halves = negative_steps(negative)
     mean, pairs = np.zeros(n), np.zeros((n, n))
     weight = weight / weight.sum()
-    for w, field in zip(weight.tolist(), fields, strict=True):
-        t, _ = saddle_point(field, negative)
-        total, first, second = inner_moments(field, negative, t, steps, halves, True)
+    for k, (w, push) in enumerate(zip(weight.tolist(), pushes, strict=True)):
+        t, _ = saddle_point(theta, push, negative)
+        total, first, second = inner_moments(tilted_means(theta, push, negative, t), negative, t, steps, halves, True)
         mean += w * first / total
         pairs += w * second / total
+        report("visiting nodes", (k + 1) / len(weight))
     both = np.stack([(1.0 - mean) / 2.0, (1.0 + mean) / 2.0], axis=1)
     return both, mean, pairs[edges[:, 0], edges[:, 1]]

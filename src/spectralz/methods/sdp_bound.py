@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
 from spectralz._support.options import count, option, positive, threads_option
 from spectralz.methods.base import Method, Outcome
-from spectralz.parts.diagonal_sdp import solve_diagonal, upper_of_log_z, without_field
+from spectralz.parts.diagonal_sdp import coupling_alone, solve_diagonal, upper_of_log_z
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -67,14 +65,16 @@ class SDPBound(Method):
     works_on_matrices: ClassVar[bool] = True
 
     def _solve(self, model: Ising) -> Outcome:
-        whole = without_field(model)
-        found = solve_diagonal(whole.storage, self.tol, self.max_iter, self.seed)
-        upper = upper_of_log_z(whole, model.n, np.asarray(-found.diagonal - whole.diagonal))
+        C = coupling_alone(model)
+        found = solve_diagonal(C, self.tol, self.max_iter, self.seed)
+        upper = upper_of_log_z(model, -found.diagonal)
+        diagonal = found.diagonal.copy()
+        diagonal[: model.n] -= model.diagonal
         return Outcome(
             log_z=upper,
             kind=Kind.UPPER_BOUND,
             status=Status(f"SDP {found.status}", converged=found.status.converged),
             upper=upper,
             iterations=found.iterations,
-            details={"diagonal": found.diagonal, "gap": found.gap},
+            details={"diagonal": diagonal, "gap": found.gap},
         )

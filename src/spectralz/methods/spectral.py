@@ -24,14 +24,14 @@ from spectralz.errors import OptionError, TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import Method, Outcome
 from spectralz.methods.mean_field import MeanField
-from spectralz.parts.diagonal_sdp import proven_excess, solve_diagonal, upper_of_log_z, without_field
+from spectralz.parts.diagonal_sdp import coupling_alone, proven_excess, solve_diagonal, upper_of_log_z
 from spectralz.parts.quantized import PAPER_DIVISOR
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spectralz.model import FloatArray, IntArray, Ising
+    from spectralz.model import Entries, FloatArray, IntArray, Ising
 
 __all__ = ["Spectral"]
 
@@ -86,7 +86,7 @@ class Spectral(Method):
     exp(x' (A + D) x) is a product over the eigenvectors, and its mean over uniform x is replaced by the product of the
     means (Eq. (13)): log Z = n log 2 - Tr D + sum_j log E exp(lambda_j <v_j, x>^2). With A + D <= 0 every factor is at
     most 1, so that ``upper`` = n log 2 - Tr D is proven; the semi-definite programme makes it the least (Eq. (15)).
-    ``lower`` is the best bound of a mean field from several starts.
+    ``lower`` is the best bound of a mean field from several starts; the estimate may be below it, as ``status`` says.
 
     Parameters
     ----------
@@ -144,10 +144,10 @@ class Spectral(Method):
 
     def _solve(self, model: Ising) -> Outcome:
         self._refuse_too_large(model.n + bool(np.any(model.field)))
-        whole = without_field(model)
-        if not whole.edge_count:
-            value = whole.constant + model.n * math.log(2.0)
-            slack = 4.0 * UNIT_ROUNDOFF * (model.n + abs(value) + float(np.abs(model.diagonal).sum()))
+        C = coupling_alone(model)
+        if not C.edge_count:
+            value = model.constant + model.n * math.log(2.0)
+            slack = 4.0 * UNIT_ROUNDOFF * (model.n + abs(value)) + model.rounding
             return Outcome(
                 log_z=value,
                 kind=Kind.EXACT,
@@ -156,16 +156,16 @@ class Spectral(Method):
                 upper=value + slack,
             )
         clock = _Clock()
-        diagonal = self._choose_diagonal(whole)
+        diagonal = self._choose_diagonal(C, model.diagonal)
         clock.lap("diagonal")
-        values, blocks = _eigenpairs(whole, diagonal.y)
+        values, blocks = _eigenpairs(C, diagonal.y)
         clock.lap("eigen-decomposition")
         logs, error = self._log_factors(blocks)
         clock.lap("factors")
         lower = MeanField(restarts=self.restarts).run(model).lower if self.restarts else None
         clock.lap("lower bound")
-        base = whole.constant + model.n * math.log(2.0) + math.fsum(diagonal.y.tolist())
-        upper = None if diagonal.lowered is None else upper_of_log_z(whole, model.n, diagonal.y) + diagonal.lowered
+        base = model.constant + model.n * math.log(2.0) + math.fsum(diagonal.y.tolist())
+        upper = None if diagonal.lowered is None else upper_of_log_z(model, diagonal.y) + diagonal.lowered
         log_z = base + math.fsum(logs.tolist())
         status = diagonal.status
         if lower is not None and log_z < lower:
@@ -177,7 +177,7 @@ class Spectral(Method):
             lower=lower,
             upper=upper,
             details={
-                "diagonal": -diagonal.y - whole.diagonal,
+                "diagonal": -diagonal.y - _padded(model.diagonal, C.n),
                 "gap": diagonal.gap,
                 "eigenvalues": values,
                 "log_factors": logs,
@@ -195,32 +195,31 @@ class Spectral(Method):
                 f"{bytes_in_words(self.max_memory)}. The upper bound alone needs no such memory: use method 'sdp'"
             )
 
-    def _choose_diagonal(self, whole: Ising) -> _Diagonal:
+    def _choose_diagonal(self, C: Entries, own: FloatArray) -> _Diagonal:
         if self.diagonal == "sdp":
-            return _by_sdp(whole, self.tol)
-        given, y = self._given_diagonal(whole), np.zeros(whole.n)
-        for spins in _coupled_components(whole):
+            return _by_sdp(C, self.tol)
+        given, y = self._given_diagonal(C, own), np.zeros(C.n)
+        for spins in _coupled_components(C):
             y[spins] = given[spins]  # what D adds to a spin without couplings, its own factor takes away
-        lowered = proven_excess(whole.storage, -y - whole.diagonal)
+        lowered = proven_excess(C, -y)
         words = "A + D <= 0 is proven" if lowered is not None else "A + D <= 0 could not be proven: no upper bound"
         return _Diagonal(y, lowered, None, Status(words))
 
-    def _given_diagonal(self, whole: Ising) -> FloatArray:
+    def _given_diagonal(self, C: Entries, own: FloatArray) -> FloatArray:
         if self.diagonal == "zero":
-            return np.zeros(whole.n)
+            return np.zeros(C.n)
         if self.diagonal == "diagonally_dominant":
-            sums = np.asarray(abs(whole.coupling).sum(axis=1)) - np.abs(whole.diagonal)
-            return np.asarray(np.maximum(sums, 0.0))
+            return np.asarray(abs(C.matrix).sum(axis=1))
         if self.diagonal == "max_eigenvalue":
-            blocks = _dense_blocks(whole, np.zeros(whole.n))
-            return np.full(whole.n, max(float(np.linalg.eigvalsh(block)[-1]) for block in blocks))
-        own = np.asarray(self.diagonal, dtype=np.float64)
-        if len(own) != whole.n:
+            blocks = _dense_blocks(C, np.zeros(C.n))
+            return np.full(C.n, max(float(np.linalg.eigvalsh(block)[-1]) for block in blocks))
+        D = np.asarray(self.diagonal, dtype=np.float64)
+        if len(D) != C.n:
             raise OptionError(
-                f"diagonal has {len(own)} numbers; this model wants {whole.n}: one a spin, "
+                f"diagonal has {len(D)} numbers; this model wants {C.n}: one a spin, "
                 "and if it has a field one more for the spin that the field becomes"
             )
-        return np.asarray(-own - whole.diagonal)
+        return np.asarray(-D - _padded(own, C.n))
 
     def _log_factors(self, blocks: list[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, float]:
         """Return log E_j for the eigenpairs of all blocks, and a bound on the error of their sum."""
@@ -249,38 +248,45 @@ class Spectral(Method):
         return logs, errors
 
 
-def _by_sdp(whole: Ising, tol: float) -> _Diagonal:
-    found = solve_diagonal(whole.storage, tol)
+def _padded(diagonal: FloatArray, n: int) -> FloatArray:
+    """Return a diagonal with a zero for the spin that the field became, where there is one."""
+    return np.pad(diagonal, (0, n - len(diagonal)))
+
+
+def _by_sdp(C: Entries, tol: float) -> _Diagonal:
+    found = solve_diagonal(C, tol)
     status = Status(f"SDP {found.status}", converged=found.status.converged)
-    return _Diagonal(-found.diagonal - whole.diagonal, 0.0, found.gap, status)
+    return _Diagonal(-found.diagonal, 0.0, found.gap, status)
 
 
-def _coupled_components(whole: Ising) -> list[IntArray]:
+def _coupled_components(C: Entries) -> list[IntArray]:
     """Return the components of more than one spin; unlike ``components()`` this lists no edges, which may be n^2."""
     from spectralz.kernels.sdp.structure import components_and_balance
 
-    return [spins for spins, _ in components_and_balance(whole.coupling) if len(spins) > 1]
+    return [spins for spins, _ in components_and_balance(C.matrix) if len(spins) > 1]
 
 
-def _dense_blocks(whole: Ising, y: FloatArray) -> list[FloatArray]:
+def _dense_blocks(C: Entries, y: FloatArray) -> list[FloatArray]:
     """Return A + D of each component that has couplings, as dense matrices.
 
     Alike components have equal eigenvalues, whose eigenvectors could be any mixture: apart, each has its own.
     """
     blocks = []
-    for spins in _coupled_components(whole):
-        block = np.array(whole.storage.among(spins).dense())
+    for spins in _coupled_components(C):
+        block = np.array(C.among(spins).dense())
         np.fill_diagonal(block, -y[spins])
         blocks.append(block)
     return blocks
 
 
-def _eigenpairs(whole: Ising, y: FloatArray) -> tuple[FloatArray, list[tuple[FloatArray, FloatArray]]]:
+def _eigenpairs(C: Entries, y: FloatArray) -> tuple[FloatArray, list[tuple[FloatArray, FloatArray]]]:
     """Return all eigenvalues of A + D and, of each component, those with their eigenvectors as columns."""
+    from spectralz.kernels.eigenspaces import canonical_basis
+
     pairs = []
-    for block in _dense_blocks(whole, y):
+    for block in _dense_blocks(C, y):
         report("decomposing", 0.0)
-        values, vectors = np.linalg.eigh(block)
+        values, vectors = canonical_basis(*np.linalg.eigh(block))
         values[np.abs(values) <= NEGLIGIBLE_EIGENVALUE * np.abs(values).max()] = 0.0
         pairs.append((values, vectors))
     return np.concatenate([values for values, _ in pairs]), pairs

@@ -183,8 +183,8 @@ class TreeReweighted(Method):
             iterations += found.iterations
             if found.bound < best.bound:
                 best_trees, best = trees, found
-        sizes = abs(model.offset) + float(np.abs(model.diagonal).sum()) + abs(best.bound)
-        upper = math.fsum([best.bound, model.offset, *model.diagonal.tolist()]) + 4.0 * UNIT_ROUNDOFF * sizes
+        upper = best.bound + model.constant + model.rounding
+        upper += 4.0 * UNIT_ROUNDOFF * (abs(upper) + abs(best.bound))
         outcome = Outcome(
             log_z=upper,
             kind=Kind.UPPER_BOUND,

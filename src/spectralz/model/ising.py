@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from spectralz.errors import ModelError
+from spectralz.kernels.error_free import Parts, exact_sum
 from spectralz.model.checks import (
     as_float_array,
     checked_condition,
@@ -389,8 +390,31 @@ class Ising:
 
     @property
     def constant(self) -> float:
-        """What every state's log-weight has in common: the offset and the trace of the coupling."""
-        return self.offset + float(np.sum(self.diagonal))
+        """What every state's log-weight has in common: the offset and the trace of the coupling, rounded once."""
+        return self._constant[0]
+
+    @cached_property
+    def _constant(self) -> tuple[float, float]:
+        """The constant, and a bound on its error."""
+        numbers, left_out = self.storage.trace()
+        return exact_sum(Parts([self.offset, *numbers], left_out))
+
+    @property
+    def rounding(self) -> float:
+        """By how much any log-weight made of ``field``, ``edges()`` and ``constant`` can be off, added up exactly.
+
+        Zero where the entries of the coupling are kept and the constant is a number of double precision. Where the
+        coupling is kept as factors its entries are sums of products, which are rounded.
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> sz.Ising([0.1, 0.2], [[0.0, 0.3], [0.3, 0.0]]).rounding
+        0.0
+        >>> 0.0 < sz.Ising.from_factors([0.1, 0.2], [0.3], [[0.4, 0.5]]).rounding < 1e-16
+        True
+        """
+        return self.storage.rounding + self._constant[1]
 
     def edges(self) -> tuple[IntArray, FloatArray]:
         """Return the edges (m x 2, i < j, in order) and their weights ``J_ij = 2 A_ij``, as `from_edges` takes them.

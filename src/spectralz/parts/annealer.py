@@ -342,7 +342,7 @@ def _next_temperature(beta: float, population: _Population, step: float, n: int)
     most; a far wider spread belongs to states that are stuck at different energies, and would never end the descent.
     """
     _, share = mean_and_shares(population.log_weight)
-    above = population.energy - population.energy[share > 0.0].max()
+    above = population.energy - population.energy[share > 1e-100].max()  # of shares whose squares are still numbers
     above = np.minimum(above, 0.0)  # a state without weight does not count, whatever its energy
 
     def spread(change: float) -> float:

@@ -95,4 +95,4 @@ def _bound_in(model: Ising, seed: NDArray[np.int8]) -> float:
     ascend(h, theta, couplings, MEAN_FIELD_SWEEPS, MEAN_FIELD_TOLERANCE)
     value, sizes = bound(h, theta, couplings)
     rounding = UNIT_ROUNDOFF * ((couplings.longest_row + 16.0) * sizes + 4.0 * (abs(model.constant) + abs(value)))
-    return float(value + model.constant - rounding)
+    return float(value + model.constant - rounding - model.rounding)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spectralz.errors import ModelError
+from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.kernels.error_free import Parts, balanced, exact_sum, pair_rounding, trace_of_terms
 
 if TYPE_CHECKING:
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import Factors, FloatArray, IntArray, Ising
 
 __all__ = ["Decomposition", "decompose"]
 
 # The search works on dense matrices; a large sparse coupling hardly ever has low rank.
 MOST_SPARSE_SPINS = 5000
+# Eigenvalues below this share of the largest are left out where dependent terms are written as fewer.
+LEAST_SHARE = 1e-13
+# A term that can add no more than this to a log-weight is left out, since its square root would be no normal number.
+NEGLIGIBLE = 1e-280
 
 
 @dataclass(frozen=True)
@@ -26,15 +33,18 @@ class Decomposition:
     ----------
     values, vectors
         lambda_j (r), none of them zero, and v_j (r x n).
-    shift
-        D, as a vector.
+    constant
+        What log Z of the model has above that of the terms alone: the offset and -Tr D (Eq. (10)).
+    rounding
+        Bound on the error of the constant.
     residual
-        Bound on what the terms leave over in any state's log-weight, and so in log Z.
+        Bound on what the terms leave over in any state's log-weight, and so in log Z, rounding included.
     """
 
     values: FloatArray
     vectors: FloatArray
-    shift: FloatArray
+    constant: float
+    rounding: float
     residual: float
 
     @property
@@ -50,11 +60,7 @@ class Decomposition:
     @property
     def directions(self) -> FloatArray:
         """u_j = sqrt|lambda_j| v_j (Alg. 1, line 3)."""
-        return np.sqrt(np.abs(self.values))[:, None] * self.vectors
-
-    def constant(self, model: Ising) -> float:
-        """Return what log Z of the model has above that of its low-rank part: the offset and -Tr D (Eq. (10))."""
-        return model.offset - float(np.sum(self.shift))
+        return _directions(self.values, self.vectors)
 
     def details(self) -> dict[str, Any]:
         """Return what a result should tell of it."""
@@ -69,15 +75,34 @@ def decompose(model: Ising, max_rank: int, tol: float) -> Decomposition:
     ModelError
         If there is no such D, or what is left over is too much.
     """
-    if model.storage.terms is not None:
-        values, vectors, diagonal = model.storage.terms
-        used = np.flatnonzero((values != 0.0) & np.any(vectors != 0.0, axis=1))
-        given = Decomposition(values[used], vectors[used], -diagonal, 0.0)
-        if given.rank > max_rank:
-            given = _with_independent_terms(given)
-        if given.rank > max_rank:
-            raise ModelError(f"the coupling has {given.rank} rank-1 terms; max_rank is {max_rank}: raise it")
-        return given
+    terms = model.storage.terms
+    form = _found(model, max_rank, tol) if terms is None else _given(model.offset, terms, max_rank)
+    if form.residual > tol:
+        raise ModelError(
+            f"the coupling has rank {form.rank} plus diagonal only up to a residual that may change log Z by "
+            f"{form.residual:.3g}; tol is {tol:.3g}: raise it to accept an interval wider by that much"
+        )
+    return form
+
+
+def _given(offset: float, terms: Factors, max_rank: int) -> Decomposition:
+    """Take the terms as they are given, or where they are too many as fewer ones."""
+    values, vectors, diagonal = terms
+    used, residual = _without_negligible(values, vectors)
+    values, vectors = values[used], vectors[used]
+    if len(values) > max_rank:
+        fewer = _independent_terms(values, vectors)
+        if len(fewer[0]) > max_rank:
+            raise ModelError(f"the coupling has {len(fewer[0])} rank-1 terms; max_rank is {max_rank}: raise it")
+        residual += _left_over(values, vectors, *fewer)
+        values, vectors = fewer
+    # The terms have a diagonal of their own; what was given beside them is -D.
+    constant, rounding = exact_sum(Parts([offset, *diagonal[diagonal != 0.0].tolist()], 0.0))
+    return Decomposition(values, vectors, constant, rounding, residual)
+
+
+def _found(model: Ising, max_rank: int, tol: float) -> Decomposition:
+    """Look for terms in the entries of a matrix."""
     if model.is_sparse and model.n > MOST_SPARSE_SPINS:
         raise ModelError(
             f"a sparse coupling of {model.n} spins is not searched for a low rank beyond {MOST_SPARSE_SPINS}; "
@@ -91,19 +116,50 @@ def decompose(model: Ising, max_rank: int, tol: float) -> Decomposition:
             f"no diagonal was found that gives the coupling a rank of at most {max_rank}; "
             "raise max_rank or use a method for couplings of any rank"
         )
-    if form.residual > tol:
-        raise ModelError(
-            f"the coupling has rank {len(form.values)} plus diagonal only up to a residual that may change log Z by "
-            f"{form.residual:.3g}; tol is {tol:.3g}: raise it to accept an interval wider by that much"
-        )
-    return Decomposition(form.values, form.vectors, form.shift, form.residual)
+    used, residual = _without_negligible(form.values, form.vectors)
+    values, vectors = form.values[used], form.vectors[used]
+    # Whatever D is, its trace is that of the terms less that of A.
+    own, of_terms = model.storage.trace(), trace_of_terms(values, vectors)
+    numbers = [model.offset, *own.numbers, *(-number for number in of_terms.numbers)]
+    constant, rounding = exact_sum(Parts(numbers, own.left_out + of_terms.left_out))
+    residual += form.residual + pair_rounding(values, vectors, len(values) + 4.0)
+    return Decomposition(values, vectors, constant, rounding, residual)
 
 
-def _with_independent_terms(form: Decomposition) -> Decomposition:
-    """Write linearly dependent terms as fewer, orthogonal ones; what is dropped goes into the residual."""
-    basis, mixing = np.linalg.qr(form.vectors.T)
-    values, inner = np.linalg.eigh((mixing * form.values) @ mixing.T)
-    vectors = (basis @ inner).T
-    kept = np.abs(values) > 1e-13 * np.abs(values).max()
-    dropped = float((np.abs(values[~kept]) * np.abs(vectors[~kept]).sum(axis=1) ** 2).sum())
-    return Decomposition(values[kept], vectors[kept], form.shift, form.residual + dropped)
+def _directions(values: FloatArray, vectors: FloatArray) -> FloatArray:
+    values, vectors = balanced(values, vectors)
+    return np.asarray(np.sqrt(np.abs(values))[:, None] * vectors)
+
+
+def _without_negligible(values: FloatArray, vectors: FloatArray) -> tuple[IntArray, float]:
+    """Return which terms to keep, and a bound on what the others can add to a log-weight."""
+    there = np.flatnonzero((values != 0.0) & np.any(vectors != 0.0, axis=1))
+    sizes = np.abs(_directions(values[there], vectors[there])).sum(axis=1) ** 2
+    kept = there[sizes > NEGLIGIBLE]
+    return kept, 2.0 * NEGLIGIBLE * (len(there) - len(kept))
+
+
+def _independent_terms(values: FloatArray, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Write linearly dependent terms as fewer, orthogonal ones, but for rounding and what is very small."""
+    values, vectors = balanced(values, vectors)
+    _, power = math.frexp(float(np.abs(values).max()))
+    basis, mixing = np.linalg.qr(vectors.T)
+    found, inner = np.linalg.eigh((mixing * np.ldexp(values, -power)) @ mixing.T)
+    kept = np.abs(found) > LEAST_SHARE * np.abs(found).max()
+    return np.ldexp(found[kept], power), (basis @ inner[:, kept]).T
+
+
+def _left_over(values: FloatArray, vectors: FloatArray, fewer: FloatArray, rows: FloatArray) -> float:
+    """Bound the sum of all entries of the difference between two sums of terms, the second of them orthogonal ones.
+
+    With v_j = sum_k c_jk w_k + r_j, whatever the c_jk, it is the sum over k, l of (c' Diag(values) c - Diag(fewer))_kl
+    w_k w_l', and terms with an r_j. Products of matrices are good to as many units as they have terms.
+    """
+    values, vectors = balanced(values, vectors)
+    c = vectors @ rows.T
+    units = (len(values) + len(fewer) + 4.0) * UNIT_ROUNDOFF
+    norms, row_norms = np.abs(vectors).sum(axis=1), np.abs(rows).sum(axis=1)
+    rest = np.abs(vectors - c @ rows).sum(axis=1) + units * (norms + np.abs(c) @ row_norms)
+    inner = np.abs((c.T * values) @ c - np.diag(fewer)) + units * ((np.abs(c).T * np.abs(values)) @ np.abs(c))
+    inner += units * np.diag(np.abs(fewer))
+    return 1.01 * float(row_norms @ inner @ row_norms + np.abs(values) @ (rest * (2.0 * norms + rest)))

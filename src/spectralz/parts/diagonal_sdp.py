@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DiagonalSDP",
+    "coupling_alone",
     "diagonal_sdp",
     "lowered_until_proven",
     "proven_excess",
     "solve_diagonal",
     "upper_of_log_z",
-    "without_field",
 ]
 
 # Below this density a component is kept sparse, above this size.
@@ -46,6 +46,8 @@ LEAST_SPARSE_SPINS = 100
 # Sparse matrices up to here are factorised as dense ones, which is quicker.
 MOST_SPINS_FACTORISED_DENSE = 600
 MOST_SPINS_OF_INTERIOR_POINT = 1500
+# Couplings below this part of the largest in their component change nothing beyond rounding.
+NEGLIGIBLE_ENTRY = 2.0**-60
 # The certificate is tried when the gradient has come near enough, and again at each third of that.
 FIRST_TRY = 30.0
 # A stationary point without certificate gets this many new columns, along the directions in which it is no maximum.
@@ -132,11 +134,16 @@ def diagonal_sdp(coupling: ArrayLike | Any, tol: float = 1e-8, *, max_iter: int 
 
 def solve_diagonal(A: Coupling, tol: float, max_iter: int = 500, seed: int = 0) -> DiagonalSDP:
     """Do the same for a coupling that has been checked."""
+    found = _solve_components(A, tol, max_iter, seed, (0, A.n))
+    return _assembled(A.diagonal, found.y, found.bound, found.iterations, tol)
+
+
+def _solve_components(A: Coupling, tol: float, max_iter: int, seed: int, place: tuple[int, int]) -> _Solution:
+    """Solve component by component; ``place`` says how many spins are done, of how many, for the progress."""
     from spectralz.kernels.sdp.structure import components_and_balance
 
-    n = A.n
-    y = np.zeros(n)
-    bounds, iterations, done = [0.0], 0, 0
+    y = np.zeros(A.n)
+    bounds, iterations, (done, n) = [0.0], 0, place
     for spins, is_balanced in components_and_balance(A.matrix):
         if len(spins) > 1:
             C, scale = _scaled_component(A, spins)
@@ -145,7 +152,7 @@ def solve_diagonal(A: Coupling, tol: float, max_iter: int = 500, seed: int = 0) 
             bounds.append(scale * solution.bound)
             iterations += solution.iterations
         done += len(spins)
-    return _assembled(A.diagonal, y, math.fsum(bounds), iterations, tol)
+    return _Solution(y, math.fsum(bounds), iterations)
 
 
 def _assembled(own: FloatArray, y: FloatArray, bound: float, iterations: int, tol: float) -> DiagonalSDP:
@@ -185,6 +192,8 @@ def _row_sums(C: Entries) -> _Solution:
 
 def _solve_component(C: Entries, tol: float, max_iter: int, seed: int, place: tuple[int, int]) -> _Solution:
     """Solve one connected component that is not balanced."""
+    if float(np.abs(C.stored[C.stored != 0.0]).min()) < NEGLIGIBLE_ENTRY:
+        return _solve_without_negligible(C, tol, max_iter, seed, place)
     from spectralz.kernels.sdp.low_rank import Csr, Solver
 
     n = C.n
@@ -199,6 +208,18 @@ def _solve_component(C: Entries, tol: float, max_iter: int, seed: int, place: tu
         if solution is None:
             solution = _best_provable(C, y, solver)
     return solution or _best_provable(C, solver.point.y, solver)
+
+
+def _solve_without_negligible(C: Entries, tol: float, max_iter: int, seed: int, place: tuple[int, int]) -> _Solution:
+    """Solve a component whose couplings are so unequal that the solver, in single precision, would lose some of them.
+
+    What is negligible beside the largest, 1, goes into y by row sums of its own, which dominate it.
+    """
+    large = C.mapped(lambda entries: np.where(np.abs(entries) < NEGLIGIBLE_ENTRY, 0.0, entries))
+    small = _row_sums(C.mapped(lambda entries: np.where(np.abs(entries) < NEGLIGIBLE_ENTRY, entries, 0.0)))
+    found = _solve_components(large, tol, max_iter, seed, place)
+    y = np.nextafter(np.nextafter(found.y, math.inf) + small.y, math.inf)
+    return _Solution(y, found.bound - math.fsum(small.y.tolist()), found.iterations)
 
 
 def _ascend(C: Entries, solver: Solver, tol: float, max_iter: int, place: tuple[int, int]) -> _Solution | None:
@@ -265,18 +286,23 @@ def _best_provable(C: Entries, y: FloatArray, solver: Solver) -> _Solution:
     return _Solution(dominant, bound, solver.iterations)
 
 
-def without_field(model: Ising) -> Ising:
-    """Return a model whose coupling says everything: the field, if there is one, has become its last spin."""
-    return model.absorb_field() if np.any(model.field) else model
+def coupling_alone(model: Ising) -> Entries:
+    """Return a coupling without diagonal that says everything: the field, if there is one, has become its last spin.
 
-
-def upper_of_log_z(whole: Ising, n: int, y: FloatArray) -> float:
-    """Return n log 2 - Tr D and the constant, rounding added, of a D = -y - diag A with A + D <= 0.
-
-    ``whole`` is a model of n spins :func:`without_field`; the spin that the field became has no entropy.
+    The diagonal is no part of it, since D takes its place: beside a huge one y = -(D + diag A) would lose its digits.
     """
-    sizes = abs(whole.offset) + float(np.abs(whole.diagonal).sum() + y.sum()) + n
-    return whole.constant + n * math.log(2.0) + math.fsum(y.tolist()) + 8.0 * UNIT_ROUNDOFF * sizes
+    C = model.storage.without_diagonal()
+    return C.bordered(np.asarray(model.field) / 2.0) if np.any(model.field) else C
+
+
+def upper_of_log_z(model: Ising, y: FloatArray) -> float:
+    """Return n log 2 + sum y and the constant, rounding added, of a y with Diag(y) - C >= 0, C :func:`coupling_alone`.
+
+    The spin that the field became has no entropy.
+    """
+    sizes = abs(model.constant) + float(y.sum()) + model.n
+    log_z = model.constant + model.n * math.log(2.0) + math.fsum(y.tolist())
+    return log_z + 8.0 * UNIT_ROUNDOFF * sizes + model.rounding
 
 
 def proven_excess(A: Coupling, D: FloatArray, largest: float = 1e-6) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -183,9 +182,9 @@ class Division:
 
 def outcome_of(model: Ising, kind: Kind, bound: Bound, sentence: str, **others: Any) -> Outcome:
     """Add the constants to a bound on log Z and say what it proves."""
-    log_z = math.fsum([bound.value, model.offset, *model.diagonal.tolist()])
+    log_z = bound.value + model.constant
     # Both the bound and the sum are rounded numbers.
-    rounding = bound.rounding + 2.0 * UNIT_ROUNDOFF * (abs(log_z) + abs(bound.value))
+    rounding = bound.rounding + 2.0 * UNIT_ROUNDOFF * (abs(log_z) + abs(bound.value)) + model.rounding
     details = {**others.pop("details", {}), "rounding": rounding}
     return Outcome(
         log_z=log_z,

@@ -105,8 +105,8 @@ class Forest:
 
     def outcome(self, model: Ising) -> Outcome:
         """Pack the exact log Z."""
-        log_z = math.fsum([self.log_z, model.offset, *model.diagonal.tolist()])
-        rounding = self.rounding + 2.0 * UNIT_ROUNDOFF * (abs(log_z) + abs(self.log_z))
+        log_z = self.log_z + model.constant
+        rounding = self.rounding + 2.0 * UNIT_ROUNDOFF * (abs(log_z) + abs(self.log_z)) + model.rounding
         return Outcome(
             log_z=log_z,
             kind=Kind.EXACT,
@@ -122,7 +122,7 @@ class Forest:
         outcome = self.outcome(model)
         probability, mean, pair_mean = beliefs(self.network.graph, self.network.coupling, self.total, self.without)
         # Fields that are off by r in all change a mean by at most r, and that of a pair by at most 2 r.
-        outcome, kind = with_kind_of_means(outcome, 2.0 * self.rounding)
+        outcome, kind = with_kind_of_means(outcome, 2.0 * (self.rounding + model.storage.rounding))
         return MarginalOutcome(
             probability=probability,
             mean=mean,

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
     from spectralz.result import AnyMethod, Trial
 
-__all__ = ["MarginalOutcome", "Outcome", "with_kind_of_means"]
+__all__ = ["EXACT_WIDTH", "MarginalOutcome", "Outcome", "with_kind_of_means", "with_proven_kind"]
 
+# An interval is called exact up to this half-width, as a share of log Z or of 1.
+EXACT_WIDTH = 1e-9
 # What rounding may change in means that are called exact.
 LARGEST_MEAN_ERROR = 1e-9
 
@@ -57,6 +59,18 @@ class MarginalOutcome:
     pair_mean: NDArray[np.float64]
     kind: Kind
     outcome: Outcome
+
+
+def with_proven_kind(outcome: Outcome) -> Outcome:
+    """Return an outcome that is called exact only where its own enclosure is narrow; one that cancels may not be."""
+    if outcome.kind is not Kind.EXACT or outcome.lower is None or outcome.upper is None:
+        return outcome
+    error = (outcome.upper - outcome.lower) / 2.0
+    if error <= EXACT_WIDTH * max(1.0, abs(outcome.log_z)):
+        return outcome
+    words = f"{outcome.status}; the weights are so large that rounding may change log Z by {error:.1g}"
+    status = Status(words, converged=outcome.status.converged)
+    return replace(outcome, kind=Kind.ESTIMATE, status=status, trusted=True)  # the interval is proven, however wide
 
 
 def with_kind_of_means(outcome: Outcome, change: float) -> tuple[Outcome, Kind]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from spectralz._support.progress import report, reporter_of
-from spectralz.errors import SolverError, TooLargeError
+from spectralz.errors import SolverError, TooLargeError, warn_inaccurate
+from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.single_spin import log_2cosh
 
 if TYPE_CHECKING:
@@ -19,37 +20,68 @@ if TYPE_CHECKING:
     from spectralz.parts.decomposition import Decomposition
 
 __all__ = [
-    "EXACT_WIDTH",
     "PAPER_DIVISOR",
+    "Drawn",
     "lattice_steps",
     "log_probabilities",
     "predicted_cells",
     "sample_decomposed",
+    "table_rounding",
+    "warn_of_rounding",
 ]
 
 # Steps are 1/1000 of sqrt|lambda_j| in all of the paper's experiments (Sec. 4.1).
 PAPER_DIVISOR = 1000.0
-# An interval is called exact up to this half-width, as a share of log Z.
-EXACT_WIDTH = 1e-9
+# What rounding may change in the log-probabilities of samples.
+LARGEST_SAMPLING_ERROR = 1e-6
+NEGLIGIBLE = 45.0  # exp(-45) = 3e-20
+# Spins of states that are drawn together: compiled code sees no interrupt.
+SPINS_AT_A_TIME = 1 << 24
 LEAST_ACCEPTANCE = 1e-4
 GOOD_SLACK = 0.05  # a grid on which at least exp(-0.1) of the proposals are kept is fine enough
+
+
+class Drawn(NamedTuple):
+    """States, and a bound on what rounding may have changed in the logs of their probabilities."""
+
+    states: NDArray[np.int8]
+    rounding: float
 
 
 def predicted_cells(u: FloatArray, steps: FloatArray) -> float:
     """Return the size of Claim 1's grid without making it."""
     n = u.shape[1]
-    return float(np.prod(2.0 * np.ceil(np.abs(u).sum(axis=1) / steps + (n + 1) / 2) + 1.0))
+    with np.errstate(over="ignore"):  # infinitely many are too many
+        return float(np.prod(2.0 * np.ceil(np.abs(u).sum(axis=1) / steps + (n + 1) / 2) + 1.0))
+
+
+def table_rounding(form: Decomposition, cells: int, log_sum: float) -> float:
+    """Bound what rounding takes from log t(k) and from the exponent of a cell that matters.
+
+    Each spin adds two roundings of log t, and log(1 + e) to 8 units. A cell that matters has log t of at least
+    ``log_sum``, the log of the sum over all, less the largest exponent and what makes it negligible; so has every cell
+    on the way to it. Exponents and deviations come from sums of n numbers.
+    """
+    squares = np.abs(form.directions).sum(axis=1) ** 2
+    depth = float(squares[form.values > 0.0].sum()) + abs(log_sum) + 2.0 * (NEGLIGIBLE + math.log(cells))
+    n: int = form.vectors.shape[1]
+    return UNIT_ROUNDOFF * (n * (2.0 * depth + 16.0) + (2.0 * n + 100.0) * float(squares.sum()))
+
+
+def warn_of_rounding(change: float) -> None:
+    """Warn where rounding may have changed the probabilities of samples by more than a millionth."""
+    if change > LARGEST_SAMPLING_ERROR:
+        share = f"{min(change, 1.0):.1g}"
+        warn_inaccurate(f"the weights are so large that rounding may change the probabilities of states by {share}")
 
 
 def log_probabilities(field: FloatArray) -> tuple[FloatArray, FloatArray, float]:
     """Return log P(-1), log P(+1) of spins in their fields alone, and the sum of log 2 cosh(theta_i)."""
-    log_z = log_2cosh(field)
-    return -field - log_z, field - log_z, math.fsum(log_z.tolist())
+    # Not -field - log_z, of which hardly a digit is left where a spin is all but fixed.
+    return -np.logaddexp(0.0, 2.0 * field), -np.logaddexp(0.0, -2.0 * field), math.fsum(log_2cosh(field).tolist())
 
 
-def sample_decomposed(
-    model: Ising, form: Decomposition, size: int, rng: np.random.Generator, max_cells: int
-) -> NDArray[np.int8]:
+def sample_decomposed(model: Ising, form: Decomposition, size: int, rng: np.random.Generator, max_cells: int) -> Drawn:
     """Draw states backwards through the programme's tables, and reject some so that the quantisation leaves no trace.
 
     A final cell k is proposed with weight t(k) exp(sum_j s_j (c_j k_j)^2 + slack_k), where slack_k bounds by how much
@@ -63,13 +95,14 @@ def sample_decomposed(
     log_minus, log_plus, _ = log_probabilities(model.field)
     rows = log_tables(grid.shifts, log_minus, log_plus, grid.start, grid.cells, True, reporter_of("filling cells"))
     proposed = grid.exponents(form.signs) + grid.slack()
-    weight = np.exp(np.minimum(rows[-1] + proposed - np.max(rows[-1] + proposed), 0.0))
-    cumulative = np.cumsum(weight)
+    logs = rows[-1] + proposed
+    rounding = 2.0 * (table_rounding(form, grid.cells, float(logs.max())) + form.residual)
+    cumulative = np.cumsum(np.exp(logs - logs.max()))
     u = form.directions
     kept: list[NDArray[np.int8]] = []
     have = tried = 0
     while have < size:
-        batch = min(max(2 * (size - have), 64), 20_000)
+        batch = min(max(2 * (size - have), 64), max(SPINS_AT_A_TIME // max(model.n, 1), 64), 20_000)
         ends = np.searchsorted(cumulative, rng.random(batch) * cumulative[-1], side="right")
         ends = np.minimum(ends, len(cumulative) - 1)
         x = sample_backwards(rows, grid.shifts, log_minus, log_plus, ends, rng.random((batch, model.n)))
@@ -80,7 +113,7 @@ def sample_decomposed(
         report("drawing states", min(have / max(size, 1), 1.0))
         if tried > 10 / LEAST_ACCEPTANCE and have < LEAST_ACCEPTANCE * tried:
             raise SolverError("nearly all proposals are rejected; raise max_cells for a finer grid")
-    return np.concatenate(kept)[:size] if kept else np.empty((0, model.n), dtype=np.int8)
+    return Drawn(np.concatenate(kept)[:size] if kept else np.empty((0, model.n), dtype=np.int8), rounding)
 
 
 def _sampling_grid(form: Decomposition, n: int, max_cells: int) -> Grid:
@@ -112,8 +145,10 @@ def lattice_steps(u: FloatArray) -> FloatArray | None:
         size = np.abs(direction[direction != 0.0])
         for division in range(1, 65):
             step = 2.0 * float(size.min()) / division
-            quotient = 2.0 * size / step
-            if np.all(np.abs(quotient - np.rint(quotient)) < 1e-9):
+            with np.errstate(all="ignore"):  # the least of them may be next to nothing
+                quotient = 2.0 * size / step
+                is_lattice = np.all(np.abs(quotient - np.rint(quotient)) < 1e-9)
+            if is_lattice:
                 # Half a step for the sum of all, which is a whole or a half number of steps.
                 steps[j] = step / 2.0
                 break

@@ -17,7 +17,7 @@ from spectralz._support import clock
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.model import Ising
-from spectralz.parts.outcome import MarginalOutcome, Outcome
+from spectralz.parts.outcome import MarginalOutcome, Outcome, with_kind_of_means
 from spectralz.parts.populations import pair_means, weights_of, with_rounding
 from spectralz.result import Kind, Status
 
@@ -110,12 +110,16 @@ class StatePool:
     @property
     def lower(self) -> float:
         """A proven lower bound on log Z: the sum, less what rounding may have added."""
+        log_sum = self.log_sum
+        constants = 4.0 * UNIT_ROUNDOFF * (abs(log_sum) + abs(self.model.constant)) + self.model.rounding
+        return log_sum - self.rounding - constants
+
+    @property
+    def rounding(self) -> float:
+        """A bound on what rounding may have changed in the states' log-weights and in the log of their sum."""
         # Each log-weight is a sum of n + n^2 terms; the products of a row are n of them.
         sizes = float(np.abs(self._bare.field).sum() + np.abs(self._bare.coupling).sum())
-        log_sum = self.log_sum
-        constants = abs(self.model.offset) + (self.model.n + 1.0) * float(np.abs(self.model.diagonal).sum())
-        rounding = 2.0 * (self.model.n + 8.0) * sizes + self._count + 8.0 + 4.0 * (abs(log_sum) + constants)
-        return log_sum - UNIT_ROUNDOFF * rounding
+        return UNIT_ROUNDOFF * (2.0 * (self.model.n + 8.0) * sizes + self._count + 8.0)
 
     @property
     def weight(self) -> FloatArray:
@@ -320,10 +324,14 @@ def pool_marginals(pool: StatePool, outcome: Outcome) -> MarginalOutcome:
     up, down = weight @ (x > 0), weight @ (x < 0)
     total = up + down
     pair_mean = pair_means(x, x, weight, model.edges()[0])
+    kind = Kind.ESTIMATE
+    if outcome.kind is Kind.EXACT:
+        # Log-weights that are off by at most r change a mean by at most 2 r, and every digit if they are huge.
+        outcome, kind = with_kind_of_means(outcome, 2.0 * (pool.rounding + model.storage.rounding))
     return MarginalOutcome(
         probability=np.stack([down, up], axis=1) / total[:, None],
         mean=(up - down) / total,
         pair_mean=np.clip(pair_mean / weight.sum(), -1.0, 1.0),
-        kind=Kind.EXACT if outcome.kind is Kind.EXACT else Kind.ESTIMATE,
+        kind=kind,
         outcome=outcome,
     )

@@ -63,10 +63,10 @@ def trivial(model: Ising, allowance: Allowance) -> Iterator[Found]:
     theta = np.asarray(model.field)
     mean = np.tanh(theta)
     sizes = np.asarray(abs(C).sum(axis=1))
-    parts = [*log_2cosh(theta).tolist(), model.offset, *model.diagonal.tolist()]
+    parts = [*log_2cosh(theta).tolist(), model.constant]
     alone, most, mean_weight = math.fsum(parts), math.fsum(sizes.tolist()), math.fsum((mean * (C @ mean)).tolist())
     scale = float(np.abs(parts).sum()) + (model.n + 16.0) * most
-    rounding = 8.0 * UNIT_ROUNDOFF * (model.n + scale)
+    rounding = 8.0 * UNIT_ROUNDOFF * (model.n + scale) + model.rounding
     yield Found(alone + mean_weight - rounding, alone + most + rounding, "spins without their couplings")
 
 

@@ -20,15 +20,18 @@ import numpy as np
 from spectralz._support.compiling import compiled, inner
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.coupling import frozen
-from spectralz.kernels.logsum import ROUNDER, as_bits, log_2cosh
+from spectralz.kernels.logsum import ROUNDER, as_bits, log_2cosh_excess
 from spectralz.kernels.low_rank.positive_directions import TAIL
 from spectralz.kernels.sums import add
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 __all__ = [
     "cos_sin_of_half_turns",
+    "error_of_means",
     "first_node",
     "negative_error",
     "negative_node_count",
@@ -40,6 +43,8 @@ __all__ = [
 ]
 
 BLOCK = 64  # nodes at a time
+# An interrupt is noticed, and progress reported, after about this many factors of the integrand (a tenth of a second).
+FACTORS_AT_A_TIME = 1 << 24
 TINY = 1e-44  # square of a modulus beneath which a product of factors no larger than 1 is nothing
 
 
@@ -49,21 +54,39 @@ def negative_steps(a: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray
     return steps, np.ceil(TAIL / steps).astype(np.int64)
 
 
-def negative_node_count(a: NDArray[np.float64]) -> int:
-    """Return the number of nodes for the negative directions a (r x n), half of them by symmetry."""
+def negative_node_count(a: NDArray[np.float64]) -> float:
+    """Return the number of nodes for the negative directions a (r x n), half of them by symmetry.
+
+    It may be beyond int64, where `negative_steps` cannot go.
+    """
     if not len(a):
-        return 1
-    halves = negative_steps(a)[1].tolist()
-    return (halves[0] + 1) * math.prod(2 * half + 1 for half in halves[1:])
+        return 1.0
+    periods = 2.0 * np.abs(a).sum(axis=1) + TAIL
+    halves = np.ceil(TAIL * periods / (2.0 * math.pi)).tolist()
+    return float((halves[0] + 1.0) * math.prod(2.0 * half + 1.0 for half in halves[1:]))
 
 
 def negative_error(r: int, n: int, norm: float) -> float:
     """Bound the error of the integral over r negative directions, which is at most 1; ``norm`` is the sum of |a_j|_1.
 
     Aliasing and the cut tails give 6e-16 per direction. Rounding: each of n factors is computed to 8 units, and its
-    angle, an inner product, to (r + 3) units of its size, whose mean is at most 0.8 |a_j|_1 per direction.
+    angle, an inner product of numbers that are themselves rounded, to (r + 8) units of its size, whose mean is at most
+    0.8 |a_j|_1 per direction.
     """
-    return 6e-16 * r * 2.0 + UNIT_ROUNDOFF * (8.0 * n + (r + 3) * norm + 50.0)
+    return 6e-16 * r * 2.0 + UNIT_ROUNDOFF * (8.0 * n + (r + 8) * norm + 50.0)
+
+
+def error_of_means(
+    theta: NDArray[np.float64], push: NDArray[np.float64], a: NDArray[np.float64], t: NDArray[np.float64], terms: int
+) -> float:
+    """Bound the sum of the errors of all m_i = tanh(theta_i + push_i - <a_i, t>), inner products of ``terms`` numbers.
+
+    A large field makes z_i inexact, but then m_i hardly depends on it, unless the directions cancel the field.
+    """
+    beside = np.abs(push) + np.abs(t) @ np.abs(a)
+    error = (terms + 10.0) * UNIT_ROUNDOFF * (np.abs(theta) + beside)
+    size = np.minimum(np.maximum(np.abs(theta + (push - t @ a)) - error, 0.0), 350.0)
+    return float(np.minimum(error / np.cosh(size) ** 2 + 2.0 * UNIT_ROUNDOFF, 2.0).sum())
 
 
 @inner
@@ -99,36 +122,42 @@ def cos_sin_of_half_turns(c: float) -> tuple[float, float]:
     return sign * cosine, sign * sine
 
 
-def saddle_point(theta: NDArray[np.float64], a: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """Minimize F(t) = |t|^2 / 2 + sum_i log 2 cosh(theta_i - <a_i, t>) by Newton's method with halved steps."""
+def saddle_point(
+    theta: NDArray[np.float64], push: NDArray[np.float64], a: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float]:
+    """Minimize F(t) = |t|^2 / 2 + sum_i log 2 cosh(theta_i + push_i - <a_i, t>) by Newton's method with halved steps.
+
+    Returns t and F(t) - sum_i |theta_i|, since beside a large field the digits of all else would be lost.
+    """
     r = len(a)
     t = np.zeros(r)
-    value = _descend(frozen(theta), a, t, np.empty(r), np.empty(r), np.empty((r, r)))
+    value = _descend(frozen(theta), frozen(push), a, t, np.empty(r), np.empty(r), np.empty((r, r)))
     return t, float(value)
 
 
 @compiled
 def _descend(
     theta: NDArray[np.float64],
+    push: NDArray[np.float64],
     a: NDArray[np.float64],
     t: NDArray[np.float64],
     new_t: NDArray[np.float64],
     direction: NDArray[np.float64],
     hessian: NDArray[np.float64],
 ) -> float:
-    """Move t to the minimum and return F there; the last three are room."""
+    """Move t to the minimum and return F there, less all |theta_i|; the last three are room."""
     r, n = a.shape
-    value = _saddle_value(theta, a, t)
+    value = _saddle_value(theta, push, a, t)
     for _ in range(200):
         for j in range(r):
             direction[j] = t[j]
             for k in range(r):
                 hessian[j, k] = 1.0 if j == k else 0.0
         for i in range(n):
-            z = theta[i]
+            z = push[i]
             for j in range(r):
                 z -= a[j, i] * t[j]
-            m = math.tanh(z)
+            m = math.tanh(theta[i] + z)
             slope = 1.0 - m * m
             for j in range(r):
                 direction[j] -= a[j, i] * m
@@ -142,7 +171,7 @@ def _descend(
         for _ in range(60):
             for j in range(r):
                 new_t[j] = t[j] - scale * direction[j]
-            new_value = _saddle_value(theta, a, new_t)
+            new_value = _saddle_value(theta, push, a, new_t)
             if new_value < value:
                 break
             scale *= 0.5
@@ -176,21 +205,25 @@ def _solve(H: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 
 @inner
-def _saddle_value(theta: NDArray[np.float64], a: NDArray[np.float64], t: NDArray[np.float64]) -> float:
+def _saddle_value(
+    theta: NDArray[np.float64], push: NDArray[np.float64], a: NDArray[np.float64], t: NDArray[np.float64]
+) -> float:
     value = lost = 0.0
     for j in range(len(t)):
         value += 0.5 * t[j] * t[j]
     for i in range(len(theta)):
-        z = theta[i]
+        z = push[i]
         for j in range(len(t)):
             z -= a[j, i] * t[j]
-        value, lost = add(value, lost, log_2cosh(z))
+        value, lost = add(value, lost, log_2cosh_excess(theta[i], z))
     return value + lost
 
 
-def tilted_means(theta: NDArray[np.float64], a: NDArray[np.float64], t: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return m_i = tanh(theta_i - <a_i, t>)."""
-    return np.asarray(np.tanh(theta - t @ a))
+def tilted_means(
+    theta: NDArray[np.float64], push: NDArray[np.float64], a: NDArray[np.float64], t: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return m_i = tanh(theta_i + push_i - <a_i, t>)."""
+    return np.asarray(np.tanh(theta + (push - t @ a)))
 
 
 def first_node(halves: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -221,13 +254,14 @@ def _line_sum(
     step: float,
     lead_phase: float,
     t: float,
+    is_half: bool,
     re: NDArray[np.float64],
     im: NDArray[np.float64],
 ) -> float:
     """Sum one line of nodes x = k step, k = first ... last: normal density times the real part of the product.
 
-    The angles are pi (base_i + k slope_i), the product's own phase is lead_phase - x t. A line that begins at 0 stands
-    for both of its halves. ``re`` and ``im`` are room.
+    The angles are pi (base_i + k slope_i), the product's own phase is lead_phase - x t. Half of a line, from 0 on,
+    stands for the other half too. ``re`` and ``im`` are room.
     """
     n = len(base)
     total = 0.0
@@ -256,22 +290,38 @@ def _line_sum(
         for q in range(BLOCK if begin + BLOCK <= last else last + 1 - begin):
             x = (begin + q) * step
             phase = lead_phase - x * t
-            twice = 2.0 if first == 0 and begin + q > 0 else 1.0
+            twice = 2.0 if is_half and begin + q > 0 else 1.0
             total += twice * math.exp(-0.5 * x * x) * (re[q] * math.cos(phase) - im[q] * math.sin(phase))
     return total * step / math.sqrt(2.0 * math.pi)
 
 
 def _integral_at_saddle(
-    theta: NDArray[np.float64],
+    m: NDArray[np.float64],
     a: NDArray[np.float64],
     t: NDArray[np.float64],
     steps: NDArray[np.float64],
     halves: NDArray[np.int64],
+    report: Callable[[float], None],
 ) -> float:
-    """Return the integral over the negative directions, with exp(F(t)) divided out: at most 1."""
-    lead = first_node(halves[:-1])
-    room = np.empty(len(theta)), np.empty(BLOCK), np.empty(BLOCK)
-    return float(_sum_lines(a, tilted_means(theta, a, t), t, steps, halves, lead, a[-1] * (steps[-1] / math.pi), *room))
+    """Return the integral over the negative directions, with exp(F(t)) divided out: at most 1.
+
+    ``m`` are the `tilted_means` at t. Compiled code sees no interrupt: it is called for some nodes at a time.
+    """
+    slope = a[-1] * (steps[-1] / math.pi)
+    room = np.empty(len(m)), np.empty(BLOCK), np.empty(BLOCK)
+    last = int(halves[-1])
+    begin = 0 if len(a) == 1 else -last
+    nodes = BLOCK * max(1, FACTORS_AT_A_TIME // (BLOCK * max(len(m), 1)))
+    total = 0.0
+    for first in range(begin, last + 1, nodes):
+        end = min(first + nodes - 1, last)
+        lines = max(1, nodes // (end + 1 - first))
+        lead, more = first_node(halves[:-1]), True
+        while more:
+            part, more = _sum_lines(a, m, t, steps, halves, lead, slope, first, end, lines, *room)
+            total += part
+            report((end + 1 - begin) / (last + 1 - begin) if not more else (first - begin) / (last + 1 - begin))
+    return total
 
 
 @compiled
@@ -283,15 +333,20 @@ def _sum_lines(
     halves: NDArray[np.int64],
     lead: NDArray[np.int64],
     slope: NDArray[np.float64],
+    first: int,
+    last: int,
+    lines: int,
     base: NDArray[np.float64],
     re: NDArray[np.float64],
     im: NDArray[np.float64],
-) -> float:
-    """Sum the lines along the last direction over the grid of all others; the last three are room."""
+) -> tuple[float, bool]:
+    """Sum nodes first to last of so many lines along the last direction, from ``lead`` in the grid of all others on.
+
+    Returns the sum, and whether there are more lines; ``lead`` is then the next one. The last three are room.
+    """
     r, n = a.shape
-    last = halves[r - 1]
     total = 0.0
-    while True:
+    for _ in range(lines):
         for i in range(n):
             base[i] = 0.0
         phase = 0.0
@@ -302,27 +357,34 @@ def _sum_lines(
             phase -= x * t[j]
             for i in range(n):
                 base[i] += x / math.pi * a[j, i]
-        first = 0 if r == 1 else -last
-        total += weight * _line_sum(base, slope, m, first, last, steps[r - 1], phase, t[r - 1], re, im)
+        total += weight * _line_sum(base, slope, m, first, last, steps[r - 1], phase, t[r - 1], r == 1, re, im)
         if not next_node(lead, halves):
-            return total
+            return total, False
+    return total, True
 
 
 def sum_negative(
-    theta: NDArray[np.float64], positive: NDArray[np.float64], negative: NDArray[np.float64], g: NDArray[np.float64]
+    theta: NDArray[np.float64],
+    positive: NDArray[np.float64],
+    negative: NDArray[np.float64],
+    g: NDArray[np.float64],
+    report: Callable[[float], None],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return log of the negative directions' integral at points g (m x r) of the positive ones, from above and below.
 
-    Where all digits are lost the lower value is -1e300.
+    All of them are less sum_i |theta_i|. Where all digits are lost the lower value is -1e300.
     """
     steps, halves = negative_steps(negative)
     r, n = negative.shape
-    error = negative_error(r, n, float(np.abs(negative).sum()))
+    plain_error = negative_error(r, n, float(np.abs(negative).sum()))
     upper, lower = np.empty(len(g)), np.empty(len(g))
     for k, point in enumerate(g):
-        field = theta + point @ positive
-        t, value = saddle_point(field, negative)
-        left = _integral_at_saddle(field, negative, t, steps, halves)
+        push = point @ positive
+        t, value = saddle_point(theta, push, negative)
+        m = tilted_means(theta, push, negative, t)
+        # A factor that is off by d changes the product, whose other factors are at most 1, by no more.
+        error = plain_error + error_of_means(theta, push, negative, t, r + len(positive))
+        left = _integral_at_saddle(m, negative, t, steps, halves, lambda done, k=k: report((k + done) / len(g)))  # type: ignore[misc]
         upper[k] = value + math.log(max(left + error, error))
         lower[k] = value + math.log(left - error) if left > error else -1e300
     return upper, lower

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support.compiling import compiled
-from spectralz.kernels.low_rank.negative_directions import first_node, next_node, tilted_means
+from spectralz.kernels.low_rank.negative_directions import FACTORS_AT_A_TIME, first_node, next_node
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,20 +22,26 @@ __all__ = ["inner_moments"]
 
 
 def inner_moments(
-    theta: NDArray[np.float64],
+    m: NDArray[np.float64],
     a: NDArray[np.float64],
     t: NDArray[np.float64],
     steps: NDArray[np.float64],
     halves: NDArray[np.int64],
     pairs: bool,
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Return the integral at the saddle t and its moments by x_i and, with ``pairs``, by x_i x_j (i < j)."""
-    n = len(theta)
+    """Return the integral at the saddle t and its moments by x_i and, with ``pairs``, by x_i x_j (i < j).
+
+    ``m`` are the tilted means at t. Compiled code sees no interrupt: it is called for some nodes at a time.
+    """
+    n = len(m)
     first, second = np.zeros(n), np.zeros((n, n) if pairs else (0, 0))
     room = np.empty(n, np.complex128), np.empty(n, np.complex128), np.empty(n + 1, np.complex128)
-    node = first_node(halves)
-    total = _add_moments(a, tilted_means(theta, a, t), t, steps, halves, node, pairs, first, second, *room)
-    return float(total), first, second
+    node, total, more = first_node(halves), 0.0, True
+    at_a_time = max(1, FACTORS_AT_A_TIME // max(n * n if pairs else n, 1))
+    while more:
+        part, more = _add_moments(a, m, t, steps, halves, node, at_a_time, pairs, first, second, *room)
+        total += part
+    return total, first, second
 
 
 @compiled
@@ -46,17 +52,22 @@ def _add_moments(
     steps: NDArray[np.float64],
     halves: NDArray[np.int64],
     node: NDArray[np.int64],
+    nodes: int,
     pairs: bool,
     first: NDArray[np.float64],
     second: NDArray[np.float64],
     even: NDArray[np.complex128],
     odd: NDArray[np.complex128],
     right: NDArray[np.complex128],
-) -> float:
-    """Add the moments up over the grid from ``node`` on, and return the integral; the last three are room."""
+) -> tuple[float, bool]:
+    """Add up the moments of so many nodes of the grid, from ``node`` on.
+
+    Returns their part of the integral, and whether there are more; ``node`` is then the next one. The last three are
+    room.
+    """
     r, n = a.shape
     total = 0.0
-    while True:
+    for _ in range(nodes):
         weight = 2.0 if node[0] > 0 else 1.0
         phase = 0.0
         for j in range(r):
@@ -84,4 +95,5 @@ def _add_moments(
                     one *= even[j]
             left *= even[i]
         if not next_node(node, halves):
-            return total
+            return total, False
+    return total, True

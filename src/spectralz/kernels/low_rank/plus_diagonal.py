@@ -13,6 +13,7 @@ this half, and another split may do better. For P it is the same with U. Cost: a
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ OVERSAMPLING = 8
 MOST_SPLITS = 4
 MOST_POLISHES = 20
 FEW_SPINS = 12  # off-diagonal entries of so few spins do not always determine the diagonal
+LARGEST_HINT = 1e8  # a diagonal so much larger than all other entries says nothing of them
 FIT_TOLERANCE = 1e-9  # the most that may be left over, as a part of all |A_ij|
 # Singular values below this part of the largest are rounding, for matrices of up to some ten thousand rows.
 RANK_TOLERANCE = 1e-10
@@ -90,33 +92,47 @@ def _components(A: NDArray[np.float64]) -> list[NDArray[np.int64]]:
 
 def _connected_form(A: NDArray[np.float64], max_rank: int, tol: float, rng: np.random.Generator) -> LowRankForm | None:
     n = len(A)
+    own = np.array(np.diagonal(A))
     if n == 1:
-        return LowRankForm(np.empty(0), np.empty((0, 1)), -np.diagonal(A), 0.0)
+        return LowRankForm(np.empty(0), np.empty((0, 1)), -own, 0.0)
     if max_rank < 1:
         return None
-    off = float(np.abs(A).sum() - np.abs(np.diagonal(A)).sum())
-    size = float(np.abs(A - np.diag(np.diagonal(A))).max()) if n <= FEW_SPINS else float(np.abs(A).max())
+    # The diagonal is what is looked for: one that is there already is at best a hint, and if huge would hide the rest.
+    # Dividing by a power of two rounds nothing, and keeps squares from overflowing.
+    C = A.copy()
+    np.fill_diagonal(C, 0.0)
+    _, power = math.frexp(float(np.abs(C).max()))
+    np.ldexp(C, -power, out=C)
+    off = float(np.abs(C).sum())
+    with np.errstate(over="ignore"):  # a hint that is out of all proportion is none
+        own, tol = np.ldexp(own, -power), float(np.ldexp(tol, -power))
     best: LowRankForm | None = None
-    floor = tol / (size * n)
-    for shift in _candidate_shifts(A / size, max_rank, floor, rng):
-        form = _polished(A, size * shift, max_rank, size * floor, off)
+    floor = tol / n
+    for diagonal in _candidate_diagonals(C, own, max_rank, floor, rng):
+        form = _polished(C, diagonal, max_rank, floor, off)
         if form.residual <= max(FIT_TOLERANCE * off, tol) and (best is None or len(form.values) < len(best.values)):
             best = form
             if n > FEW_SPINS:
                 break
-    return best
+    if best is None:
+        return None
+    shift = np.ldexp(best.shift, power) - np.diagonal(A)
+    return LowRankForm(np.ldexp(best.values, power), best.vectors, shift, math.ldexp(best.residual, power))
 
 
-def _candidate_shifts(
-    A: NDArray[np.float64], max_rank: int, floor: float, rng: np.random.Generator
+def _candidate_diagonals(
+    C: NDArray[np.float64], own: NDArray[np.float64], max_rank: int, floor: float, rng: np.random.Generator
 ) -> Iterator[NDArray[np.float64]]:
-    """Yield diagonals to try: from splits of the spins and, where spins are few, those that make an eigenvalue zero."""
-    n = len(A)
-    diagonal = np.diagonal(A)
+    """Yield diagonals to try for C, which has none: from splits of the spins and, where they are few, some more.
+
+    Those are its own, ``own``, and that or none shifted so that an eigenvalue is zero.
+    """
+    n = len(C)
     if n <= FEW_SPINS:
-        yield np.zeros(n)
-        for base in (np.zeros(n), -diagonal):
-            for eigenvalue in np.linalg.eigvalsh(A + np.diag(base)).tolist():
+        hints = [own] if float(np.abs(own).max()) < LARGEST_HINT else []
+        yield from hints
+        for base in (*hints, np.zeros(n)):
+            for eigenvalue in np.linalg.eigvalsh(C + np.diag(base)).tolist():
                 yield base - eigenvalue
     least = np.full(n, np.inf)
     found = np.zeros(n)
@@ -124,7 +140,7 @@ def _candidate_shifts(
     for _ in range(MOST_SPLITS if n > 2 else 0):
         halves = rng.permutation(n)
         P, Q = halves[: n // 2], halves[n // 2 :]
-        U, W = _block_vectors(A, P, Q, max_rank, floor, rng)
+        U, W = _block_vectors(C, P, Q, max_rank, floor, rng)
         if U is None or W is None:
             return
         if U.shape[1] < most:
@@ -135,12 +151,12 @@ def _candidate_shifts(
             leverage = np.minimum((vectors**2).sum(axis=1), 1.0)
             spread = np.zeros((n, vectors.shape[1]))
             spread[part] = vectors
-            product = (A @ spread)[part] - diagonal[part, None] * vectors  # without the unknown diagonal
+            product = (C @ spread)[part]
             estimate = (product * vectors).sum(axis=1) / np.maximum(1.0 - leverage, 1e-12)
             better = leverage < least[part]
             found[part[better]] = estimate[better]
             least[part[better]] = leverage[better]
-        yield found - diagonal
+        yield found
 
 
 def _block_vectors(
@@ -167,14 +183,14 @@ def _block_vectors(
 
 
 def _polished(
-    A: NDArray[np.float64], shift: NDArray[np.float64], max_rank: int, floor: float, off: float
+    C: NDArray[np.float64], diagonal: NDArray[np.float64], max_rank: int, floor: float, off: float
 ) -> LowRankForm:
-    """Return the leading eigenpairs of A + Diag(shift), fitting D to them again while that helps."""
+    """Return the leading eigenpairs of C + Diag(diagonal), fitting the diagonal to them again while that helps."""
     best: LowRankForm | None = None
     for _ in range(MOST_POLISHES):
-        values, vectors = _leading_eigenpairs(A, shift, max_rank, floor)
-        shift = np.einsum("j,ji,ji->i", values, vectors, vectors) - np.diagonal(A)
-        form = LowRankForm(values, vectors, shift, residual_sum(A, values, vectors))
+        values, vectors = _leading_eigenpairs(C, diagonal, max_rank, floor)
+        diagonal = np.einsum("j,ji,ji->i", values, vectors, vectors)
+        form = LowRankForm(values, vectors, diagonal, residual_sum(C, values, vectors))  # C itself has no diagonal
         if best is not None and form.residual > 0.5 * best.residual:
             return min(best, form, key=lambda form: form.residual)
         best = form

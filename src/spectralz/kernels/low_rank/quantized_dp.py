@@ -194,12 +194,21 @@ def log_sum_of_cells(log_t: NDArray[np.float64], exponent: NDArray[np.float64]) 
     return largest + np.log(total + lost)
 
 
-@compiled
 def _uniform_table(jumps: NDArray[np.int64], start: int, cells: int) -> NDArray[np.float64]:
-    """Return t_n for independent unbiased spins: Claim 2 in place, from the side that is read before it is written."""
+    """Return t_n for independent unbiased spins, some of them at a time: compiled code sees no interrupt."""
     t = np.zeros(cells)
     t[start] = 1.0
-    low = high = start
+    window = np.array([start, start], dtype=np.int64)
+    at_a_time = max(1, CELLS_PER_REPORT // cells)
+    for begin in range(0, len(jumps), at_a_time):
+        _add_uniform_spins(t, jumps[begin : begin + at_a_time], window)
+    return t
+
+
+@compiled
+def _add_uniform_spins(t: NDArray[np.float64], jumps: NDArray[np.int64], window: NDArray[np.int64]) -> None:
+    """Claim 2 in place, from the side that is read before it is written, inside of the window that can be reached."""
+    low, high = window
     for jump in jumps:
         if jump >= 0:
             high += jump
@@ -211,7 +220,7 @@ def _uniform_table(jumps: NDArray[np.int64], start: int, cells: int) -> NDArray[
             for k in range(low, high + 1):
                 moves = t[k - jump] if k - jump <= high else 0.0
                 t[k] = 0.5 * (t[k] + moves)
-    return t
+    window[0], window[1] = low, high
 
 
 def log_uniform_expectation(u: NDArray[np.float64], sign: float, step: float) -> tuple[float, float]:

@@ -18,8 +18,18 @@ import numpy as np
 
 from spectralz._support.compiling import compiled
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.kernels.low_rank.negative_directions import cos_sin_of_half_turns, negative_error
-from spectralz.kernels.low_rank.positive_directions import STEP, TAIL, positive_nodes, sum_positive
+from spectralz.kernels.low_rank.negative_directions import (
+    FACTORS_AT_A_TIME,
+    cos_sin_of_half_turns,
+    negative_error,
+)
+from spectralz.kernels.low_rank.positive_directions import (
+    STEP,
+    TAIL,
+    positive_nodes,
+    positive_rounding,
+    sum_positive,
+)
 from spectralz.kernels.sums import log_sum
 
 if TYPE_CHECKING:
@@ -34,11 +44,11 @@ NOTHING = 1e-18  # a product beneath this one adds nothing to a sum of about 1
 
 
 @compiled
-def _cosine_line(slope: NDArray[np.float64], last: int, step: float, product: NDArray[np.float64]) -> float:
-    """Sum the normal density times prod_i cos(pi k slope_i) over k = -last ... last; ``product`` is room."""
+def _cosine_line(slope: NDArray[np.float64], first: int, last: int, step: float, product: NDArray[np.float64]) -> float:
+    """Sum the normal density times prod_i cos(pi k slope_i) over |k| = first ... last; ``product`` is room."""
     n = len(slope)
     total = 0.0
-    for begin in range(0, last + 1, SHORT_BLOCK):
+    for begin in range(first, last + 1, SHORT_BLOCK):
         for q in range(SHORT_BLOCK):
             product[q] = 1.0
         alive = True
@@ -66,6 +76,7 @@ def _cosine_line(slope: NDArray[np.float64], last: int, step: float, product: ND
 def _cosine_lines(values: NDArray[np.float64], vectors: NDArray[np.float64], left: NDArray[np.float64]) -> None:
     """Set left_j to E exp(lambda_j <v_j, x>^2) for the negative lambda_j."""
     product = np.empty(SHORT_BLOCK)
+    at_a_time = SHORT_BLOCK * max(1, FACTORS_AT_A_TIME // (SHORT_BLOCK * max(vectors.shape[1], 1)))
     for j in np.flatnonzero(values < 0.0).tolist():
         a = math.sqrt(-2.0 * values[j]) * vectors[j]
         with np.errstate(over="ignore"):
@@ -74,8 +85,13 @@ def _cosine_lines(values: NDArray[np.float64], vectors: NDArray[np.float64], lef
         if nodes > MOST_NODES:  # for weights that leave no digits, and it would take forever
             left[j] = 0.0
         else:
-            step = 2.0 * math.pi / period
-            left[j] = _cosine_line(a * (step / math.pi), math.ceil(nodes), step, product)
+            step, last = 2.0 * math.pi / period, math.ceil(nodes)
+            slope = a * (step / math.pi)
+            # Compiled code sees no interrupt: some nodes at a time.
+            left[j] = sum(
+                _cosine_line(slope, first, min(first + at_a_time - 1, last), step, product)
+                for first in range(0, last + 1, at_a_time)
+            )
 
 
 def log_expectations(
@@ -97,8 +113,7 @@ def log_expectations(
             a = math.sqrt(2.0 * value) * vectors[j : j + 1]
             nodes = positive_nodes(a, lambda g, a=a: (sum_positive(np.zeros(n), a, g),) * 2)  # type: ignore[misc]
             logs[j] = log_sum(nodes.log_term) - n * math.log(2.0)
-            sums = 80.0 * (abs(logs[j]) + 2.0 * n) + 5.0 * norms[j] * (norms[j] + TAIL)
-            errors[j] = 1e-14 + UNIT_ROUNDOFF * sums
+            errors[j] = positive_rounding(1, n, norms[j : j + 1]) + 4.0 * UNIT_ROUNDOFF * (abs(logs[j]) + n)
         elif value < 0.0:
             error = negative_error(1, n, norms[j])
             logs[j] = math.log(max(left[j], error))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from spectralz.errors import TooLargeError
+from spectralz.kernels.error_free import Parts
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -80,6 +81,16 @@ class Coupling(ABC):
     @abstractmethod
     def total(self) -> float:
         """The sum of all |A_ij|, or a bound on it."""
+
+    @property
+    def rounding(self) -> float:
+        """A bound on the sum over i != j of what rounding took from A_ij where it is written out; 0 if nothing."""
+        return 0.0
+
+    def trace(self) -> Parts:
+        """Return numbers that add up to the trace of A."""
+        own = self.diagonal
+        return Parts(own[own != 0.0].tolist(), 0.0)
 
     @abstractmethod
     def quadratic(self, X: FloatArray) -> FloatArray:

@@ -59,6 +59,9 @@ class Entries(Coupling):
         """Return the entries themselves as the compiled kernels take them."""
 
     @abstractmethod
+    def bordered(self, column: FloatArray) -> Entries: ...
+
+    @abstractmethod
     def as_sparse(self) -> Sparse:
         """Return it sparse."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from spectralz.errors import ModelError, TooLargeError
+from spectralz.kernels.error_free import Parts, balanced, pair_rounding, trace_of_terms
 from spectralz.model.checks import as_float_array, refuse_non_finite
 from spectralz.model.coupling.base import Conditioned, Coupling, Factors
 from spectralz.model.coupling.entries import Dense
@@ -70,12 +72,23 @@ class Factored(Coupling):
                 f"the coupling of {self.n} spins is kept as factors and would take {8 * self.n**2 / 2**30:.3g} GiB "
                 "as a matrix; use a method that works on factors (quadrature, low_rank)"
             )
-        values, vectors, diagonal = self.factors
+        values, vectors = balanced(self.factors.values, self.factors.vectors)
         A = (values[:, None] * vectors).T @ vectors
         A = (A + A.T) / 2.0
-        A[np.diag_indices(self.n)] += diagonal
+        A[np.diag_indices(self.n)] += self.factors.diagonal
         A.flags.writeable = False
         return Dense(A)
+
+    @cached_property
+    def rounding(self) -> float:
+        # An entry is a sum of r products of three numbers, and then the mean of itself and its mirror image: r + 2
+        # roundings of each term at most, in whatever order they are added.
+        values, vectors, _ = self.factors
+        return pair_rounding(values, vectors, len(values) + 4.0)
+
+    def trace(self) -> Parts:
+        terms = trace_of_terms(self.factors.values, self.factors.vectors)
+        return Parts([*self.factors.diagonal.tolist(), *terms.numbers], terms.left_out)
 
     @property
     def diagonal(self) -> FloatArray:
@@ -102,7 +115,7 @@ class Factored(Coupling):
 
     def quadratic(self, X: FloatArray) -> FloatArray:
         values, vectors, diagonal = self.factors
-        return np.asarray((X @ vectors.T) ** 2 @ values + diagonal.sum())
+        return np.asarray((X @ vectors.T) ** 2 @ values + math.fsum(diagonal.tolist()))
 
     def times(self, factor: float) -> Factored:
         values, vectors, diagonal = self.factors
@@ -125,7 +138,7 @@ class Factored(Coupling):
     def given(self, fixed: IntArray, value: FloatArray, free: IntArray) -> Conditioned:
         values, vectors, diagonal = self.factors
         sums = vectors[:, fixed] @ value
-        constant = float(values @ sums**2 + diagonal[fixed].sum())
+        constant = float(values @ sums**2) + math.fsum(diagonal[fixed].tolist())
         return Conditioned(self.among(free), 2.0 * (values * sums) @ vectors[:, free], constant)
 
     def summary(self) -> str:

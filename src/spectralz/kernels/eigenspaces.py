@@ -1,0 +1,50 @@
+"""One basis for every eigenspace, whatever basis the library happened to find.
+
+Where eigenvalues are equal, eigenvectors are any orthonormal basis of their space: which one comes out depends on
+rounding, on the library and on its number of threads. Here each space gets a basis that depends on the space alone: the
+coordinate vector that lies best in it is projected into it, then the one that lies best in what is left, and so on.
+Among equals the one of the lowest spin is taken.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["canonical_basis"]
+
+# Eigenvalues closer than this part of the largest count as equal. They are known no better where the diagonal is the
+# solution of an SDP to a relative gap of 1e-6.
+EQUAL = 1e-6
+# The last spin counts by this part less than the first: more than rounding, which so never decides between equals.
+PREFERENCE = 0.01
+
+
+def canonical_basis(
+    values: NDArray[np.float64], vectors: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return eigenpairs, values in ascending order, with the basis of each eigenspace replaced by its own.
+
+    A new vector's value is its Rayleigh quotient, so that the sum of the values stays the same.
+    """
+    from scipy.linalg import qr
+
+    if len(values) < 2:
+        return values, vectors
+    is_next = np.diff(values) > EQUAL * max(-values[0], values[-1])
+    begins = np.concatenate([[0], np.flatnonzero(is_next) + 1, [len(values)]])
+    new_values, new_vectors = values.copy(), vectors.copy()
+    weight = 1.0 - PREFERENCE * np.arange(len(vectors)) / len(vectors)
+    for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
+        if end - begin == 1:
+            continue
+        space = vectors[:, begin:end]
+        # Row i has the coordinates of spin i's projection; the pivots are spins, and Q is the basis in coordinates.
+        turn, _, _ = qr((weight[:, None] * space).T, mode="economic", pivoting=True, check_finite=False)
+        new_vectors[:, begin:end] = space @ turn
+        new_values[begin:end] = values[begin:end] @ turn**2
+    return new_values, new_vectors

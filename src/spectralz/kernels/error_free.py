@@ -1,0 +1,106 @@
+"""Sums and products that lose nothing: the constants of a model, and the sizes of its rank-1 terms.
+
+Nothing here is compiled, since models are made before numba is imported.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from spectralz.kernels import UNIT_ROUNDOFF
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Parts", "balanced", "exact_sum", "pair_rounding", "trace_of_terms", "two_product"]
+
+SPLITTER = 2.0**27 + 1.0  # times a double, this cuts it into halves of 26 bits
+SMALLEST = 2.0**-1074  # what a number that is too small for a double can be off
+# More than all numbers can add up to that are too small for a double where they are not multiplied by large ones.
+NOTHING = 1e-300
+
+
+class Parts(NamedTuple):
+    """Numbers that add up to what is wanted, but for an error of at most ``left_out``."""
+
+    numbers: list[float]
+    left_out: float
+
+
+def exact_sum(parts: Parts) -> tuple[float, float]:
+    """Return the sum, rounded once, and a bound on its error.
+
+    Examples
+    --------
+    >>> exact_sum(Parts([1e16, 0.5, -1e16], 0.0))
+    (0.5, 0.0)
+    """
+    total = math.fsum(parts.numbers)
+    return total, abs(math.fsum([*parts.numbers, -total])) * (1.0 + 2.0 * UNIT_ROUNDOFF) + parts.left_out
+
+
+def two_product(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the product of each pair of numbers, rounded, and what rounding took from it, exactly (Dekker).
+
+    The numbers must be neither so large that their products with 2^27 overflow, nor so small that what is lost is no
+    normal number.
+    """
+    product = a * b
+    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def _halves(a: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    large = SPLITTER * a
+    high = large - (large - a)
+    return high, a - high
+
+
+def balanced(
+    values: NDArray[np.float64], vectors: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return those of the terms values_j v_j v_j' that are not zero, the largest |v_ji| of each between 1/2 and 1.
+
+    Powers of two are exchanged between a value and its vector, which rounds nothing.
+    """
+    used = np.flatnonzero((values != 0.0) & np.any(vectors != 0.0, axis=1))
+    _, power = np.frexp(np.abs(vectors[used]).max(axis=1, initial=0.0))
+    return np.ldexp(values[used], 2 * power), np.ldexp(vectors[used], -power[:, None])
+
+
+def trace_of_terms(values: NDArray[np.float64], vectors: NDArray[np.float64]) -> Parts:
+    """Return the trace of sum_j values_j v_j v_j', the v_j being the rows of ``vectors``, in twice the precision."""
+    numbers: list[float] = []
+    sizes = 0.0
+    for value, vector in zip(*balanced(values, vectors), strict=True):
+        square, lost = two_product(vector, vector)
+        terms = [*square.tolist(), *lost.tolist()]
+        norm = math.fsum(terms)
+        rest = math.fsum([*terms, -norm])
+        share, power = math.frexp(value)  # lest the value overflow where it is split
+        high, low = two_product(np.array(share), np.array(norm))
+        numbers += [math.ldexp(part, power) for part in (float(high), float(low), share * rest)]
+        sizes += abs(float(value)) * norm
+    return Parts(numbers, 8.0 * UNIT_ROUNDOFF**2 * sizes + NOTHING)
+
+
+def pair_rounding(values: NDArray[np.float64], vectors: NDArray[np.float64], roundings: float) -> float:
+    """Bound what so many roundings take from sum_j values_j v_ji v_jk, added up over all i != k.
+
+    Entries that are lost where terms are :func:`balanced` are counted too.
+    """
+    n = vectors.shape[1]
+    sizes, lost = [], []
+    for value, vector in zip(*balanced(values, vectors), strict=True):
+        sizes.append(abs(float(value)) * _pair_sum(vector))
+        lost.append(abs(float(value)) * (4.0 * n * n * SMALLEST) + NOTHING)
+    return 1.01 * (roundings * UNIT_ROUNDOFF * math.fsum(sizes) + math.fsum(lost))
+
+
+def _pair_sum(vector: NDArray[np.float64]) -> float:
+    """Return the sum of |v_i v_k| over all i != k; no digit is lost where one v_i is huge."""
+    sizes = np.sort(np.abs(vector))
+    return 2.0 * float(sizes[1:] @ np.cumsum(sizes[:-1]))
