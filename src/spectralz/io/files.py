@@ -103,6 +103,8 @@ def opened(path: PathOrSource) -> Source:
 
 def _content(path: str | os.PathLike[str]) -> bytes:
     if os.fspath(path) == STANDARD:
+        if sys.stdin is None:
+            Source(path, b"").fail("it is closed; give the name of a file")
         return sys.stdin.buffer.read()
     mode = os.stat(path).st_mode
     if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not os.path.samefile(path, os.devnull)):
@@ -142,6 +144,8 @@ def refuse_unpacked(source: Source, size: int, way_out: str) -> NoReturn:
 def save(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file whole or not at all, packed by gzip if its name ends in ``.gz``; ``-`` is standard output."""
     if os.fspath(path) == STANDARD:
+        if sys.stdout is None:
+            raise FormatError("it is closed; give the name of a file", "standard output")
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
         return
@@ -159,12 +163,18 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
     What is not a plain file, such as ``/dev/stdout``, is written to directly.
     """
-    target = Path(path)
+    try:
+        _write_whole(Path(path), content)
+    except OSError as error:  # of a full disk, say, which names no file
+        raise OSError(error.errno, error.strerror or str(error), os.fspath(path)) from error
+
+
+def _write_whole(target: Path, content: bytes) -> None:
     if target.exists() and not target.is_file():
         target.write_bytes(content)
         return
     target = target.resolve()  # a link is followed, not replaced
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}."[:60])
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
