@@ -6,7 +6,7 @@ A message says what was got, what was wanted, and the way out.
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -22,6 +22,11 @@ __all__ = [
     "TooLargeError",
     "UnknownMethodError",
 ]
+
+
+# Of a value that was refused, no larger number and no more characters are shown.
+LARGEST_SHOWN = 10**300
+MOST_SHOWN = 60
 
 
 class SpectralzError(Exception):
@@ -86,9 +91,35 @@ def warn_inaccurate(sentence: str) -> None:
 
 def is_interrupt(error: BaseException) -> bool:
     """Say whether an error is an interrupt; one that comes while numba looks a function up is a SystemError."""
+    return _comes_from(error, KeyboardInterrupt)
+
+
+def is_broken_pipe(error: BaseException) -> bool:
+    """Say whether the reader of our output has gone, whatever was made of it on the way."""
+    return _comes_from(error, BrokenPipeError)
+
+
+def _comes_from(error: BaseException, kind: type[BaseException]) -> bool:
     seen: BaseException | None = error
     while seen is not None:
-        if isinstance(seen, KeyboardInterrupt):
+        if isinstance(seen, kind):
             return True
         seen = seen.__cause__ or seen.__context__
     return False
+
+
+def shown(value: Any) -> str:
+    """Write a value that was refused, but not all of a long one.
+
+    Examples
+    --------
+    >>> shown(0.5), shown("none"), shown(10**5000), shown("a" * 1000)
+    ('0.5', "'none'", 'beyond all numbers', "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...")
+    """
+    if isinstance(value, int) and abs(value) > LARGEST_SHOWN:
+        return "beyond all numbers"
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a list with such a number in it, or lists in lists in lists
+        return f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "..."

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import os
 
 import pytest
@@ -49,3 +50,32 @@ def test_an_unknown_suffix_is_refused(tmp_path):
         with pytest.raises(sz.errors.FormatError, match=r"written to npz \(\.npz\), json \(\.json\), uai"):
             sz.write(sz.Ising([], []), tmp_path / name)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_gzip_packs_to_next_to_nothing_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "UNPACKED_IN_ANY_CASE", 2**21)
+    monkeypatch.setattr(files, "CHUNK", 2**16)
+    (tmp_path / "m.csv.gz").write_bytes(gzip.compress(b"a,b,1" + b" " * 2**24))
+    assert (tmp_path / "m.csv.gz").stat().st_size < 2**15
+    with pytest.raises(sz.errors.FormatError, match=r"unpacks to 2\.\d+ MiB or more, .* gunzip first"):
+        sz.read(tmp_path / "m.csv.gz")
+    (tmp_path / "m.csv.gz").write_bytes(gzip.compress(b"a,b,1\n# " + os.urandom(2**22).hex().encode()))
+    assert sz.read(tmp_path / "m.csv.gz").n == 2  # many bytes, and as many packed
+
+
+def test_devices_without_an_end_are_refused(tmp_path):
+    for device in ("/dev/zero", "/dev/urandom"):
+        if os.path.exists(device):
+            with pytest.raises(sz.errors.FormatError, match="a device"):
+                sz.read(device)
+    with pytest.raises(sz.errors.FormatError, match="no suffix"):
+        sz.read(os.devnull)
+
+
+def test_text_in_another_encoding_says_so(tmp_path):
+    for encoding in ("utf-16", "utf-16-le"):
+        (tmp_path / "m.csv").write_bytes("a,b,1\n".encode(encoding))
+        with pytest.raises(sz.errors.FormatError, match=r"UTF-16; save it in UTF-8|m\.csv, line 1|not a text"):
+            sz.read(tmp_path / "m.csv")
+    (tmp_path / "m.csv").write_bytes(b"\xef\xbb\xbfa,b,1\r\nb,c,2\r")
+    assert sz.read(tmp_path / "m.csv").names == ("a", "b", "c")

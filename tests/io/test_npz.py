@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import zipfile
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 
 import spectralz as sz
 from spectralz.errors import FormatError
+from spectralz.io import files
 from tests.reference import states
 from tests.strategies import models
 
@@ -190,3 +193,114 @@ def test_damaged_archives_give_a_format_error(tmp_path):
                 sz.read(path)
             except FormatError as error:
                 assert "m.npz" in str(error)
+
+
+# ---------------------------------------------------------------------------- archives that are made to fill the memory
+
+
+def packed_array(shape: str, numbers: bytes, kind: str = "<f8") -> bytes:
+    """An array of an archive whose header may say anything."""
+    header = f"{{'descr': {kind!r}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + numbers
+
+
+def write_members(path, packing=zipfile.ZIP_DEFLATED, **members):
+    with zipfile.ZipFile(path, "w", packing) as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "(99999999999, 99999999999)",
+        "(10000000000000,)",
+        f"({10**40},)",
+        f"({10**4000},)",
+        "(-1, -4)",
+        "(0, 99999999999999999999)",
+        "(2, 3)",
+        f"({'1, ' * 100})",
+        "(2.0, 2)",
+        "'2'",
+    ],
+)
+def test_a_shape_that_is_not_that_of_the_numbers_is_refused_before_they_are_read(tmp_path, shape, monkeypatch):
+    monkeypatch.setattr(np.lib.format, "read_array", lambda *_, **__: pytest.fail("the numbers were read"))
+    write_members(tmp_path / "m.npz", J=packed_array(shape, bytes(32)))
+    with pytest.raises(FormatError, match="damaged"):
+        sz.read(tmp_path / "m.npz")
+
+
+def test_an_encrypted_archive_says_so(tmp_path):
+    write_members(tmp_path / "m.npz", J=packed_array("(2, 2)", bytes(32)))
+    content = bytearray((tmp_path / "m.npz").read_bytes())
+    for place in (6, content.index(b"PK\x01\x02") + 8):  # the flags of the member, and of its entry in the directory
+        content[place] |= 1
+    (tmp_path / "m.npz").write_bytes(content)
+    with pytest.raises(FormatError, match="encrypted"):
+        sz.read(tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_only_what_numpy_packs_is_unpacked(tmp_path, packing):
+    write_members(tmp_path / "m.npz", packing, J=packed_array("(2, 2)", bytes(32)))
+    content = bytearray((tmp_path / "m.npz").read_bytes())
+    content[60] ^= 0xFF
+    for each in (content, (tmp_path / "m.npz").read_bytes()):
+        (tmp_path / "m.npz").write_bytes(each)
+        with pytest.raises(FormatError, match="never does"):
+            sz.read(tmp_path / "m.npz")
+
+
+def test_arrays_that_are_not_needed_are_not_read(tmp_path, monkeypatch):
+    limited(monkeypatch, 1000)
+    np.savez_compressed(tmp_path / "m.npz", **GOOD, coupling=np.eye(2), junk=np.zeros(10**6))
+    assert sz.read(tmp_path / "m.npz") == sz.Ising(None, np.eye(2))
+
+
+def limited(monkeypatch, size):
+    """Let small files be the large ones."""
+    monkeypatch.setattr(files, "UNPACKED_IN_ANY_CASE", size)
+
+
+@pytest.mark.parametrize("pack", ["savez", "savez_compressed"])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_what_unpacks_to_far_more_than_the_file_is_refused(tmp_path, monkeypatch, pack, kind):
+    limited(monkeypatch, 1000)
+    arrays = {"J": np.zeros((300, 300))}
+    if kind == "sparse":
+        matrix = sp.csr_array(np.ones((300, 300)) - np.eye(300))
+        arrays = {"format": b"csr", "shape": matrix.shape, "data": matrix.data, "indices": matrix.indices * 0}
+        arrays["indptr"] = matrix.indptr * 0
+    getattr(np, pack)(tmp_path / "m.npz", **arrays)
+    if pack == "savez":
+        assert sz.read(tmp_path / "m.npz").n == 300
+        return
+    reader = (np.lib.format, "read_array") if kind == "dense" else (sp, "load_npz")
+    monkeypatch.setattr(*reader, lambda *_, **__: pytest.fail("the numbers were read"))
+    with pytest.raises(FormatError, match=r"unpacks to .* or more, beyond .*np.savez"):
+        sz.read(tmp_path / "m.npz")
+
+
+def test_what_is_written_can_be_read_however_well_it_packs(tmp_path, monkeypatch):
+    limited(monkeypatch, 1000)
+    model = sz.Ising(None, np.full((200, 200), 0.25))
+    sz.write(model, tmp_path / "m.npz")
+    assert sz.read(tmp_path / "m.npz") == model
+
+
+@pytest.mark.parametrize("kind", ["coo", "dia"])
+@pytest.mark.parametrize("n", [3 * 10**8, 2 * 10**9, 10**15])
+def test_a_sparse_matrix_without_bounds_is_refused(tmp_path, kind, n):
+    own = {"coo": {"data": [1.0], "row": [0], "col": [1]}, "dia": {"data": [[1.0]], "offsets": [1]}}[kind]
+    np.savez(tmp_path / "m.npz", format=kind.encode(), shape=[n, n], **own)
+    with pytest.raises(FormatError, match="rows or columns with at most 2 entries"):
+        sz.read(tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize("second", ["edges", "vectors", "weights"])
+def test_two_couplings_in_one_archive_are_refused(tmp_path, second):
+    np.savez(tmp_path / "m.npz", **GOOD, coupling=np.eye(2), **{second: np.eye(2)})
+    with pytest.raises(FormatError, match=f"holds coupling and {second}"):
+        sz.read(tmp_path / "m.npz")

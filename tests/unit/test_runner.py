@@ -18,11 +18,11 @@ import pytest
 
 import spectralz as sz
 from spectralz._support.progress import listening
-from spectralz.errors import MissingDependencyError, OptionError, SolverError
+from spectralz.errors import FormatError, MissingDependencyError, OptionError, SolverError
 from spectralz.result import plain
 from spectralz.sweeps import Contestant, Sweep, pool, read_rows, run, store
 from spectralz.sweeps import task as task_module
-from spectralz.sweeps.rows import COLUMNS
+from spectralz.sweeps.rows import COLUMNS, header, to_csv
 from spectralz.sweeps.task import run_task
 from tests.helpers import heard, started, wait_until
 
@@ -451,3 +451,59 @@ def test_an_address_that_is_none_is_refused_at_once(tmp_path, address):
     pytest.importorskip("distributed")
     with pytest.raises(OptionError, match="must look like tcp://"):
         run(SMALL, tmp_path, dask=address)
+
+
+@pytest.mark.parametrize("length", [131_073, 10**6])
+def test_lines_of_any_length_are_rows(tmp_path, length):
+    """Options may hold a number per spin, and a failure whatever a library says."""
+    path = run(SMALL, tmp_path, workers=1)
+    rows = read_rows(path)
+    long = [replace(row, failure="x" * length) for row in rows]
+    path.write_text(header() + to_csv(long))
+    assert read_rows(path) == long
+    assert read_rows(run(SMALL, tmp_path, workers=1)) == long  # nothing is done again
+    path.write_bytes(path.read_bytes().replace(b"xxx", b"\xff\xfe\xff", 1))
+    with pytest.raises(FormatError, match="no text"):
+        read_rows(path)
+
+
+STARTING = """
+import sys, time
+from multiprocessing import context
+from pathlib import Path
+from spectralz.cli import main
+
+start = context.SpawnProcess.start
+def slow_start(process):
+    print("starting", flush=True)
+    time.sleep(0.2)
+    start(process)
+    time.sleep(0.2)
+context.SpawnProcess.start = slow_start
+if __name__ == "__main__":
+    main(["sweep", sys.argv[1], "--out", sys.argv[2], "--workers", "2"])
+"""
+
+
+@pytest.mark.parametrize("moment", range(4))
+def test_an_interrupt_while_workers_start_is_not_lost(tmp_path, moment):
+    """Sent to the whole group, as a terminal does it, at a random moment of the start of two workers."""
+    seed = random.SystemRandom().randrange(2**32)
+    print(f"seed {seed}")
+    (tmp_path / "starting.py").write_text(STARTING)
+    (tmp_path / "long.toml").write_text(
+        'methods = ["bp"]\nstrengths = [0.5]\nrepeats = 100000\n[model]\ngenerator = "grid"\nside = 8\n'
+    )
+    command = [sys.executable, str(tmp_path / "starting.py"), str(tmp_path / "long.toml"), str(tmp_path / "rows")]
+    process = started(command, start_new_session=True)
+    try:
+        assert process.stdout.readline() == "starting\n"
+        time.sleep(random.Random(seed).random() * 0.8)
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 130
+    assert "the same command goes on from there" in errors
+    assert "Traceback" not in errors

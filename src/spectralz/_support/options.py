@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from spectralz.errors import OptionError
+from spectralz.errors import OptionError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from numpy.typing import NDArray
+
 __all__ = [
     "apply_checks",
+    "array_of",
     "below_one",
     "bytes_in_words",
     "check_choice",
@@ -37,11 +41,13 @@ __all__ = [
     "option",
     "or_none",
     "positive",
+    "repetitions",
     "spin_order",
     "threads_option",
 ]
 
 LARGEST_COUNT = 10**300
+MOST_REPETITIONS = 10**12
 
 # Takes a value and the name of its option; returns what the value should be, or raises OptionError.
 Check = Callable[[Any, str], Any]
@@ -78,6 +84,11 @@ def count(least: int, most: int | None = None, why: str = "") -> Check:
     return check
 
 
+def repetitions(least: int) -> Check:
+    """Return the check of how often something is done, or of how many are kept."""
+    return count(least, MOST_REPETITIONS, "as more is beyond any memory or lifetime")
+
+
 def positive(below: float = math.inf) -> Check:
     """Return the check of a number above zero and below ``below``."""
     return lambda value, name: checked_positive(value, name, below)
@@ -101,21 +112,21 @@ def or_none(check: Check) -> Check:
 def below_one(value: Any, name: str) -> float:
     """Check a number from 0 to below 1."""
     if not is_number(value) or not 0.0 <= value < 1.0:
-        raise OptionError(f"{name} is {value!r}; it must be a number from 0 to below 1")
+        raise OptionError(f"{name} is {shown(value)}; it must be a number from 0 to below 1")
     return float(value)
 
 
 def not_negative(value: Any, name: str) -> float:
     """Check a finite number that is 0 or more."""
-    if not is_number(value) or not 0.0 <= value < math.inf:
-        raise OptionError(f"{name} is {value!r}; it must be a number, 0 or more")
+    if not is_number(value) or not 0.0 <= value <= sys.float_info.max:
+        raise OptionError(f"{name} is {shown(value)}; it must be a number, 0 or more")
     return float(value)
 
 
 def flag(value: Any, name: str) -> bool:
     """Check a True or False."""
     if not isinstance(value, bool):
-        raise OptionError(f"{name} is {value!r}; it must be True or False")
+        raise OptionError(f"{name} is {shown(value)}; it must be True or False")
     return value
 
 
@@ -125,10 +136,15 @@ def spin_order(choices: Collection[str]) -> Check:
     def check(value: Any, name: str) -> str | tuple[int, ...]:
         if isinstance(value, str):
             return str(check_choice(value, name, choices))
-        array = np.asarray(value)
-        if array.size == 0:
+        array = array_of(value)
+        if array is not None and array.size == 0:
             return ()
-        if array.ndim != 1 or array.dtype.kind not in "iu" or sorted(array.tolist()) != list(range(len(array))):
+        if (
+            array is None
+            or array.ndim != 1
+            or array.dtype.kind not in "iu"
+            or sorted(array.tolist()) != list(range(len(array)))
+        ):
             known = ", ".join(repr(each) for each in choices)
             raise OptionError(f"{name} must be one of {known}, or a list that names each spin from 0 once")
         return tuple(array.tolist())
@@ -136,10 +152,18 @@ def spin_order(choices: Collection[str]) -> Check:
     return check
 
 
+def array_of(value: Any) -> NDArray[Any] | None:
+    """Return a value as an array, or None for what is none, such as rows of unequal length."""
+    try:
+        return np.asarray(value)
+    except (ValueError, OverflowError, RecursionError):
+        return None
+
+
 def check_choice(value: Any, name: str, choices: Collection[str]) -> Any:
     """Return a value that is one of ``choices``, and refuse any other."""
     if value not in choices:
-        raise OptionError(f"{name} is {value!r}; it must be one of " + ", ".join(repr(c) for c in choices))
+        raise OptionError(f"{name} is {shown(value)}; it must be one of " + ", ".join(repr(c) for c in choices))
     return value
 
 
@@ -151,27 +175,22 @@ def is_number(value: object) -> bool:
 def checked_count(value: Any, name: str, least: int) -> int:
     """Return a whole number that is at least ``least``, given as an int or a float such as 1e9."""
     if not is_number(value) or not -LARGEST_COUNT <= value <= LARGEST_COUNT or value != int(value) or value < least:
-        raise OptionError(f"{name} is {_shown(value)}; it must be a whole number, {least} or more")
+        raise OptionError(f"{name} is {shown(value)}; it must be a whole number, {least} or more")
     return int(value)
-
-
-def _shown(value: Any) -> str:
-    """Write a value, but not all of a number with thousands of digits."""
-    return "beyond all numbers" if isinstance(value, int) and abs(value) > LARGEST_COUNT else repr(value)
 
 
 def checked_positive(value: Any, name: str, below: float = math.inf) -> float:
     """Return a number that is above zero and below ``below``."""
-    if not is_number(value) or not 0.0 < value < below:
+    if not is_number(value) or not 0.0 < value < below or value > sys.float_info.max:
         limit = f" and below {below:g}" if below < math.inf else ""
-        raise OptionError(f"{name} is {value!r}; it must be a number above 0{limit}")
+        raise OptionError(f"{name} is {shown(value)}; it must be a number above 0{limit}")
     return float(value)
 
 
 def checked_fraction(value: Any, name: str) -> float:
     """Return a number from 0 to 1, both included."""
     if not is_number(value) or not 0.0 <= value <= 1.0:
-        raise OptionError(f"{name} is {value!r}; it must be a number from 0 to 1")
+        raise OptionError(f"{name} is {shown(value)}; it must be a number from 0 to 1")
     return float(value)
 
 
@@ -185,11 +204,11 @@ def checked_names(value: Any, name: str, known: Collection[str]) -> tuple[str, .
     """
     given = value.split(",") if isinstance(value, str) else value
     if not isinstance(given, list | tuple | set | frozenset) or not all(isinstance(each, str) for each in given):
-        raise OptionError(f"{name} is {value!r}; give a list of names, out of {', '.join(known)}")
+        raise OptionError(f"{name} is {shown(value)}; give a list of names, out of {', '.join(known)}")
     names = tuple(each.strip() for each in given if each.strip())
     for each in names:
         if each not in known:
-            raise OptionError(f"{name} has {each!r}; known are {', '.join(known)}")
+            raise OptionError(f"{name} has {shown(each)}; known are {', '.join(known)}")
     return names
 
 
@@ -208,8 +227,9 @@ def checked_bytes(value: Any, name: str) -> int:
     if isinstance(value, str):
         match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([A-Za-z]*)\s*", value)
         if match is None or match[2].upper() not in _UNITS:
-            raise OptionError(f"{name} is {value!r}; write a number of bytes, or one like '512 MiB' or '4 GiB'")
-        value = int(float(match[1]) * _UNITS[match[2].upper()])
+            raise OptionError(f"{name} is {shown(value)}; write a number of bytes, or one like '512 MiB' or '4 GiB'")
+        number = float(match[1]) * _UNITS[match[2].upper()]
+        value = int(number) if math.isfinite(number) else number
     return checked_count(value, name, least=1)
 
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import Annotated, Any
+from contextlib import suppress
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 import spectralz as sz
 from spectralz._support import interrupts
-from spectralz.cli.console import console, say
+from spectralz.cli.console import say, say_error, sentence_of
 from spectralz.cli.experiments import paper, report, sweep
 from spectralz.cli.helping import Command, Group, UsageError, examples, show_help_alone, usage_sentence
 from spectralz.cli.listing import list_methods, warm_up
 from spectralz.cli.models import convert, generate_app, info
 from spectralz.cli.solving import bounds, compare, sample, solve
-from spectralz.errors import SpectralzError, is_interrupt
+from spectralz.errors import SpectralzError, is_broken_pipe, is_interrupt
 
 __all__ = ["app", "main"]
 
@@ -29,10 +30,8 @@ class _Commands(Group):
         try:
             interrupts.raise_on_interrupt()
             return super().invoke(ctx)
-        except (
-            KeyboardInterrupt,
-            SystemError,
-        ) as stopped:  # here, since releases of typer differ in what they make of it
+        # Here, since releases of typer differ in what they make of it.
+        except (KeyboardInterrupt, SystemError, ImportError) as stopped:
             if not is_interrupt(stopped):
                 raise
             say(str(stopped) if isinstance(stopped, KeyboardInterrupt) and str(stopped) else "interrupted")
@@ -77,21 +76,47 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         _replace_unprintable()
         code = app(args=arguments, prog_name="spectralz", standalone_mode=False)
+        _flush()
     except UsageError as error:
-        _say_error(usage_sentence(error))
-        say(f"try: {error.ctx.command_path if error.ctx else 'spectralz'} -h")
-        sys.exit(2)
-    except BrokenPipeError:
-        # The reader of our output has gone; so has the need for it. Python would complain once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _fail(usage_sentence(error), f"try: {error.ctx.command_path if error.ctx else 'spectralz'} -h")
+    except (BrokenPipeError, SystemExit) as ended:
+        # The reader of our output has gone, and so has the need for it; typer and rich call that exit code 1.
+        if not is_broken_pipe(ended):
+            raise
+        _drop_output()
         sys.exit(0)
     except (SpectralzError, OSError) as error:
-        _say_error(_sentence(error))
-        sys.exit(2)
+        _drop_output()
+        _fail(sentence_of(error))
     except MemoryError:
-        _say_error("the machine has too little memory for this")
-        sys.exit(2)
+        _fail("the machine has too little memory for this")
     sys.exit(code)
+
+
+def _fail(sentence: str, *advice: str) -> NoReturn:
+    """Say what is wrong, if there is someone to say it to, and end."""
+    with suppress(OSError, SystemExit):
+        say_error(sentence)
+        for line in advice:
+            say(line)
+    _drop_output()
+    sys.exit(2)
+
+
+def _flush() -> None:
+    """Write what is still to be written while there is someone to say that it cannot be."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _drop_output() -> None:
+    """Send output that cannot be written nowhere: Python would complain of it once more at its end."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _replace_unprintable() -> None:
@@ -99,13 +124,3 @@ def _replace_unprintable() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-
-
-def _sentence(error: Exception) -> str:
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)
-
-
-def _say_error(sentence: str) -> None:
-    console(stderr=True).print(f"error: {sentence}", style="red", markup=False, highlight=False)

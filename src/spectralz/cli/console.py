@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -20,12 +21,26 @@ if TYPE_CHECKING:
 
     from spectralz.show.tables import Table
 
-__all__ = ["console", "elapsed_of", "has_unicode", "plus_minus", "print_table", "progress", "say", "warn"]
+__all__ = [
+    "as_text",
+    "console",
+    "elapsed_of",
+    "has_unicode",
+    "plus_minus",
+    "print_table",
+    "progress",
+    "say",
+    "say_error",
+    "sentence_of",
+    "warn",
+]
 
 # What a screen is assumed to be wide when output goes to a file or a pipe: statuses are sentences.
 PIPE_WIDTH = 140
 # A bar that has been full once stands still, and the next task of the same method begins at once.
 ALMOST_DONE = 1.0 - 1e-6
+# Files that cannot be written are named by the error; standard output is not.
+CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 VERDICT_STYLES = {
     Verdict.CHOSEN: "bold green",
     Verdict.DISAGREES: "yellow",
@@ -61,6 +76,30 @@ def say(message: str) -> None:
 def warn(sentence: str) -> None:
     """Print a warning on stderr."""
     console(stderr=True).print(f"warning: {sentence}", style="yellow", markup=False, highlight=False)
+
+
+def say_error(sentence: str) -> None:
+    """Print an error on stderr."""
+    console(stderr=True).print(f"error: {sentence}", style="red", markup=False, highlight=False)
+
+
+def sentence_of(error: Exception) -> str:
+    """Return what an error says: of one of the system, the file and why."""
+    if isinstance(error, OSError) and error.strerror is not None:
+        place = "standard output" if error.filename is None and error.errno in CANNOT_WRITE else error.filename
+        return error.strerror if place is None else f"{as_text(place)}: {error.strerror}"
+    return str(error)
+
+
+def as_text(path: object) -> str:
+    r"""Return a name of a file that can be printed, drawn and written to a page: bytes that are no text are marked.
+
+    Examples
+    --------
+    >>> as_text("caf\udce9.uai")
+    'caf�.uai'
+    """
+    return os.fsencode(str(path)).decode("utf-8", errors="replace")
 
 
 def print_table(table: Table) -> None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from spectralz.errors import shown
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -123,9 +125,9 @@ def _value(error: Any) -> str:
     """Return the value that was refused, which older releases have in the message and newer ones in the cause."""
     told = re.match(r"('.*') is not a valid", error.message)
     if told:
-        return told[1]
+        return shown(told[1][1:-1])
     errors = getattr(error.__cause__, "errors", None)
-    return repr(errors()[0]["input"]) if errors is not None else "something else"
+    return shown(errors()[0]["input"]) if errors is not None else "something else"
 
 
 def _wanted(message: str) -> str:

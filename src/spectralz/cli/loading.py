@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import spectralz as sz
+from spectralz.cli.console import as_text
 from spectralz.errors import OptionError
 from spectralz.io import read_evidence
 from spectralz.io.files import STANDARD
+from spectralz.io.lines import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -48,12 +50,12 @@ class Problem:
     @property
     def source(self) -> str:
         """The file as text."""
-        return "standard input" if str(self.path) == STANDARD else str(self.path)
+        return "standard input" if str(self.path) == STANDARD else as_text(self.path)
 
     @property
     def title(self) -> str:
         """The file and the number of its spins, as a heading."""
-        name = self.source if str(self.path) == STANDARD else self.path.name
+        name = self.source if str(self.path) == STANDARD else as_text(self.path.name)
         return f"{name}: {self.model.n} spins{self._given_in_words}"
 
     @property
@@ -128,5 +130,5 @@ def _position(name: str, model: sz.Ising) -> int:
         raise OptionError(f"--given names {name!r}, which could be {len(places)} spins ({kinds}); rename one of them")
     if places:
         return places[0]
-    is_position = model.names is None and name.isascii() and name.isdigit()
-    return model.index(int(name) if is_position else name)
+    position = whole_number(name) if model.names is None else None
+    return model.index(name if position is None else position)

@@ -10,7 +10,7 @@ import typer
 
 import spectralz as sz
 from spectralz.cli import completion
-from spectralz.cli.console import print_table, say, warn
+from spectralz.cli.console import as_text, print_table, say, warn
 from spectralz.cli.helping import Command, Group, examples, first_line, plain, show_help_alone
 from spectralz.cli.loading import load
 from spectralz.cli.options import AsJson, Beta, EvidenceFile, Format, Given, ModelFile, OutFile
@@ -86,7 +86,7 @@ def _write(model: sz.Ising, target: Path, to: str | None) -> None:
     if loses_names(model, target, format=to):
         warn("this format has no place for the names of spins, which are now 0, 1, ...; .json, .csv and .npz keep them")
     if str(target) != STANDARD:
-        say(f"wrote {target}: {model!r}")
+        say(f"wrote {as_text(target)}: {model!r}")
 
 
 def _check_target(target: Path, to: str | None, inputs: Iterable[Path | None] = ()) -> None:

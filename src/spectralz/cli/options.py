@@ -217,7 +217,7 @@ def _value(text: str) -> Any:
         return words[text.lower()]
     try:
         value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return text
     return value if isinstance(value, int | float | tuple | list) else text
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.cli.console import say
-from spectralz.errors import FormatError
+from spectralz.cli.console import as_text, say, say_error, sentence_of
+from spectralz.errors import FormatError, SpectralzError
 from spectralz.io.files import STANDARD, save, write_whole
 from spectralz.show.plots import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -26,6 +27,7 @@ __all__ = [
     "check_picture",
     "check_states",
     "picture_format",
+    "write_all",
     "write_page",
     "write_picture",
     "write_states",
@@ -48,6 +50,9 @@ def check_output(path: Path | None, inputs: Iterable[Path | None] = ()) -> None:
         raise FormatError("this is a folder; give the name of a file", path)
     if not path.parent.is_dir():
         raise FormatError(f"the folder {path.parent} does not exist; make it first", path)
+    place = path if path.exists() and not path.is_file() else path.parent  # files are replaced, devices written to
+    if not os.access(place, os.W_OK):
+        raise FormatError("this cannot be written to; choose another place, or ask for permission", place)
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | None]) -> None:
@@ -87,16 +92,30 @@ def picture_format(path: Path) -> str:
     return path.suffix.lower().lstrip(".")
 
 
+def write_all(*writers: Callable[[], None]) -> None:
+    """Write each output; one that cannot be written is an error, but keeps none of the others from being written."""
+    failures: list[Exception] = []
+    for write in writers:
+        try:
+            write()
+        except (SpectralzError, OSError, MemoryError) as error:
+            failures.append(error)
+    for failure in failures[:-1]:
+        say_error(sentence_of(failure))
+    if failures:
+        raise failures[-1]
+
+
 def write_picture(path: Path, picture: bytes) -> None:
     """Write a picture and say so."""
     write_whole(path, picture)
-    say(f"wrote {path}")
+    say(f"wrote {as_text(path)}")
 
 
 def write_page(path: Path, page: str) -> None:
     """Write an HTML page and say so."""
     write_whole(path, page.encode("utf-8"))
-    say(f"wrote {path}")
+    say(f"wrote {as_text(path)}")
 
 
 def write_states(path: Path, states: NDArray[np.int8], names: Sequence[Hashable] | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ import spectralz as sz
 from spectralz._support.interrupts import INTERRUPTED
 from spectralz._support.options import check_choice
 from spectralz.cli import completion
-from spectralz.cli.console import console, has_unicode, plus_minus, print_table, progress, say, warn
+from spectralz.cli.console import as_text, console, has_unicode, plus_minus, print_table, progress, say, warn
 from spectralz.cli.helping import examples
 from spectralz.cli.loading import Problem, load, name_in_json
 from spectralz.cli.options import (
@@ -44,6 +45,7 @@ from spectralz.cli.outputs import (
     check_picture,
     check_states,
     picture_format,
+    write_all,
     write_page,
     write_picture,
     write_states,
@@ -119,11 +121,28 @@ def solve(
             estimate = found.estimate
         else:
             estimate = sz.log_z(problem.model, chosen, given=problem.given)
-    if pr is not None:
-        write_pr(estimate.log_z, pr)
-    if mar is not None and found is not None:
-        write_mar(found.probability, mar)
     shown = found if marginals else None
+    try:
+        _print_answer(problem, estimate, shown, as_json)
+    finally:  # the files are written even where nobody reads what is printed, and the other way round
+        writers = []
+        if pr is not None:
+            writers.append(partial(write_pr, estimate.log_z, pr))
+        if mar is not None and found is not None:
+            writers.append(partial(write_mar, found.probability, mar))
+        if plot is not None:
+            writers.append(partial(_draw_estimate, plot, problem, estimate))
+        if html is not None:
+            writers.append(partial(_write_estimate_page, html, problem, estimate, shown))
+        write_all(*writers)
+    if estimate.interrupted:
+        say("interrupted: this is the best answer so far")
+        raise typer.Exit(INTERRUPTED)
+    if strict and not estimate.status.converged:
+        raise typer.Exit(1)
+
+
+def _print_answer(problem: Problem, estimate: sz.Estimate, shown: sz.Marginals | None, as_json: bool) -> None:
     if as_json:
         means = {} if shown is None else {"marginals": _marginals_in_json(problem, shown)}
         print_json({**problem.about(), **estimate.to_dict(), **means})
@@ -132,17 +151,16 @@ def solve(
         if shown is not None:
             print_table(_marginals_table(problem, shown))
     _warn_of_disagreement(estimate)
-    if plot is not None:
-        write_picture(plot, bracket_picture(estimate, problem.title, picture_format(plot)))
-    if html is not None:
-        from spectralz.report import estimate_page
 
-        write_page(html, estimate_page(estimate, problem.title, problem.in_words, shown))
-    if estimate.interrupted:
-        say("interrupted: this is the best answer so far")
-        raise typer.Exit(INTERRUPTED)
-    if strict and not estimate.status.converged:
-        raise typer.Exit(1)
+
+def _draw_estimate(path: Path, problem: Problem, estimate: sz.Estimate) -> None:
+    write_picture(path, bracket_picture(estimate, problem.title, picture_format(path)))
+
+
+def _write_estimate_page(path: Path, problem: Problem, estimate: sz.Estimate, shown: sz.Marginals | None) -> None:
+    from spectralz.report import estimate_page
+
+    write_page(path, estimate_page(estimate, problem.title, problem.in_words, shown))
 
 
 def _print_estimate(problem: Problem, estimate: sz.Estimate) -> None:
@@ -241,19 +259,31 @@ def compare(
     problem = load(file, evidence, given, beta, format)
     with in_threads(threads), progress():
         comparison = sz.compare(problem.model, chosen, given=problem.given)
-    if as_json:
-        print_json({**problem.about(), **comparison.to_dict()})
-    else:
-        print(f"{problem.source}: {problem.in_words}")
-        print_comparison(comparison)
-    if plot is not None:
-        write_picture(plot, comparison_picture(comparison, problem.title, picture_format(plot)))
-    if html is not None:
-        from spectralz.report import comparison_page
-
-        write_page(html, comparison_page(comparison, problem.title, problem.in_words))
+    try:
+        if as_json:
+            print_json({**problem.about(), **comparison.to_dict()})
+        else:
+            print(f"{problem.source}: {problem.in_words}")
+            print_comparison(comparison)
+    finally:
+        writers = []
+        if plot is not None:
+            writers.append(partial(_draw_comparison, plot, problem, comparison))
+        if html is not None:
+            writers.append(partial(_write_comparison_page, html, problem, comparison))
+        write_all(*writers)
     if strict and any(row.estimate is not None and not row.estimate.status.converged for row in comparison):
         raise typer.Exit(1)
+
+
+def _draw_comparison(path: Path, problem: Problem, comparison: sz.Comparison) -> None:
+    write_picture(path, comparison_picture(comparison, problem.title, picture_format(path)))
+
+
+def _write_comparison_page(path: Path, problem: Problem, comparison: sz.Comparison) -> None:
+    from spectralz.report import comparison_page
+
+    write_page(path, comparison_page(comparison, problem.title, problem.in_words))
 
 
 def _compared_names(methods: str | None, exclude: str | None) -> list[str]:
@@ -381,4 +411,4 @@ def sample(
         options = sz.result.plain(vars(chosen))
         how = {"seed": seed, "method": chosen.name, "options": options, "warnings": sentences}
         print_json({**problem.about(), "out": str(out), "states": len(states), **how})
-    say(f"wrote {out}: {len(states)} states of {problem.model.n} spins")
+    say(f"wrote {as_text(out)}: {len(states)} states of {problem.model.n} spins")

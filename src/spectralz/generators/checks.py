@@ -4,26 +4,58 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz.errors import OptionError
+from spectralz.errors import OptionError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["checked_choice", "checked_count", "checked_flag", "checked_number", "checked_pairs", "checked_scale"]
+__all__ = [
+    "checked_choice",
+    "checked_count",
+    "checked_flag",
+    "checked_number",
+    "checked_pairs",
+    "checked_scale",
+    "checked_spins",
+    "checked_whole",
+]
+
+
+# More spins than this fill the memory of any machine, and their pairs overflow.
+MOST_SPINS = 10**8
 
 
 def checked_count(value: Any, name: str) -> int:
+    """Return a whole number of spins, or of something there is less of: 0 or more."""
+    count = checked_whole(value, name)
+    if count > MOST_SPINS:
+        raise OptionError(f"{name} is {shown(count)}; a model has at most {MOST_SPINS:.0e} spins")
+    return count
+
+
+def checked_spins(*sides: int) -> int:
+    """Return the number of spins of a lattice with these sides."""
+    n = math.prod(sides)
+    if n > MOST_SPINS:
+        raise OptionError(
+            f"a lattice of {' x '.join(map(str, sides))} has {n:.3g} spins; a model has at most {MOST_SPINS:.0e}"
+        )
+    return n
+
+
+def checked_whole(value: Any, name: str) -> int:
     """Return a whole number, 0 or more."""
     try:
         count = operator.index(value)
     except TypeError:
-        raise OptionError(f"{name} is {value!r}; it must be a whole number") from None
+        raise OptionError(f"{name} is {shown(value)}; it must be a whole number") from None
     if count < 0:
-        raise OptionError(f"{name} is {count}; it cannot be negative")
+        raise OptionError(f"{name} is {shown(count)}; it cannot be negative")
     return count
 
 
@@ -38,9 +70,9 @@ def checked_pairs(n: Any) -> int:
 def checked_number(value: Any, name: str) -> float:
     """Return a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise OptionError(f"{name} is {value!r}; it must be a number")
-    if not math.isfinite(value):
-        raise OptionError(f"{name} is {value}; it must be finite")
+        raise OptionError(f"{name} is {shown(value)}; it must be a number")
+    if not -sys.float_info.max <= value <= sys.float_info.max:  # nor NaN
+        raise OptionError(f"{name} is {shown(value)}; it must be finite")
     return float(value)
 
 

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from spectralz.generators.checks import checked_count, checked_flag, checked_number, checked_pairs, checked_scale
+from spectralz.generators.checks import (
+    checked_count,
+    checked_flag,
+    checked_number,
+    checked_pairs,
+    checked_scale,
+    checked_spins,
+)
 from spectralz.generators.couplings import Weights, equal_weights
 from spectralz.generators.streams import Stream
 from spectralz.model import Ising
@@ -53,7 +60,7 @@ def grid(side: int, strength: float, seed: int, periodic: bool = False, field_st
     side = checked_count(side, "side")
     strength, field_strength = checked_scale(strength, "strength"), checked_scale(field_strength, "field_strength")
     is_periodic, stream = checked_flag(periodic, "periodic"), Stream(seed)
-    field = stream.uniform(side * side, field_strength)
+    field = stream.uniform(checked_spins(side, side), field_strength)
     pairs = lattice_edges((side, side), SQUARE, is_periodic)
     A = stream.uniform(len(pairs), strength)
     return Ising.from_edges(side * side, pairs, 2.0 * A, field)
@@ -363,7 +370,7 @@ def _lattice(
 
 def chimera_edges(rows: int, columns: int, tile: int) -> NDArray[np.int64]:
     """Return the edges (m x 2) of a Chimera graph: within cells, then to the next row, then to the next column."""
-    spin = np.arange(2 * rows * columns * tile).reshape(rows, columns, 2, tile)
+    spin = np.arange(checked_spins(2, rows, columns, tile)).reshape(rows, columns, 2, tile)
     within = np.broadcast_arrays(spin[:, :, 0, :, None], spin[:, :, 1, None, :])
     down = spin[:-1, :, 0], spin[1:, :, 0]
     across = spin[:, :-1, 1], spin[:, 1:, 1]
@@ -375,7 +382,7 @@ def lattice_edges(shape: tuple[int, ...], steps: Steps, periodic: bool) -> NDArr
 
     An axis is closed to a ring only if it has 3 sites or more: with 1 or 2, the way around leads to no new edge.
     """
-    n = math.prod(shape)
+    n = checked_spins(*shape)
     at = np.indices(shape).reshape(len(shape), n)
     edges, order = [], []
     for place, step in enumerate(steps):

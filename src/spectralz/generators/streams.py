@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz.generators.checks import checked_count
+from spectralz.generators.checks import checked_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ class Stream:
     """The random numbers of a seed, one after the other."""
 
     def __init__(self, seed: int) -> None:
-        self._bits = np.random.PCG64(checked_count(seed, "seed"))
+        self._bits = np.random.PCG64(checked_whole(seed, "seed"))
 
     def unit(self, count: int) -> NDArray[np.float64]:
         """Return numbers from [0, 1), multiples of 2^-53."""

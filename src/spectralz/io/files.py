@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
+import io
 import os
+import stat
 import sys
 import tempfile
 import zlib
@@ -15,17 +18,34 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
+from spectralz._support.options import bytes_in_words
 from spectralz.errors import FormatError, ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["STANDARD", "PathOrSource", "Source", "is_packed", "opened", "save", "write_whole"]
+__all__ = [
+    "STANDARD",
+    "PathOrSource",
+    "Source",
+    "is_packed",
+    "most_unpacked",
+    "opened",
+    "refuse_unpacked",
+    "save",
+    "write_whole",
+]
 
 STANDARD = "-"
 """The name that stands for standard input and standard output."""
 
 GZIP_MAGIC = b"\x1f\x8b"
+
+# What is packed may unpack to this many bytes, or to this many times its own size if that is more. Numbers that differ
+# pack to a tenth; a thousandth is what zeros pack to, and files that are made to fill the memory.
+UNPACKED_IN_ANY_CASE = 4 * 2**30
+MOST_TIMES_PACKED = 100
+CHUNK = 2**20
 
 
 @dataclass(frozen=True)
@@ -41,6 +61,8 @@ class Source:
         try:
             text = self.content.decode("utf-8-sig")
         except UnicodeDecodeError:
+            if self.content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+                self.fail("this text is encoded in UTF-16; save it in UTF-8")
             self.fail("this is not a text file")
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -75,18 +97,55 @@ def opened(path: PathOrSource) -> Source:
     """Read a file, or standard input for ``-``; what gzip has packed is unpacked. A source stays as it is."""
     if isinstance(path, Source):
         return path
-    content = sys.stdin.buffer.read() if os.fspath(path) == STANDARD else Path(path).read_bytes()
-    if content[:2] != GZIP_MAGIC:
-        return Source(path, content)
+    source = Source(path, _content(path))
+    return source if source.content[:2] != GZIP_MAGIC else Source(path, _unpacked(source))
+
+
+def _content(path: str | os.PathLike[str]) -> bytes:
+    if os.fspath(path) == STANDARD:
+        if sys.stdin is None:
+            Source(path, b"").fail("it is closed; give the name of a file")
+        return sys.stdin.buffer.read()
+    mode = os.stat(path).st_mode
+    if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not os.path.samefile(path, os.devnull)):
+        Source(path, b"").fail("this is a device, which may have no end; give the name of a file, or - for a pipe")
+    return Path(path).read_bytes()
+
+
+def _unpacked(source: Source) -> bytes:
+    """Return what gzip has packed, but stop where it is far more than files are."""
+    limit = most_unpacked(len(source.content))
+    parts, size = [], 0
     try:
-        return Source(path, gzip.decompress(content))
+        with gzip.GzipFile(fileobj=io.BytesIO(source.content)) as file:
+            while part := file.read(CHUNK):
+                parts.append(part)
+                size += len(part)
+                if size > limit:
+                    refuse_unpacked(source, size, "unpack it with gunzip first")
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        Source(path, content).fail("this gzip file is damaged or cut off; fetch or write it again")
+        source.fail("this gzip file is damaged or cut off; fetch or write it again")
+    return b"".join(parts)
+
+
+def most_unpacked(packed: int) -> int:
+    """Return to how many bytes a file of this many may unpack."""
+    return max(UNPACKED_IN_ANY_CASE, MOST_TIMES_PACKED * packed)
+
+
+def refuse_unpacked(source: Source, size: int, way_out: str) -> NoReturn:
+    """Refuse a file that unpacks to at least this many bytes."""
+    source.fail(
+        f"this file of {bytes_in_words(len(source.content))} unpacks to {bytes_in_words(size)} or more, beyond "
+        f"{bytes_in_words(most_unpacked(len(source.content)))}; if it is meant to, {way_out}"
+    )
 
 
 def save(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file whole or not at all, packed by gzip if its name ends in ``.gz``; ``-`` is standard output."""
     if os.fspath(path) == STANDARD:
+        if sys.stdout is None:
+            raise FormatError("it is closed; give the name of a file", "standard output")
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
         return
@@ -104,12 +163,18 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
     What is not a plain file, such as ``/dev/stdout``, is written to directly.
     """
-    target = Path(path)
+    try:
+        _write_whole(Path(path), content)
+    except OSError as error:  # of a full disk, say, which names no file
+        raise OSError(error.errno, error.strerror or str(error), os.fspath(path)) from error
+
+
+def _write_whole(target: Path, content: bytes) -> None:
     if target.exists() and not target.is_file():
         target.write_bytes(content)
         return
     target = target.resolve()  # a link is followed, not replaced
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}."[:60])
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)

@@ -32,22 +32,19 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
-import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from spectralz.io.files import opened, save
+from spectralz.io.archive import UNREADABLE, Archive
+from spectralz.io.files import most_unpacked, opened, save
 from spectralz.io.plain_names import from_plain, to_plain
 from spectralz.model import Bipartite, Ising
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
     from os import PathLike
-
-    from numpy.typing import NDArray
 
     from spectralz.io.files import PathOrSource, Source
 
@@ -57,21 +54,12 @@ FORMAT = "spectralz-ising"
 VERSION = 1
 BIPARTITE_VERSION = 2  # older releases know no bipartite block, and say so
 
-_UNREADABLE = (
-    ValueError,
-    TypeError,
-    EOFError,
-    KeyError,
-    IndexError,
-    OverflowError,
-    MemoryError,
-    NotImplementedError,
-    SyntaxError,
-    OSError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+# The ways to hold a coupling; a file has one of them.
+BLOCKS = ("coupling", "edges", "vectors", "weights")
+
+# A matrix of scipy.sparse may announce any number of rows.
+MOST_SPINS_WITHOUT_ENTRIES = 10**7
+SPARSE = ("format", "shape", "data", "row", "col", "coords", "indices", "indptr", "offsets", "_is_array")
 
 
 def write_npz(model: Ising, path: str | PathLike[str]) -> None:
@@ -101,19 +89,21 @@ def write_npz(model: Ising, path: str | PathLike[str]) -> None:
     else:
         arrays["coupling"] = model.coupling
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
+    # What packs too well would be refused on reading.
+    size = sum(np.asarray(array).nbytes for array in arrays.values())
+    (np.savez_compressed if size <= most_unpacked(0) else np.savez)(buffer, **arrays)
     save(path, buffer.getvalue())
 
 
 def read_npz(path: PathOrSource) -> Ising:
     """Read a model from an ``.npz`` file."""
     source = opened(path)
-    arrays = _Arrays(source)
+    arrays = Archive(source)
     with source.making_a_model():
-        if arrays.kind == FORMAT:
+        if arrays.text("format") == FORMAT:
             return _ours(arrays)
         if {"format", "shape", "data"} <= set(arrays):
-            return Ising.from_hamiltonian(None, _scipy_matrix(source))
+            return Ising.from_hamiltonian(None, _scipy_matrix(source, arrays))
         if "J" in arrays:
             arrays.refuse_all_but("J", "h")
             return Ising.from_hamiltonian(arrays.get("h"), arrays["J"])
@@ -126,58 +116,19 @@ def read_npz(path: PathOrSource) -> Ising:
     )
 
 
-class _Arrays(dict[str, "NDArray[Any]"]):
-    """The arrays of an archive, by name."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self.fail = source.fail
-        if source.content[:6] == b"\x93NUMPY":
-            self.fail("this is a single numpy array; save it as J in an archive: np.savez(path, J=J)")
-        try:
-            with zipfile.ZipFile(io.BytesIO(source.content)):  # np.load takes anything else for a pickle
-                archive = np.load(io.BytesIO(source.content), allow_pickle=False)
-            super().__init__((name, archive[name]) for name in archive.files)
-        except _UNREADABLE as error:
-            if "Object arrays" in str(error):
-                self.fail(
-                    "this archive holds Python objects, which are not read; save plain arrays with np.savez "
-                    "and a sparse matrix with scipy.sparse.save_npz"
-                )
-            self.fail("not a readable .npz archive; is it damaged? Write it again with sz.write")
-        if not all(isinstance(array, np.ndarray) for array in self.values()):
-            self.fail("this archive holds files that are no numpy arrays; write it with np.savez or sz.write")
-
-    @property
-    def kind(self) -> str:
-        return str(self["format"]) if "format" in self else ""
-
-    def array(self, name: str) -> NDArray[Any]:
-        if name not in self:
-            self.fail(f"the array {name!r} is missing; write the file again with sz.write")
-        return self[name]
-
-    def number(self, name: str) -> float:
-        array = self.array(name)
-        if array.shape != () or array.dtype.kind not in "iuf" or not np.isfinite(array):
-            self.fail(f"{name!r} must be a single finite number")
-        return float(array)
-
-    def refuse_all_but(self, *names: str) -> None:
-        for name in sorted(set(self) - set(names)):
-            self.fail(
-                f"beside {' and '.join(names)} this archive holds {name!r}, which has no meaning here; leave it out"
-            )
-
-
-def _ours(arrays: _Arrays) -> Ising:
+def _ours(arrays: Archive) -> Ising:
     version = int(arrays.number("version"))
     if version not in (VERSION, BIPARTITE_VERSION):
-        arrays.fail(f"its format has version {version}; this release reads {VERSION} and {BIPARTITE_VERSION}: upgrade")
+        arrays.fail(
+            f"its format has version {version:.6g}; this release reads {VERSION} and {BIPARTITE_VERSION}: upgrade"
+        )
     return _unnamed(arrays).named(_names(arrays) if "names" in arrays else None)
 
 
-def _unnamed(arrays: _Arrays) -> Ising:
+def _unnamed(arrays: Archive) -> Ising:
+    blocks = [name for name in BLOCKS if name in arrays]
+    if len(blocks) > 1:
+        arrays.fail(f"this archive holds {' and '.join(blocks)}, each of which is a coupling; leave out all but one")
     field, offset = arrays.array("field"), arrays.number("offset")
     if "weights" in arrays:
         return Ising.from_bipartite(arrays["weights"], field, offset)
@@ -186,9 +137,9 @@ def _unnamed(arrays: _Arrays) -> Ising:
     return Ising(field, arrays["coupling"] if "coupling" in arrays else _sparse_coupling(arrays), offset)
 
 
-def _names(arrays: _Arrays) -> list[Hashable]:
+def _names(arrays: Archive) -> list[Hashable]:
     try:
-        values = json.loads(str(arrays["names"]))
+        values = json.loads(arrays.text("names"))
         if isinstance(values, list):
             return [from_plain(value) for value in values]
     except (ValueError, RecursionError):
@@ -196,7 +147,7 @@ def _names(arrays: _Arrays) -> list[Hashable]:
     arrays.fail("'names' must be the JSON text of a list of names; write the file again with sz.write")
 
 
-def _sparse_coupling(arrays: _Arrays) -> Any:
+def _sparse_coupling(arrays: Archive) -> Any:
     edges, values = arrays.array("edges"), arrays.array("values")
     n = len(np.atleast_1d(arrays.array("field")))
     if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu" or values.shape != (len(edges),):
@@ -215,14 +166,28 @@ def _sparse_coupling(arrays: _Arrays) -> Any:
     return sp.coo_array((np.concatenate([values, values[off]]), (rows, columns)), shape=(n, n))
 
 
-def _scipy_matrix(source: Source) -> Any:
+def _scipy_matrix(source: Source, archive: Archive) -> Any:
+    archive.refuse_too_large(name for name in SPARSE if name in archive)
+    _refuse_too_many_spins(archive)
     try:
         matrix = sp.load_npz(io.BytesIO(source.content))
         if hasattr(matrix, "check_format"):
             matrix.check_format(full_check=True)
         return sp.coo_array(matrix)
-    except _UNREADABLE:
+    except UNREADABLE:
         source.fail("the sparse matrix of this archive is damaged; write it again with scipy.sparse.save_npz")
+
+
+def _refuse_too_many_spins(archive: Archive) -> None:
+    """Refuse a few entries in a matrix without bounds, which would fill the memory with zeros."""
+    entries = max(max(archive.header(name).shape, default=0) for name in SPARSE if name in archive)
+    most = max(MOST_SPINS_WITHOUT_ENTRIES, entries)
+    shape = archive["shape"]
+    if shape.dtype.kind in "iuf" and np.any(shape > most):
+        archive.fail(
+            f"the sparse matrix announces {np.max(shape):.3g} rows or columns with at most {entries} entries; "
+            f"up to {MOST_SPINS_WITHOUT_ENTRIES:.0e} can be read: leave out spins that nothing acts on"
+        )
 
 
 def looks_like_npz(source: Source) -> bool:

@@ -15,6 +15,7 @@ from spectralz._support.options import (
     option,
     or_none,
     positive,
+    repetitions,
     threads_option,
 )
 from spectralz._support.progress import reporter_of
@@ -80,9 +81,9 @@ class Annealing(Method):
     True
     """
 
-    population: int = option(2000, count(least=2))
-    runs: int = option(4, count(least=1))
-    sweeps: int = option(1, count(least=1))
+    population: int = option(2000, repetitions(least=2))
+    runs: int = option(4, repetitions(least=1))
+    sweeps: int = option(1, repetitions(least=1))
     step: float = option(0.05, positive())
     resample_below: float = option(RESAMPLE_BELOW, checked_fraction)
     block_width: int | None = option(

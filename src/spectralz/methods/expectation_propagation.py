@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spectralz._support.options import count, flag, not_negative, option, positive, threads_option
+from spectralz._support.options import count, flag, not_negative, option, positive, repetitions, threads_option
 from spectralz._support.progress import report
 from spectralz.errors import TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
@@ -253,7 +253,7 @@ class ExpectationPropagation(Method):
     tol: float = option(1e-8, positive())
     damping: float = option(0.0, not_negative)
     correction: bool = option(True, flag)
-    restarts: int = option(20, count(least=0))
+    restarts: int = option(20, repetitions(least=0))
     seed: int = option(0, count(least=0))
     threads: int | None = threads_option()
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from spectralz._support.options import checked_positive, count, option, or_none, positive
+from spectralz._support.options import array_of, checked_positive, count, option, or_none, positive
 from spectralz._support.progress import reporter_of
-from spectralz.errors import OptionError, TooLargeError
+from spectralz.errors import OptionError, TooLargeError, shown
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import Method, Outcome
 from spectralz.parts.decomposition import Decomposition, decompose
@@ -37,8 +37,11 @@ __all__ = ["LowRank"]
 
 
 def _steps_option(value: Any, name: str) -> float | tuple[float, ...]:
-    steps = tuple(checked_positive(step, name, below=1e100) for step in np.atleast_1d(value).tolist())
-    return steps[0] if np.ndim(value) == 0 else steps
+    array = array_of(value)
+    if array is None or array.ndim > 1:
+        raise OptionError(f"{name} is {shown(value)}; it must be a number above 0, or a list of them")
+    steps = tuple(checked_positive(step, name, below=1e100) for step in np.atleast_1d(array).tolist())
+    return steps[0] if array.ndim == 0 else steps
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spectralz._support.options import choice, count, option, positive
+from spectralz._support.options import choice, count, option, positive, repetitions
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
@@ -80,7 +80,7 @@ class MeanField(Method):
 
     max_iter: int = option(1000, count(least=1))
     tol: float = option(1e-10, positive())
-    restarts: int = option(1, count(least=1))
+    restarts: int = option(1, repetitions(least=1))
     start: str = option("zero", choice(STARTS))
     seed: int = option(0, count(least=0))
 

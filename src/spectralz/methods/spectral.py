@@ -10,13 +10,14 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz._support.options import (
+    array_of,
     bytes_in_words,
     check_choice,
     checked_bytes,
     choice,
-    count,
     option,
     positive,
+    repetitions,
     threads_option,
 )
 from spectralz._support.progress import report
@@ -49,8 +50,8 @@ CELLS_FOR_HANDOVER = 2_000_000
 def _diagonal_option(value: Any, name: str) -> str | tuple[float, ...]:
     if isinstance(value, str):
         return str(check_choice(value, name, DIAGONALS))
-    array = np.asarray(value)
-    if array.ndim != 1 or array.dtype.kind not in "biuf" or not np.all(np.isfinite(array)):
+    array = array_of(value)
+    if array is None or array.ndim != 1 or array.dtype.kind not in "biuf" or not np.all(np.isfinite(array)):
         known = ", ".join(repr(each) for each in DIAGONALS)
         raise OptionError(f"{name} must be one of {known}, or a list of finite numbers, one per spin")
     return tuple(array.astype(np.float64).tolist())
@@ -135,7 +136,7 @@ class Spectral(Method):
     diagonal: str | Sequence[float] = option("sdp", _diagonal_option)
     factor: str = option("quadrature", choice(FACTORS))
     tol: float = option(1e-6, positive(below=1.0))
-    restarts: int = option(4, count(least=0))
+    restarts: int = option(4, repetitions(least=0))
     max_memory: int | str = option(8 * 2**30, checked_bytes)
     threads: int | None = threads_option()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spectralz._support.options import count, option, threads_option
+from spectralz._support.options import count, option, repetitions, threads_option
 from spectralz._support.progress import reporter_of
 from spectralz.errors import warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
@@ -58,9 +58,9 @@ class States(Method):
     (True, True)
     """
 
-    population: int = option(2000, count(least=2))
-    runs: int = option(4, count(least=2))
-    quenches: int = option(1000, count(least=0))
+    population: int = option(2000, repetitions(least=2))
+    runs: int = option(4, repetitions(least=2))
+    quenches: int = option(1000, repetitions(least=0))
     max_states: int = option(MOST_STATES, count(least=1))
     seed: int = option(0, count(least=0))
     threads: int | None = threads_option()

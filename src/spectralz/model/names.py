@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz.errors import ModelError
+from spectralz.errors import ModelError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -72,21 +72,22 @@ def index_of(name: Any, n: int, places: Mapping[Hashable, int] | None, has_numbe
         except TypeError:
             pass
         if has_number or not _is_whole(name):
-            raise ModelError(f"no spin is called {name!r}; {_hint(name, places)}")
+            raise ModelError(f"no spin is called {shown(name)}; {_hint(name, places)}")
     if not _is_whole(name):
         raise ModelError(
-            f"no spin is called {name!r}; this model has no names, its spins are named by integers from 0 to {n - 1}"
+            f"no spin is called {shown(name)}; "
+            f"this model has no names, its spins are named by integers from 0 to {n - 1}"
         )
     index = operator.index(name)
     if not 0 <= index < n:
-        raise ModelError(f"there is no spin {index}; spins run from 0 to {n - 1}")
+        raise ModelError(f"there is no spin {shown(index)}; spins run from 0 to {n - 1}")
     return index
 
 
 def names_in_short(names: tuple[Hashable, ...]) -> str:
     """Return the first few names."""
-    shown = ", ".join(str(name) for name in names[:NAMES_SHOWN])
-    return f"names {shown}" + (", ..." if len(names) > NAMES_SHOWN else "")
+    first = ", ".join(str(name) for name in names[:NAMES_SHOWN])
+    return f"names {first}" + (", ..." if len(names) > NAMES_SHOWN else "")
 
 
 def _is_whole(name: Any) -> bool:

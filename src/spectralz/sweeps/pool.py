@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from collections import Counter, deque
-from multiprocessing import connection
+from multiprocessing import connection, resource_tracker
 from typing import TYPE_CHECKING, Any
 
 from spectralz.errors import SolverError
@@ -141,6 +141,8 @@ class Pool:
 def _serve(theirs: Any) -> None:
     """Answer tasks until the other side is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the process that started this one
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     parent = multiprocessing.parent_process()
     assert parent is not None
     threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
@@ -160,16 +162,48 @@ def _end_with(sentinel: int) -> None:
 def _inherited() -> Iterator[None]:
     """Give processes that are started inside a single thread and no interrupts."""
     before = {name: os.environ.get(name) for name in ONE_THREAD}
-    is_main = threading.current_thread() is threading.main_thread()
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if is_main else None
-    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+    with _interrupts_wait():
+        os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+@contextlib.contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Keep an interrupt until the block has ended, and from processes that are started inside for good.
+
+    One in the middle of a start would leave half a process; and a process that is to ignore interrupts must be born
+    so, since it takes long to import what it needs.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    seen: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
+    try:
+        with _blocked_for_children():
+            yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if seen:
+            signal.raise_signal(signal.SIGINT)
+
+
+@contextlib.contextmanager
+def _blocked_for_children() -> Iterator[None]:
+    """Block interrupts, which processes inherit; the block of this one ends with the context."""
+    if not hasattr(signal, "pthread_sigmask"):  # not a Unix
+        yield
+        return
+    resource_tracker.ensure_running()  # it unblocks them where it is started
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
-        if is_main:
-            signal.signal(signal.SIGINT, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _refuse_false_starts(count: int, end: str) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-__all__ = ["COLUMNS", "Row", "Summary", "header", "read_rows", "summarise", "to_csv"]
+__all__ = ["COLUMNS", "Row", "Summary", "cells_of", "header", "read_rows", "summarise", "to_csv"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,12 +106,15 @@ def read_rows(path: Path) -> list[Row]:
     FormatError
         If the columns are not those of :class:`Row`, or a line is not one row.
     """
-    first, *lines = path.read_text(encoding="utf-8").split("\n")
+    try:
+        first, *lines = path.read_bytes().decode("utf-8").replace("\r\n", "\n").split("\n")
+    except UnicodeDecodeError:
+        raise FormatError("this is no text; remove it and run the sweep again", path) from None
     if first != header().strip():
         raise FormatError(f"its columns are {first[:80]!r}; rows of a sweep have {header().strip()!r}", path)
     rows = []
     for number, line in enumerate(lines, start=2):
-        cells = next(csv.reader([line]))
+        cells = cells_of(line)
         if number == len(lines) + 1 and len(cells) < len(COLUMNS):
             break
         try:
@@ -119,6 +122,16 @@ def read_rows(path: Path) -> list[Row]:
         except ValueError as error:
             raise FormatError(f"this is no row of a sweep: {error}", path, number) from None
     return rows
+
+
+def cells_of(line: str) -> list[str]:
+    """Return the cells of a line, however long: options may hold a number per spin."""
+    limit = csv.field_size_limit()
+    csv.field_size_limit(max(limit, len(line)))
+    try:
+        return next(csv.reader([line]), [])
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _value(name: str, text: str) -> Any:

@@ -8,14 +8,13 @@ tasks, so that equal sweeps have equal files but for times, memory and versions.
 from __future__ import annotations
 
 import contextlib
-import csv
 import json
 import os
 from typing import TYPE_CHECKING, Any
 
 from spectralz.errors import OptionError
 from spectralz.io.files import write_whole
-from spectralz.sweeps.rows import COLUMNS, header, to_csv
+from spectralz.sweeps.rows import COLUMNS, cells_of, header, to_csv
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -141,7 +140,7 @@ class RowFile:
         lines: dict[str, list[bytes]] = {}
         labels: dict[str, list[str]] = {}
         for line in content[len(first) :].split(b"\n")[:-1]:  # what follows the last line break is torn
-            cells = next(csv.reader([line.decode(errors="replace")]))
+            cells = cells_of(line.decode(errors="replace"))
             row = dict(zip(COLUMNS, cells, strict=False))
             if len(cells) == len(COLUMNS):
                 lines.setdefault(row["instance"], []).append(line + b"\n")
