@@ -108,6 +108,10 @@ class Entries(Coupling):
         return Dense(self.dense() + other.dense())
 
     @abstractmethod
+    def component_labels(self) -> IntArray:
+        """Return the number of each spin's connected component, counted in order of their smallest spins."""
+
+    @abstractmethod
     def block(self, rows: IntArray, columns: IntArray) -> Any:
         """Return some rows and columns of A, dense or sparse as it is."""
 
@@ -167,6 +171,24 @@ class Dense(Entries):
     def edges(self) -> tuple[IntArray, FloatArray]:
         i, j = np.nonzero(np.triu(self.A, k=1))
         return np.column_stack([i, j]).astype(np.int64), 2.0 * self.A[i, j]
+
+    def component_labels(self) -> IntArray:
+        # A search that reads every row once; a list of n^2 edges would take many times as long.
+        label = np.full(self.n, -1, dtype=np.int64)
+        count = 0
+        for start in range(self.n):
+            if label[start] >= 0:
+                continue
+            label[start], waiting = count, [start]
+            while waiting:
+                open_spins = np.flatnonzero(label < 0)
+                found = open_spins[self.A[waiting.pop(), open_spins] != 0.0]
+                label[found] = count
+                waiting += found.tolist()
+                if len(found) == len(open_spins):
+                    return label
+            count += 1
+        return label
 
     def block(self, rows: IntArray, columns: IntArray) -> FloatArray:
         return self.A[np.ix_(rows, columns)]
@@ -271,6 +293,11 @@ class Sparse(Entries):
         order = np.lexsort((upper.col, upper.row))
         pairs = np.column_stack([upper.row[order], upper.col[order]]).astype(np.int64)
         return pairs, 2.0 * upper.data[order]
+
+    def component_labels(self) -> IntArray:
+        from scipy.sparse.csgraph import connected_components
+
+        return np.asarray(connected_components(self.A, directed=False)[1], dtype=np.int64)
 
     def block(self, rows: IntArray, columns: IntArray) -> Any:
         return self.A[rows][:, columns]
