@@ -6,6 +6,7 @@ import json
 import math
 import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -445,3 +446,23 @@ def test_marginals_that_do_not_fit_are_estimated_and_the_status_says_so():
     assert found.kind is sz.Kind.ESTIMATE
     assert "exact marginals need" in found.status
     assert "log Z alone needs" in found.status
+
+
+def test_a_component_without_an_error_makes_the_sum_untrusted():
+    """An estimate without std_error was dropped from the error of the sum."""
+    model = sz.Ising.from_edges(4, [(0, 1), (2, 3)], 1.0)
+    exact = Outcome(log_z=2.0, kind=sz.Kind.EXACT, status=sz.Status("exact", converged=True), lower=2.0, upper=2.0)
+    bare = Outcome(
+        log_z=5.0,
+        kind=sz.Kind.ESTIMATE,
+        status=sz.Status("done", converged=True),
+        lower=3.0,
+        upper=9.0,
+        trusted=True,
+    )
+    both = _added(model, [exact, bare])
+    assert both.std_error == pytest.approx(6.0 / math.sqrt(12.0))
+    assert not both.trusted
+    nothing = _added(model, [exact, replace(bare, lower=None)])
+    assert nothing.std_error == pytest.approx(5.0)
+    assert _added(model, [exact, exact]).std_error is None

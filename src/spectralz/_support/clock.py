@@ -28,6 +28,7 @@ __all__ = [
     "begin_leaving_out",
     "charge",
     "counting_operations",
+    "counts_operations",
     "end_leaving_out",
     "in_words",
     "is_up",
@@ -174,6 +175,11 @@ def counting_operations() -> Iterator[Operations]:
         yield operations
 
 
+def counts_operations() -> bool:
+    """Say whether budgets are planned by operations."""
+    return isinstance(_clock.get(), Operations)
+
+
 def charge(operations: float) -> None:
     """Say that so many operations have been, or will be, done; where time is told by seconds nobody counts them."""
     clock = _clock.get()
@@ -189,6 +195,6 @@ def in_words(seconds: float) -> str:
     >>> in_words(0.5)
     '0.5 s'
     """
-    if isinstance(_clock.get(), Operations):
+    if counts_operations():
         return f"{seconds * OPERATIONS_PER_SECOND:.2g} operations"
     return f"{seconds:.2g} s"

@@ -55,6 +55,8 @@ RESAMPLE_BELOW = 0.5
 TEMPERATURES = 1.8
 # States that are timed to predict the time of others: the first where a sweep over them takes longer than that.
 FEW_TIMED_STATES, TIMED_STATES, SECONDS_TO_TIME = 2, 20, 0.005
+# States that relax make so many sweeps at least.
+FEWEST_TO_RELAX = 3
 # How much longer each of the steps is that a pilot takes once its time is up.
 HURRY = 4.0
 # Blocks drawn at random for a model, which take turns.
@@ -252,6 +254,22 @@ class Annealer:
         clock.charge(SWEEPS_OF_A_QUENCH * len(x) * self._operations_per_sweep)
         self._in_threads(lambda part: descend(ends[part], h[part], MOST_DESCENTS, self.couplings), len(x))
         return ends
+
+    def relax(self, x: NDArray[np.int8], sweeps: int, rng: np.random.Generator) -> NDArray[np.int8]:
+        """Return where states are after so many sweeps at beta = 1, or fewer of them once the time is up."""
+        population = _Population(
+            x=x.copy(),
+            h=np.empty(x.shape),
+            energy=np.empty(len(x)),
+            family=np.arange(len(x)),
+            counters=rng.integers(2**64, size=len(x), dtype=np.uint64),
+            log_weight=np.zeros(len(x)),
+        )
+        for k in range(sweeps):
+            self._sweep(population, 1.0, k, k == 0)
+            if k + 1 >= FEWEST_TO_RELAX and clock.is_up():
+                break
+        return population.x
 
     def bytes_per_state(self) -> int:
         """Return the memory that a state takes."""

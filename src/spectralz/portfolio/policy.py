@@ -15,9 +15,16 @@ AGREEMENT = 3.0
 # An answer may lie outside the proven bounds by so many of its errors.
 OUTSIDE_BOUNDS = 2.0
 # An error bar that its own method does not trust is widened so many times, but not beyond the deviation of a number
-# that may be anywhere between the bounds: their width divided by this.
-DOUBT = 5.0
+# that may be anywhere between the bounds: their width divided by the second one. The methods themselves have put into
+# it what their runs know.
+DOUBT = 2.0
 WIDTHS_PER_DEVIATION = math.sqrt(12.0)
+# Samples are distrusted where a state that they have not met holds at least this share of Z.
+SHARE_ELSEWHERE = 0.02
+# Methods whose error is no scatter of samples: a sampler that disagrees is right rather than these.
+WITHOUT_SAMPLES = ("ep",)
+# Methods whose doubtful answers say something of others'.
+SAMPLERS = ("annealing",)
 
 # --- the budget of `auto` -------------------------------------------------------------------------------------------
 
@@ -42,16 +49,22 @@ PILOTS = ((0.1, 100, (0.05, 0.2, 1.0)), (0.1, 30, (0.05, 0.2, 1.0)), (0.2, 8, (1
 PILOT_TIMES = 2.0
 # Shares of what is left for expectation propagation, which is of little use where couplings are strong, and the fewest
 # steps that are worth while; a step is timed with so many spins at most.
-EP_SHARE, STRONG_EP_SHARE = 0.3, 0.15
-FEWEST_EP_STEPS, TIMED_EP_SPINS = 8.0, 300
+EP_SHARE, STRONG_EP_SHARE = 0.5, 0.15
+FEWEST_EP_STEPS, TIMED_EP_SPINS = 6.0, 300
 SEARCH_SHARE = 0.5
+ELSEWHERE_SHARE = 0.05
 RUNS_PER_ROUND = 4
 SMALLEST_POPULATION = 20
 LARGEST_POPULATION = 200_000
 QUENCHES, QUENCHES_SHARE = 1000, 0.1
 RESTARTS = 20
-# Operations of exact methods per term of their sums.
-EXACT_OPERATIONS = 5.0
+# Operations of exact methods per term of their sums: for log Z, and for marginals.
+EXACT_OPERATIONS, EXACT_MEANS_OPERATIONS = 5.0, 30.0
+# All exact answers together may take so many times the budget; what is predicted to take half a second is made anyway.
+# Others are predicted from one of so many spins, as timed.
+EXACT_TIMES = 10.0
+CHEAP_OPERATIONS = 5e8
+TIMED_EXACT_SPINS = 16
 # Samples are drawn from populations of this size at least.
 FEWEST_TO_DRAW_FROM = 50
 # What the other components share after an interrupt, and where the budget is spent.

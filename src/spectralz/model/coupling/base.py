@@ -188,7 +188,7 @@ class Coupling(ABC):
     @cached_property
     def _for_kernels(self) -> Couplings:
         # Kept: several methods ask for it in turn, and of a large model each copy takes as long as a sweep.
-        return self.without_diagonal().mapped(lambda entries: 2.0 * entries).kernel_arrays()
+        return self.written_out.doubled()
 
     def summary(self) -> str:
         """Say in a few words what it is, for the model's own text."""

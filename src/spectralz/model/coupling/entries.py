@@ -27,6 +27,8 @@ __all__ = ["Dense", "Entries", "Sparse"]
 # Products of rounded numbers (a covariance, say) are symmetric to a few units in the last place of the
 # largest entry; anything beyond that is a mistake that averaging would hide.
 SYMMETRY_TOLERANCE = 1e-10
+# Entries of a dense matrix that are copied together.
+ENTRIES_AT_A_TIME = 1 << 20
 
 
 class Entries(Coupling):
@@ -53,6 +55,15 @@ class Entries(Coupling):
     @abstractmethod
     def congruent(self, roots: FloatArray) -> Entries:
         """Return Diag(roots) A Diag(roots)."""
+
+    def doubled(self) -> Couplings:
+        """Return 2 A without its diagonal, as the compiled kernels take it."""
+        return self.without_diagonal().mapped(lambda entries: 2.0 * entries).kernel_arrays()
+
+    def row_sums(self, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the sums of |A_ij| and of A_ij m_j over the j other than i."""
+        C = self.without_diagonal().matrix
+        return np.asarray(abs(C).sum(axis=1)), np.asarray(C @ mean)
 
     @abstractmethod
     def kernel_arrays(self) -> Couplings:
@@ -209,6 +220,21 @@ class Dense(Entries):
 
     def mapped(self, change: Callable[[FloatArray], FloatArray]) -> Dense:
         return Dense(change(self.A))
+
+    def doubled(self) -> Couplings:
+        J = 2.0 * self.A  # one copy and no more: it may be most of the memory there is
+        np.fill_diagonal(J, 0.0)
+        return Couplings.of_dense(J)
+
+    def row_sums(self, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
+        sizes, sums = np.empty(self.n), np.empty(self.n)
+        at_a_time = max(ENTRIES_AT_A_TIME // max(self.n, 1), 1)
+        for begin in range(0, self.n, at_a_time):
+            rows = np.array(self.A[begin : begin + at_a_time])
+            np.fill_diagonal(rows[:, begin:], 0.0)
+            sums[begin : begin + at_a_time] = rows @ mean
+            sizes[begin : begin + at_a_time] = np.abs(rows, out=rows).sum(axis=1)
+        return sizes, sums
 
     def congruent(self, roots: FloatArray) -> Dense:
         return Dense(self.A * np.outer(roots, roots))
