@@ -207,7 +207,9 @@ class Annealer:
         Where it is hot the energy's deviation is that of independent spins, and a step is the root of ``step`` over it;
         where it is cold there are about sqrt(n / step) of them, as counted.
         """
-        hot = math.hypot(float(np.linalg.norm(self.theta)), math.sqrt(0.5 * self.n) * self._strength)
+        largest = float(np.abs(self.theta).max(initial=0.0)) or 1.0  # taken out, lest squares overflow
+        fields = largest * float(np.linalg.norm(self.theta / largest))
+        hot = math.hypot(fields, math.sqrt(0.5 * self.n) * self._strength)
         cold = TEMPERATURES * math.sqrt(max(self.n, 1))
         return max(min(hot, cold) / math.sqrt(self.step), LEAST_TEMPERATURES)
 

@@ -124,7 +124,7 @@ class Portfolio:
         needed = policy.FEWEST_EP_STEPS * _seconds_of_ep_step(self.model.n)
         if needed > share:
             words = clock.in_words(needed), clock.in_words(max(share, 0.0))
-            self.not_run["ep"] = f"a few steps would take about {words[0]}, its share of what is left is {words[1]}"
+            self.not_run["ep"] = f"a few steps would take about {words[0]}, and its share has {words[1]} left"
             return
         began = clock.seconds()
         try:
