@@ -371,10 +371,11 @@ def test_errors_of_components_are_added_in_squares():
         status = sz.Status("made up", converged=converged)
         return Outcome(log_z=1.0, kind=sz.Kind.ESTIMATE, status=status, std_error=std_error)
 
-    assert _error_of_sum([outcome(0.3), outcome(None), outcome(0.4)]) == pytest.approx(0.5)
+    exact = Outcome(log_z=1.0, kind=sz.Kind.EXACT, status=sz.Status("exact", converged=True))
+    assert _error_of_sum([outcome(0.3), exact, outcome(0.4)]) == pytest.approx(0.5)
     # What is in doubt is likely to be off in one direction.
     assert _error_of_sum([outcome(0.3), outcome(0.4), outcome(2.0, False), outcome(1.0, False)]) == pytest.approx(3.5)
-    assert _error_of_sum([outcome(None)]) is None
+    assert _error_of_sum([exact]) is None
 
 
 def test_a_sum_over_components_is_trusted_if_all_of_them_are():
