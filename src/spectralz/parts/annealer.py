@@ -146,8 +146,11 @@ class Annealer:
     def temperatures(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Return inverse temperatures from 0 to 1 between which weights spread evenly, from a pilot run.
 
-        Once its time is up (``_support/clock.py``) the steps grow.
+        Once its time is up (``_support/clock.py``) the steps grow. Of an infinite ``step`` there are as few of them as
+        there may be, all the same.
         """
+        if self.step == math.inf:
+            return np.linspace(0.0, 1.0, LEAST_TEMPERATURES + 1)
         population = self._start(size, rng)
         betas, step = [0.0], self.step
         while betas[-1] < 1.0:

@@ -44,9 +44,16 @@ MOST_GROWTH = 1e6
 # Pilots of annealing: a share of what is left, the fewest states that it must buy, and the steps of temperature to try,
 # by the relative variance of the weights. The first that the budget permits is made, so that a few states on long steps
 # are what is left where there is little time.
-PILOTS = ((0.1, 100, (0.05, 0.2, 1.0)), (0.1, 30, (0.05, 0.2, 1.0)), (0.2, 8, (1.0, 4.0, 16.0)), (0.3, 3, (64.0,)))
+PILOTS = (
+    (0.1, 100, (0.05, 0.2, 1.0)),
+    (0.1, 30, (0.05, 0.2, 1.0)),
+    (0.2, 8, (1.0, 4.0, 16.0)),
+    (0.5, 2, (math.inf,)),  # as few temperatures as there may be, for which no pilot is needed
+)
 # A pilot that takes so many times as long as predicted hurries.
 PILOT_TIMES = 2.0
+# A state is taken to cost this share of what was predicted at least, however short the pilot was.
+LEAST_OF_PREDICTED = 0.3
 # Shares of what is left for expectation propagation, which is of little use where couplings are strong, and the fewest
 # steps that are worth while; a step is timed with so many spins at most.
 EP_SHARE, STRONG_EP_SHARE = 0.5, 0.15
@@ -57,6 +64,8 @@ RUNS_PER_ROUND = 4
 SMALLEST_POPULATION = 20
 LARGEST_POPULATION = 200_000
 QUENCHES, QUENCHES_SHARE = 1000, 0.1
+# With more spins than this, states that hold nothing of P(x) in one round are not looked for in the next.
+MOST_SPINS_TO_COLLECT_AGAIN = 300
 RESTARTS = 20
 # Operations of exact methods per term of their sums: for log Z, and for marginals.
 EXACT_OPERATIONS, EXACT_MEANS_OPERATIONS = 5.0, 30.0

@@ -24,11 +24,11 @@ from spectralz.parts.annealer import PILOT, Annealer
 from spectralz.parts.collective import DIRECTIONS, Elsewhere, look_elsewhere
 from spectralz.parts.leading import leading_directions
 from spectralz.parts.outcome import MarginalOutcome, Outcome
-from spectralz.parts.populations import Annealed, combine, marginals_of, outcome_of_runs
+from spectralz.parts.populations import Annealed, Mean, combine, marginals_of, outcome_of_runs
 from spectralz.parts.state_pool import MOST_STATES, Share, StatePool, collect, pool_marginals, pool_outcome
 from spectralz.portfolio import policy
 from spectralz.portfolio.bounders import BOUNDERS, NAMES
-from spectralz.portfolio.bracket import bracket
+from spectralz.portfolio.bracket import better_of, bracket
 from spectralz.portfolio.verdict import Answer, Conclusion, conclude
 from spectralz.result import Bounds, Kind, Status, Trial, Verdict
 
@@ -85,6 +85,7 @@ class Portfolio:
         self.not_run: dict[str, str] = {}
         self.is_interrupted = False
         self._elsewhere: Elsewhere | None = None
+        self._share: Share | None = None
         self._marginals: dict[str, Callable[[], MarginalOutcome]] = {}
         self._rng = np.random.default_rng(seed)
         self._started = started
@@ -109,12 +110,27 @@ class Portfolio:
             if not self.is_interrupted:
                 self._propagate()
                 self._anneal()
+                self._bound_again(left_out)
         except (KeyboardInterrupt, SystemError) as error:
             if self.bounds is None or not is_interrupt(error):
                 raise
             self.is_interrupted = True
 
     # ------------------------------------------------------------------------------------------- the methods
+
+    def _bound_again(self, left_out: set[str]) -> None:
+        """Spend on bounds what is left where no method gave an answer: it is all that there will be to say."""
+        assert self.bounds is not None
+        if self.answers or self._left <= policy.LEAST_LEFT * self.budget:
+            return
+        more = bracket(self.model, policy.NEXT_ROUND_SHARE * self._left, left_out)
+        rows = {row.method: row for row in self.bounds.rows}
+        for row in more.rows:
+            rows[row.method] = better_of(rows[row.method], row)
+        self.bounds = Bounds.best_of(
+            tuple(rows.values()), self.bounds.seconds + more.seconds, interrupted=more.interrupted
+        )
+        self.is_interrupted = more.interrupted
 
     def _propagate(self) -> None:
         if "ep" in self.exclude:
@@ -144,9 +160,10 @@ class Portfolio:
             if pilot == 0:
                 return
             began = clock.now()
-            with clock.until(began + policy.PILOT_TIMES * pilot * annealer.seconds_per_state()):
+            predicted = annealer.seconds_per_state()
+            with clock.until(began + policy.PILOT_TIMES * pilot * predicted):
                 betas = annealer.temperatures(pilot, self._rng)
-            seconds_per_state = (clock.now() - began) / pilot
+            seconds_per_state = max((clock.now() - began) / pilot, policy.LEAST_OF_PREDICTED * predicted)
             allowed = policy.FIRST_ROUND_SHARE * self.budget
             # The first is made even where expectation propagation needs no help: it checks it.
             found = self._round(annealer, betas, [], allowed / seconds_per_state, pilot)
@@ -200,10 +217,11 @@ class Portfolio:
         if size < 2:
             self.not_run["annealing"] = f"max_memory ({bytes_in_words(self.max_memory)}) holds no population"
             return earlier
+        started = clock.now()
         try:
             for run in annealer.runs(betas, size, policy.RUNS_PER_ROUND, self._rng, self._tell):
                 found.append(run)
-                if self._left < 0.0 and len(found) > 1:
+                if len(found) > 1 and self._left < (clock.now() - started) / len(found):
                     break
         finally:  # what an interrupt leaves counts too
             if earlier or found:
@@ -235,7 +253,7 @@ class Portfolio:
             f"{len(found)} runs with {states} states in all through {len(betas)} temperatures; "
             f"{mean.families:.0f} independent families"
         )
-        outcome = outcome_of_runs(self.model, found, mean, len(betas), words + mean.complaint)
+        outcome = outcome_of_runs(self.model, found, _centered(mean), len(betas), words + mean.complaint)
         if self._elsewhere is not None:
             outcome = _doubted_for(outcome, self._elsewhere)
         self._keep("annealing", outcome, seconds, lambda: marginals_of(self.model, found, outcome))
@@ -244,6 +262,8 @@ class Portfolio:
         """Sum over states; those of one part of the runs are found again in the other, or not."""
         if "states" in self.exclude or not found or (not earlier and len(found) < 2):
             return
+        if self._share is not None and self._share.share == 0.0 and self.model.n > policy.MOST_SPINS_TO_COLLECT_AGAIN:
+            return
         began = clock.seconds()
         half = len(found) // 2
         finding, testing = (earlier, found) if earlier else (found[:half], found[half:])
@@ -251,7 +271,7 @@ class Portfolio:
         affordable = policy.QUENCHES_SHARE * max(self._left, 0.0) / annealer.seconds_per_quench()
         quenches = int(min(policy.QUENCHES, affordable))
         *_, share = collect(pool, annealer, finding, testing, quenches, self._rng, self._seconds_to_search)
-        outcome = pool_outcome(pool, share)
+        outcome, self._share = pool_outcome(pool, share), share
         self._keep("states", outcome, clock.seconds() - began, lambda: pool_marginals(pool, outcome))
         assert self.bounds is not None
         if pool.lower > self.bounds.lower:
@@ -307,6 +327,18 @@ class Portfolio:
             tried=verdict.tried,
             details={**tried_in_details(verdict.tried, self.is_interrupted), "why": verdict.why, "budget": self.budget},
         )
+
+
+def _centered(mean: Mean) -> Mean:
+    """Return the mean of runs that are out of equilibrium as the middle of what the ways down and back say of log Z.
+
+    On long steps a population counts as its heaviest state does, and the two are the sums below and above the integral
+    of the energy over the temperature. Half of their gap is then the error.
+    """
+    if mean.is_closed:
+        return mean
+    half = mean.gap / 2.0
+    return replace(mean, log_z=mean.log_z + half, std_error=max(mean.std_error, abs(half)))
 
 
 def _doubted_for(outcome: Outcome, elsewhere: Elsewhere) -> Outcome:
