@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.elimination.segments import Segments
     from spectralz.kernels.elimination.tree import EliminationTree
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import Coupling, FloatArray, Ising
 
 __all__ = ["Exact", "ExactPlan"]
 
@@ -35,6 +35,7 @@ ENTRY_BYTES = 8
 BLOCKS_PER_REPORT = 1 << 14
 # In larger components it is found out first, compiled, whether any order is narrow enough.
 MOST_SPINS_UNSCREENED = 20_000
+SPINS_NEAR = 20_000
 # What rounding may change in the log-probabilities of samples.
 LARGEST_SAMPLING_ERROR = 1e-6
 
@@ -184,6 +185,8 @@ class Exact(Method):
 
         The search for an order itself takes minutes and gigabytes there.
         """
+        from scipy.sparse.csgraph import breadth_first_order
+
         from spectralz.kernels.elimination.screening import count_min_degree, has_narrow_front
 
         if self.algorithm == "enumeration" or model.n <= MOST_SPINS_UNSCREENED:
@@ -191,13 +194,15 @@ class Exact(Method):
         max_width = entries.bit_length() - 1
         for spins in model.components():
             if len(spins) > MOST_SPINS_UNSCREENED:
-                rows = (model.storage if len(spins) == model.n else model.storage.among(spins)).for_kernels()
-                if rows.is_dense:
+                storage = model.storage if len(spins) == model.n else model.storage.among(spins)
+                if not storage.is_sparse or has_narrow_front(*_rows(storage), max_width):
                     continue
-                found = count_min_degree(rows.indptr, rows.indices, max_width)
-                is_wide = found.is_known and not found.is_narrow
-                if is_wide and not has_narrow_front(rows.indptr, rows.indices, max_width):
-                    return len(spins)
+                # What is wide in a part of the graph is wide in the whole.
+                near = np.sort(breadth_first_order(storage.matrix, 0, return_predecessors=False)[:SPINS_NEAR])
+                for part in (storage.among(near), storage):
+                    found = count_min_degree(*_rows(part), max_width)
+                    if found.is_known and not found.is_narrow:
+                        return len(spins)
         return 0
 
     def _refusal(self, n: int, least: int, entries: int, at_least: str = "") -> str:
@@ -332,6 +337,11 @@ class Exact(Method):
             upper=log_z + rounding,
             details=details,
         )
+
+
+def _rows(storage: Coupling) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    rows = storage.for_kernels()
+    return rows.indptr, rows.indices
 
 
 @dataclass(frozen=True)
