@@ -48,12 +48,12 @@ def test_bounders_end_with_a_bound_once_the_time_is_up(name):
     whole, truth = sz.log_z(model, name, **options), sz.log_z(model, "exact").log_z
     with told_by(FakeClock(step=1.0)), until(0.0):
         short = sz.log_z(model, name, **options)
-    assert short.iterations < whole.iterations
     if name == "mf":
         assert whole.lower >= short.lower
         assert short.lower <= truth
         assert len(short.details["bounds"]) == 1
     else:
+        assert short.iterations < whole.iterations
         assert whole.upper <= short.upper + 1e-9
         assert truth <= short.upper
 

@@ -121,8 +121,9 @@ class Auto(Method):
 
     def choose(self, model: Ising) -> Method:
         """Return the method, options and all, that would run on ``model``: an exact one, or this one itself."""
-        purse = self._purse(with_means=False)
-        choice = self._choose(model, self._plan(model, purse)[0], purse)
+        with self._budget.planning():
+            purse = self._purse(with_means=False)
+            choice = self._choose(model, self._plan(model, purse)[0], purse)
         return self if choice is None else choice.method
 
     @property
