@@ -60,8 +60,8 @@ class Auto(Method):
     Parameters
     ----------
     budget
-        Seconds to spend at most, roughly, where the answer is not exact. More seconds, a better answer. Ten if neither
-        this nor ``work`` is given.
+        Seconds to spend at most, and 20% and a second more. More seconds, a better answer. Exact answers may take ten
+        times as long. Ten if neither this nor ``work`` is given.
     work
         Instead of ``budget``: operations to do, such as 1e10, which one core does in about ten seconds. What is done is
         then decided by counting, not by the clock, and the same seed gives the same answer, whatever the number of
