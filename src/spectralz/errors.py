@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FormatError",
+    "InaccurateWarning",
     "MissingDependencyError",
     "ModelError",
     "NotConvergedError",
@@ -82,11 +83,12 @@ class MissingDependencyError(SpectralzError, ImportError):
 
 
 class InaccurateWarning(UserWarning):
-    """An answer that has no place for a status, such as an array of samples, is not to be trusted."""
+    """An answer is not to be trusted: an array of samples, which has no place for a status, or what ``auto`` found."""
 
 
-def warn_inaccurate(sentence: str) -> None:
-    warnings.warn(sentence, InaccurateWarning, stacklevel=4)
+def warn_inaccurate(sentence: str, stacklevel: int = 4) -> None:
+    """Warn of an answer; ``stacklevel`` counts from here to the call of the user, by default from within a sampler."""
+    warnings.warn(sentence, InaccurateWarning, stacklevel=stacklevel)
 
 
 def is_interrupt(error: BaseException) -> bool:

@@ -14,7 +14,7 @@ import pytest
 import spectralz as sz
 from spectralz.methods.base import Outcome
 from spectralz.parts.annealer import Annealer
-from spectralz.portfolio import bounders, policy
+from spectralz.portfolio import bounders, policy, schedule
 from spectralz.portfolio.auto import _added, _error_of_sum
 from spectralz.portfolio.schedule import Portfolio
 from tests.helpers import answer, bracket, interrupt_at, interrupted, started, verdicts, wait_until
@@ -215,15 +215,17 @@ def test_a_machine_too_slow_for_annealing_says_so(clock):
         row = rows_of(result)[name]
         assert (row.verdict, row.log_z) == ("not run", None)
         assert re.fullmatch(r"the fewest states worth while would take about \S+ s, 0.3 s are left", row.why)
-    assert re.fullmatch(r"would take up to \S+ s, and there are 0 s left", rows_of(result)["ep"].why)
+    assert re.fullmatch(r"a few steps would take about \S+ s, and its share has 0 s left", rows_of(result)["ep"].why)
     assert "middle" in result.status
 
 
 def test_expectation_propagation_is_left_out_where_it_would_take_too_long(monkeypatch):
     model = sz.generators.complete(12, 0.5, seed=0)
-    for seconds, is_run in ((0.2, True), (0.4, False)):  # of the second that is left, three tenths are its share
-        monkeypatch.setattr(policy, "WEAK_EP_SECONDS", seconds * (100 / 12) ** 3)
-        monkeypatch.setattr(policy, "STRONG_EP_SECONDS", seconds * (100 / 12) ** 3)
+    for seconds, is_run in (
+        (0.02, True),
+        (0.04, False),
+    ):  # a step; 15% of a second are its share, of six steps at least
+        monkeypatch.setattr(schedule, "_seconds_of_ep_step", lambda n, seconds=seconds: seconds)
         result = sz.log_z(model, exclude=["exact", *bounders.BOUNDERS], budget=1)
         assert (rows_of(result)["ep"].verdict != "not run") == is_run
 

@@ -4,18 +4,23 @@ Compiling, and loading what is compiled, is no work: :func:`seconds` leaves it o
 like the second. Budgets ask :func:`now`, which is the same unless another clock is put in its place: a count of
 operations (:func:`counting_operations`), with which plans are the same on every machine, or the one of a test. What
 takes long says so with :func:`charge`, in the thread that hands the work out.
+
+A budget that runs out does not break off what is under way: loops that may last long ask :func:`is_up` between two
+pieces of work, and end with what they have.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
 __all__ = [
     "OPERATIONS_PER_SECOND",
@@ -23,11 +28,15 @@ __all__ = [
     "begin_leaving_out",
     "charge",
     "counting_operations",
+    "counts_operations",
     "end_leaving_out",
     "in_words",
+    "is_up",
     "now",
     "seconds",
     "told_by",
+    "until",
+    "within",
 ]
 
 # So many operations are called a second where they are counted; one core does about as many.
@@ -105,6 +114,41 @@ def told_by(clock: Callable[[], float]) -> Iterator[None]:
         _clock.reset(token)
 
 
+_deadline: ContextVar[float] = ContextVar("spectralz_deadline", default=math.inf)
+
+
+@contextmanager
+def until(moment: float) -> Iterator[None]:
+    """Let work inside the ``with`` block be over at a moment of :func:`now`, or sooner if it is inside of another.
+
+    Examples
+    --------
+    >>> with told_by(lambda: 7.0), until(8.0):
+    ...     is_up()
+    False
+    >>> with told_by(lambda: 7.0), until(6.0), until(8.0):
+    ...     is_up()
+    True
+    """
+    token = _deadline.set(min(moment, _deadline.get()))
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def within(share: float) -> AbstractContextManager[None]:
+    """Let work inside the ``with`` block take a share of the time that is left until the moment of :func:`until`."""
+    deadline = _deadline.get()
+    return nullcontext() if deadline == math.inf else until(now() + share * max(deadline - now(), 0.0))
+
+
+def is_up() -> bool:
+    """Say whether the time is up that was set by :func:`until`; what has begun should then end with what it has."""
+    deadline = _deadline.get()
+    return deadline < math.inf and now() >= deadline
+
+
 class Operations:
     """A clock that goes by the operations charged to it; it tells seconds, so that plans are made in the same unit."""
 
@@ -131,6 +175,11 @@ def counting_operations() -> Iterator[Operations]:
         yield operations
 
 
+def counts_operations() -> bool:
+    """Say whether budgets are planned by operations."""
+    return isinstance(_clock.get(), Operations)
+
+
 def charge(operations: float) -> None:
     """Say that so many operations have been, or will be, done; where time is told by seconds nobody counts them."""
     clock = _clock.get()
@@ -146,6 +195,6 @@ def in_words(seconds: float) -> str:
     >>> in_words(0.5)
     '0.5 s'
     """
-    if isinstance(_clock.get(), Operations):
+    if counts_operations():
         return f"{seconds * OPERATIONS_PER_SECOND:.2g} operations"
     return f"{seconds:.2g} s"

@@ -115,7 +115,11 @@ def solve(
     chosen = sz.inference.as_method(method, method_options(settings or [], budget, exclude, work))
     problem = load(file, evidence, given, beta, format)
     found: sz.Marginals | None = None
-    with in_threads(threads), progress(budget_of(chosen)):
+    with (
+        in_threads(threads),
+        progress(budget_of(chosen)),
+        warnings.catch_warnings(action="ignore", category=InaccurateWarning),  # it is said below, once
+    ):
         if marginals or mar is not None:
             found = sz.marginals(problem.model, chosen, given=problem.given)
             estimate = found.estimate

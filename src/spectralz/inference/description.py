@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from spectralz.inference.asked import Asked
 from spectralz.methods import Exact
+from spectralz.methods.exact import ENTRY_BYTES
 from spectralz.result import Description
 
 if TYPE_CHECKING:
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
 
     from spectralz.model import RBM, Ising
 
-# What takes a few seconds at most.
-MOST_EDGES_TO_PEEL = 1_000_000
+# What takes a few seconds at most: to sweep by counting only, and to plan in full.
 MOST_EDGES_TO_SWEEP = 20_000
+MOST_SPINS_TO_PLAN = 50_000
+# Of larger models it is only counted what the spins of least degree first would come to, up to this width.
+MOST_WIDTH_TO_COUNT = 36
 
 __all__ = ["describe"]
 
@@ -28,7 +31,8 @@ def describe(model: Ising | RBM, *, given: Mapping[Any, int] | None = None) -> D
     """Return what is worth knowing of a model before solving it: size, strength, structure, and what exact would cost.
 
     ``treewidth_lower`` and ``treewidth_upper`` enclose the treewidth; ``exact_memory`` and ``exact_terms`` are those of
-    log Z by the best order found. What could not be had in seconds, or by no machine, is None.
+    log Z by the best order found. What could not be had in seconds, or by no machine, is None; beyond 50,000 spins
+    they are those of a quick count, and None where that goes beyond tables of 36 spins.
     With evidence (``given``, as in :func:`log_z`) it is the model of the free spins.
 
     Examples
@@ -43,10 +47,8 @@ def describe(model: Ising | RBM, *, given: Mapping[Any, int] | None = None) -> D
     edges, J = free.edges()
     degree = np.bincount(edges.ravel(), minlength=n)
     components = free.components()
-    # An answer nobody can afford is still worth predicting; what counts is that the search for orders ends.
-    plan = Exact(algorithm="elimination", max_memory=2**63, max_terms=2**60).plan(free)
-    known = plan.refusal is None
-    widths = [_swept_width(n, edges, components), plan.width if known else None]
+    cost = _cost(free)
+    widths = [_swept_width(n, edges, components), cost.width]
     return Description(
         spins=n,
         edges=len(edges),
@@ -63,19 +65,51 @@ def describe(model: Ising | RBM, *, given: Mapping[Any, int] | None = None) -> D
         components=len(components),
         largest_component=max((len(spins) for spins in components), default=0),
         is_forest=len(edges) == n - len(components),
-        treewidth_lower=_degeneracy(n, edges),
+        treewidth_lower=_degeneracy(free),
         treewidth_upper=min((width for width in widths if width is not None), default=None),
-        exact_order=" and ".join(plan.orders) if known else None,
-        exact_memory=plan.memory if known else None,
-        exact_terms=plan.terms if known else None,
+        exact_order=cost.order,
+        exact_memory=cost.memory,
+        exact_terms=cost.terms,
     )
 
 
-def _degeneracy(n: int, edges: NDArray[np.int64]) -> int:
-    """Return a lower bound on the treewidth: the degeneracy, or of very many edges half the mean degree."""
-    from spectralz.kernels.elimination.order import adjacency_of, degeneracy
+class _Cost(NamedTuple):
+    """What exact would cost, as far as it is known."""
 
-    return degeneracy(range(n), adjacency_of(n, edges)) if len(edges) <= MOST_EDGES_TO_PEEL else -(-len(edges) // n)
+    width: int | None = None
+    order: str | None = None
+    memory: int | None = None
+    terms: int | None = None
+
+
+def _cost(model: Ising) -> _Cost:
+    """Predict what exact would cost; of a large model by counting along one order."""
+    if model.n > MOST_SPINS_TO_PLAN:
+        rows = model.storage.for_kernels()
+        if rows.is_dense:
+            return _Cost()
+        from spectralz.kernels.elimination.screening import count_min_degree
+
+        found = count_min_degree(rows.indptr, rows.indices, MOST_WIDTH_TO_COUNT)
+        if not found.is_narrow:
+            return _Cost()
+        # All tables at once are more than will be needed.
+        return _Cost(found.width, "min-degree", ENTRY_BYTES * int(found.terms), int(found.terms))
+    # An answer nobody can afford is still worth predicting; what counts is that the search for orders ends.
+    plan = Exact(algorithm="elimination", max_memory=2**63, max_terms=2**60).plan(model)
+    if plan.refusal is not None:
+        return _Cost()
+    return _Cost(plan.width, " and ".join(plan.orders), plan.memory, plan.terms)
+
+
+def _degeneracy(model: Ising) -> int:
+    """Return a lower bound on the treewidth: the degeneracy."""
+    from spectralz.kernels.elimination.screening import core_of
+
+    if not model.storage.edge_count:
+        return 0
+    adjacency = model.storage.written_out.as_sparse().without_diagonal().kernel_arrays()
+    return int(core_of(adjacency.indptr, adjacency.indices))
 
 
 def _swept_width(n: int, edges: NDArray[np.int64], components: list[NDArray[np.int64]]) -> int | None:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from spectralz._support.options import checked_count, checked_positive
 from spectralz._support.threads import using_threads
-from spectralz.errors import OptionError, SpectralzError, UnknownMethodError
+from spectralz.errors import OptionError, SpectralzError, UnknownMethodError, warn_inaccurate
 from spectralz.inference.asked import Asked
 from spectralz.methods import Method
+from spectralz.portfolio.auto import Auto
 from spectralz.portfolio.bracket import bracket
 from spectralz.portfolio.budget import Budget
 from spectralz.registry import METHODS, PAPER_SETTINGS
@@ -46,6 +47,12 @@ def log_z(
     **options
         Options of the method, if it is given by name.
 
+    Warns
+    -----
+    InaccurateWarning
+        If ``auto`` found nothing that is to be trusted; ``status`` and ``tried`` say why. Other methods say so only in
+        their results.
+
     Examples
     --------
     >>> import math, spectralz as sz
@@ -57,7 +64,10 @@ def log_z(
     >>> print(f"P(x_0 = +1) = {math.exp(together.log_z - result.log_z):.6f}")
     P(x_0 = +1) = 0.500000
     """
-    return as_method(method, options).run(Asked.about(model, given).free)
+    chosen = as_method(method, options)
+    result = chosen.run(Asked.about(model, given).free)
+    _warn_of(chosen, result)
+    return result
 
 
 def marginals(
@@ -81,7 +91,9 @@ def marginals(
         able = ", ".join(name for name, known in METHODS.items() if known.gives_marginals)
         raise OptionError(f"method {chosen.name!r} gives no marginals; these do: {able}")
     asked = Asked.about(model, given)
-    return asked.marginals(chosen.run_marginals(asked.free))
+    found = asked.marginals(chosen.run_marginals(asked.free))
+    _warn_of(chosen, found.estimate)
+    return found
 
 
 def sample(
@@ -176,8 +188,8 @@ def bounds(
     model
         The model.
     budget
-        Seconds to spend, ten by default. A plan, not a limit: costs are predicted, and a method that has begun is not
-        stopped.
+        Seconds to spend, ten by default. Costs are predicted, and a method that takes longer ends with the bound that it
+        has.
     exclude
         Names of bounders to leave out: ``mf``, ``states``, ``sdp``, ``convex_mf``, ``trw``, ``wmbe``; and ``exact``, so
         that none counts where it happens to be exact, as ``wmbe`` is on graphs of low treewidth.
@@ -206,6 +218,12 @@ def bounds(
     asked = Asked.about(model, given)
     with using_threads(_checked_threads(threads)), allowed.planning():
         return bracket(asked.free, allowed.seconds, exclude)
+
+
+def _warn_of(method: Method, result: Estimate) -> None:
+    """Warn whoever called the verb that what ``auto`` found is not to be trusted; who interrupted it knows."""
+    if isinstance(method, Auto) and not result.trusted and not result.interrupted:
+        warn_inaccurate(f"this answer is not to be trusted, nor is its error: {result.status}", stacklevel=4)
 
 
 def _row(model: Ising, method: Method, name: str) -> ComparisonRow:

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 __all__ = ["Couplings", "frozen"]
 
 
+# Entries that are looked at together.
+PART = 1 << 20
+
+
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
     """Return a view of an array that nobody can write to.
 
@@ -75,8 +79,10 @@ class Couplings(NamedTuple):
     @property
     def mean_strength(self) -> float:
         """The root of the mean over rows i of sum_j J_ij^2."""
-        largest = float(np.abs(self.data).max(initial=0.0))
+        largest = max(float(self.data.max(initial=0.0)), -float(self.data.min(initial=0.0)))
         if largest == 0.0:
             return 0.0
-        # Taken out of the root, lest the squares overflow.
-        return largest * math.sqrt(float(((self.data / largest) ** 2).sum()) / (len(self.indptr) - 1))
+        # Taken out of the root, lest the squares overflow; in parts, lest a large model is copied for it.
+        parts = (self.data[begin : begin + PART] for begin in range(0, len(self.data), PART))
+        total = math.fsum(float(((part / largest) ** 2).sum()) for part in parts)
+        return largest * math.sqrt(total / (len(self.indptr) - 1))

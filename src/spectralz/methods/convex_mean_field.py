@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from spectralz._support import clock
 from spectralz._support.options import count, option, positive, threads_option
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
@@ -134,7 +135,7 @@ class ConvexMeanField(Method):
         gap = found.gap
         for k in range(self.rounds):
             report("choosing the diagonal", k / self.rounds)
-            if not np.any(choices[-1].m):  # without means all weights are 1, as they were
+            if clock.is_up() or not np.any(choices[-1].m):  # without means all weights are 1, as they were
                 break
             following = self._improved(problem, choices[-1])
             if following is None:
@@ -167,6 +168,8 @@ class ConvexMeanField(Method):
             return new
         low, high = 0.0, 1.0
         for _ in range(HALVINGS):
+            if clock.is_up():
+                break
             share = 0.5 * (low + high)
             new = self._minimised(problem, _between(old.y, y, share), new.m)
             low, high = (share, high) if slope(new) < 0.0 else (low, share)

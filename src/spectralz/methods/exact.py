@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.elimination.segments import Segments
     from spectralz.kernels.elimination.tree import EliminationTree
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import Coupling, FloatArray, Ising
 
 __all__ = ["Exact", "ExactPlan"]
 
@@ -33,6 +33,9 @@ ORDER_NAMES = ("best", "min-degree", "min-fill", "banded")
 ENTRY_BYTES = 8
 # Enumeration reports its progress after this many blocks of 2^10 states, a tenth of a second.
 BLOCKS_PER_REPORT = 1 << 14
+# In larger components it is found out first, compiled, whether any order is narrow enough.
+MOST_SPINS_UNSCREENED = 20_000
+SPINS_NEAR = 20_000
 # What rounding may change in the log-probabilities of samples.
 LARGEST_SAMPLING_ERROR = 1e-6
 
@@ -147,6 +150,9 @@ class Exact(Method):
         least = model.storage.least_width
         if 1 << least > max(entries, self.max_terms):
             return ExactPlan(forest_of([]), (), (), self._refusal(least + 1, least, entries, "at least "))
+        wide = self._too_wide(model, entries)
+        if wide:
+            return ExactPlan(forest_of([]), (), (), self._refusal(wide, 0, entries))
         adjacency = adjacency_of(model.n, model.edges()[0])
         components = [component.tolist() for component in model.components()]
         trees = [lone_spins([spins[0] for spins in components if len(spins) == 1])]
@@ -173,6 +179,31 @@ class Exact(Method):
             return plan
         refusal = f"exact needs {plan.terms:.3g} terms and max_terms is {self.max_terms:.3g}; raise max_terms"
         return ExactPlan(plan.tree, plan.enumerated, plan.orders, refusal)
+
+    def _too_wide(self, model: Ising, entries: int) -> int:
+        """Return the size of a large component for which no order is narrow enough, or 0 if none is known to be.
+
+        The search for an order itself takes minutes and gigabytes there.
+        """
+        from scipy.sparse.csgraph import breadth_first_order
+
+        from spectralz.kernels.elimination.screening import count_min_degree, has_narrow_front
+
+        if self.algorithm == "enumeration" or model.n <= MOST_SPINS_UNSCREENED:
+            return 0
+        max_width = entries.bit_length() - 1
+        for spins in model.components():
+            if len(spins) > MOST_SPINS_UNSCREENED:
+                storage = model.storage if len(spins) == model.n else model.storage.among(spins)
+                if not storage.is_sparse or has_narrow_front(*_rows(storage), max_width):
+                    continue
+                # What is wide in a part of the graph is wide in the whole.
+                near = np.sort(breadth_first_order(storage.matrix, 0, return_predecessors=False)[:SPINS_NEAR])
+                for part in (storage.among(near), storage):
+                    found = count_min_degree(*_rows(part), max_width)
+                    if found.is_known and not found.is_narrow:
+                        return len(spins)
+        return 0
 
     def _refusal(self, n: int, least: int, entries: int, at_least: str = "") -> str:
         parts = []
@@ -305,6 +336,11 @@ class Exact(Method):
             upper=log_z + rounding,
             details=details,
         )
+
+
+def _rows(storage: Coupling) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    rows = storage.for_kernels()
+    return rows.indptr, rows.indices
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from spectralz._support import clock
 from spectralz._support.options import count, flag, not_negative, option, positive, repetitions, threads_option
 from spectralz._support.progress import report
 from spectralz.errors import TooLargeError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from spectralz.kernels.expectation_consistency import Point, Terms
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["ExpectationPropagation"]
+__all__ = ["ExpectationPropagation", "step_operations"]
 
 # About ten matrices of n x n numbers, and dozens of their factorisations.
 MOST_SPINS = 5000
@@ -31,6 +32,10 @@ LARGEST_SIZES = 2.0
 # With a larger scale of error the answer is called untrusted.
 LARGEST_TRUSTED_ERROR = 0.1
 MEAN_FIELD_SWEEPS = 300
+# Sweeps between two looks at the clock, what a spin of one counts, and the share of the time for all of them.
+SWEEPS_AT_A_TIME, OPERATIONS_PER_SPIN, STATES_SHARE = 20, 60.0, 0.4
+# Operations of a step by n^3 and by n^2.
+CUBIC_OPERATIONS, SQUARE_OPERATIONS = 0.6, 400.0
 MEAN_FIELD_TOLERANCE = 1e-8
 # Optima of mean field whose means differ by less are the same.
 SAME_MEAN = 1e-3
@@ -296,8 +301,15 @@ class ExpectationPropagation(Method):
         """Climb the bound of mean field from the fields and at random; return the different ends, the best first."""
         rng = np.random.default_rng(self.seed)
         starts = [problem.field, *problem.leading, *rng.standard_normal((self.restarts, problem.n))]
+        # The states are there to check the answer: what it takes must be left.
+        with clock.within(STATES_SHARE):
+            return self._ends_of(problem, starts)
+
+    def _ends_of(self, problem: _Problem, starts: list[FloatArray]) -> list[_State]:
         found: list[_State] = []
         for k, h in enumerate(starts):
+            if k and clock.is_up():
+                break
             for sign in (1.0, -1.0):
                 new = _mean_field(problem, sign * h)
                 place = next((i for i, state in enumerate(found) if state.is_at(new.h)), len(found))
@@ -319,8 +331,8 @@ class ExpectationPropagation(Method):
             fit = self._climb(problem, h, start)
             if fit is not None and not any(fit.is_at(other) for other in fits):
                 fits.append(fit)
-            if len(states) == 1 and fits:
-                break  # nothing else to find
+            if fits and (len(states) == 1 or clock.is_up()):
+                break  # nothing else to find, or no time for it
         if not fits:
             return None
         least = states[0].lower
@@ -346,7 +358,9 @@ class ExpectationPropagation(Method):
             return None
         slack = 1e-12 * max(1.0, float(np.abs(theta) @ np.abs(point.mean)) + abs(point.value))
         iterations, residual = 0, _residual(problem, point)
-        while iterations < self.max_iter and residual > self.tol:
+        clock.charge(2.0 * step_operations(problem.n))
+        while iterations < self.max_iter and residual > self.tol and not clock.is_up():
+            clock.charge(step_operations(problem.n))
             better = improved(theta, J, point, shift, slack)
             if better is None:
                 break
@@ -399,6 +413,11 @@ class ExpectationPropagation(Method):
         )
 
 
+def step_operations(n: int) -> float:
+    """Return what a step counts."""
+    return CUBIC_OPERATIONS * n**3 + SQUARE_OPERATIONS * n**2
+
+
 def _covariance(point: Point) -> FloatArray:
     deviation = np.sqrt(point.variance)
     return np.asarray(deviation[:, None] * point.correlation * deviation)
@@ -408,8 +427,13 @@ def _mean_field(problem: _Problem, start: FloatArray) -> _State:
     """Climb the bound of mean field from the fields ``start``."""
     from spectralz.kernels.mean_field import ascend
 
-    h = start.copy()
-    ascend(h, problem.field, problem.rows, MEAN_FIELD_SWEEPS, MEAN_FIELD_TOLERANCE)
+    h, rows = start.copy(), problem.rows
+    sweeps, change = 0, math.inf
+    while sweeps < MEAN_FIELD_SWEEPS and change > MEAN_FIELD_TOLERANCE and not (sweeps and clock.is_up()):
+        piece = min(SWEEPS_AT_A_TIME, MEAN_FIELD_SWEEPS - sweeps)
+        made, change = ascend(h, problem.field, rows, piece, MEAN_FIELD_TOLERANCE)
+        clock.charge(made * (problem.n**2 + OPERATIONS_PER_SPIN * problem.n))
+        sweeps += made
     return _bound_at(problem, h)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from spectralz._support import clock
 from spectralz._support.options import choice, count, option, positive, repetitions
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
@@ -19,10 +20,14 @@ if TYPE_CHECKING:
     from spectralz.kernels.coupling import Couplings
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["MeanField"]
+__all__ = ["OPERATIONS_PER_SPIN", "MeanField"]
 
 STARTS = ("zero", "random", "leading", "spectral", "bp")
 SWEEPS_PER_REPORT = 50
+# Entries of the coupling that are read between two looks at the clock, some tens of milliseconds, but a sweep at least.
+ENTRIES_PER_REPORT = 2e7
+# Operations per spin and sweep, beside one per entry of the coupling.
+OPERATIONS_PER_SPIN = 60.0
 # Eigenvalues of A + D above this share of the lowest one count as zero: those of the SDP's primal solution.
 NEARLY_ZERO = 0.02
 # Eigenvectors along which the start "leading" goes, both ways.
@@ -101,7 +106,12 @@ class MeanField(Method):
         runs = []
         for k in range(self.restarts):
             starts = self._first_starts(model, rng) if k == 0 else [rng.standard_normal(model.n)]
-            runs += [self._ascend(model, couplings, h, k) for h in starts]
+            for h in starts:
+                runs.append(self._ascend(model, couplings, h, k))
+                if clock.is_up():
+                    break
+            if clock.is_up():
+                break
         best = max(runs, key=lambda run: run.lower)
         return self._outcome(model, runs, best), best.h
 
@@ -127,13 +137,17 @@ class MeanField(Method):
         from spectralz.kernels.mean_field import ascend, bound
 
         theta = np.asarray(model.field)
+        entries = len(couplings.data)
+        piece = int(min(max(ENTRIES_PER_REPORT // max(entries, 1), 1), SWEEPS_PER_REPORT))
         made, change = 0, 0.0
         while made < self.max_iter:
-            more, change = ascend(h, theta, couplings, min(SWEEPS_PER_REPORT, self.max_iter - made), self.tol)
+            more, change = ascend(h, theta, couplings, min(piece, self.max_iter - made), self.tol)
             made += more
+            clock.charge(more * (entries + OPERATIONS_PER_SPIN * model.n))
             report("sweeping", (k + min(made / self.max_iter, 1.0)) / self.restarts)
-            if change <= self.tol:
+            if change <= self.tol or clock.is_up():
                 break
+        clock.charge(entries + OPERATIONS_PER_SPIN * model.n)
         value, sizes = bound(h, theta, couplings)
         rounding = UNIT_ROUNDOFF * ((couplings.longest_row + 16.0) * sizes + 4.0 * (abs(model.constant) + abs(value)))
         log_z = value + model.constant
@@ -148,7 +162,7 @@ class MeanField(Method):
             else (f"stopped after {best.sweeps} sweeps, the last of which changed a mean by {best.change:.1e}")
         )
         if self.restarts > 1:
-            how += f"; best of {self.restarts} starts"
+            how += f"; best of {len(runs)} starts"
         return Outcome(
             log_z=best.bound,
             kind=Kind.EXACT if is_exact else Kind.LOWER_BOUND,

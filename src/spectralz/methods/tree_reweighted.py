@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from spectralz._support import clock
 from spectralz._support.options import below_one, count, option, positive, threads_option
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
@@ -177,6 +178,8 @@ class TreeReweighted(Method):
         best_trees, best = trees, self._iterate(network, trees, np.zeros(len(network.coupling)))
         found, iterations = best, best.iterations
         for step in range(self.optimize_edges):
+            if clock.is_up():
+                break
             # Steps of 2 / (k + 2) that begin at k = 2: the first, a whole one, would take all other edges away.
             trees = trees.towards(_most_informative_tree(network, trees, found.u), 2.0 / (step + 4.0))
             found = self._iterate(network, trees, found.u)
@@ -216,7 +219,7 @@ class TreeReweighted(Method):
         bound = _bound(network, trees, rho, coupling, u)
         block = max(ITERATIONS_PER_LOOK, MESSAGES_PER_LOOK // len(u))
         done, residual = 0, math.inf
-        while done < self.max_iter and residual > self.tol:
+        while done < self.max_iter and residual > self.tol and not clock.is_up():
             count = min(block, self.max_iter - done)
             u, made, residual = parallel_iterations(
                 network.graph, network.field, coupling, rho, u, self.damping, self.tol, count

@@ -567,12 +567,8 @@ class Ising:
         >>> [spins.tolist() for spins in model.components()]
         [[0, 2], [1], [3]]
         """
-        from scipy.sparse.csgraph import connected_components
-
-        pairs, _ = self.edges()
-        ones = np.ones(len(pairs), dtype=np.int8)
-        graph = sp.coo_array((ones, (pairs[:, 0], pairs[:, 1])), shape=(self.n, self.n))
-        count, label = connected_components(graph, directed=False)
+        label = self.storage.component_labels()
+        count = int(label.max(initial=-1)) + 1
         grouped = np.argsort(label, kind="stable").astype(np.int64)
         bounds = np.searchsorted(label[grouped], np.arange(1, count))
         return sorted(np.split(grouped, bounds), key=lambda spins: int(spins[0])) if self.n else []

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -53,7 +53,12 @@ MOST_DESCENTS = 1000
 RESAMPLE_BELOW = 0.5
 # Temperatures times sqrt(step / n), as counted on complete graphs and grids.
 TEMPERATURES = 1.8
-TIMED_STATES = 20
+# States that are timed to predict the time of others: the first where a sweep over them takes longer than that.
+FEW_TIMED_STATES, TIMED_STATES, SECONDS_TO_TIME = 2, 20, 0.005
+# States that relax make so many sweeps at least.
+FEWEST_TO_RELAX = 3
+# How much longer each of the steps is that a pilot takes once its time is up.
+HURRY = 4.0
 # Blocks drawn at random for a model, which take turns.
 BLOCKS = 12
 # Mean degrees up to which blocks of a width are the best for their time, as measured on grids (4), lattices of three
@@ -87,6 +92,13 @@ class _Population:
     def growth(self, change: float) -> float:
         """Return by how much log Z grows where beta changes so, by the states as they are."""
         return mean_and_shares(self.log_weight + change * self.energy)[0] - mean_and_shares(self.log_weight)[0]
+
+
+class _Prices(NamedTuple):
+    """Seconds for one state: of a sweep, and of summing up all fields anew."""
+
+    sweep: float
+    refresh: float
 
 
 class Annealer:
@@ -132,11 +144,18 @@ class Annealer:
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     def temperatures(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Return inverse temperatures from 0 to 1 between which weights spread evenly, from a pilot run."""
+        """Return inverse temperatures from 0 to 1 between which weights spread evenly, from a pilot run.
+
+        Once its time is up (``_support/clock.py``) the steps grow. Of an infinite ``step`` there are as few of them as
+        there may be, all the same.
+        """
+        if self.step == math.inf:
+            return np.linspace(0.0, 1.0, LEAST_TEMPERATURES + 1)
         population = self._start(size, rng)
-        betas = [0.0]
+        betas, step = [0.0], self.step
         while betas[-1] < 1.0:
-            chosen = _next_temperature(betas[-1], population, self.step, self.n)
+            step *= HURRY if clock.is_up() else 1.0
+            chosen = _next_temperature(betas[-1], population, step, self.n)
             chosen = min(chosen, betas[-1] + 1.0 / LEAST_TEMPERATURES, 1.0)
             self._cool(population, betas[-1], chosen, rng)
             betas.append(chosen)
@@ -174,23 +193,50 @@ class Annealer:
             yield self.anneal(betas, size, rng, lambda done, k=k: tell((k + done) / count))  # type: ignore[misc]
 
     def seconds_per_state(self) -> float:
-        """Predict the time that a state takes from infinite temperature to the end.
+        """Predict the time that a state takes from infinite temperature to the end."""
+        temperatures = self._temperatures_expected()
+        # Fields are summed up at the start, at the end, and after some temperatures in between.
+        refreshes = 2.0 + temperatures / STEPS_PER_REFRESH
+        with_blocks = 1.0 + self._cost_of_block() / max(self.n, 1)
+        return self._prices.sweep * with_blocks * temperatures + self._prices.refresh * refreshes
 
-        With n spins and weights that spread by ``step`` there are about sqrt(n / step) temperatures, as counted.
+    def seconds_per_quench(self) -> float:
+        """Predict the time that quenching a state takes."""
+        return self._prices.refresh + SWEEPS_OF_A_QUENCH * self._prices.sweep
+
+    def _temperatures_expected(self) -> float:
+        """Predict how many temperatures there will be.
+
+        Where it is hot the energy's deviation is that of independent spins, and a step is the root of ``step`` over it;
+        where it is cold there are about sqrt(n / step) of them, as counted.
         """
-        n = max(self.n, 1)
-        return self._seconds_per_sweep * (1.0 + self._cost_of_block() / n) * TEMPERATURES * math.sqrt(n / self.step)
+        largest = float(np.abs(self.theta).max(initial=0.0)) or 1.0  # taken out, lest squares overflow
+        fields = largest * float(np.linalg.norm(self.theta / largest))
+        hot = math.hypot(fields, math.sqrt(0.5 * self.n) * self._strength)
+        cold = TEMPERATURES * math.sqrt(max(self.n, 1))
+        return max(min(hot, cold) / math.sqrt(self.step), LEAST_TEMPERATURES)
 
     @cached_property
-    def _seconds_per_sweep(self) -> float:
-        """The time of a sweep over one state at infinite temperature, where most spins flip."""
-        self._start(2, np.random.default_rng(0))  # compiles
-        times = []
-        for _ in range(3):
-            began = clock.now()
-            self._start(TIMED_STATES, np.random.default_rng(0))
-            times.append((clock.now() - began) / TIMED_STATES)
-        return min(times)
+    def _strength(self) -> float:
+        return self.couplings.mean_strength
+
+    @cached_property
+    def _prices(self) -> _Prices:
+        """The times of a sweep over one state at infinite temperature, where most spins flip, and of its fields."""
+        self._start(1, np.random.default_rng(0))  # compiles
+        found = self._timed(FEW_TIMED_STATES)
+        if found.sweep * FEW_TIMED_STATES > SECONDS_TO_TIME:
+            return found
+        timed = [self._timed(TIMED_STATES) for _ in range(3)]
+        return _Prices(min(one.sweep for one in timed), min(one.refresh for one in timed))
+
+    def _timed(self, size: int) -> _Prices:
+        began = clock.now()
+        population = self._start(size, np.random.default_rng(0))
+        started = clock.now()
+        self._sweep(population, 0.0, 0, False)
+        sweep = clock.now() - started
+        return _Prices(sweep / size, max(started - began - sweep, 0.0) / size)
 
     def _cost_of_block(self) -> float:
         """Return the time that the largest block takes, in updates of single spins."""
@@ -215,7 +261,7 @@ class Annealer:
         return ends
 
     def relax(self, x: NDArray[np.int8], sweeps: int, rng: np.random.Generator) -> NDArray[np.int8]:
-        """Return where states are after so many sweeps at beta = 1."""
+        """Return where states are after so many sweeps at beta = 1, or fewer of them once the time is up."""
         population = _Population(
             x=x.copy(),
             h=np.empty(x.shape),
@@ -226,6 +272,8 @@ class Annealer:
         )
         for k in range(sweeps):
             self._sweep(population, 1.0, k, k == 0)
+            if k + 1 >= FEWEST_TO_RELAX and clock.is_up():
+                break
         return population.x
 
     def bytes_per_state(self) -> int:
@@ -319,18 +367,17 @@ def _blocks_of(model: Ising, width: int | None, couplings: Couplings) -> tuple[i
     from spectralz.kernels.elimination.order import adjacency_of
     from spectralz.kernels.sampling.block_heat_bath import block_of, choose_blocks
 
-    pairs, _ = model.edges()
     if width is None and model.n > MOST_SPINS_WITH_BLOCKS:
         width = 0
     if width is None:
-        width = next((width for degree, width in BLOCK_WIDTHS if 2 * len(pairs) <= degree * model.n), 0)
-    strength = couplings.mean_strength
-    if width == 0 or strength == 0.0:
+        width = next((width for degree, width in BLOCK_WIDTHS if 2 * model.edge_count <= degree * model.n), 0)
+    strength = couplings.mean_strength if width else 0.0
+    if strength == 0.0:
         return 0, math.inf, []
     blocks_from = COLD / strength
     if blocks_from > 1.0:
         return width, blocks_from, []
-    adjacency = adjacency_of(model.n, pairs)
+    adjacency = adjacency_of(model.n, model.edges()[0])
     orders = choose_blocks(adjacency, width, BLOCKS, np.random.default_rng(0))
     return width, blocks_from, [block_of(order, adjacency, couplings) for order in orders]
 

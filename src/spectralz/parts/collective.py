@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectralz._support import clock
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.parts.leading import leading_directions
 from spectralz.parts.populations import weights_of
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.model import Ising
+    from spectralz.model import FloatArray, Ising
     from spectralz.parts.annealer import Annealer
     from spectralz.parts.populations import Annealed
 
-__all__ = ["Elsewhere", "look_elsewhere"]
+__all__ = ["DIRECTIONS", "Elsewhere", "look_elsewhere"]
 
 # Leading eigenvectors that are tried, both ways; chains from each, and their sweeps.
 DIRECTIONS, CHAINS, SWEEPS = 2, 8, 20
@@ -35,6 +36,8 @@ SHARE_MET, CHAIN_DEVIATIONS = 1e-3, 4.0
 # Fields from which mean field begins in a state: all but sure of it.
 FIRST_FIELD = 3.0
 MEAN_FIELD_SWEEPS, MEAN_FIELD_TOLERANCE = 100, 1e-6
+# Sweeps of it between two looks at the clock, and what a spin of one counts.
+SWEEPS_AT_A_TIME, OPERATIONS_PER_SPIN = 5, 60.0
 
 
 @dataclass(frozen=True)
@@ -58,10 +61,19 @@ class Elsewhere:
 
 
 def look_elsewhere(
-    model: Ising, annealer: Annealer, found: Sequence[Annealed], rng: np.random.Generator
+    model: Ising,
+    annealer: Annealer,
+    found: Sequence[Annealed],
+    rng: np.random.Generator,
+    directions: Sequence[FloatArray] | None = None,
 ) -> Elsewhere | None:
-    """Return the heaviest collective state that the populations have not met, or None."""
-    directions = leading_directions(model.storage, DIRECTIONS)
+    """Return the heaviest collective state that the populations have not met, or None.
+
+    ``directions`` are the leading ones of the coupling, where they are known already. Chains are shorter once the time
+    is up (``_support/clock.py``).
+    """
+    if directions is None:
+        directions = leading_directions(model.storage, DIRECTIONS)
     if not directions:
         return None
     starts = np.array([np.where(sign * v >= 0.0, 1, -1) for v in directions for sign in (1, -1)], dtype=np.int8)
@@ -92,7 +104,11 @@ def _bound_in(model: Ising, seed: NDArray[np.int8]) -> float:
 
     h = np.array(FIRST_FIELD * seed, dtype=np.float64)
     theta, couplings = np.asarray(model.field), model.storage.for_kernels()
-    ascend(h, theta, couplings, MEAN_FIELD_SWEEPS, MEAN_FIELD_TOLERANCE)
+    for _ in range(MEAN_FIELD_SWEEPS // SWEEPS_AT_A_TIME):
+        made, change = ascend(h, theta, couplings, SWEEPS_AT_A_TIME, MEAN_FIELD_TOLERANCE)
+        clock.charge(made * (len(couplings.data) + OPERATIONS_PER_SPIN * model.n))
+        if change <= MEAN_FIELD_TOLERANCE or clock.is_up():
+            break
     value, sizes = bound(h, theta, couplings)
     rounding = UNIT_ROUNDOFF * ((couplings.longest_row + 16.0) * sizes + 4.0 * (abs(model.constant) + abs(value)))
     return float(value + model.constant - rounding - model.rounding)

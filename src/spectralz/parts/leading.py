@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import issparse
+
+from spectralz._support import clock
 
 if TYPE_CHECKING:
     from spectralz.model import Coupling, FloatArray
@@ -16,6 +19,8 @@ __all__ = ["leading_directions"]
 MOST_SPINS, MOST_ENTRIES = 200_000, 50_000_000
 # A direction is a place to start from: a few digits do.
 TOLERANCE = 1e-3
+# Operations of a step per spin, beside one per entry of the coupling.
+OPERATIONS_PER_SPIN = 100.0
 # So few spins are diagonalized whole.
 FEW_SPINS = 50
 
@@ -23,7 +28,8 @@ FEW_SPINS = 50
 def leading_directions(storage: Coupling, count: int) -> list[FloatArray]:
     """Return the eigenvectors of the largest positive eigenvalues, each of length sqrt(n), without the diagonal.
 
-    None where no pair is coupled, or where finding them would take long.
+    None where no pair is coupled, where finding them would take long, or where the time is up before
+    (``_support/clock.py``).
     """
     if storage.couples_nothing or storage.n > MOST_SPINS or storage.edge_count > MOST_ENTRIES:
         return []
@@ -33,17 +39,35 @@ def leading_directions(storage: Coupling, count: int) -> list[FloatArray]:
         values, vectors = np.linalg.eigh(scaled.dense())
         values, vectors = values[::-1][:count], vectors[:, ::-1][:, :count]
     else:
-        values, vectors = _by_lanczos(scaled.matrix, count)
+        found = _by_lanczos(scaled.matrix, count)
+        if found is None:
+            return []
+        values, vectors = found
     return [math.sqrt(storage.n) * vector for value, vector in zip(values, vectors.T, strict=True) if value > 0.0]
 
 
-def _by_lanczos(matrix: object, count: int) -> tuple[FloatArray, FloatArray]:
-    from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+class _TimeIsUpError(Exception):
+    """Ends the search from within."""
 
-    n = matrix.shape[0]  # type: ignore[attr-defined]
+
+def _by_lanczos(matrix: Any, count: int) -> tuple[FloatArray, FloatArray] | None:
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+    n = matrix.shape[0]
+    entries = matrix.nnz if issparse(matrix) else n * n
+
+    def times(vector: FloatArray) -> FloatArray:
+        if clock.is_up():
+            raise _TimeIsUpError
+        clock.charge(entries + OPERATIONS_PER_SPIN * n)
+        return np.asarray(matrix @ vector)
+
     start = np.random.default_rng(0).standard_normal(n)  # the same in every run
     try:
-        values, vectors = eigsh(matrix, k=count, which="LA", v0=start, tol=TOLERANCE)
+        operator = LinearOperator((n, n), matvec=times, dtype=np.float64)
+        values, vectors = eigsh(operator, k=count, which="LA", v0=start, tol=TOLERANCE)
+    except _TimeIsUpError:
+        return None
     except ArpackNoConvergence as found:
         values, vectors = found.eigenvalues, found.eigenvectors
     order = np.argsort(-values)

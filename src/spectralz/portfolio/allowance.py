@@ -25,13 +25,18 @@ class Allowance:
         return clock.now() - self.started
 
     @property
+    def left(self) -> float:
+        """Seconds that have not been spent."""
+        return max(self.seconds - self.spent, 0.0)
+
+    @property
     def share(self) -> float:
         """What one bounder may plan with."""
-        return max(LARGEST_SHARE * (self.seconds - self.spent), 0.0)
+        return LARGEST_SHARE * self.left
 
     def need(self, seconds: float) -> None:
         """Refuse what would take longer than what is left."""
-        left = max(self.seconds - self.spent, 0.0)
+        left = self.left
         if seconds > left:
             needed, rest = clock.in_words(seconds), clock.in_words(left)
             raise NotAffordableError(f"not run: would take about {needed}, {rest} are left")

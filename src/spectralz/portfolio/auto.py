@@ -20,6 +20,7 @@ from spectralz.parts.annealer import Annealer
 from spectralz.parts.decomposition import decompose
 from spectralz.portfolio import policy
 from spectralz.portfolio.budget import Budget
+from spectralz.portfolio.purse import Purse, operations_of_plan
 from spectralz.portfolio.schedule import METHODS_TRIED, Portfolio, tried_in_details
 from spectralz.result import Kind, Status
 
@@ -59,8 +60,8 @@ class Auto(Method):
     Parameters
     ----------
     budget
-        Seconds to spend at most, roughly, where the answer is not exact. More seconds, a better answer. Ten if neither
-        this nor ``work`` is given.
+        Seconds to spend at most, and 20% and a second more. More seconds, a better answer. Exact answers may take ten
+        times as long. Ten if neither this nor ``work`` is given.
     work
         Instead of ``budget``: operations to do, such as 1e10, which one core does in about ten seconds. What is done is
         then decided by counting, not by the clock, and the same seed gives the same answer, whatever the number of
@@ -120,21 +121,28 @@ class Auto(Method):
 
     def choose(self, model: Ising) -> Method:
         """Return the method, options and all, that would run on ``model``: an exact one, or this one itself."""
-        choice = self._choose(model, self._plan(model))
+        with self._budget.planning():
+            purse = self._purse(with_means=False)
+            choice = self._choose(model, self._plan(model, purse)[0], purse)
         return self if choice is None else choice.method
 
     @property
     def _exact(self) -> Exact:
         return Exact(max_memory=self.max_memory)
 
-    def _plan(self, model: Ising) -> ExactPlan | None:
-        """Return how exact would go about it, or None if it is excluded or would refuse."""
-        if "exact" in self.exclude:
-            return None
-        plan = self._exact.plan(model)
-        return plan if plan.refusal is None else None
+    def _purse(self, *, with_means: bool) -> Purse:
+        return Purse(self._budget.seconds, with_means=with_means)
 
-    def _choose(self, model: Ising, plan: ExactPlan | None) -> _Choice | None:
+    def _plan(self, model: Ising, purse: Purse) -> tuple[ExactPlan | None, str]:
+        """Return how exact would go about it, or None; and why not where it could, but would take too long."""
+        if "exact" in self.exclude:
+            return None, ""
+        plan = self._exact.plan(model)
+        if plan.refusal is not None:
+            return None, ""
+        return (plan, "") if purse.pays(plan) else (None, purse.refusal(plan))
+
+    def _choose(self, model: Ising, plan: ExactPlan | None, purse: Purse) -> _Choice | None:
         """Return the exact method that can do it, or None."""
         if plan is not None:
             exact = self._exact
@@ -144,6 +152,7 @@ class Auto(Method):
         if "quadrature" in self.exclude:
             return None
         quadrature = Quadrature()
+        quadrature = replace(quadrature, max_nodes=purse.most_nodes(model.n, quadrature.max_nodes))
         try:
             form = decompose(model, quadrature.max_rank, quadrature.tol)
         except ModelError:
@@ -154,7 +163,7 @@ class Auto(Method):
             lambda: quadrature.solve_marginals_decomposed(model, form),
         )
 
-    def _portfolio(self, model: Ising) -> Portfolio:
+    def _portfolio(self, model: Ising, began: float, unaffordable: str) -> Portfolio:
         assert isinstance(self.max_memory, int)
         seconds = self._budget.seconds
         tol = policy.TOL_AT_TEN_SECONDS * math.sqrt(10.0 / seconds) if self.tol is None else self.tol
@@ -165,22 +174,28 @@ class Auto(Method):
             exclude=tuple(self.exclude),
             seed=self.seed,
             max_memory=self.max_memory,
+            started=began,
         )
+        if unaffordable:
+            portfolio.not_run["exact"] = unaffordable
         portfolio.run()
         return portfolio
 
     def _solve(self, model: Ising) -> Outcome:
         with self._budget.planning() as counted:
-            return self._with_work(self._in_time._solve_planned(model), counted)
+            auto = self._in_time
+            return self._with_work(auto._solve_planned(model, auto._purse(with_means=False)), counted)
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
         with self._budget.planning() as counted:
-            found = self._in_time._solve_marginals_planned(model)
+            auto = self._in_time
+            found = auto._solve_marginals_planned(model, auto._purse(with_means=True))
             return replace(found, outcome=self._with_work(found.outcome, counted))
 
     def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         with self._budget.planning():
-            return self._in_time._sample_planned(model, size, rng)
+            auto = self._in_time
+            return auto._sample_planned(model, size, rng, auto._purse(with_means=True))
 
     @property
     def _in_time(self) -> Auto:
@@ -193,46 +208,52 @@ class Auto(Method):
             return outcome
         return replace(outcome, details={**outcome.details, "work": self.work, "operations": counted.count})
 
-    def _solve_planned(self, model: Ising) -> Outcome:
-        plan = self._plan(model)
+    def _solve_planned(self, model: Ising, purse: Purse) -> Outcome:
+        began = clock.now()
+        plan, unaffordable = self._plan(model, purse)
         parts = _parts(model, plan)
         if parts:
-            return _added(model, self._each(model, parts, Auto._solve_planned, lambda outcome: outcome))
-        choice = self._choose(model, plan)
+            return _added(model, self._each(model, parts, purse, Auto._solve_planned, lambda outcome: outcome))
+        choice = self._choose(model, plan, purse)
         if choice is not None:
             try:
                 outcome = choice.solve()
-                clock.charge(_operations_of(model, plan, outcome))
+                clock.charge(_operations_of(model, plan, outcome, with_means=False))
                 return replace(outcome, method=choice.method)
             except TooLargeError:
                 pass  # quadrature, whose grid may be too large although the rank is low
-        return self._portfolio(model).conclude()
+        return _with_words(self._portfolio(model, began, unaffordable).conclude(), unaffordable)
 
-    def _solve_marginals_planned(self, model: Ising) -> MarginalOutcome:
-        plan = self._plan(model)
+    def _solve_marginals_planned(self, model: Ising, purse: Purse) -> MarginalOutcome:
+        began = clock.now()
+        plan, unaffordable = self._plan(model, purse)
         parts = _parts(model, plan)
         if parts:
-            found_parts = self._each(model, parts, Auto._solve_marginals_planned, lambda found: found.outcome)
+            found_parts = self._each(model, parts, purse, Auto._solve_marginals_planned, lambda found: found.outcome)
             return _joined(model, parts, found_parts)
-        choice = self._choose(model, plan)
-        too_large = ""
+        choice = self._choose(model, plan, purse)
         if choice is not None:
             try:
                 found = choice.solve_marginals()
-                clock.charge(_operations_of(model, plan, found.outcome))
+                clock.charge(_operations_of(model, plan, found.outcome, with_means=True))
                 return replace(found, outcome=replace(found.outcome, method=choice.method))
             except TooLargeError as refusal:
-                too_large = f"; {refusal}"
-        found = self._portfolio(model).conclude_marginals()
-        status = Status(f"{found.outcome.status}{too_large}", converged=found.outcome.status.converged)
-        return replace(found, outcome=replace(found.outcome, status=status))
+                unaffordable = str(refusal)
+        found = self._portfolio(model, began, unaffordable).conclude_marginals()
+        return replace(found, outcome=_with_words(found.outcome, unaffordable))
 
     def _each(
-        self, model: Ising, parts: list[IntArray], solve: Callable[[Auto, Ising], T], outcome_of: Callable[[T], Outcome]
+        self,
+        model: Ising,
+        parts: list[IntArray],
+        purse: Purse,
+        solve: Callable[[Auto, Ising, Purse], T],
+        outcome_of: Callable[[T], Outcome],
     ) -> list[T]:
         """Solve the components, small ones first, which leave more of the budget to the others than their share.
 
-        What is left of it is divided in proportion to spins; after an interrupt there is next to nothing left.
+        What is left of it is divided in proportion to spins; after an interrupt there is next to nothing left. The
+        time of exact answers comes out of the purse, and counts as none of it.
         """
         end = clock.now() + self._budget.seconds
         spins = model.n
@@ -242,17 +263,20 @@ class Auto(Method):
             left = policy.SECONDS_AFTER_INTERRUPT if is_interrupted else max(end - clock.now(), policy.SECONDS_AT_LEAST)
             share = left * len(parts[k]) / spins
             spins -= len(parts[k])
-            found[k] = solve(replace(self, budget=share), model.submodel(parts[k]))
+            began = clock.now()
+            found[k] = solve(replace(self, budget=share), model.submodel(parts[k]), purse)
             is_interrupted |= outcome_of(found[k]).interrupted
+            if outcome_of(found[k]).kind is Kind.EXACT:
+                end += clock.now() - began
         return [found[k] for k in range(len(parts))]
 
-    def _sample_planned(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
-        plan = self._plan(model)
+    def _sample_planned(self, model: Ising, size: int, rng: np.random.Generator, purse: Purse) -> NDArray[np.int8]:
+        plan, _ = self._plan(model, purse)
         parts = _parts(model, plan)
         if parts:
             x = np.empty((size, model.n), dtype=np.int8)
             for spins in parts:
-                x[:, spins] = self._sample_planned(model.submodel(spins), size, rng)
+                x[:, spins] = self._sample_planned(model.submodel(spins), size, rng, purse)
             return x
         if plan is not None and self._exact.refuses_samples(plan) is None:
             return self._exact.sample_plan(model, plan, size, rng)
@@ -273,10 +297,18 @@ class Auto(Method):
         return replace(default, population=int(max(min(default.population, affordable), policy.FEWEST_TO_DRAW_FROM)))
 
 
-def _operations_of(model: Ising, plan: ExactPlan | None, outcome: Outcome) -> float:
+def _operations_of(model: Ising, plan: ExactPlan | None, outcome: Outcome, *, with_means: bool) -> float:
     """Return what an exact answer counts: terms of the sum, or factors at the nodes of the quadrature."""
-    terms = plan.terms if plan is not None else model.n * outcome.details.get("nodes", 1)
-    return policy.EXACT_OPERATIONS * float(terms)
+    if plan is not None:
+        return operations_of_plan(plan, with_means=with_means)
+    return policy.EXACT_OPERATIONS * float(model.n * outcome.details.get("nodes", 1))
+
+
+def _with_words(outcome: Outcome, words: str) -> Outcome:
+    """Add to the status why there is no exact answer, if it could be had."""
+    if not words:
+        return outcome
+    return replace(outcome, status=Status(f"{outcome.status}; {words}", converged=outcome.status.converged))
 
 
 def _parts(model: Ising, plan: ExactPlan | None) -> list[IntArray]:

@@ -40,17 +40,26 @@ class Found(NamedTuple):
 Bounder = Callable[["Ising", "Allowance"], Iterator[Found]]
 
 
+def _charged(_: Estimate) -> float:
+    """Say that a method has charged all its work itself."""
+    return 0.0
+
+
 def _found(estimate: Estimate) -> Found:
     return Found(estimate.lower, estimate.upper, str(estimate.status))
 
 
-def _run(method: Method, model: Ising, cost: Callable[[Estimate], float]) -> tuple[Estimate, float]:
-    """Run a method; return its result, and how long it took by the clock of budgets.
+def _run(
+    method: Method, model: Ising, cost: Callable[[Estimate], float], allowance: Allowance
+) -> tuple[Estimate, float]:
+    """Run a method, which ends with what it has once the allowance is spent; return its result, and how long it took.
 
-    ``cost`` says how many seconds the work in a result is worth; they are charged where operations are counted.
+    ``cost`` says how many seconds the work in a result is worth, beside what the method itself charges; they are
+    charged where operations are counted.
     """
     began = clock.now()
-    found = method.run(model)
+    with clock.until(began + allowance.left):
+        found = method.run(model)
     clock.charge(clock.OPERATIONS_PER_SECOND * cost(found))
     return found, clock.now() - began
 
@@ -59,12 +68,11 @@ def trivial(model: Ising, allowance: Allowance) -> Iterator[Found]:
     """Take the spins without couplings: these add at most sum |A_ij|, and by Jensen at least their mean there."""
     from spectralz.kernels.single_spin import log_2cosh
 
-    C = model.storage.without_diagonal().matrix
     theta = np.asarray(model.field)
     mean = np.tanh(theta)
-    sizes = np.asarray(abs(C).sum(axis=1))
+    sizes, sums = model.storage.written_out.row_sums(mean)
     parts = [*log_2cosh(theta).tolist(), model.constant]
-    alone, most, mean_weight = math.fsum(parts), math.fsum(sizes.tolist()), math.fsum((mean * (C @ mean)).tolist())
+    alone, most, mean_weight = math.fsum(parts), math.fsum(sizes.tolist()), math.fsum((mean * sums).tolist())
     scale = float(np.abs(parts).sum()) + (model.n + 16.0) * most
     rounding = 8.0 * UNIT_ROUNDOFF * (model.n + scale) + model.rounding
     yield Found(alone + mean_weight - rounding, alone + most + rounding, "spins without their couplings")
@@ -73,23 +81,23 @@ def trivial(model: Ising, allowance: Allowance) -> Iterator[Found]:
 def _mean_field(model: Ising, allowance: Allowance) -> Iterator[Found]:
     """From zero and along leading eigenvectors, then from some random starts.
 
-    The first run may have loaded compiled code, and is no measure.
+    Any number of sweeps gives a bound; all starts together end where their share is spent.
     """
+    end = clock.now() + allowance.share
 
-    def seconds_of(found: Estimate) -> float:
-        entries = 2.0 * model.edge_count + policy.MEAN_FIELD_OPERATIONS * model.n
-        return (1.0 + (found.iterations or 0)) * entries / clock.OPERATIONS_PER_SECOND
+    def run(method: MeanField) -> tuple[Estimate, float]:
+        with clock.until(end):
+            return _run(method, model, _charged, allowance)
 
-    latest, seconds = _run(MeanField(), model, seconds_of)
-    yield _found(latest)
-    begun, allowed = allowance.spent, policy.RESTARTS_SHARE * allowance.share
-    if seconds <= allowance.share:
-        latest, seconds = _run(MeanField(start="leading"), model, seconds_of)
+    yield _found(run(MeanField())[0])
+    begun, allowed, seconds = allowance.spent, policy.RESTARTS_SHARE * allowance.share, 0.0
+    if clock.now() < end:
+        latest, seconds = run(MeanField(start="leading"))
         yield _found(latest)
     for seed in range(policy.BOUNDING_RESTARTS):
-        if seconds > allowance.share or (seed and allowance.spent - begun + seconds > allowed):
+        if clock.now() >= end or (seed and allowance.spent - begun + seconds > allowed):
             return
-        latest, seconds = _run(MeanField(start="random", seed=seed), model, seconds_of)
+        latest, seconds = run(MeanField(start="random", seed=seed))
         yield _found(latest)
 
 
@@ -107,8 +115,9 @@ def _states(model: Ising, allowance: Allowance) -> Iterator[Found]:
 
 
 def _sdp(model: Ising, allowance: Allowance) -> Iterator[Found]:
-    allowance.need(_sdp_seconds(model))
-    yield _found(_run(SDPBound(tol=policy.SDP_TOL), model, lambda _: _sdp_seconds(model) / policy.SDP_CAUTION)[0])
+    seconds = _sdp_seconds(model)
+    allowance.need(seconds)
+    yield _found(_run(SDPBound(tol=policy.SDP_TOL), model, lambda _: seconds, allowance)[0])
 
 
 def _convex_mean_field(model: Ising, allowance: Allowance) -> Iterator[Found]:
@@ -116,7 +125,7 @@ def _convex_mean_field(model: Ising, allowance: Allowance) -> Iterator[Found]:
     allowance.need(one)
     rounds = 3 if 4.0 * one <= allowance.share else 0
     method = ConvexMeanField(rounds=rounds, tol=policy.SDP_TOL)
-    yield _found(_run(method, model, lambda _: (rounds + 1) * one / policy.SDP_CAUTION)[0])
+    yield _found(_run(method, model, lambda _: (rounds + 1) * one, allowance)[0])
 
 
 def _tree_reweighted(model: Ising, allowance: Allowance) -> Iterator[Found]:
@@ -130,11 +139,11 @@ def _tree_reweighted(model: Ising, allowance: Allowance) -> Iterator[Found]:
     def seconds_of(found: Estimate) -> float:
         return float(trees + iteration * (found.iterations or 0))
 
-    first, seconds = _run(TreeReweighted(max_iter=iterations), model, seconds_of)
+    first, seconds = _run(TreeReweighted(max_iter=iterations), model, seconds_of, allowance)
     yield _found(first)
     allowance.need((policy.EDGE_STEPS + 1) * seconds)
     chosen = TreeReweighted(max_iter=iterations, optimize_edges=policy.EDGE_STEPS)
-    yield _found(_run(chosen, model, seconds_of)[0])
+    yield _found(_run(chosen, model, seconds_of, allowance)[0])
 
 
 def _weighted_mini_bucket(model: Ising, allowance: Allowance) -> Iterator[Found]:
@@ -149,22 +158,22 @@ def _weighted_mini_bucket(model: Ising, allowance: Allowance) -> Iterator[Found]
     def seconds_of(found: Estimate) -> float:
         return plain + _table_seconds(model, ibound) * (1.0 + policy.ROUND_TIMES * (found.iterations or 0))
 
-    first, seconds = _run(WeightedMiniBucket(ibound=ibound, order=order), model, seconds_of)
+    first, seconds = _run(WeightedMiniBucket(ibound=ibound, order=order), model, seconds_of, allowance)
     yield _found(first)
     if first.lower is not None:  # no bucket had to be split: exact
         return
     allowance.need(policy.FIRST_ROUNDS * policy.ROUND_TIMES * seconds)
     method = WeightedMiniBucket(ibound=ibound, order=order, max_iter=policy.FIRST_ROUNDS)
-    tight, seconds = _run(method, model, seconds_of)
+    tight, seconds = _run(method, model, seconds_of, allowance)
     yield _found(tight)
     one = max(seconds / policy.FIRST_ROUNDS, policy.TICK)
     rounds = int(min(allowance.share / one, policy.MOST_ROUNDS))
     if rounds > 2 * policy.FIRST_ROUNDS:
-        yield _found(_run(replace(method, max_iter=rounds), model, seconds_of)[0])
+        yield _found(_run(replace(method, max_iter=rounds), model, seconds_of, allowance)[0])
 
 
 def _sdp_seconds(model: Ising) -> float:
-    """Predict the time of the SDP from the size."""
+    """Predict the time of the SDP from the size; where it takes longer, the deadline ends it."""
     n, edges = model.n, model.edge_count
     if edges > policy.SPARSE_DENSITY * n**2 / 2.0:
         return float(policy.DENSE_SDP_SECONDS * (n / 1000.0) ** policy.DENSE_SDP_POWER)

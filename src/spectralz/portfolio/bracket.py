@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spectralz.model import Ising
     from spectralz.portfolio.bounders import Bounder
 
-__all__ = ["bracket"]
+__all__ = ["better_of", "bracket"]
 
 
 def bracket(model: Ising, budget: float, exclude: Any = ()) -> Bounds:
@@ -35,8 +35,9 @@ def bracket(model: Ising, budget: float, exclude: Any = ()) -> Bounds:
     """
     seconds = checked_positive(budget, "budget")
     left_out = checked_names(exclude, "exclude", bounders.NAMES)
-    began, allowance = clock.seconds(), Allowance(seconds)
+    began = clock.seconds()
     rows = [_row("trivial", bounders.trivial, model, Allowance(math.inf), 0.0)]
+    allowance = Allowance(seconds)
     names = [name for name in bounders.in_order(model) if name not in left_out]
     for k, name in enumerate(names):
         with using_threads(None, model.n):
@@ -47,6 +48,15 @@ def bracket(model: Ising, budget: float, exclude: Any = ()) -> Bounds:
         if row.interrupted:
             break
     return Bounds.best_of(tuple(rows), clock.seconds() - began, interrupted=rows[-1].interrupted)
+
+
+def better_of(first: BoundsRow, second: BoundsRow) -> BoundsRow:
+    """Return the better of two rows of one bounder: on each side the tighter bound, and the time of both."""
+    lower = max((row.lower for row in (first, second) if row.lower is not None), default=None)
+    upper = min((row.upper for row in (first, second) if row.upper is not None), default=None)
+    is_better = (second.lower, second.upper) != (None, None) and (second.lower == lower or second.upper == upper)
+    status = second.status if is_better or (lower, upper) == (None, None) else first.status
+    return BoundsRow(first.method, lower, upper, first.seconds + second.seconds, status, second.interrupted)
 
 
 def _row(name: str, bounder: Bounder, model: Ising, allowance: Allowance, done: float) -> BoundsRow:

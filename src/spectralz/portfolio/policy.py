@@ -41,25 +41,39 @@ NEXT_ROUND_SHARE = 0.7
 LEAST_LEFT = 0.2
 LEAST_FOR_ANNEALING = 0.3
 MOST_GROWTH = 1e6
-PILOT_SHARE = 0.1
-GOOD_PILOT, SMALLEST_PILOT = 100, 20
-# Steps of temperature, by the relative variance of the weights: the first that the budget permits.
-STEPS = (0.05, 0.2, 1.0)
-EP_SHARE = 0.3
+# Pilots of annealing: a share of what is left, the fewest states that it must buy, and the steps of temperature to try,
+# by the relative variance of the weights. The first that the budget permits is made, so that a few states on long steps
+# are what is left where there is little time.
+PILOTS = (
+    (0.1, 100, (0.05, 0.2, 1.0)),
+    (0.1, 30, (0.05, 0.2, 1.0)),
+    (0.2, 8, (1.0, 4.0, 16.0)),
+    (0.5, 2, (math.inf,)),  # as few temperatures as there may be, for which no pilot is needed
+)
+# A pilot that takes so many times as long as predicted hurries.
+PILOT_TIMES = 2.0
+# A state is taken to cost this share of what was predicted at least, however short the pilot was.
+LEAST_OF_PREDICTED = 0.3
+# Shares of what is left for expectation propagation, which is of little use where couplings are strong, and the fewest
+# steps that are worth while; a step is timed with so many spins at most.
+EP_SHARE, STRONG_EP_SHARE = 0.5, 0.15
+FEWEST_EP_STEPS, TIMED_EP_SPINS = 6.0, 300
 SEARCH_SHARE = 0.5
+ELSEWHERE_SHARE = 0.05
 RUNS_PER_ROUND = 4
 SMALLEST_POPULATION = 20
 LARGEST_POPULATION = 200_000
-QUENCHES = 1000
+QUENCHES, QUENCHES_SHARE = 1000, 0.1
+# With more spins than this, states that hold nothing of P(x) in one round are not looked for in the next.
+MOST_SPINS_TO_COLLECT_AGAIN = 300
 RESTARTS = 20
-# Seconds of expectation propagation at 100 spins.
-WEAK_EP_SECONDS, STRONG_EP_SECONDS = 0.01, 0.2
-# Operations of a step of it by n^3, and how many sweeps over all couplings mean field takes before.
-EP_STEP_OPERATIONS, EP_ASCENTS = 5.0, 8000.0
-# Operations of mean field per spin and sweep, beside one per coupling.
-MEAN_FIELD_OPERATIONS = 60.0
-# Operations of exact methods per term of their sums.
-EXACT_OPERATIONS = 5.0
+# Operations of exact methods per term of their sums: for log Z, and for marginals.
+EXACT_OPERATIONS, EXACT_MEANS_OPERATIONS = 5.0, 30.0
+# All exact answers together may take so many times the budget; what is predicted to take half a second is made anyway.
+# Others are predicted from one of so many spins, as timed.
+EXACT_TIMES = 10.0
+CHEAP_OPERATIONS = 5e8
+TIMED_EXACT_SPINS = 16
 # Samples are drawn from populations of this size at least.
 FEWEST_TO_DRAW_FROM = 50
 # What the other components share after an interrupt, and where the budget is spent.
@@ -74,10 +88,9 @@ TABLES_SHARE = 0.01
 MOST_SPARSE_DEGREE = 10.0
 SDP_TOL = 1e-6
 # Seconds of the SDP at 1,000 spins of a dense coupling and at 2,500 of a grid, with the powers by which they grow, as
-# measured (docs/sdp.md), times two.
-SDP_CAUTION = 2.0
-DENSE_SDP_SECONDS, DENSE_SDP_POWER = 1.5, 2.2
-SPARSE_SDP_SECONDS, SPARSE_SDP_POWER = 2.6, 1.6
+# measured (docs/sdp.md).
+DENSE_SDP_SECONDS, DENSE_SDP_POWER = 0.75, 2.2
+SPARSE_SDP_SECONDS, SPARSE_SDP_POWER = 1.3, 1.6
 SPARSE_DENSITY = 0.05
 # Seconds per message of trw, per entry of the inverse that starts it to the power 3/2, per edge of one spanning tree.
 MESSAGE_SECONDS, INVERSE_SECONDS, TREE_SECONDS = 1.5e-7, 4e-10, 1e-6

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,16 +18,17 @@ from spectralz._support.options import bytes_in_words
 from spectralz._support.progress import report
 from spectralz._support.threads import using_threads
 from spectralz.errors import SpectralzError, is_interrupt
-from spectralz.methods.expectation_propagation import ExpectationPropagation
+from spectralz.methods.expectation_propagation import ExpectationPropagation, step_operations
 from spectralz.methods.mean_field import MeanField
 from spectralz.parts.annealer import PILOT, Annealer
-from spectralz.parts.collective import Elsewhere, look_elsewhere
+from spectralz.parts.collective import DIRECTIONS, Elsewhere, look_elsewhere
+from spectralz.parts.leading import leading_directions
 from spectralz.parts.outcome import MarginalOutcome, Outcome
-from spectralz.parts.populations import Annealed, combine, marginals_of, outcome_of_runs
+from spectralz.parts.populations import Annealed, Mean, combine, marginals_of, outcome_of_runs
 from spectralz.parts.state_pool import MOST_STATES, Share, StatePool, collect, pool_marginals, pool_outcome
 from spectralz.portfolio import policy
 from spectralz.portfolio.bounders import BOUNDERS, NAMES
-from spectralz.portfolio.bracket import bracket
+from spectralz.portfolio.bracket import better_of, bracket
 from spectralz.portfolio.verdict import Answer, Conclusion, conclude
 from spectralz.result import Bounds, Kind, Status, Trial, Verdict
 
@@ -58,10 +60,20 @@ class Portfolio:
         For all that is random.
     max_memory
         Most memory for populations, in bytes.
+    started
+        When the budget began to be spent, by the clock of budgets; when :meth:`run` is called, if not given.
     """
 
     def __init__(
-        self, model: Ising, *, budget: float, tol: float, exclude: tuple[str, ...], seed: int, max_memory: int
+        self,
+        model: Ising,
+        *,
+        budget: float,
+        tol: float,
+        exclude: tuple[str, ...],
+        seed: int,
+        max_memory: int,
+        started: float | None = None,
     ) -> None:
         self.model = model
         self.budget = budget
@@ -73,17 +85,18 @@ class Portfolio:
         self.not_run: dict[str, str] = {}
         self.is_interrupted = False
         self._elsewhere: Elsewhere | None = None
+        self._share: Share | None = None
         self._marginals: dict[str, Callable[[], MarginalOutcome]] = {}
         self._rng = np.random.default_rng(seed)
-        self._started = clock.now()
+        self._started = started
 
     @property
     def _left(self) -> float:
-        return self.budget - (clock.now() - self._started)
+        return self.budget if self._started is None else self.budget - (clock.now() - self._started)
 
     def run(self) -> None:
-        """Run what fits into the budget, which counts from here."""
-        self._started = clock.now()
+        """Run what fits into the budget."""
+        self._started = clock.now() if self._started is None else self._started
         with using_threads(None, self.model.n):
             self._run()
 
@@ -97,6 +110,7 @@ class Portfolio:
             if not self.is_interrupted:
                 self._propagate()
                 self._anneal()
+                self._bound_again(left_out)
         except (KeyboardInterrupt, SystemError) as error:
             if self.bounds is None or not is_interrupt(error):
                 raise
@@ -104,22 +118,37 @@ class Portfolio:
 
     # ------------------------------------------------------------------------------------------- the methods
 
+    def _bound_again(self, left_out: set[str]) -> None:
+        """Spend on bounds what is left where no method gave an answer: it is all that there will be to say."""
+        assert self.bounds is not None
+        if self.answers or self._left <= policy.LEAST_LEFT * self.budget:
+            return
+        more = bracket(self.model, policy.NEXT_ROUND_SHARE * self._left, left_out)
+        rows = {row.method: row for row in self.bounds.rows}
+        for row in more.rows:
+            rows[row.method] = better_of(rows[row.method], row)
+        self.bounds = Bounds.best_of(
+            tuple(rows.values()), self.bounds.seconds + more.seconds, interrupted=more.interrupted
+        )
+        self.is_interrupted = more.interrupted
+
     def _propagate(self) -> None:
         if "ep" in self.exclude:
             return
-        seconds = _ep_seconds(self.model)
-        if seconds > policy.EP_SHARE * self._left:
-            self.not_run["ep"] = (
-                f"would take up to {clock.in_words(seconds)}, and there are {clock.in_words(max(self._left, 0.0))} left"
-            )
+        is_weak = self.model.storage.for_kernels().mean_strength < 1.0
+        share = (policy.EP_SHARE if is_weak else policy.STRONG_EP_SHARE) * self._left
+        needed = policy.FEWEST_EP_STEPS * _seconds_of_ep_step(self.model.n)
+        if needed > share:
+            words = clock.in_words(needed), clock.in_words(max(share, 0.0))
+            self.not_run["ep"] = f"a few steps would take about {words[0]}, and its share has {words[1]} left"
             return
         began = clock.seconds()
         try:
-            found = ExpectationPropagation()._solve_marginals(self.model)
+            with clock.until(clock.now() + share):
+                found = ExpectationPropagation()._solve_marginals(self.model)
         except SpectralzError as error:
             self.not_run["ep"] = str(error)
             return
-        clock.charge(ep_operations(self.model, found.outcome.iterations or 0))
         self._keep("ep", found.outcome, clock.seconds() - began, lambda: found)
 
     def _anneal(self) -> None:
@@ -131,11 +160,13 @@ class Portfolio:
             if pilot == 0:
                 return
             began = clock.now()
-            betas = annealer.temperatures(pilot, self._rng)
-            seconds_per_state = (clock.now() - began) / pilot
+            predicted = annealer.seconds_per_state()
+            with clock.until(began + policy.PILOT_TIMES * pilot * predicted):
+                betas = annealer.temperatures(pilot, self._rng)
+            seconds_per_state = max((clock.now() - began) / pilot, policy.LEAST_OF_PREDICTED * predicted)
             allowed = policy.FIRST_ROUND_SHARE * self.budget
             # The first is made even where expectation propagation needs no help: it checks it.
-            found = self._round(annealer, betas, [], allowed / seconds_per_state)
+            found = self._round(annealer, betas, [], allowed / seconds_per_state, pilot)
             before = 0
             while found and self._wanted_growth() > 1.0 and self._left > policy.LEAST_LEFT * self.budget:
                 states = sum(run.size for run in found)
@@ -152,27 +183,32 @@ class Portfolio:
         """Set the step of temperature that the budget permits, and return the size of the pilot, 0 if there is none."""
         # Where the others took too long, this much of the budget is spent once more: an answer is worth it.
         left = max(self._left, policy.LEAST_FOR_ANNEALING * self.budget)
-        for step in policy.STEPS:
-            annealer.step = step
-            seconds = annealer.seconds_per_state()
-            affordable = policy.PILOT_SHARE * left / seconds
-            if affordable >= policy.GOOD_PILOT:
-                return int(min(affordable, PILOT))
-        needed = (1 + policy.RUNS_PER_ROUND) * policy.SMALLEST_PILOT * seconds
-        if needed <= left:
-            return policy.SMALLEST_PILOT
+        for share, fewest, steps in policy.PILOTS:
+            for step in steps:
+                annealer.step = step
+                affordable = share * left / annealer.seconds_per_state()
+                if affordable >= fewest:
+                    return int(min(affordable, PILOT))
+        needed = fewest / share * annealer.seconds_per_state()
         words = clock.in_words(needed), clock.in_words(left)
         why = f"the fewest states worth while would take about {words[0]}, {words[1]} are left"
         self.not_run.update({name: why for name in ("annealing", "states") if name not in self.exclude})
         return 0
 
-    def _round(self, annealer: Annealer, betas: FloatArray, earlier: list[Annealed], total: float) -> list[Annealed]:
+    def _round(
+        self,
+        annealer: Annealer,
+        betas: FloatArray,
+        earlier: list[Annealed],
+        total: float,
+        least: int = policy.SMALLEST_POPULATION,
+    ) -> list[Annealed]:
         """Make the runs of a round with about ``total`` states together, and judge by all runs so far."""
         began = clock.seconds()
         room = self.max_memory // annealer.bytes_per_state() - sum(run.size for run in earlier)
         size = int(
             min(
-                max(total / policy.RUNS_PER_ROUND, policy.SMALLEST_POPULATION),
+                max(total / policy.RUNS_PER_ROUND, min(least, policy.SMALLEST_POPULATION)),
                 policy.LARGEST_POPULATION,
                 room // policy.RUNS_PER_ROUND,
             )
@@ -181,10 +217,11 @@ class Portfolio:
         if size < 2:
             self.not_run["annealing"] = f"max_memory ({bytes_in_words(self.max_memory)}) holds no population"
             return earlier
+        started = clock.now()
         try:
             for run in annealer.runs(betas, size, policy.RUNS_PER_ROUND, self._rng, self._tell):
                 found.append(run)
-                if self._left < 0.0 and len(found) > 1:
+                if len(found) > 1 and self._left < (clock.now() - started) / len(found):
                     break
         finally:  # what an interrupt leaves counts too
             if earlier or found:
@@ -195,9 +232,14 @@ class Portfolio:
 
     def _look_elsewhere(self, annealer: Annealer, found: list[Annealed], betas: FloatArray) -> None:
         """Look for a collective state that the populations have not met, and judge them again if there is one."""
-        self._elsewhere = look_elsewhere(self.model, annealer, found, self._rng)
+        with clock.until(clock.now() + policy.ELSEWHERE_SHARE * max(self._left, 0.0)):
+            self._elsewhere = look_elsewhere(self.model, annealer, found, self._rng, self._directions)
         if self._elsewhere is not None:
             self._judge_annealing(found, betas, 0.0)
+
+    @cached_property
+    def _directions(self) -> list[FloatArray]:
+        return leading_directions(self.model.storage, DIRECTIONS)
 
     def _tell(self, _: float) -> None:
         report("annealing", min(1.0 - self._left / self.budget, 1.0))
@@ -211,7 +253,7 @@ class Portfolio:
             f"{len(found)} runs with {states} states in all through {len(betas)} temperatures; "
             f"{mean.families:.0f} independent families"
         )
-        outcome = outcome_of_runs(self.model, found, mean, len(betas), words + mean.complaint)
+        outcome = outcome_of_runs(self.model, found, _centered(mean), len(betas), words + mean.complaint)
         if self._elsewhere is not None:
             outcome = _doubted_for(outcome, self._elsewhere)
         self._keep("annealing", outcome, seconds, lambda: marginals_of(self.model, found, outcome))
@@ -220,12 +262,16 @@ class Portfolio:
         """Sum over states; those of one part of the runs are found again in the other, or not."""
         if "states" in self.exclude or not found or (not earlier and len(found) < 2):
             return
+        if self._share is not None and self._share.share == 0.0 and self.model.n > policy.MOST_SPINS_TO_COLLECT_AGAIN:
+            return
         began = clock.seconds()
         half = len(found) // 2
         finding, testing = (earlier, found) if earlier else (found[:half], found[half:])
         pool = StatePool(self.model, MOST_STATES, self.max_memory // 4)
-        *_, share = collect(pool, annealer, finding, testing, policy.QUENCHES, self._rng, self._seconds_to_search)
-        outcome = pool_outcome(pool, share)
+        affordable = policy.QUENCHES_SHARE * max(self._left, 0.0) / annealer.seconds_per_quench()
+        quenches = int(min(policy.QUENCHES, affordable))
+        *_, share = collect(pool, annealer, finding, testing, quenches, self._rng, self._seconds_to_search)
+        outcome, self._share = pool_outcome(pool, share), share
         self._keep("states", outcome, clock.seconds() - began, lambda: pool_marginals(pool, outcome))
         assert self.bounds is not None
         if pool.lower > self.bounds.lower:
@@ -283,6 +329,18 @@ class Portfolio:
         )
 
 
+def _centered(mean: Mean) -> Mean:
+    """Return the mean of runs that are out of equilibrium as the middle of what the ways down and back say of log Z.
+
+    On long steps a population counts as its heaviest state does, and the two are the sums below and above the integral
+    of the energy over the temperature. Half of their gap is then the error.
+    """
+    if mean.is_closed:
+        return mean
+    half = mean.gap / 2.0
+    return replace(mean, log_z=mean.log_z + half, std_error=max(mean.std_error, abs(half)))
+
+
 def _doubted_for(outcome: Outcome, elsewhere: Elsewhere) -> Outcome:
     """Return an outcome of samples that is not trusted where a state they have not met holds a share of Z.
 
@@ -302,16 +360,19 @@ def _doubted_for(outcome: Outcome, elsewhere: Elsewhere) -> Outcome:
     )
 
 
-def _ep_seconds(model: Ising) -> float:
-    """Predict the longest time of expectation propagation, which takes many steps where couplings are strong."""
-    is_weak = model.storage.for_kernels().mean_strength < 1.0
-    return float((policy.WEAK_EP_SECONDS if is_weak else policy.STRONG_EP_SECONDS) * (model.n / 100.0) ** 3)
+def _seconds_of_ep_step(n: int) -> float:
+    """Predict the time of one step of expectation propagation: that of one with fewer spins, as measured."""
+    from spectralz.kernels.expectation_consistency import point_at
 
-
-def ep_operations(model: Ising, iterations: int) -> float:
-    """Return what expectation propagation counts: its steps, and the ascents of mean field before them."""
-    steps = policy.EP_STEP_OPERATIONS * model.n**3 * (iterations + 2)
-    return float(steps + policy.EP_ASCENTS * (model.n**2 + policy.MEAN_FIELD_OPERATIONS * model.n))
+    few = min(n, policy.TIMED_EP_SPINS)
+    zero, coupling = np.zeros(few), np.full((few, few), 0.1 / max(few, 1))
+    times = []
+    for _ in range(2):  # the first one may have to load libraries
+        began = clock.now()
+        point_at(zero, coupling, zero)
+        clock.charge(step_operations(few))
+        times.append(clock.now() - began)
+    return min(times) * step_operations(n) / step_operations(few)
 
 
 def tried_in_details(tried: Sequence[Trial], is_interrupted: bool) -> dict[str, Any]:

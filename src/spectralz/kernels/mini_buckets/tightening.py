@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectralz._support import clock
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.mini_buckets.passes import Bound, Forest, Potentials, beliefs_of, bound_of
 
@@ -136,6 +137,8 @@ def tighten(forest: Forest, start: Potentials, max_iter: int, report: Report) ->
         nonlocal done
         done += 1
         report(done / max_iter)
+        if clock.is_up():
+            raise StopIteration
 
     x = np.concatenate([np.zeros(objective.sections[-1]), np.log(start.power[objective.fields.members])])
     options = {"maxiter": max_iter, "maxfun": PASSES_PER_ROUND * max_iter, "ftol": LEAST_GAIN, "gtol": LEAST_SLOPE}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -175,6 +176,10 @@ class Coupling(ABC):
         """Return the coupled pairs (m x 2, i < j, in order) and J_ij = 2 A_ij of each."""
         return self.written_out.edges()
 
+    def component_labels(self) -> IntArray:
+        """Return the number of each spin's connected component, counted in order of their smallest spins."""
+        return self.written_out.component_labels()
+
     def without_diagonal(self) -> Entries:
         """Return a copy of the entries whose diagonal is zero."""
         return self.written_out.without_diagonal()
@@ -189,7 +194,12 @@ class Coupling(ABC):
 
     def for_kernels(self) -> Couplings:
         """Return J = 2 A without its diagonal, as the compiled kernels take it."""
-        return self.without_diagonal().mapped(lambda entries: 2.0 * entries).kernel_arrays()
+        return self._for_kernels
+
+    @cached_property
+    def _for_kernels(self) -> Couplings:
+        # Kept: several methods ask for it in turn, and of a large model each copy takes as long as a sweep.
+        return self.written_out.doubled()
 
     def summary(self) -> str:
         """Say in a few words what it is, for the model's own text."""

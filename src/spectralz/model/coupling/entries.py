@@ -27,6 +27,8 @@ __all__ = ["Dense", "Entries", "Sparse"]
 # Products of rounded numbers (a covariance, say) are symmetric to a few units in the last place of the
 # largest entry; anything beyond that is a mistake that averaging would hide.
 SYMMETRY_TOLERANCE = 1e-10
+# Entries of a dense matrix that are copied together.
+ENTRIES_AT_A_TIME = 1 << 20
 
 
 class Entries(Coupling):
@@ -53,6 +55,15 @@ class Entries(Coupling):
     @abstractmethod
     def congruent(self, roots: FloatArray) -> Entries:
         """Return Diag(roots) A Diag(roots)."""
+
+    def doubled(self) -> Couplings:
+        """Return 2 A without its diagonal, as the compiled kernels take it."""
+        return self.without_diagonal().mapped(lambda entries: 2.0 * entries).kernel_arrays()
+
+    def row_sums(self, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the sums of |A_ij| and of A_ij m_j over the j other than i."""
+        C = self.without_diagonal().matrix
+        return np.asarray(abs(C).sum(axis=1)), np.asarray(C @ mean)
 
     @abstractmethod
     def kernel_arrays(self) -> Couplings:
@@ -109,6 +120,10 @@ class Entries(Coupling):
         if isinstance(self, Sparse) and isinstance(other, Sparse):
             return Sparse._canonical(self.A + other.A)
         return Dense(self.dense() + other.dense())
+
+    @abstractmethod
+    def component_labels(self) -> IntArray:
+        """Return the number of each spin's connected component, counted in order of their smallest spins."""
 
     @abstractmethod
     def block(self, rows: IntArray, columns: IntArray) -> Any:
@@ -171,6 +186,24 @@ class Dense(Entries):
         i, j = np.nonzero(np.triu(self.A, k=1))
         return np.column_stack([i, j]).astype(np.int64), 2.0 * self.A[i, j]
 
+    def component_labels(self) -> IntArray:
+        # A search that reads every row once; a list of n^2 edges would take many times as long.
+        label = np.full(self.n, -1, dtype=np.int64)
+        count = 0
+        for start in range(self.n):
+            if label[start] >= 0:
+                continue
+            label[start], waiting = count, [start]
+            while waiting:
+                open_spins = np.flatnonzero(label < 0)
+                found = open_spins[self.A[waiting.pop(), open_spins] != 0.0]
+                label[found] = count
+                waiting += found.tolist()
+                if len(found) == len(open_spins):
+                    return label
+            count += 1
+        return label
+
     def block(self, rows: IntArray, columns: IntArray) -> FloatArray:
         return self.A[np.ix_(rows, columns)]
 
@@ -190,6 +223,21 @@ class Dense(Entries):
 
     def mapped(self, change: Callable[[FloatArray], FloatArray]) -> Dense:
         return Dense(change(self.A))
+
+    def doubled(self) -> Couplings:
+        J = 2.0 * self.A  # one copy and no more: it may be most of the memory there is
+        np.fill_diagonal(J, 0.0)
+        return Couplings.of_dense(J)
+
+    def row_sums(self, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
+        sizes, sums = np.empty(self.n), np.empty(self.n)
+        at_a_time = max(ENTRIES_AT_A_TIME // max(self.n, 1), 1)
+        for begin in range(0, self.n, at_a_time):
+            rows = np.array(self.A[begin : begin + at_a_time])
+            np.fill_diagonal(rows[:, begin:], 0.0)
+            sums[begin : begin + at_a_time] = rows @ mean
+            sizes[begin : begin + at_a_time] = np.abs(rows, out=rows).sum(axis=1)
+        return sizes, sums
 
     def congruent(self, roots: FloatArray) -> Dense:
         return Dense(self.A * np.outer(roots, roots))
@@ -274,6 +322,11 @@ class Sparse(Entries):
         order = np.lexsort((upper.col, upper.row))
         pairs = np.column_stack([upper.row[order], upper.col[order]]).astype(np.int64)
         return pairs, 2.0 * upper.data[order]
+
+    def component_labels(self) -> IntArray:
+        from scipy.sparse.csgraph import connected_components
+
+        return np.asarray(connected_components(self.A, directed=False)[1], dtype=np.int64)
 
     def block(self, rows: IntArray, columns: IntArray) -> Any:
         return self.A[rows][:, columns]

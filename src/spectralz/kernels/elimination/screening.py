@@ -1,0 +1,228 @@
+"""Whether a large graph has a narrow elimination order, compiled: sets of neighbors take minutes and gigabytes there.
+
+The rules of thumb are those of ``order.py``, up to ties. They only count: who wants the order itself asks there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from spectralz._support.compiling import compiled
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Count", "core_of", "count_min_degree", "has_narrow_front"]
+
+# A spin may have so many times the widest separator as neighbors while others are eliminated.
+ROOM = 2
+
+
+class Count(NamedTuple):
+    """What eliminating the spins of least degree first comes to.
+
+    Attributes
+    ----------
+    width, terms
+        Spins of the widest separator, and table entries to fill.
+    is_narrow
+        Whether no separator was wider than allowed.
+    is_known
+        Whether that was found out: not where spins have very many neighbors from the start.
+    """
+
+    width: int
+    terms: float
+    is_narrow: bool
+    is_known: bool
+
+
+def count_min_degree(indptr: NDArray[np.int64], indices: NDArray[np.int32], max_width: int) -> Count:
+    """Eliminate spins of least degree first; ``indptr`` and ``indices`` are the rows of the adjacency matrix."""
+    degree = np.diff(indptr)
+    room = ROOM * max(max_width, 1)
+    if degree.max(initial=0) > room:
+        return Count(0, 0.0, False, False)
+    width, terms, is_narrow = _count_min_degree(indptr, indices, max_width, room)
+    return Count(int(width), float(terms), bool(is_narrow), True)
+
+
+@compiled
+def _count_min_degree(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], max_width: int, room: int
+) -> tuple[int, float, bool]:
+    n = len(indptr) - 1
+    neighbors = np.empty((n, room), dtype=np.int32)
+    degree = np.empty(n, dtype=np.int64)
+    # A queue for each degree, first in, first out.
+    head, tail = np.full(max_width + 2, -1), np.full(max_width + 2, -1)
+    following, before = np.full(n, -1), np.full(n, -1)
+    for v in range(n):
+        degree[v] = indptr[v + 1] - indptr[v]
+        for k in range(degree[v]):
+            neighbors[v, k] = indices[indptr[v] + k]
+        _append(v, min(degree[v], max_width + 1), head, tail, following, before)
+    seen, stamp = np.zeros(n, dtype=np.int64), 0
+    width, terms, left, d = 0, 0.0, n, 0
+    while left:
+        while d <= max_width and head[d] < 0:
+            d += 1
+        if d > max_width:
+            return width, terms, False
+        v = head[d]
+        _remove(v, d, head, tail, following, before)
+        left -= 1
+        width = max(width, d)
+        terms += 2.0**d
+        least = d
+        for a in range(d):
+            u = neighbors[v, a]
+            if degree[u] < 0:
+                continue  # it had too many neighbors to be told apart
+            old, count = degree[u], 0
+            stamp += 1
+            seen[u] = stamp
+            for k in range(old):
+                w = neighbors[u, k]
+                seen[w] = stamp
+                if w != v:
+                    neighbors[u, count] = w
+                    count += 1
+            for b in range(d):
+                w = neighbors[v, b]
+                if seen[w] != stamp:
+                    if count == room:
+                        count = -1
+                        break
+                    neighbors[u, count] = w
+                    count += 1
+            _remove(u, min(old, max_width + 1), head, tail, following, before)
+            degree[u] = count
+            if count >= 0:
+                _append(u, min(count, max_width + 1), head, tail, following, before)
+                least = min(least, count)
+        d = least
+    return width, terms, True
+
+
+@compiled
+def _append(
+    v: int,
+    d: int,
+    head: NDArray[np.int64],
+    tail: NDArray[np.int64],
+    following: NDArray[np.int64],
+    before: NDArray[np.int64],
+) -> None:
+    following[v], before[v] = -1, tail[d]
+    if tail[d] >= 0:
+        following[tail[d]] = v
+    else:
+        head[d] = v
+    tail[d] = v
+
+
+@compiled
+def _remove(
+    v: int,
+    d: int,
+    head: NDArray[np.int64],
+    tail: NDArray[np.int64],
+    following: NDArray[np.int64],
+    before: NDArray[np.int64],
+) -> None:
+    if before[v] >= 0:
+        following[before[v]] = following[v]
+    else:
+        head[d] = following[v]
+    if following[v] >= 0:
+        before[following[v]] = before[v]
+    else:
+        tail[d] = before[v]
+
+
+@compiled
+def has_narrow_front(indptr: NDArray[np.int64], indices: NDArray[np.int32], max_width: int) -> bool:
+    """Sweep a front through every component, from an end of it; say whether it holds at most ``max_width`` spins."""
+    n = len(indptr) - 1
+    seen, reached = np.full(n, -1), np.zeros(n, dtype=np.bool_)
+    unreached = np.empty(n, dtype=np.int64)
+    queue = np.empty(n, dtype=np.int64)
+    front = np.empty(max_width + 1, dtype=np.int64)
+    for v in range(n):
+        unreached[v] = indptr[v + 1] - indptr[v]
+    for root in range(n):
+        if reached[root]:
+            continue
+        start = root
+        for turn in range(2):  # the last of two breadth-first sweeps is far from the others
+            queue[0], begin, end = start, 0, 1
+            seen[start] = 2 * root + turn
+            while begin < end:
+                v = queue[begin]
+                begin += 1
+                for place in range(indptr[v], indptr[v + 1]):
+                    u = indices[place]
+                    if seen[u] != 2 * root + turn:
+                        seen[u] = 2 * root + turn
+                        queue[end] = u
+                        end += 1
+            start = queue[end - 1]
+        size = 1
+        front[0] = start
+        reached[start] = True
+        for place in range(indptr[start], indptr[start + 1]):
+            unreached[indices[place]] -= 1
+        while size:
+            best = 0
+            for k in range(1, size):
+                if unreached[front[k]] < unreached[front[best]]:
+                    best = k
+            v = front[best]
+            for k in range(best, size - 1):  # in order of arrival
+                front[k] = front[k + 1]
+            size -= 1
+            for place in range(indptr[v], indptr[v + 1]):
+                u = indices[place]
+                if not reached[u]:
+                    if size == max_width:
+                        return False
+                    reached[u] = True
+                    front[size] = u
+                    size += 1
+                    for other in range(indptr[u], indptr[u + 1]):
+                        unreached[indices[other]] -= 1
+    return True
+
+
+@compiled
+def core_of(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> int:
+    """Return the degeneracy of a graph: the largest least degree of any subgraph."""
+    n = len(indptr) - 1
+    degree = np.empty(n, dtype=np.int64)
+    most = 0
+    for v in range(n):
+        degree[v] = indptr[v + 1] - indptr[v]
+        most = max(most, degree[v])
+    head, tail = np.full(most + 1, -1), np.full(most + 1, -1)
+    following, before = np.full(n, -1), np.full(n, -1)
+    for v in range(n):
+        _append(v, degree[v], head, tail, following, before)
+    found, d = 0, 0
+    for _ in range(n):
+        while head[d] < 0:
+            d += 1
+        v = head[d]
+        found = max(found, d)
+        _remove(v, d, head, tail, following, before)
+        degree[v] = -1
+        for place in range(indptr[v], indptr[v + 1]):
+            u = indices[place]
+            if degree[u] >= 0:
+                _remove(u, degree[u], head, tail, following, before)
+                degree[u] -= 1
+                _append(u, degree[u], head, tail, following, before)
+                d = min(d, degree[u])
+    return found

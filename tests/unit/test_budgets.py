@@ -1,0 +1,285 @@
+"""What a budget means: nothing runs far past it, it is spent on the answer, and exact answers count too."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from scipy.sparse.csgraph import connected_components
+
+import spectralz as sz
+from spectralz._support.clock import is_up, told_by, until, within
+from spectralz.kernels.elimination import order
+from spectralz.kernels.elimination.screening import core_of, count_min_degree, has_narrow_front
+from spectralz.kernels.elimination.tree import EliminationTree
+from spectralz.methods import exact as exact_method
+from spectralz.parts.annealer import Annealer
+from spectralz.parts.leading import leading_directions
+from spectralz.parts.populations import Mean
+from spectralz.portfolio import policy
+from spectralz.portfolio.bracket import better_of
+from spectralz.portfolio.schedule import _centered
+from tests.helpers import FakeClock, count_sweeps, verdicts
+
+UNTRUSTED = pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
+
+
+# ------------------------------------------------------------------------------------------------------- deadlines
+
+
+def test_a_deadline_is_the_earliest_of_those_around():
+    clock = FakeClock()
+    with told_by(clock):
+        assert not is_up()
+        with until(10.0), within(0.5), until(8.0):
+            clock.time = 4.9
+            assert not is_up()
+            clock.time = 5.0
+            assert is_up()
+        assert not is_up()
+        with within(0.5):  # of no deadline at all
+            assert not is_up()
+
+
+@pytest.mark.parametrize("name", ["mf", "trw", "sdp", "convex_mf", "wmbe"])
+def test_bounders_end_with_a_bound_once_the_time_is_up(name):
+    model = sz.generators.complete(12, 0.4, seed=0)
+    options = {"wmbe": {"ibound": 3, "max_iter": 50}, "mf": {"restarts": 5}, "trw": {"optimize_edges": 3}}.get(name, {})
+    whole, truth = sz.log_z(model, name, **options), sz.log_z(model, "exact").log_z
+    with told_by(FakeClock(step=1.0)), until(0.0):
+        short = sz.log_z(model, name, **options)
+    if name == "mf":
+        assert whole.lower >= short.lower
+        assert short.lower <= truth
+        assert len(short.details["bounds"]) == 1
+    else:
+        assert short.iterations < whole.iterations
+        assert whole.upper <= short.upper + 1e-9
+        assert truth <= short.upper
+
+
+def test_mean_field_of_a_large_model_looks_at_the_clock_after_every_sweep(monkeypatch):
+    from spectralz.methods import mean_field
+
+    monkeypatch.setattr(mean_field, "ENTRIES_PER_REPORT", 1)
+    model = sz.generators.complete(12, 0.4, seed=0)
+    with told_by(FakeClock(step=1.0)), until(3.0):
+        result = sz.log_z(model, "mf")
+    assert result.iterations == 3
+    assert not result.status.converged
+
+
+def test_leading_directions_are_left_out_where_there_is_no_time():
+    storage = sz.generators.complete(60, 0.4, seed=0).storage
+    assert len(leading_directions(storage, 2)) == 2
+    with told_by(FakeClock(step=1.0)), until(5.0):
+        assert leading_directions(storage, 2) == []
+
+
+def test_ep_that_is_cut_off_is_not_trusted():
+    model = sz.generators.complete(20, 0.05, seed=0)
+    assert sz.log_z(model, "ep").trusted
+    with told_by(FakeClock(step=1.0)), until(4.0):
+        short = sz.log_z(model, "ep")
+    assert not short.trusted
+    assert short.std_error is None
+
+
+def test_a_pilot_whose_time_is_up_takes_longer_steps():
+    model = sz.generators.complete(40, 1.0, seed=0)
+    with Annealer(model) as annealer:
+        whole = annealer.temperatures(20, np.random.default_rng(0))
+        with told_by(FakeClock(step=1.0)), until(5.0):
+            short = annealer.temperatures(20, np.random.default_rng(0))
+        annealer.step = math.inf
+        fewest = annealer.temperatures(20, np.random.default_rng(0))
+    assert len(fewest) <= len(short) < len(whole)
+    assert fewest == pytest.approx(np.linspace(0, 1, 17))
+
+
+# ------------------------------------------------------------------------------------------- spending it on the answer
+
+
+@UNTRUSTED
+def test_a_slow_machine_gives_few_states_instead_of_none(monkeypatch):
+    clock = FakeClock(step=1e-6)
+    count_sweeps(monkeypatch, clock, 1e-4)
+    model = sz.generators.complete(40, 0.3, seed=0)
+    with told_by(clock):
+        result = sz.log_z(model, exclude=["exact", "ep"], budget=1.0)
+    assert verdicts(result)["annealing"] == "chosen"
+    assert not result.trusted
+    assert clock.time < 1.2 + 1.0
+    truth = sz.log_z(model, "annealing", population=2000).log_z
+    assert abs(result.log_z - truth) < 4 * result.std_error
+
+
+def test_the_number_of_temperatures_is_foreseen():
+    for model in (sz.generators.complete(60, 0.1, seed=0), sz.generators.grid(20, 1.0, seed=0)):
+        with Annealer(model, step=0.2) as annealer:
+            found = len(annealer.temperatures(100, np.random.default_rng(0)))
+            assert 0.5 < annealer._temperatures_expected() / found < 2.5
+
+
+def test_where_no_method_answers_the_rest_goes_to_bounds(clock):
+    model = sz.generators.complete(12, 0.4, seed=0)
+    with pytest.warns(sz.errors.InaccurateWarning):
+        result = sz.log_z(model, exclude=["exact", "ep", "annealing", "states"], budget=1)
+    rows = {row.method: row for row in result.tried}
+    once = sz.bounds(model, budget=0.5, exclude=["exact", "states"])
+    assert result.upper <= once.upper + 1e-9
+    assert rows["mf"].seconds > next(row.seconds for row in once.rows if row.method == "mf")
+
+
+def test_the_better_row_of_two():
+    first = sz.BoundsRow("wmbe", None, 5.0, 1.0, "first")
+    assert better_of(first, sz.BoundsRow("wmbe", None, 4.0, 2.0, "second")) == sz.BoundsRow(
+        "wmbe", None, 4.0, 3.0, "second"
+    )
+    assert better_of(first, sz.BoundsRow("wmbe", None, None, 2.0, "refused")).status == "first"
+    assert better_of(sz.BoundsRow("mf", 1.0, None, 1.0, "a"), sz.BoundsRow("mf", 0.5, None, 1.0, "b")).lower == 1.0
+
+
+def test_runs_out_of_equilibrium_are_centered_between_both_ways():
+    closed = Mean(10.0, 0.5, 0.5, 0.5, 100.0, gap=0.01, gap_error=0.01)
+    assert _centered(closed) is closed
+    apart = _centered(Mean(10.0, 0.5, 0.5, 0.5, 100.0, gap=4.0, gap_error=0.01))
+    assert (apart.log_z, apart.std_error) == (12.0, 2.0)
+    assert not apart.is_closed
+
+
+# ------------------------------------------------------------------------------------------------------ exact answers
+
+
+@UNTRUSTED
+@pytest.mark.parametrize("ask", [sz.log_z, sz.marginals])
+def test_exact_answers_count_too(monkeypatch, clock, ask):
+    monkeypatch.setattr(policy, "CHEAP_OPERATIONS", 0.0)
+    model = sz.generators.complete(16, 0.3, seed=0)
+    # The clock says 2 ms for the timed one, of the same size: ten times the budget is more, or it is less.
+    dear, cheap = ask(model, budget=1e-4), ask(model, budget=1e-2)
+    assert cheap.kind is sz.Kind.EXACT
+    assert dear.kind is sz.Kind.ESTIMATE
+    assert "exact would take about 0.002 s, and auto gives it 10 times the budget at most" in dear.status
+    estimate = dear if ask is sz.log_z else dear.estimate
+    assert verdicts(estimate)["exact"] == "not run"
+    assert sz.log_z(model, "exact").kind is sz.Kind.EXACT
+
+
+@UNTRUSTED
+def test_exact_answers_count_in_operations():
+    model = sz.generators.complete(28, 0.3, seed=0)  # 2^28 terms at five operations
+    assert sz.Auto(work=1.4e8).choose(model).name == "exact"
+    assert sz.Auto(work=1.3e8).choose(model).name == "auto"
+    result = sz.log_z(model, work=1e7)
+    assert "exact would take about 1.3e+09 operations, and auto gives it 10 times the work at most" in result.status
+    # What takes half a second is exact, however little is asked for.
+    assert sz.log_z(sz.generators.complete(20, 0.3, seed=0), work=1.0).kind is sz.Kind.EXACT
+
+
+@UNTRUSTED
+def test_components_share_what_exact_answers_may_cost(monkeypatch, clock):
+    monkeypatch.setattr(policy, "CHEAP_OPERATIONS", 0.0)
+    block = sz.generators.complete(16, 0.3, seed=0).coupling
+    model = sz.Ising(None, np.kron(np.eye(3), block))
+    # 2 ms each: in six there are all three, in less the whole is not exact, but two of its components are.
+    assert sz.log_z(model, budget=6.1e-4).kind is sz.Kind.EXACT
+    result = sz.log_z(model, budget=5e-4)
+    assert "2 by exact, 1 by auto" in result.status
+
+
+# ------------------------------------------------------------------------------------------------------- the warning
+
+
+def test_untrusted_answers_of_auto_warn_where_they_are_asked_for(clock):
+    model = sz.generators.complete(12, 0.4, seed=0)
+    left_out = ["exact", "ep", "annealing", "states"]
+    for ask in (sz.log_z, sz.marginals):
+        with pytest.warns(sz.errors.InaccurateWarning, match="not to be trusted.*middle of the proven bounds") as told:
+            ask(model, exclude=left_out, budget=0.5)
+        assert [each.filename for each in told] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sz.log_z(model)
+        sz.log_z(model, "bp")
+        assert not sz.Auto(exclude=left_out, budget=0.5).run(model).trusted  # who runs a method reads its result
+        sz.compare(model, [sz.Auto(exclude=left_out, budget=0.5)])
+
+
+# ---------------------------------------------------------------------------------------------------- large graphs
+
+
+def rows_of(model):
+    rows = model.storage.written_out.as_sparse().without_diagonal().kernel_arrays()
+    return rows.indptr, rows.indices
+
+
+def strip(width, length):
+    place = np.arange(width * length).reshape(length, width)
+    edges = np.concatenate(
+        [
+            np.stack([place[:, :-1], place[:, 1:]], -1).reshape(-1, 2),
+            np.stack([place[:-1], place[1:]], -1).reshape(-1, 2),
+        ]
+    )
+    return sz.Ising.from_edges(width * length, edges, np.full(len(edges), 0.2))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_counting_an_order_is_like_finding_it(seed):
+    model = sz.generators.erdos_renyi(60, 0.05, 1.0, seed=seed)
+    adjacency = order.adjacency_of(model.n, model.edges()[0])
+    assert core_of(*rows_of(model)) == order.degeneracy(range(model.n), adjacency)
+    found = count_min_degree(*rows_of(model), 30)
+    steps, terms = order.min_degree(range(model.n), adjacency, 30)
+    assert found.is_known
+    assert found.is_narrow
+    assert abs(found.width - EliminationTree.of_order(steps, adjacency).width) <= 2  # ties are broken otherwise
+    assert 0.25 < found.terms / terms < 4.0
+    assert found.width >= core_of(*rows_of(model))
+    assert not count_min_degree(*rows_of(model), found.width - 3).is_narrow
+
+
+def test_trees_and_fronts_are_counted_exactly():
+    chain = sz.Ising.from_edges(50, [(i, i + 1) for i in range(49)], np.full(49, 0.3))
+    assert count_min_degree(*rows_of(chain), 5) == (1, 99.0, True, True)
+    star = sz.Ising.from_edges(50, [(0, i) for i in range(1, 50)], np.full(49, 0.3))
+    assert not count_min_degree(*rows_of(star), 5).is_known
+    model = strip(6, 20)
+    assert has_narrow_front(*rows_of(model), 6)
+    assert not has_narrow_front(*rows_of(model), 5)
+
+
+def test_wide_graphs_are_refused_before_an_order_is_looked_for(monkeypatch):
+    monkeypatch.setattr(exact_method, "MOST_SPINS_UNSCREENED", 100)
+    monkeypatch.setattr(exact_method, "SPINS_NEAR", 300)
+    narrow, wide = strip(8, 60), strip(22, 22)
+    exact = sz.Exact(max_memory=8 * 2**13)
+    assert exact.plan(narrow).refusal is None
+    monkeypatch.setattr(order, "adjacency_of", lambda *_: pytest.fail("looked for"))
+    assert "out of reach for a component of 484 spins" in exact.plan(wide).refusal
+
+
+def test_large_models_are_described_by_counting(monkeypatch):
+    from spectralz.inference import description
+
+    model = strip(5, 40)
+    planned = sz.describe(model)
+    monkeypatch.setattr(description, "MOST_SPINS_TO_PLAN", 10)
+    counted = sz.describe(model)
+    assert counted.treewidth_lower == planned.treewidth_lower == 2
+    assert 5 <= counted.treewidth_upper <= 8
+    assert 0.3 < counted.exact_terms / planned.exact_terms < 10.0
+    assert counted.exact_memory >= planned.exact_memory
+    monkeypatch.setattr(description, "MOST_WIDTH_TO_COUNT", 3)
+    assert sz.describe(model).exact_terms is None
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_components_of_dense_couplings(seed):
+    A = np.triu(np.random.default_rng(seed).random((30, 30)) < 0.04).astype(float)
+    dense = sz.Ising(None, A + A.T)
+    sparse = sz.Ising(None, dense.storage.as_sparse().matrix)
+    expected = connected_components(A, directed=False)[1]
+    assert dense.storage.component_labels().tolist() == expected.tolist()
+    assert sparse.storage.component_labels().tolist() == expected.tolist()
