@@ -121,13 +121,13 @@ def has_wrong_bound(row: Row) -> bool:
 
 def repeating(row: Row) -> str:
     """Return the command that solves this model again."""
-    return f"python -m benchmarks.honesty --families {row['family']} --seed {row['seed']} --first {row['index']} --models 1"
+    which = f"--families {row['family']} --seed {row['seed']} --first {row['index']} --models 1"
+    return f"python -m benchmarks.honesty {which}"
 
 
 def line(name: str, rows: Sequence[Row]) -> list[str]:
     """Return the line of a family."""
     ratios = np.array([ratio(row) for row in rows if row["trusted"]])
-    # Where exact answers are as common as here and there, they would hide how wide the error bars of others are.
     wide = [row for row in rows if not row["trusted"] and row["std_error"] and abs(row["log_z"] - row["truth"]) > 0.0]
     widths = [row["std_error"] / abs(row["log_z"] - row["truth"]) for row in wide]
     off = [ratio(row) for row in rows if not row["trusted"]]

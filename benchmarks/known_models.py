@@ -299,7 +299,7 @@ def ring(rng: Random, small: bool = False) -> Known:
 def dimers(rng: Random, small: bool = False) -> Known:
     """Chains and dimers with equal couplings in a field, their closed forms."""
     kind = str(rng.choice(["chain", "dimers"]))
-    n = 2 * (whole(rng, 2, 6) if small else whole(rng, 20, 300))
+    n = 2 * (whole(rng, 2, 6) if small else whole(rng, 20, 300 if kind == "chain" else 30))
     parameters = {
         "n": n,
         "strength": uniform(rng, -3.0, 3.0),
@@ -351,9 +351,7 @@ def rbm(rng: Random, small: bool = False) -> Known:
     about = f"{visible} + {hidden} units, scale {scale}, fields {fields}"
     model = sz.Ising.from_bipartite(weights, np.concatenate([first, second]))
     if rng.random() < 0.5:
-        dense = sz.Ising(
-            model.field, np.block([[np.zeros((visible,) * 2), weights / 2], [weights.T / 2, np.zeros((hidden,) * 2)]])
-        )
+        dense = sz.Ising(model.field, model.coupling.toarray())
         return Known(disguised(rng, dense), value, f"{about}, as a matrix")
     return Known(model, value, about)
 
