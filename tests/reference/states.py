@@ -1,13 +1,15 @@
 """The oracle: every state written out, its log-weight by the definition, sums in fifty digits.
 
 Nothing is taken from the package but the numbers of the model, read off as arrays. A float is a whole number times a
-power of two, so log-weights are added up as whole numbers, without any rounding. ``tests/unit/test_oracle.py`` has the
-definition written out term by term, and compares.
+power of two, so log-weights are added up as whole numbers, without any rounding. Of a coupling that is kept as factors
+the entries are their sums and products, without rounding too. ``tests/unit/test_oracle.py`` has the definition written
+out term by term, and compares.
 """
 
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -28,9 +30,23 @@ def dense(model: sz.Ising) -> np.ndarray:
     return model.coupling.toarray() if model.is_sparse else np.array(model.coupling)
 
 
-def whole_numbers(values: np.ndarray) -> tuple[list[int], int]:
+def exact_entries(model: sz.Ising) -> list[float] | list[Fraction]:
+    """Return the n^2 entries of the coupling, row by row: of one kept as factors without any rounding."""
+    if model.factors is None:
+        return dense(model).ravel().tolist()
+    values, vectors, diagonal = ([Fraction(x) for x in array.ravel().tolist()] for array in model.factors)
+    n = model.n
+    rows = [vectors[n * j : n * (j + 1)] for j in range(len(values))]
+    return [
+        sum((value * v[i] * v[k] for value, v in zip(values, rows, strict=True)), diagonal[i] if i == k else Fraction())
+        for i in range(n)
+        for k in range(n)
+    ]
+
+
+def whole_numbers(values: list[float] | list[Fraction]) -> tuple[list[int], int]:
     """Return integers k and a power p with values = k / 2^p; 1e300 beside 1e-300 are integers of 2,000 bits."""
-    ratios = [value.as_integer_ratio() for value in values.tolist()]
+    ratios = [value.as_integer_ratio() for value in values]
     power = max(denominator.bit_length() - 1 for _, denominator in ratios)
     return [(numerator << power) // denominator for numerator, denominator in ratios], power
 
@@ -41,7 +57,7 @@ def whole_log_weights(model: sz.Ising) -> tuple[list[int], int]:
     States come in the order of ``all_states``, with the last spin fastest; each spin doubles the list.
     """
     n = model.n
-    numbers, power = whole_numbers(np.concatenate([[model.offset], model.field, dense(model).ravel()]))
+    numbers, power = whole_numbers([model.offset, *model.field.tolist(), *exact_entries(model)])
     theta, A = numbers[1 : n + 1], [numbers[n + 1 + n * i : n + 1 + n * (i + 1)] for i in range(n)]
     weights = [numbers[0]]
     for k in range(n):

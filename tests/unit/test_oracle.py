@@ -19,11 +19,17 @@ DIGITS = 700
 
 
 def literal_log_weight(model, x):
-    """offset + sum_i theta_i x_i + sum_ij A_ij x_i x_j, term by term."""
-    A = states.dense(model)
+    """offset + sum_i theta_i x_i + sum_ij A_ij x_i x_j, term by term; of factors sum_j lambda_j <v_j, x>^2 + Tr D."""
     total = mpmath.mpf(model.offset)
     for i in range(model.n):
         total += mpmath.mpf(float(model.field[i])) * int(x[i])
+    if model.factors is not None:
+        for value, vector in zip(model.factors.values, model.factors.vectors, strict=True):
+            along = mpmath.fsum(mpmath.mpf(float(v)) * int(sign) for v, sign in zip(vector, x, strict=True))
+            total += mpmath.mpf(float(value)) * along**2
+        return total + mpmath.fsum(mpmath.mpf(float(d)) for d in model.factors.diagonal)
+    A = states.dense(model)
+    for i in range(model.n):
         for j in range(model.n):
             total += mpmath.mpf(float(A[i, j])) * int(x[i]) * int(x[j])
     return total
@@ -71,6 +77,14 @@ def test_it_is_the_definition_at_every_scale(scale, field):
     rng = np.random.default_rng(0)
     A = np.triu(rng.normal(size=(4, 4)))
     assert_is_the_definition(sz.Ising(field * rng.normal(size=4), sp.csr_array(scale * (A + A.T)), 0.1))
+
+
+@pytest.mark.parametrize("scale", [1e-140, 1e-9, 1.0, 1e60, 1e140])
+@pytest.mark.parametrize("diagonal", [0.0, [-1e16, 1e16, 0.1]])
+def test_it_is_the_definition_of_factors(scale, diagonal):
+    rng = np.random.default_rng(1)
+    vectors = scale * rng.normal(size=(2, 3))
+    assert_is_the_definition(sz.Ising.from_factors(rng.normal(size=3), [0.3, -1.7], vectors, diagonal, 0.1))
 
 
 def test_small_fields_are_not_lost_beside_huge_couplings():
