@@ -359,8 +359,7 @@ def test_a_gap_between_the_way_down_and_back_is_distrusted(monkeypatch):
     coupling = np.full((n, n), strength / (2 * n))
     np.fill_diagonal(coupling, 0.0)
     results = [
-        sz.log_z(sz.Ising(coupling=coupling), "annealing", population=60, step=1.0, seed=seed)
-        for seed in range(8)
+        sz.log_z(sz.Ising(coupling=coupling), "annealing", population=60, step=1.0, seed=seed) for seed in range(8)
     ]
     wrong = [r for r in results if abs(r.log_z - sz.closed_forms.curie_weiss(n, strength)) > 5 * r.std_error]
     seen = [result for result in wrong if "out of equilibrium" in result.status]

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -368,10 +369,11 @@ def test_errors_of_components_are_added_in_squares():
         status = sz.Status("made up", converged=converged)
         return Outcome(log_z=1.0, kind=sz.Kind.ESTIMATE, status=status, std_error=std_error)
 
-    assert _error_of_sum([outcome(0.3), outcome(None), outcome(0.4)]) == pytest.approx(0.5)
+    exact = Outcome(log_z=1.0, kind=sz.Kind.EXACT, status=sz.Status("exact", converged=True))
+    assert _error_of_sum([outcome(0.3), exact, outcome(0.4)]) == pytest.approx(0.5)
     # What is in doubt is likely to be off in one direction.
     assert _error_of_sum([outcome(0.3), outcome(0.4), outcome(2.0, False), outcome(1.0, False)]) == pytest.approx(3.5)
-    assert _error_of_sum([outcome(None)]) is None
+    assert _error_of_sum([exact]) is None
 
 
 def test_a_sum_over_components_is_trusted_if_all_of_them_are():
@@ -445,3 +447,23 @@ def test_marginals_that_do_not_fit_are_estimated_and_the_status_says_so():
     assert found.kind is sz.Kind.ESTIMATE
     assert "exact marginals need" in found.status
     assert "log Z alone needs" in found.status
+
+
+def test_a_component_without_an_error_makes_the_sum_untrusted():
+    """An estimate without std_error was dropped from the error of the sum."""
+    model = sz.Ising.from_edges(4, [(0, 1), (2, 3)], 1.0)
+    exact = Outcome(log_z=2.0, kind=sz.Kind.EXACT, status=sz.Status("exact", converged=True), lower=2.0, upper=2.0)
+    bare = Outcome(
+        log_z=5.0,
+        kind=sz.Kind.ESTIMATE,
+        status=sz.Status("done", converged=True),
+        lower=3.0,
+        upper=9.0,
+        trusted=True,
+    )
+    both = _added(model, [exact, bare])
+    assert both.std_error == pytest.approx(6.0 / math.sqrt(12.0))
+    assert not both.trusted
+    nothing = _added(model, [exact, replace(bare, lower=None)])
+    assert nothing.std_error == pytest.approx(5.0)
+    assert _added(model, [exact, exact]).std_error is None

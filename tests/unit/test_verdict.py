@@ -34,13 +34,41 @@ def test_the_smallest_error_bar_is_chosen_where_all_agree():
 
 
 def test_a_disagreement_is_reported_and_covered_by_two_standard_errors():
-    found = judged(ep=(10.0, 0.01, True), annealing=(11.0, 0.1, True))
-    assert found.chosen == "ep"
+    found = judged(states=(10.0, 0.01, True), annealing=(11.0, 0.1, True))
+    assert found.chosen == "states"
     assert found.log_z == 10.0
     assert found.std_error == pytest.approx(0.5)
     assert verdicts(found)["annealing"] == "disagrees"
     assert not found.trusted
     assert "annealing (11.000000 ± 0.1)" in found.why
+
+
+def test_samples_win_over_a_smaller_error_that_is_not_theirs():
+    found = judged(ep=(10.0, 0.001, True), annealing=(11.0, 0.1, True))
+    assert (found.chosen, found.log_z) == ("annealing", 11.0)
+    assert found.std_error == pytest.approx(0.5)
+    assert verdicts(found)["ep"] == "disagrees"
+    assert not found.trusted
+    assert "of those with samples" in found.why
+    agreeing = judged(ep=(10.9, 0.001, True), annealing=(11.0, 0.1, True))
+    assert (agreeing.chosen, agreeing.trusted) == ("ep", True)
+
+
+def test_an_answer_without_samples_needs_more_than_a_sampler_in_doubt_that_contradicts_it():
+    found = judged(ep=(10.0, 0.001, True), annealing=(11.0, 0.1, False))
+    assert (found.chosen, found.log_z, found.trusted) == ("ep", 10.0, False)
+    assert found.std_error == pytest.approx(0.5)
+    assert verdicts(found)["annealing"] == "disagrees"
+    assert found.why.endswith("does not trust itself, but disagrees: nothing confirms this answer")
+    outside = judged(ep=(10.0, 0.001, True), annealing=(-5.0, 0.1, False))
+    assert (outside.log_z, outside.std_error, outside.trusted) == (10.0, 0.001, False)
+    assert "outside the proven bounds: nothing confirms" in outside.why
+    agreeing = judged(ep=(10.0, 0.001, True), annealing=(11.0, 0.5, False))
+    assert (agreeing.chosen, agreeing.trusted) == ("ep", True)
+    assert agreeing.why.endswith("does not trust itself, and agrees")
+    alone = judged(ep=(10.0, 0.001, True))
+    assert alone.trusted
+    assert alone.why.endswith("there was no second method to check it")
 
 
 def test_three_joint_errors_apart_is_still_agreement():
@@ -66,13 +94,18 @@ def test_what_the_bounds_forbid_is_not_believed():
 def test_where_nothing_is_trusted_the_error_is_widened_but_not_beyond_the_bracket():
     found = judged(annealing=(10.0, 0.1, False), ep=(10.5, 0.3, False))
     assert found.chosen == "annealing"
-    assert found.std_error == pytest.approx(0.5)
+    assert found.std_error == pytest.approx(0.2)
     assert not found.trusted
-    assert "no method trusts" in found.why
-    spread = judged(annealing=(10.0, 0.1, False), ep=(14.0, 3.0, False))
-    assert spread.std_error == pytest.approx(4.0)
+    assert found.why.endswith("annealing has the smallest error, widened 2 times")
+    far = judged(annealing=(10.0, 0.1, False), ep=(14.0, 1.0, False))
+    assert far.std_error == pytest.approx(2.0)
+    assert far.why.endswith("widened to cover the others")
+    vague = judged(annealing=(10.0, 0.1, False), ep=(14.0, 3.0, False))
+    assert vague.std_error == pytest.approx(0.2)
     narrow = judged(9.9, 10.2, annealing=(10.0, 0.05, False))
     assert narrow.std_error == pytest.approx(0.3 / math.sqrt(12.0))
+    assert "widened" not in narrow.why
+    assert narrow.why.endswith("or that of a number that may be anywhere between the bounds")
 
 
 def test_without_any_answer_it_is_the_middle_of_the_bounds():

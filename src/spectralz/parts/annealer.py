@@ -214,6 +214,20 @@ class Annealer:
         self._in_threads(lambda part: descend(ends[part], h[part], MOST_DESCENTS, self.couplings), len(x))
         return ends
 
+    def relax(self, x: NDArray[np.int8], sweeps: int, rng: np.random.Generator) -> NDArray[np.int8]:
+        """Return where states are after so many sweeps at beta = 1."""
+        population = _Population(
+            x=x.copy(),
+            h=np.empty(x.shape),
+            energy=np.empty(len(x)),
+            family=np.arange(len(x)),
+            counters=rng.integers(2**64, size=len(x), dtype=np.uint64),
+            log_weight=np.zeros(len(x)),
+        )
+        for k in range(sweeps):
+            self._sweep(population, 1.0, k, k == 0)
+        return population.x
+
     def bytes_per_state(self) -> int:
         """Return the memory that a state takes."""
         return 9 * self.n + 40

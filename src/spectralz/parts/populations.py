@@ -176,7 +176,10 @@ def combine(found: Sequence[Annealed]) -> Mean:
     std_error = max(family_error, run_error) * (1.0 + MISSING_FAMILIES / families)
     gaps = np.array([run.gap for run in found])
     gap = float(share @ gaps)
-    gap_error = math.sqrt(float(share @ (gaps - gap) ** 2) / (len(found) - 1)) if len(found) > 1 else math.inf
+    largest = max(float(np.abs(gaps).max()), 1.0)  # taken out of the squares, which may overflow
+    gap_error = math.inf
+    if len(found) > 1:
+        gap_error = largest * math.sqrt(float(share @ ((gaps - gap) / largest) ** 2) / (len(found) - 1))
     return Mean(
         float(logs.max()) + math.log(mean), std_error, family_error, run_error, families, gap=gap, gap_error=gap_error
     )

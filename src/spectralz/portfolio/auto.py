@@ -311,7 +311,9 @@ def _added(model: Ising, outcomes: list[Outcome]) -> Outcome:
         lower=math.fsum([model.offset, *lowers]) - slack if len(lowers) == len(outcomes) else None,
         upper=math.fsum([model.offset, *uppers]) + slack if len(uppers) == len(outcomes) else None,
         std_error=_error_of_sum(outcomes),
-        trusted=all(outcome.is_trusted for outcome in outcomes),
+        trusted=all(
+            outcome.is_trusted and (outcome.kind is Kind.EXACT or outcome.std_error is not None) for outcome in outcomes
+        ),
         interrupted=is_interrupted,
         tried=tried,
         details={
@@ -325,13 +327,23 @@ def _error_of_sum(outcomes: list[Outcome]) -> float | None:
     """Return the error of a sum, None if all are exact.
 
     Errors of independent answers are added in quadrature, those of doubtful ones linearly: what is wrong with an
-    answer in doubt is likely to be wrong with the next in the same direction.
+    answer in doubt is likely to be wrong with the next in the same direction. An estimate that has no error has that
+    of a number that may be anywhere between its bounds.
     """
-    errors = [(outcome.std_error, outcome.status.converged) for outcome in outcomes if outcome.std_error is not None]
+    errors = [(_error_of(outcome), outcome.status.converged) for outcome in outcomes if outcome.kind is not Kind.EXACT]
     if not errors:
         return None
     independent = math.hypot(*(error for error, converged in errors if converged))
     return independent + math.fsum(error for error, converged in errors if not converged)
+
+
+def _error_of(outcome: Outcome) -> float:
+    """Return the error of an estimate: its own, or that of its bounds."""
+    if outcome.std_error is not None:
+        return outcome.std_error
+    if outcome.lower is None or outcome.upper is None:
+        return abs(outcome.log_z)  # nothing is known
+    return (outcome.upper - outcome.lower) / policy.WIDTHS_PER_DEVIATION
 
 
 def _joined(model: Ising, parts: list[IntArray], found: list[MarginalOutcome]) -> MarginalOutcome:

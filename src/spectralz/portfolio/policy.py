@@ -15,9 +15,16 @@ AGREEMENT = 3.0
 # An answer may lie outside the proven bounds by so many of its errors.
 OUTSIDE_BOUNDS = 2.0
 # An error bar that its own method does not trust is widened so many times, but not beyond the deviation of a number
-# that may be anywhere between the bounds: their width divided by this.
-DOUBT = 5.0
+# that may be anywhere between the bounds: their width divided by the second one. The methods themselves have put into
+# it what their runs know.
+DOUBT = 2.0
 WIDTHS_PER_DEVIATION = math.sqrt(12.0)
+# Samples are distrusted where a state that they have not met holds at least this share of Z.
+SHARE_ELSEWHERE = 0.02
+# Methods whose error is no scatter of samples: a sampler that disagrees is right rather than these.
+WITHOUT_SAMPLES = ("ep",)
+# Methods whose doubtful answers say something of others'.
+SAMPLERS = ("annealing",)
 
 # --- the budget of `auto` -------------------------------------------------------------------------------------------
 

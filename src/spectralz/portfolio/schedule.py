@@ -20,6 +20,7 @@ from spectralz.errors import SpectralzError, is_interrupt
 from spectralz.methods.expectation_propagation import ExpectationPropagation
 from spectralz.methods.mean_field import MeanField
 from spectralz.parts.annealer import PILOT, Annealer
+from spectralz.parts.collective import Elsewhere, look_elsewhere
 from spectralz.parts.outcome import MarginalOutcome, Outcome
 from spectralz.parts.populations import Annealed, combine, marginals_of, outcome_of_runs
 from spectralz.parts.state_pool import MOST_STATES, Share, StatePool, collect, pool_marginals, pool_outcome
@@ -71,6 +72,7 @@ class Portfolio:
         self.answers: dict[str, Answer] = {}
         self.not_run: dict[str, str] = {}
         self.is_interrupted = False
+        self._elsewhere: Elsewhere | None = None
         self._marginals: dict[str, Callable[[], MarginalOutcome]] = {}
         self._rng = np.random.default_rng(seed)
         self._started = clock.now()
@@ -187,8 +189,15 @@ class Portfolio:
         finally:  # what an interrupt leaves counts too
             if earlier or found:
                 self._judge_annealing([*earlier, *found], betas, clock.seconds() - began)
+        self._look_elsewhere(annealer, [*earlier, *found], betas)
         self._collect(annealer, earlier, found)
         return [*earlier, *found]
+
+    def _look_elsewhere(self, annealer: Annealer, found: list[Annealed], betas: FloatArray) -> None:
+        """Look for a collective state that the populations have not met, and judge them again if there is one."""
+        self._elsewhere = look_elsewhere(self.model, annealer, found, self._rng)
+        if self._elsewhere is not None:
+            self._judge_annealing(found, betas, 0.0)
 
     def _tell(self, _: float) -> None:
         report("annealing", min(1.0 - self._left / self.budget, 1.0))
@@ -203,6 +212,8 @@ class Portfolio:
             f"{mean.families:.0f} independent families"
         )
         outcome = outcome_of_runs(self.model, found, mean, len(betas), words + mean.complaint)
+        if self._elsewhere is not None:
+            outcome = _doubted_for(outcome, self._elsewhere)
         self._keep("annealing", outcome, seconds, lambda: marginals_of(self.model, found, outcome))
 
     def _collect(self, annealer: Annealer, earlier: list[Annealed], found: list[Annealed]) -> None:
@@ -270,6 +281,25 @@ class Portfolio:
             tried=verdict.tried,
             details={**tried_in_details(verdict.tried, self.is_interrupted), "why": verdict.why, "budget": self.budget},
         )
+
+
+def _doubted_for(outcome: Outcome, elsewhere: Elsewhere) -> Outcome:
+    """Return an outcome of samples that is not trusted where a state they have not met holds a share of Z.
+
+    What that state is proven to hold is added to the answer, and to its error, since it may be more.
+    """
+    share = elsewhere.share(outcome.log_z)
+    if share < policy.SHARE_ELSEWHERE:
+        return outcome
+    gain = max(float(np.logaddexp(outcome.log_z, elsewhere.lower)) - outcome.log_z, 0.0)
+    words = f"; chains from a state along a leading eigenvector, at least {share:.0%} of Z, do not merge with it"
+    return replace(
+        outcome,
+        log_z=outcome.log_z + gain,
+        std_error=max(outcome.std_error or 0.0, gain),
+        trusted=False,
+        status=Status(f"{outcome.status}{words}", converged=False),
+    )
 
 
 def _ep_seconds(model: Ising) -> float:

@@ -2,7 +2,8 @@
 
 No method knows of itself all the ways in which it can be wrong. An answer is believed if its own method trusts it and
 the proven bounds permit it; of those believed, the one with the smallest error is chosen, and its error covers what the
-others say.
+others say. An answer without samples gives way to samples that disagree with it, and is not trusted where a sampler
+that distrusts itself contradicts it.
 """
 
 from __future__ import annotations
@@ -53,6 +54,11 @@ class Answer:
         if outcome.kind is Kind.EXACT and outcome.lower is not None and outcome.upper is not None:
             return 0.5 * (outcome.upper - outcome.lower)
         return math.inf if outcome.std_error is None else outcome.std_error
+
+    @property
+    def has_samples(self) -> bool:
+        """Whether its error is that of samples."""
+        return self.method not in policy.WITHOUT_SAMPLES
 
     def is_within(self, bounds: Bounds) -> bool:
         """Say whether proven bounds permit the answer, its error considered."""
@@ -116,7 +122,7 @@ def conclude(answers: Sequence[Answer], bounds: Bounds, not_run: Mapping[str, st
         The methods that gave no answer, and why.
     """
     believed = [answer for answer in answers if answer.outcome.is_trusted and answer.is_within(bounds)]
-    log_z, error, chosen, why, verdicts = _agreed(believed) if believed else _doubted(answers, bounds)
+    log_z, error, chosen, why, verdicts = _agreed(believed, answers, bounds) if believed else _doubted(answers, bounds)
     rows = [answer.trial(verdicts.get(answer.method, Verdict.NOT_TRUSTED), bounds) for answer in answers]
     rows += [Trial(method=name, verdict=Verdict.NOT_RUN, why=reason) for name, reason in not_run.items()]
     rows += [_trial_of_bound(row) for row in bounds.rows]
@@ -134,23 +140,45 @@ def conclude(answers: Sequence[Answer], bounds: Bounds, not_run: Mapping[str, st
 _Choice = tuple[float, float, str | None, str, dict[str, Verdict]]
 
 
-def _agreed(believed: Sequence[Answer]) -> _Choice:
+def _agreed(believed: Sequence[Answer], answers: Sequence[Answer], bounds: Bounds) -> _Choice:
     """Choose among answers that are believed: the smallest error, widened if others disagree."""
     chosen = min(believed, key=lambda answer: answer.error)
+    why = f"{chosen.method} has the smallest error bar"
+    sampled = [answer for answer in believed if answer.has_samples]
+    if not chosen.has_samples and any(not answer.agrees_with(chosen) for answer in sampled):
+        chosen = min(sampled, key=lambda answer: answer.error)
+        why = f"{chosen.method} has the smallest error bar of those with samples"
     others = [answer for answer in believed if answer is not chosen]
     rivals = [answer for answer in others if not answer.agrees_with(chosen)]
-    why = f"{chosen.method} has the smallest error bar"
+    verdicts = {answer.method: Verdict.DISAGREES if answer in rivals else Verdict.AGREES for answer in others}
+    verdicts[chosen.method] = Verdict.CHOSEN
     if rivals:
         why += f"; it was widened to cover {_named(rivals)}, beyond the error bars of both"
     elif others:
         why += f"; {_named(others)} agree{'' if len(others) > 1 else 's'}"
+    elif not chosen.has_samples:
+        doubts, contradicting = _checked_by_doubtful(chosen, answers, bounds)
+        why += doubts
+        rivals = [answer for answer in contradicting if answer.is_within(bounds)]
+        verdicts |= {answer.method: Verdict.DISAGREES for answer in contradicting}
     else:
         why += "; there was no second method to check it"
-    verdicts = {answer.method: Verdict.DISAGREES if answer in rivals else Verdict.AGREES for answer in others}
-    verdicts[chosen.method] = Verdict.CHOSEN
     # Two standard errors reach as far as the farthest of them.
     gap = max((abs(answer.log_z - chosen.log_z) for answer in rivals), default=0.0)
     return chosen.log_z, max(chosen.error, gap / 2.0), chosen.method, why, verdicts
+
+
+def _checked_by_doubtful(chosen: Answer, answers: Sequence[Answer], bounds: Bounds) -> tuple[str, list[Answer]]:
+    """Say what samplers that distrust themselves make of an answer, and which of them contradict it."""
+    doubtful = [answer for answer in answers if answer.method in policy.SAMPLERS]
+    contradicting = [answer for answer in doubtful if not (answer.is_within(bounds) and answer.agrees_with(chosen))]
+    if not doubtful:
+        return "; there was no second method to check it", []
+    if not contradicting:
+        return f"; {_named(doubtful)} does not trust itself, and agrees", []
+    outside = any(not answer.is_within(bounds) for answer in contradicting)
+    words = "is outside the proven bounds" if outside else "does not trust itself, but disagrees"
+    return f"; {_named(contradicting)} {words}: nothing confirms this answer", contradicting
 
 
 def _doubted(answers: Sequence[Answer], bounds: Bounds) -> _Choice:
@@ -161,11 +189,16 @@ def _doubted(answers: Sequence[Answer], bounds: Bounds) -> _Choice:
         why = "no method gave an answer to be used: this is the middle of the proven bounds"
         return 0.5 * (bounds.lower + bounds.upper), deviation, None, why, {}
     chosen = min(guesses, key=lambda answer: answer.error)
-    spread = max(abs(answer.log_z - chosen.log_z) for answer in guesses)
-    error = max(chosen.error, min(max(policy.DOUBT * chosen.error, spread), deviation))
-    why = (
-        f"no method trusts its own answer here; {chosen.method} has the smallest error, widened {policy.DOUBT:g} times"
-    )
+    gap = max((abs(answer.log_z - chosen.log_z) for answer in guesses if not answer.agrees_with(chosen)), default=0.0)
+    wanted = max(policy.DOUBT * chosen.error, gap / 2.0)
+    error = max(chosen.error, min(wanted, deviation))
+    why = f"no method trusts its own answer here; {chosen.method} has the smallest error"
+    if wanted > deviation:
+        why += ", or that of a number that may be anywhere between the bounds"
+    elif gap / 2.0 > policy.DOUBT * chosen.error:
+        why += ", widened to cover the others"
+    else:
+        why += f", widened {policy.DOUBT:g} times"
     return chosen.log_z, error, chosen.method, why, {chosen.method: Verdict.CHOSEN}
 
 

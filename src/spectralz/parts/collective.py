@@ -1,0 +1,98 @@
+"""Collective states: whether chains that start in them merge with a population that was cooled from random states.
+
+Cooling misses a state that is born far from all others, at a transition of first order. It lies along a leading
+eigenvector of the couplings, where quenches find it at once. Chains that start there and stay, where the population has
+no state like theirs, show that something may be missing; mean field's bound in that state says how much.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.parts.leading import leading_directions
+from spectralz.parts.populations import weights_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from spectralz.model import Ising
+    from spectralz.parts.annealer import Annealer
+    from spectralz.parts.populations import Annealed
+
+__all__ = ["Elsewhere", "look_elsewhere"]
+
+# Leading eigenvectors that are tried, both ways; chains from each, and their sweeps.
+DIRECTIONS, CHAINS, SWEEPS = 2, 8, 20
+# The population has met a state if this share of it is as close to it as the chains are, up to so many deviations.
+SHARE_MET, CHAIN_DEVIATIONS = 1e-3, 4.0
+# Fields from which mean field begins in a state: all but sure of it.
+FIRST_FIELD = 3.0
+MEAN_FIELD_SWEEPS, MEAN_FIELD_TOLERANCE = 100, 1e-6
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A state that chains stay in and a population has not met.
+
+    Attributes
+    ----------
+    lower
+        A proven bound on log Z from that state alone.
+    overlap
+        How close the chains stay to it, from 0 to 1.
+    """
+
+    lower: float
+    overlap: float
+
+    def share(self, log_z: float) -> float:
+        """Return the least share of it in Z, beside a population that says ``log_z`` without it."""
+        return 1.0 / (1.0 + math.exp(min(max(log_z - self.lower, -700.0), 700.0)))
+
+
+def look_elsewhere(
+    model: Ising, annealer: Annealer, found: Sequence[Annealed], rng: np.random.Generator
+) -> Elsewhere | None:
+    """Return the heaviest collective state that the populations have not met, or None."""
+    directions = leading_directions(model.storage, DIRECTIONS)
+    if not directions:
+        return None
+    starts = np.array([np.where(sign * v >= 0.0, 1, -1) for v in directions for sign in (1, -1)], dtype=np.int8)
+    seeds = np.unique(annealer.quench(starts), axis=0)
+    unmet = [(seed, overlap) for seed in seeds if (overlap := _unmet_overlap(seed, annealer, found, rng)) is not None]
+    states = [Elsewhere(_bound_in(model, seed), overlap) for seed, overlap in unmet]
+    return max(states, key=lambda state: state.lower, default=None)
+
+
+def _unmet_overlap(
+    seed: NDArray[np.int8], annealer: Annealer, found: Sequence[Annealed], rng: np.random.Generator
+) -> float | None:
+    """Return how close chains stay to a state, or None if the population has states as close."""
+    n = len(seed)
+    chains = annealer.relax(np.repeat(seed[None], CHAINS, axis=0), SWEEPS, rng)
+    overlaps = chains @ seed.astype(np.float64) / n
+    least = float(overlaps.mean() - CHAIN_DEVIATIONS * max(overlaps.std(), 1.0 / n))
+    met = sum(
+        float(weight @ (run.x @ seed.astype(np.float64) / n >= least))
+        for run, weight in zip(found, weights_of(found), strict=True)
+    )
+    return None if met >= SHARE_MET else float(overlaps.mean())
+
+
+def _bound_in(model: Ising, seed: NDArray[np.int8]) -> float:
+    """Return the bound of mean field from a state, rounding taken off."""
+    from spectralz.kernels.mean_field import ascend, bound
+
+    h = np.array(FIRST_FIELD * seed, dtype=np.float64)
+    theta, couplings = np.asarray(model.field), model.storage.for_kernels()
+    ascend(h, theta, couplings, MEAN_FIELD_SWEEPS, MEAN_FIELD_TOLERANCE)
+    value, sizes = bound(h, theta, couplings)
+    rounding = UNIT_ROUNDOFF * ((couplings.longest_row + 16.0) * sizes + 4.0 * (abs(model.constant) + abs(value)))
+    return float(value + model.constant - rounding)
