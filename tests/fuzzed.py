@@ -83,11 +83,12 @@ def broken_promises(model: sz.Ising) -> list[str]:
         except Exception as error:
             found.append(f"{name}: {type(error).__name__}, {error}")
         else:
-            found += [f"{name}: {words}" for words in _broken(result, truth, total)]
+            found += [f"{name}: {words}" for words in broken(result, truth, total)]
     return found
 
 
-def _broken(result: sz.Estimate, truth: mpmath.mpf, total: float) -> list[str]:
+def broken(result: sz.Estimate, truth: mpmath.mpf, total: float) -> list[str]:
+    """Return what one method says that is not so; ``total`` is the size of the weights that are added up."""
     bounds = [f"lower bound {result.lower!r}"] if result.lower is not None and result.lower > truth else []
     bounds += [f"upper bound {result.upper!r}"] if result.upper is not None and result.upper < truth else []
     # The answer itself is rounded, what is proven is beside it.
