@@ -21,7 +21,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_N
 
 ALL_CORES := -n auto --dist worksteal
 
-.PHONY: help demo test test-all test-oldest test-newest coverage lint bench docs dist fresh-kernels clean
+.PHONY: help demo test test-all test-oldest test-newest coverage lint bench honesty docs dist fresh-kernels clean
 .DEFAULT_GOAL := help
 
 help:
@@ -33,6 +33,7 @@ help:
 	@echo "make coverage     which lines and branches the tests reach; pages in out/coverage"
 	@echo "make lint         format check, lint and types alone"
 	@echo "make bench        speed against rivals, in one run (installs them into $(BENCH_VENV))"
+	@echo "make honesty      are trusted answers right? hundreds of new models whose log Z is known"
 	@echo "make docs         write again the pages and pictures of docs/ that are made by code"
 	@echo "make dist         build the packages in dist/, and try the wheel in an empty environment"
 
@@ -116,6 +117,9 @@ bench: $(BENCH_VENV)/.installed
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.auto dense --models 5
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.expectation_propagation
 	$(ONE_THREAD) $(BENCH_VENV)/bin/python -m benchmarks.exact
+
+honesty: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.honesty
 
 docs: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.bad_inputs

@@ -1,0 +1,232 @@
+"""Is a trusted answer right? ``python -m benchmarks.honesty`` asks `auto` for log Z of models where it is known.
+
+Hundreds of random models of many families (benchmarks/known_models.py), other ones at every run; ``--seed`` repeats
+one. The methods that could give the reference, exact and quadrature, are excluded. Prints a table by family and every
+answer that is trusted and beyond 5 of its standard errors, with the command that repeats it; the exit status is 1 if
+there is one, or a proven bound on the wrong side. With ``--json`` the rows are kept, and ``--before`` lists the models
+that were trusted and right in an earlier run of the same seed and are not trusted now.
+
+Two processes with one thread each. Answers depend on the seed alone where ``--work`` is counted, which it is by
+default, and on the clock where a ``--budget`` in seconds is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import os
+import statistics
+import sys
+import time
+import warnings
+import zlib
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import spectralz as sz
+from benchmarks.harness import processor, table
+from benchmarks.known_models import FAMILIES, Known
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+EXCLUDED = ("exact", "quadrature")
+MOST_ERRORS = 5.0
+# The references are rounded; answers that are exact within that are right, whatever their error bars.
+ROUNDING = 1e-10
+
+Row = dict[str, Any]
+
+
+# ----------------------------------------------------------------------------------------------------- the work
+
+
+def drawn(family: str, seed: int, index: int) -> tuple[Known, int]:
+    """Return a model and the seed to solve it with; they depend on nothing but the arguments."""
+    rng = np.random.default_rng([seed, zlib.crc32(family.encode()), index])
+    known = FAMILIES[family](rng)
+    return known, int(rng.integers(2**31))
+
+
+def solved_row(family: str, seed: int, index: int, limit: dict[str, float]) -> Row:
+    """Return what `auto` says of one model, and what is true."""
+    known, auto_seed = drawn(family, seed, index)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an answer that is not trusted may warn; the rows say it
+        found = sz.log_z(known.model, exclude=EXCLUDED, seed=auto_seed, **limit)
+    chosen = [trial.method for trial in found.tried if trial.verdict is sz.Verdict.CHOSEN]
+    return {
+        "family": family,
+        "seed": seed,
+        "index": index,
+        "about": known.about,
+        "n": known.model.n,
+        "truth": known.log_z,
+        "log_z": found.log_z,
+        "std_error": found.std_error,
+        "lower": found.lower,
+        "upper": found.upper,
+        "kind": str(found.kind),
+        "trusted": found.trusted,
+        "chosen": " ".join(dict.fromkeys(chosen)) or "none",
+        "status": str(found.status),
+        "seconds": found.seconds,
+    }
+
+
+def all_rows(jobs: Sequence[tuple[str, int, int, dict[str, float]]], workers: int) -> list[Row]:
+    """Solve all, in the order of the jobs; a process of its own does not make answers depend on each other."""
+    os.environ.update(dict.fromkeys(THREADS, "1"))  # a spawned process reads them when it imports numpy
+    workers = min(workers, len(jobs))
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        futures = [pool.submit(solved_row, *job) for job in jobs]
+        for done, _ in enumerate(as_completed(futures), start=1):
+            print(f"\r{done} of {len(jobs)} models", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return [future.result() for future in futures]
+
+
+# -------------------------------------------------------------------------------------------------- the judgment
+
+
+def rounding(row: Row) -> float:
+    """Return what the reference may be off by."""
+    return ROUNDING * max(1.0, abs(row["truth"]))
+
+
+def ratio(row: Row) -> float:
+    """Return how many of its standard errors an answer is off; 0 if it is right to the digits of the reference."""
+    error = abs(row["log_z"] - row["truth"])
+    if error <= rounding(row):
+        return 0.0
+    return error / row["std_error"] if row["std_error"] else math.inf
+
+
+def is_wrong(row: Row) -> bool:
+    """Say whether an answer is trusted, and is not to be trusted."""
+    return bool(row["trusted"]) and ratio(row) > MOST_ERRORS
+
+
+def has_wrong_bound(row: Row) -> bool:
+    """Say whether a bound is on the wrong side of the reference."""
+    below, above = row["lower"], row["upper"]
+    return (below is not None and below > row["truth"] + rounding(row)) or (
+        above is not None and above < row["truth"] - rounding(row)
+    )
+
+
+def repeating(row: Row) -> str:
+    """Return the command that solves this model again."""
+    which = f"--families {row['family']} --seed {row['seed']} --first {row['index']} --models 1"
+    return f"python -m benchmarks.honesty {which}"
+
+
+def line(name: str, rows: Sequence[Row]) -> list[str]:
+    """Return the line of a family."""
+    ratios = np.array([ratio(row) for row in rows if row["trusted"]])
+    wide = [row for row in rows if not row["trusted"] and row["std_error"] and abs(row["log_z"] - row["truth"]) > 0.0]
+    widths = [row["std_error"] / abs(row["log_z"] - row["truth"]) for row in wide]
+    off = [ratio(row) for row in rows if not row["trusted"]]
+    return [
+        name,
+        str(len(rows)),
+        f"{100.0 * len(ratios) / len(rows):.0f}%",
+        f"{ratios.max():.2g}" if len(ratios) else "",
+        f"{100.0 * np.mean(ratios <= 2.0):.0f}%" if len(ratios) else "",
+        f"{math.sqrt(np.mean(ratios**2)):.2g}" if len(ratios) else "",
+        f"{statistics.median(widths):.2g}" if widths else "",
+        f"{max(off):.2g}" if off else "",
+        f"{statistics.median(row['seconds'] for row in rows):.1f}",
+    ]
+
+
+def honesty_table(rows: Sequence[Row]) -> str:
+    """Return a line for each family, and one for all."""
+    headings = [
+        "family",
+        "models",
+        "trusted",
+        "worst error / std_error",
+        "within 2",
+        "rms",
+        "not trusted: std_error / error",
+        "worst error / std_error",
+        "seconds",
+    ]
+    families = list(dict.fromkeys(row["family"] for row in rows))
+    lines = [line(family, [row for row in rows if row["family"] == family]) for family in families]
+    return table(headings, [*lines, line("all", rows)])
+
+
+def told(row: Row) -> str:
+    """Return all that one needs to look into an answer."""
+    return (
+        f"{row['family']} {row['index']}: {row['about']} (n = {row['n']})\n"
+        f"  truth {row['truth']:.6f}; {row['log_z']:.6f} +- {row['std_error'] or 0.0:.2g}, "
+        f"off by {ratio(row):.1f}; bounds {row['lower']}, {row['upper']}; by {row['chosen']}\n"
+        f"  {row['status']}\n"
+        f"  {repeating(row)}"
+    )
+
+
+def lost(before: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
+    """Return the rows that were trusted and right before, and are not trusted now."""
+    key = ("family", "seed", "index")
+    now = {tuple(row[name] for name in key): row for row in rows}
+    pairs = [(row, now.get(tuple(row[name] for name in key))) for row in before]
+    return [new for old, new in pairs if new and old["trusted"] and not is_wrong(old) and not new["trusted"]]
+
+
+def section(title: str, rows: Sequence[Row]) -> str:
+    """Return a title with the number of answers under it, and what there is to say of each."""
+    return "\n".join([f"\n{title}: {len(rows) or 'none'}", *(told(row) for row in rows)])
+
+
+# -------------------------------------------------------------------------------------------------------- the run
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--families", nargs="+", choices=list(FAMILIES), default=list(FAMILIES), metavar="NAME")
+    parser.add_argument("--models", type=int, default=10, help="models of each family")
+    parser.add_argument("--first", type=int, default=0, help="number of the first model of each family")
+    parser.add_argument("--seed", type=int, help="which models; from the clock if not given")
+    parser.add_argument("--work", type=float, help="operations per model, 1e9 if there is no budget")
+    parser.add_argument("--budget", type=float, help="seconds per model, instead of work")
+    parser.add_argument("--workers", type=int, default=2, help="processes with one thread each")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where to keep the rows")
+    parser.add_argument("--before", type=Path, metavar="FILE", help="rows of an earlier run with the same seed")
+    asked = parser.parse_args(argv)
+    if asked.work and asked.budget:
+        parser.error("give --work or --budget, not both")
+    if min(asked.models, asked.workers) < 1 or asked.first < 0:
+        parser.error("--models and --workers are 1 or more, --first 0 or more")
+    return asked
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Parse the arguments, run, print; return the exit status."""
+    asked = arguments(argv)
+    seed = time.time_ns() // 10**6 % 10**9 if asked.seed is None else asked.seed
+    limit = {"budget": asked.budget} if asked.budget else {"work": asked.work or 1e9}
+    print(f"seed {seed}, {' '.join(f'{name} {value:g}' for name, value in limit.items())}, {processor()}", flush=True)
+    jobs = [(family, seed, asked.first + i, limit) for i in range(asked.models) for family in asked.families]
+    rows = sorted(all_rows(jobs, asked.workers), key=lambda row: (asked.families.index(row["family"]), row["index"]))
+    wrong, crossed = [row for row in rows if is_wrong(row)], [row for row in rows if has_wrong_bound(row)]
+    print(f"\n{honesty_table(rows)}")
+    print(section(f"trusted and beyond {MOST_ERRORS:g} standard errors", wrong))
+    print(section("bounds on the wrong side", crossed))
+    if asked.before:
+        print(section("trusted and right before, not trusted now", lost(json.loads(asked.before.read_text()), rows)))
+    if asked.json:
+        asked.json.parent.mkdir(parents=True, exist_ok=True)
+        asked.json.write_text(json.dumps(rows, indent=1))
+    return 1 if wrong or crossed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""The benchmark of trusted answers: its references against all states, and what it says of answers."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from benchmarks import honesty, known_models
+
+import spectralz as sz
+from tests.reference import states
+
+
+@pytest.mark.parametrize("family", known_models.FAMILIES)
+def test_references_against_all_states(family):
+    seen = 0
+    for seed in range(8):
+        known = known_models.FAMILIES[family](np.random.default_rng(seed), small=True)
+        assert known.model.n <= 14
+        assert known.log_z == pytest.approx(float(states.log_z(known.model)), rel=1e-12, abs=1e-12)
+        seen += known.model.edge_count
+    assert seen
+
+
+def test_planar_glasses_against_elimination():
+    known = known_models.planar(np.random.default_rng(5))
+    assert known.log_z == pytest.approx(sz.log_z(known.model, "exact").log_z, rel=1e-12)
+
+
+def test_a_model_depends_on_its_seed_and_number_alone():
+    first, again, other = (honesty.drawn("sk", 1, index)[0] for index in (0, 0, 1))
+    assert first.model == again.model
+    assert first.log_z != other.log_z
+    assert honesty.drawn("sk", 2, 0)[0].log_z != first.log_z
+
+
+def row(log_z=10.0, std_error=0.1, trusted=True, index=0, **more):
+    found = {"family": "sk", "seed": 1, "index": index, "about": "", "n": 3, "truth": 10.0, "log_z": log_z}
+    found |= {"std_error": std_error, "lower": None, "upper": None, "trusted": trusted, "chosen": "ep", "status": "so"}
+    return {**found, "seconds": 1.0, **more}
+
+
+def test_the_judgment():
+    assert honesty.ratio(row(10.3)) == pytest.approx(3.0)
+    assert honesty.ratio(row(10.0 + 1e-12, std_error=1e-20)) == 0.0
+    assert honesty.ratio(row(10.3, std_error=None)) == np.inf
+    assert not honesty.is_wrong(row(10.4))
+    assert honesty.is_wrong(row(9.4))
+    assert not honesty.is_wrong(row(9.4, trusted=False))
+    assert honesty.has_wrong_bound(row(lower=10.1))
+    assert honesty.has_wrong_bound(row(upper=9.9))
+    assert not honesty.has_wrong_bound(row(lower=9.9, upper=10.1))
+    before, now = [row(index=0), row(10.7, index=1), row(index=2)], [row(trusted=False, index=i) for i in range(2)]
+    assert honesty.lost(before, now) == [now[0]]
+
+
+def test_the_table():
+    rows = [row(10.1), row(9.7, index=1), row(11.0, std_error=4.0, trusted=False, index=2)]
+    text = honesty.honesty_table(rows)
+    assert text.count("\n") == 3
+    assert "| all | 3 | 67% | 3 | 50% | 2.2 | 4 | 0.25 | 1.0 |" in text
+
+
+@pytest.mark.parametrize("is_right", [True, False])
+def test_a_run_from_the_command_line(monkeypatch, tmp_path, capsys, is_right):
+    monkeypatch.setattr(honesty, "all_rows", lambda jobs, workers: [honesty.solved_row(*job) for job in jobs])
+    if not is_right:
+        run = sz.log_z
+        monkeypatch.setattr(
+            sz, "log_z", lambda model, *rest, **more: run(model, *rest, **more) if rest else shifted(run(model, **more))
+        )
+    arguments = ["--families", "complete", "--models", "2", "--seed", "3", "--work", "1e6"]
+    rows = tmp_path / "rows.json"
+    assert honesty.main([*arguments, "--json", str(rows)]) == (0 if is_right else 1)
+    out = capsys.readouterr().out
+    assert ("beyond 5 standard errors: none" in out) == is_right
+    assert ("--families complete --seed 3 --first 1 --models 1" in out) != is_right
+    assert len(json.loads(rows.read_text())) == 2
+    if is_right:
+        assert honesty.main([*arguments, "--before", str(rows)]) == 0
+        assert "not trusted now: none" in capsys.readouterr().out
+
+
+def shifted(found):
+    from dataclasses import replace
+
+    return replace(found, log_z=found.log_z + 1.0, std_error=0.01, trusted=True)
+
+
+@pytest.mark.parametrize("wrong", [["--work", "1", "--budget", "1"], ["--models", "0"], ["--families", "none"]])
+def test_arguments_that_are_refused(wrong):
+    with pytest.raises(SystemExit):
+        honesty.arguments(wrong)
