@@ -203,6 +203,16 @@ def test_marginals_of_phases_are_those_of_their_mixture():
     assert np.abs(found.pair_mean - exact.pair_mean[0]).max() < 0.01
 
 
+def test_phases_of_a_lattice_are_not_believed():
+    """15 x 14 spins at K = 0.4356: trusted, and off by 20 of its errors."""
+    result = sz.log_z(sz.generators.torus(15, 14, 0.4356), "ep")
+    truth = sz.closed_forms.torus(15, 14, 0.4356)
+    assert not result.trusted or abs(result.log_z - truth) <= 5 * result.std_error
+    cold = sz.log_z(sz.generators.torus(12, 12, 0.48), "ep")
+    assert not cold.trusted
+    assert "do not trust" in cold.status
+
+
 def test_a_glass_has_no_phases_although_mean_field_sees_states():
     n, rng = 150, np.random.default_rng(5)
     J = np.triu(0.8 * rng.standard_normal((n, n)) / math.sqrt(n), k=1)

@@ -44,7 +44,7 @@ APART = 4.0
 # A Gaussian holds what is within so many of its deviations along a line; what is beyond is another state.
 REACH = 3.0
 # Other states from which the climb is repeated, and those whose weight is looked at, at most.
-MOST_STARTS, MOST_TARGETS = 6, 3
+MOST_STARTS, MOST_TARGETS = 12, 3
 # Between two phases there is this share of a weight that is the bound's at the lowest of so many places on the way.
 BARRIER_SHARE, BARRIER_POINTS = 0.5, 11
 # What is lighter than this, in the bound of mean field, is not looked for.
@@ -54,6 +54,8 @@ NEGLIGIBLE = 1e-6
 SOFT_MODE, MOST_OF_SOFT_MODE = 5.0, 0.5
 # A place is between two phases if the way through it is at most so many times as long as that between them.
 DETOUR = 1.1
+# Phases are believed where no coupling is larger than this.
+LARGEST_OF_MANY = 0.2
 # With strong couplings this share of the leading terms' sizes is left out as well: clusters of spins flip together.
 STRONG_SHARE = 0.5
 # Directions of the couplings in which mean field starts as well, both ways.
@@ -84,6 +86,14 @@ class _Problem:
     def rows(self) -> Couplings:
         """J as the kernels of mean field take it."""
         return Couplings.of_dense(self.J)
+
+    @property
+    def is_collective(self) -> bool:
+        """Whether no single coupling matters: only then are phases those of modes that many spins share.
+
+        On lattices the spins next to each other make the transition, and a Gaussian puts it elsewhere.
+        """
+        return float(np.abs(self.J).max(initial=0.0)) <= LARGEST_OF_MANY
 
     @property
     def is_weak(self) -> bool:
@@ -387,7 +397,8 @@ class ExpectationPropagation(Method):
         if not problem.is_weak and math.isfinite(fit.terms.sizes):
             scale += STRONG_SHARE * fit.terms.sizes
         has_scale = settled and not complaint and math.isfinite(scale)
-        is_trusted = has_scale and scale <= LARGEST_TRUSTED_ERROR and problem.is_weak
+        has_phases_of_many = len(phases.fits) == 1 or problem.is_collective
+        is_trusted = has_scale and scale <= LARGEST_TRUSTED_ERROR and problem.is_weak and has_phases_of_many
         return Outcome(
             log_z=value,
             kind=Kind.ESTIMATE,
@@ -565,6 +576,8 @@ def _sentence(problem: _Problem, phases: _Phases, settled: bool, left_out: float
         words += f"; correction of {fit.correction:.2g}, and {left_out:.2g} beyond it: do not trust"
     if missed > LARGEST_TRUSTED_ERROR:
         words += f"; other states may add {missed:.2g}: do not trust"
+    if len(phases.fits) > 1 and not problem.is_collective and "do not trust" not in words:
+        words += "; single couplings are strong, so that phases may lie elsewhere: do not trust"
     if not problem.is_weak and "do not trust" not in words:
         words += "; couplings are strong, for which its error is not known: do not trust"
     return words
