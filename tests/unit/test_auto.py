@@ -20,7 +20,10 @@ from spectralz.portfolio.schedule import Portfolio
 from tests.helpers import answer, bracket, interrupt_at, interrupted, started, verdicts, wait_until
 
 # What a budget buys is then the same on every machine, and nothing waits for it.
-pytestmark = pytest.mark.usefixtures("clock")
+pytestmark = [
+    pytest.mark.usefixtures("clock"),
+    pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning"),  # test_budgets.py has it
+]
 
 
 def test_what_a_portfolio_found_becomes_one_outcome():

@@ -19,6 +19,9 @@ from spectralz.portfolio.allowance import Allowance
 from spectralz.portfolio.budget import Budget
 from spectralz.portfolio.schedule import Portfolio
 
+# What is counted matters here, not how good it is.
+pytestmark = pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
+
 
 def islands():
     """A dense component and a grid, which share the work."""
