@@ -12,6 +12,8 @@ from spectralz.parts.annealer import Annealer
 from spectralz.parts.collective import look_elsewhere
 from spectralz.parts.leading import leading_directions
 
+pytestmark = pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
+
 
 def trap(pairs, strength, *, inside=-2.0, field=0.1, seed=0):
     """Return antiferromagnetic pairs in a collective ferromagnet, gauged and relabeled at random, and the exact log Z.
