@@ -188,8 +188,8 @@ def bounds(
     model
         The model.
     budget
-        Seconds to spend, ten by default. Costs are predicted, and a method that takes longer ends with the bound that it
-        has.
+        Seconds to spend, ten by default. Costs are predicted, and a method that takes longer ends with the bound
+        that it has.
     exclude
         Names of bounders to leave out: ``mf``, ``states``, ``sdp``, ``convex_mf``, ``trw``, ``wmbe``; and ``exact``, so
         that none counts where it happens to be exact, as ``wmbe`` is on graphs of low treewidth.
