@@ -63,7 +63,7 @@ def test_auto_says_what_it_would_choose_and_what_ran(clock):
     auto = sz.Auto(budget=0.5)
     for model in (HUGE, sz.generators.grid(90, 1.0, seed=0)):
         assert auto.choose(model) == auto
-        result = sz.log_z(model, auto)
+        result = auto.run(model)
         assert result.method == auto
         assert result.lower <= result.log_z <= result.upper
 
