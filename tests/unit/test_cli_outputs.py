@@ -182,3 +182,17 @@ def test_values_beyond_all_measure_are_refused_in_a_short_sentence(run, line, se
     assert (code, out) == (2, "")
     assert sentence in err
     assert len(err) < 400
+
+
+def test_more_threads_than_any_machine_has_are_as_many_as_there_can_be(run):
+    assert run("solve", "m.uai", "-m", "spectral", "--threads", LONG[:20])[0] == 0
+
+
+@pytest.mark.parametrize("line", ["repeats = 99999999999", f"{LONG} = 1", f"name = {LONG[:4000]}"])
+def test_a_configuration_beyond_all_measure_is_refused_in_a_short_sentence(run, tmp_path, line):
+    text = f'{line}\nmethods = ["bp"]\nstrengths = [0.5]\n[model]\ngenerator = "grid"\nside = 3\n'
+    (tmp_path / "s.toml").write_text(text)
+    code, _, err = run("sweep", "s.toml")
+    assert code == 2
+    assert len(err) < 400
+    assert sorted(os.listdir(tmp_path)) == ["m.uai", "s.toml"]

@@ -24,6 +24,8 @@ __all__ = ["NO_MATRICES", "available_cores", "thread_count", "using_threads"]
 # Factorisations of smaller matrices take less than a thread's wait for the others, where cores are shared: linear
 # algebra in two threads on a busy machine can be a hundred times slower than in one.
 LARGEST_SMALL = 500
+# No machine has more cores, and libraries take no larger numbers.
+MOST_THREADS = 2**16
 # In place of the size of matrices: linear algebra works in one thread, so that it adds in one order always.
 NO_MATRICES = 0
 # Either says how many threads a process should use; a sweep sets both to 1 for its workers.
@@ -80,6 +82,7 @@ def using_threads(count: int | None, matrices: int | None = None) -> Iterator[No
     matrices
         The size n of n x n matrices, if such are worked on: linear algebra gets one thread where they are small.
     """
+    count = count if count is None else min(count, MOST_THREADS)
     is_small = matrices is not None and matrices <= LARGEST_SMALL
     limit = 1 if is_small else count
     with ExitStack() as stack:

@@ -55,7 +55,7 @@ def read_uai(path: PathOrSource) -> Ising:
     tokens = _Tokens(source)
     kind = tokens.word("the network type, MARKOV or BAYES")
     if kind.upper() not in ("MARKOV", "BAYES"):
-        tokens.fail(f"the file begins with {kind!r}; a UAI model begins with MARKOV or BAYES")
+        tokens.fail(f"the file begins with {quoted(kind)}; a UAI model begins with MARKOV or BAYES")
     n = tokens.count("the number of variables")
     for variable in range(n):
         states = tokens.count(f"the number of states of variable {variable}")

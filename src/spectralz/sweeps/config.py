@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectralz import generators
-from spectralz.errors import FormatError, SpectralzError
+from spectralz.errors import FormatError, SpectralzError, shown
 from spectralz.sweeps.sweep import Contestant, Sweep
 
 if TYPE_CHECKING:
@@ -192,9 +192,9 @@ def _check_table(table: dict[str, Any], known: Mapping[str, str], prefix: str, p
     """Refuse keys that are not known and values of other types."""
     for key, value in table.items():
         if key not in known:
-            raise FormatError(f"{prefix}{key} is no key of a sweep; known are {', '.join(known)}", path)
+            raise FormatError(f"{prefix}{shown(key)[1:-1]} is no key of a sweep; known are {', '.join(known)}", path)
         if not _is_a(value, known[key]):
-            raise FormatError(f"{prefix}{key} is {value!r}; it must be {known[key]}", path)
+            raise FormatError(f"{prefix}{key} is {shown(value)}; it must be {known[key]}", path)
 
 
 def _is_a(value: Any, kind: str) -> bool:

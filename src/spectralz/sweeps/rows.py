@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-__all__ = ["COLUMNS", "Row", "Summary", "cells_of", "header", "read_rows", "summarise", "to_csv"]
+__all__ = ["COLUMNS", "Row", "Summary", "header", "read_rows", "summarise", "to_csv"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from spectralz import generators
 from spectralz._support.options import check_choice, checked_count
-from spectralz.errors import OptionError
+from spectralz.errors import OptionError, shown
 from spectralz.inference import as_method
 from spectralz.result import plain
 from spectralz.sweeps.task import Task
@@ -32,6 +32,7 @@ __all__ = ["Contestant", "Sweep"]
 # The generators whose strength is the largest (or mean) |A_ij|, as the paper prints it.
 STRENGTH_IS_COUPLING = ("complete", "erdos-renyi", "bipartite", "grid", "rank-one")
 LONGEST_LABEL = 200
+MOST_REPEATS = 10**6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,6 +173,8 @@ class Sweep:
         object.__setattr__(self, "values", tuple(float(value) for value in places))
         object.__setattr__(self, "parameters", dict(self.parameters))
         object.__setattr__(self, "repeats", checked_count(self.repeats, "repeats", least=1))
+        if self.repeats > MOST_REPEATS:
+            raise OptionError(f"repeats is {shown(self.repeats)}; it must be {MOST_REPEATS:.0e} or less")
         object.__setattr__(self, "seed", checked_count(self.seed, "seed", least=0))
         self._check()
 
