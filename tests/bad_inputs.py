@@ -81,6 +81,16 @@ ARRAYS = [
     "sz.log_z(model, 'states', runs=1)",
     "sz.generators.complete(n=5, strength=-1, seed=0)",
     "sz.log_z(sz.generators.complete(n=60, strength=1, seed=0), 'exact')",
+    "sz.read('m.uai', format='xml')",
+    "sz.read('-', evidence='-')",
+    "sz.write(model, 'm.xyz')",
+    "sz.write(model, 'm.mc')",
+    "sz.write(model, '-')",
+    "sz.write(model.named([b'a', b'b', b'c']), 'm.json')",
+    "sz.write(model.named(['a', 'b', 7]), 'm.csv')",
+    "sz.write(model.named(['1', '2', '3']), 'm.csv')",
+    "sz.write(model.named(['a', 'b', 'c']), 'm.coo')",
+    "sz.write(sz.Ising([1.0], offset=0.5), 'm.coo')",
 ]
 
 PREAMBLE = "MARKOV\n2\n2 2\n"
@@ -98,8 +108,38 @@ FILES = {
     "word.uai": PREAMBLE + "one\n2 0 1\n4\n1 1 1 1\n",
     "truncated.uai": PREAMBLE + "1\n2 0 1\n4\n1 1",
     "long.uai": PREAMBLE + "1\n2 0 1\n4\n1 1 1 1\n4\n1 1 1 1\n",
+    "unary.uai": PREAMBLE + "1\n1 0\n2\n1 0\n",
     "model.txt": "MARKOV\n",
+    "words.txt": "what is this?\n",
     "model.npz": "this is no archive",
+    "other.npz": "MARKOV\n",
+    "empty.mc": "",
+    "head.mc": "three edges\n",
+    "count.mc": "3 2\n1 2 1\n",
+    "loop.mc": "3 1\n1 1 1\n",
+    "twice.mc": "3 2\n1 2 1\n2 1 1\n",
+    "node.mc": "3 1\n0 1 1\n",
+    "weight.mc": "3 1\n1 2 one\n",
+    "bare.mc": "3 1\n1 2\n",
+    "huge.mc": "999999999999 0\n",
+    "kind.qubo": "p qubo chimera 3 1 0\n0 0 1\n",
+    "head.qubo": "p qubo 0 3\n",
+    "count.qubo": "p qubo 0 3 2 0\n0 0 1\n",
+    "head.coo": "0 1 1.0\n",
+    "vartype.coo": "# vartype=DISCRETE\n0 1 1.0\n",
+    "label.coo": "# vartype=SPIN\na b 1.0\n",
+    "cut.json": '{"type": "BinaryQuadraticModel", ',
+    "other.json": '{"a": 1}',
+    "old.json": '{"version": {"bqm_schema": "1.0.0"}}',
+    "empty.csv": "",
+    "weightless.csv": "a,b\nb,c\n",
+    "header.csv": "from,to,weight\na,b,1\n",
+    "half.csv": "source,target\na,b\n",
+    "twice.csv": "a,b,1\nb,a,1\n",
+    "loop.csv": "a,a,1\n",
+    "field.csv": "a,,1\na,,2\n",
+    "number.csv": "a;b;1\na;c;0,5\n",
+    "wide.csv": "a,b,1,2\n",
 }
 EVIDENCE = {
     "empty.evid": "",
@@ -119,6 +159,20 @@ COMMANDS = [
     "solve m.uai --budget 10 --work 1e9",
     "bounds m.uai --threads 0",
     "solve m.uai --set order",
+    "solve m.uai --given 0",
+    "solve m.uai --given rain=+1",
+    "solve m.uai --given 9=+1",
+    "solve m.uai --given 0=+1 --given 0=-1",
+    "solve m.uai --beta inf",
+    "solve m.uai --html m.txt",
+    "compare m.uai --methods mf --budget 10",
+    "bounds m.uai --set ibound=3",
+    "sample m.uai states.txt",
+    "convert m.uai -",
+    "solv m.uai",
+    "solve",
+    "solve m.uai --budgte 10",
+    "solve m.uai --budget soon",
 ]
 
 
@@ -188,7 +242,7 @@ def page() -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "\\<")
+    return text.replace("|", "\\|").replace("<", "\\<").replace("\n", "<br>")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -277,3 +278,49 @@ def figure(sweep: Sweep = SWEEP, **values) -> Figure:
 
 
 FIGURES = {"fig3a": figure()}
+
+
+# --- pages ----------------------------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """Reads a page; a tag that is not closed in its turn is an error."""
+
+    VOID = frozenset({"meta", "link", "img", "br", "hr"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.stack: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.rows: list[list[str]] = []
+        self.feed(text)
+        self.close()
+        assert self.stack == []
+
+    def handle_starttag(self, tag, attributes):
+        names = [name for name, _ in attributes]
+        assert len(names) == len(set(names))
+        self.tags.append((tag, dict(attributes)))
+        if tag not in self.VOID:
+            self.stack.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.stack.pop() == tag, f"</{tag}> closes another element, {self.getpos()}"
+
+    def handle_data(self, data):
+        if self.stack and self.stack[-1] not in ("style", "script"):
+            self.text.append(data)
+        if {"td", "th"} & set(self.stack):
+            self.rows[-1][-1] += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    @property
+    def words(self) -> str:
+        return " ".join(" ".join(self.text).split())

@@ -4,7 +4,7 @@ import spectralz._support.interrupts  # isort: skip  # noqa: F401  (the first, s
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from spectralz import errors, generators
+from spectralz import closed_forms, errors, generators
 from spectralz.compilation import Compilation, warm_up
 from spectralz.errors import SpectralzError
 from spectralz.inference import bounds, compare, describe, log_z, marginals, sample
@@ -87,6 +87,7 @@ __all__ = [
     "WeightedMiniBucket",
     "__version__",
     "bounds",
+    "closed_forms",
     "compare",
     "describe",
     "diagonal_sdp",

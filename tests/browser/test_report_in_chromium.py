@@ -1,4 +1,4 @@
-"""The report in a real browser: it loads without errors, shows its figures, sorts, fits a phone, darkens and prints.
+"""Pages in a real browser: they load without errors, show their figures, sort, fit a phone, darken and print.
 
 Needs Chromium and its driver (Debian: ``apt-get install chromium chromium-driver``) and ``pip install selenium``. With
 ``SPECTRALZ_SCREENSHOTS=DIR`` it leaves pictures of the page there; ``SPECTRALZ_REPORT=report.html`` shows another page.
@@ -7,22 +7,29 @@ Needs Chromium and its driver (Debian: ``apt-get install chromium chromium-drive
 from __future__ import annotations
 
 import base64
+import io
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import matplotlib.image
+import numpy as np
 import pytest
 
-from spectralz.report import write_report
+import spectralz as sz
+from spectralz.report import comparison_page, estimate_page, write_report
 from spectralz.sweeps import Sweep
-from tests.helpers import FIGURES, SWEEP, row, rows_of, write_sweep
+from tests.helpers import FIGURES, SWEEP, row, rows_of, tried_estimate, write_sweep
 
 pytestmark = pytest.mark.slow
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium: pip install selenium")
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
-DESKTOP, PHONE = (1280, 900), (390, 844)
+DESKTOP, PHONE, SMALL_PHONE = (1280, 900), (390, 844), (360, 740)
+# The least size of text in figures, in pixels of CSS.
+READABLE = 9.0
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +51,24 @@ def page(tmp_path_factory):
     write_sweep(folder / "fig3a", rows_of(SWEEP), SWEEP)
     write_sweep(folder / "mine", rows_of(mine) + gaps, mine)
     return write_report(folder, FIGURES)
+
+
+@pytest.fixture(scope="module")
+def pages(page, tmp_path_factory):
+    """All kinds of pages: the report, an answer with marginals and a long story, and a comparison."""
+    folder = tmp_path_factory.mktemp("answers")
+    rbm = sz.RBM(np.full((4, 3), 0.25), np.zeros(4), np.zeros(3), names=[f"a unit called {i}" for i in range(7)])
+    wide = replace(tried_estimate(), lower=-1000.0, upper=1000.0)
+    table = sz.compare(
+        sz.generators.complete(8, 0.5, seed=0), ["exact", "BP-200", "mf", "wmbe", "spectral", "low_rank"]
+    )
+    written = {
+        "answer": estimate_page(wide, "An answer", "dense.npz: 30 spins", sz.marginals(rbm)),
+        "comparison": comparison_page(table, "A comparison", "complete.uai: 8 spins"),
+    }
+    for name, text in written.items():
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    return {"report": page, **{name: folder / f"{name}.html" for name in written}}
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +98,7 @@ def browser(chromium, page):
 def resize(browser, size):
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
-        {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size == PHONE},
+        {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size[0] < 600},
     )
 
 
@@ -101,14 +126,23 @@ def test_page_loads_without_errors(browser):
     assert all(name.startswith("data:") for name in loaded)
 
 
-def test_figures_are_visible(browser):
-    script = "return [...document.images].map(i => [i.complete, i.naturalWidth, i.naturalHeight, i.clientWidth])"
-    images = browser.execute_script(script)
-    assert len(images) == 2
-    for complete, width, height, shown in images:
-        assert complete
-        assert width > 100 < height
-        assert shown > 300
+def visible_drawings(browser):
+    """The figures that are shown: class, width and height on the screen."""
+    script = """return [...document.querySelectorAll('figure svg')].map(svg => [svg, svg.getBoundingClientRect()])
+      .filter(([svg, box]) => box.width > 0).map(([svg, box]) => [svg.getAttribute('class'), box.width, box.height])"""
+    return browser.execute_script(script)
+
+
+@pytest.mark.parametrize(
+    ("size", "kind"), [(DESKTOP, "wide"), (PHONE, "narrow"), (SMALL_PHONE, "narrow")], ids=lambda value: str(value)
+)
+def test_figures_are_visible_once_each(browser, size, kind):
+    resize(browser, size)
+    shown = visible_drawings(browser)
+    assert [drawing[0] for drawing in shown] == [kind] * 2
+    for _, width, height in shown:
+        assert 300 < width <= size[0]
+        assert height > 200
 
 
 def test_numbers_sort_as_numbers_both_ways(browser):
@@ -179,6 +213,133 @@ def test_dark_mode_darkens_and_stays_readable(browser):
     assert contrast(grounds["dark"], "rgb(255, 255, 255)") > 12
 
 
+def colors_in_figures(browser, selector, name):
+    """The colors that parts of visible figures have, without those that are not painted."""
+    script = """return [...document.querySelectorAll('figure svg')].filter(svg => svg.getBoundingClientRect().width > 0)
+      .flatMap(svg => [...svg.querySelectorAll(arguments[0])]).map(part => getComputedStyle(part))
+      .filter(style => style[arguments[1]] != 'none' && style.strokeOpacity == '1' && style.opacity == '1')
+      .map(style => style[arguments[1]])"""
+    return set(browser.execute_script(script, selector, name))
+
+
+@pytest.mark.parametrize("size", [DESKTOP, SMALL_PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize("name", ["report", "answer", "comparison"])
+def test_figures_follow_the_color_scheme(browser, pages, name, size):
+    browser.get(pages[name].as_uri())
+    resize(browser, size)
+    texts, lines = {}, {}
+    for scheme in ("light", "dark"):
+        colors(browser, scheme)
+        ground = style(browser, "body", "backgroundColor")
+        texts[scheme], lines[scheme] = (
+            colors_in_figures(browser, "text", "fill"),
+            colors_in_figures(browser, "path:not(defs *), use", "stroke"),
+        )
+        assert texts[scheme]
+        assert len(lines[scheme]) > 1
+        assert all(contrast(color, ground) >= 4.5 for color in texts[scheme]), (scheme, texts)
+        assert all(contrast(color, ground) >= 3.0 for color in lines[scheme]), (scheme, lines)
+    assert texts["light"].isdisjoint(texts["dark"])
+    # what lies behind a figure is the page
+    grounds = colors_in_figures(browser, "svg > g > g:first-child > path", "fill")
+    assert grounds == {ground}
+
+
+def test_figures_are_printed_light(browser):
+    colors(browser, "dark")
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"media": "print", "features": [{"name": "prefers-color-scheme", "value": "dark"}]},
+    )
+    assert all(contrast(color, "rgb(255, 255, 255)") >= 4.5 for color in colors_in_figures(browser, "text", "fill"))
+    lines = colors_in_figures(browser, "path:not(defs *), use", "stroke")
+    assert lines
+    assert all(contrast(color, "rgb(255, 255, 255)") >= 3.0 for color in lines)
+    assert [drawing[0] for drawing in visible_drawings(browser)] == ["wide"] * 2
+    colors(browser, "light")
+
+
+@pytest.mark.parametrize("size", [SMALL_PHONE, PHONE, DESKTOP], ids=lambda size: f"{size[0]}px")
+@pytest.mark.parametrize("name", ["report", "answer", "comparison"])
+def test_text_in_figures_can_be_read(browser, pages, name, size):
+    """The height of an em on the screen: the size of the font times the scale of its drawing."""
+    browser.get(pages[name].as_uri())
+    resize(browser, size)
+    script = """return [...document.querySelectorAll('figure svg')].filter(svg => svg.getBoundingClientRect().width > 0)
+      .flatMap(svg => [...svg.querySelectorAll('text')]).map(text => {
+        const at = text.getScreenCTM();
+        return [text.textContent, parseFloat(getComputedStyle(text).fontSize) * Math.hypot(at.a, at.b)];
+      })"""
+    found = browser.execute_script(script)
+    assert len(found) > 10
+    assert all(height >= READABLE for _, height in found), sorted(found, key=lambda pair: pair[1])[:5]
+
+
+@pytest.mark.parametrize("name", ["report", "answer", "comparison"])
+def test_text_in_figures_stays_within_them(browser, pages, name):
+    browser.get(pages[name].as_uri())
+    resize(browser, SMALL_PHONE)
+    script = """return [...document.querySelectorAll('figure svg')].map(svg => [svg, svg.getBoundingClientRect()])
+      .filter(([svg, box]) => box.width > 0).flatMap(([svg, box]) => [...svg.querySelectorAll('text')]
+      .map(text => [text.textContent, text.getBoundingClientRect()])
+      .map(([words, own]) => [words, own.left - box.left, box.right - own.right]))"""
+    for words, left, right in browser.execute_script(script):
+        assert left >= -1.0, words
+        assert right >= -1.0, words
+
+
+def shades(browser, selector):
+    """How much darker or lighter a table's region is at its left and right edge than in the middle of its margin."""
+    script = """const region = document.querySelector(arguments[0]);
+      for (const cell of region.querySelectorAll('td')) cell.style.visibility = 'hidden';
+      region.scrollIntoView({block: 'center'});
+      const box = region.getBoundingClientRect(), row = region.querySelector('tbody tr').getBoundingClientRect();
+      return [box.left + scrollX, row.top + scrollY + 4, box.width, row.height - 8]"""
+    left, top, width, height = browser.execute_script(script, selector)
+    clip = {"x": left, "y": top, "width": width, "height": height, "scale": 1}
+    options = {"clip": clip, "captureBeyondViewport": True}
+    content = base64.b64decode(browser.execute_cdp_cmd("Page.captureScreenshot", options)["data"])
+    pixels = matplotlib.image.imread(io.BytesIO(content))[..., :3].mean(axis=(0, 2))
+    plain = float(np.median(pixels))
+    return float(abs(pixels[2:5] - plain).max()), float(abs(pixels[-5:-2] - plain).max())
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_table_that_goes_on_is_shaded_there_until_its_end(browser, scheme):
+    colors(browser, scheme)
+    resize(browser, SMALL_PHONE)
+    # the column that stays in sight would hide the left edge
+    browser.execute_script(
+        "for (const cell of document.querySelectorAll('.numbers tr > :first-child')) cell.style.position = 'static'"
+    )
+    selector = ".scroll.numbers"
+    assert browser.execute_script(
+        "const r = document.querySelector(arguments[0]); return r.scrollWidth > r.clientWidth", selector
+    )
+    left, right = shades(browser, selector)
+    assert left < 0.02 < 0.08 < right
+    browser.execute_script("document.querySelector(arguments[0]).scrollLeft = 80", selector)
+    left, right = shades(browser, selector)
+    assert left > 0.08 < right
+    browser.execute_script("document.querySelector(arguments[0]).scrollLeft = 10000", selector)
+    left, right = shades(browser, selector)
+    assert left > 0.08 > 0.02 > right
+
+
+def test_a_table_that_fits_has_no_shade(browser):
+    assert max(shades(browser, ".scroll.numbers")) < 0.02
+
+
+def test_tables_are_scrolled_by_the_keyboard(browser):
+    resize(browser, SMALL_PHONE)
+    region = browser.find_element("css selector", ".scroll.numbers")
+    assert region.get_attribute("role") == "region"
+    assert region.get_attribute("aria-label")
+    region.send_keys("\ue014" * 3)  # arrow to the right
+    script = "const done = arguments[1]; setTimeout(() => done(arguments[0].scrollLeft), 400)"
+    assert browser.execute_async_script(script, region) > 0
+
+
 def test_nothing_moves_while_loading(browser):
     script = """const done = arguments[0];
     new PerformanceObserver(list => done(list.getEntries().reduce((sum, entry) => sum + entry.value, 0)))
@@ -203,17 +364,37 @@ def test_details_are_open_on_paper_and_closed_again(browser):
     assert browser.execute_script(script) == [3, 0]
 
 
+@pytest.mark.parametrize("name", ["answer", "comparison"])
+def test_pages_of_answers_load_sort_and_fit_a_phone(browser, pages, name):
+    browser.get(pages[name].as_uri())
+    assert browser.get_log("browser") == []
+    table = browser.find_elements("css selector", "table.sortable")[0]
+    heading = table.find_elements("css selector", "th")[1]
+    heading.find_element("css selector", "button").click()
+    script = "return [...arguments[0].tBodies[0].rows].map(row => row.cells[1].dataset.value)"
+    values = browser.execute_script(script, table)
+    numbers = [float(value) for value in values if value]
+    assert numbers == sorted(numbers)
+    assert "" not in values[: len(numbers)]
+    for size in (SMALL_PHONE, PHONE):
+        resize(browser, size)
+        browser.execute_script("for (const details of document.querySelectorAll('details')) details.open = true")
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_pictures_of_the_page(browser, size, scheme):
-    if other := os.environ.get("SPECTRALZ_REPORT"):
+@pytest.mark.parametrize("name", ["report", "answer", "comparison"])
+def test_pictures_of_the_page(browser, pages, name, size, scheme):
+    browser.get(pages[name].as_uri())
+    if name == "report" and (other := os.environ.get("SPECTRALZ_REPORT")):
         browser.get(Path(other).resolve().as_uri())
     resize(browser, size)
     colors(browser, scheme)
     picture = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
     content = base64.b64decode(picture["data"])
     assert content.startswith(b"\x89PNG")
-    leave(f"{'phone' if size == PHONE else 'desktop'}-{scheme}.png", content)
+    leave(f"{name}-{'phone' if size == PHONE else 'desktop'}-{scheme}.png", content)
 
 
 def leave(name, content):

@@ -45,6 +45,7 @@ def test_what_is_no_plain_file_is_written_to(tmp_path):
 
 
 def test_an_unknown_suffix_is_refused(tmp_path):
-    for name in ("model", "model.csv"):
-        with pytest.raises(sz.errors.FormatError, match=r"\.uai, \.npz"):
+    for name in ("model", "model.dat", "model.gz", "model.mc"):
+        with pytest.raises(sz.errors.FormatError, match=r"written to npz \(\.npz\), json \(\.json\), uai"):
             sz.write(sz.Ising([], []), tmp_path / name)
+    assert not list(tmp_path.iterdir())

@@ -2,20 +2,27 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
+from hypothesis import strategies as st
 
 import spectralz as sz
 from spectralz.errors import FormatError
 from tests.reference import states
 from tests.strategies import models
 
+NAMES = ["a", 3, 0.5, ("b", (1, "é")), "3", ""]
 
-@given(models(max_spins=6))
-def test_every_bit_survives(tmp_path_factory, model):
+
+@given(models(max_spins=6), st.data())
+def test_every_bit_survives(tmp_path_factory, model, data):
     path = tmp_path_factory.mktemp("npz") / "model.npz"
+    model = model.named(data.draw(st.sampled_from([None, NAMES[: model.n]])))
     sz.write(model, path)
     again = sz.read(path)
     assert again.is_sparse == model.is_sparse
+    assert again == model
+    assert again.names == model.names
     assert again.offset == model.offset
     assert np.array_equal(again.field, model.field)
     assert np.array_equal(states.dense(again), states.dense(model))
@@ -29,7 +36,7 @@ GOOD = {"format": "spectralz-ising", "version": 1, "field": np.zeros(2), "offset
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"a": np.zeros(3)}, "not a spectralz model"),
+        ({"a": np.zeros(3)}, "holds a and is no model"),
         (GOOD | {"version": 99, "coupling": np.zeros((2, 2))}, "upgrade"),
         (GOOD, "'edges' is missing"),
         (GOOD | {"coupling": np.array([[0, 1], [2, 0]])}, "not symmetric"),
@@ -42,6 +49,23 @@ GOOD = {"format": "spectralz-ising", "version": 1, "field": np.zeros(2), "offset
         (GOOD | {"edges": np.array([[0.0, 1.0]]), "values": np.ones(1)}, "integers"),
         ({k: v for k, v in GOOD.items() if k != "field"} | {"coupling": np.zeros((2, 2))}, "'field' is missing"),
         (GOOD | {"offset": np.nan, "coupling": np.zeros((2, 2))}, "finite number"),
+        (GOOD | {"names": "[", "coupling": np.zeros((2, 2))}, "JSON text of a list"),
+        (GOOD | {"names": '{"a": 1}', "coupling": np.zeros((2, 2))}, "JSON text of a list"),
+        (GOOD | {"names": "[null, 1]", "coupling": np.zeros((2, 2))}, "JSON text of a list"),
+        (GOOD | {"names": "[1]", "coupling": np.zeros((2, 2))}, "one name per spin"),
+        (GOOD | {"names": "[1, 1]", "coupling": np.zeros((2, 2))}, "names must differ"),
+        (GOOD | {"weights": np.zeros((2, 2))}, "lengths must agree"),
+        ({"J": np.array([[0, 1], [2, 0]])}, "neither symmetric nor upper triangular"),
+        ({"J": np.array([[1, 1], [1, 0]])}, r"J\[0, 0\] is 1"),
+        ({"J": np.zeros((2, 3))}, "square"),
+        ({"J": np.zeros((2, 2)), "h": np.zeros(3)}, "lengths must agree"),
+        ({"J": np.zeros((2, 2)), "beta": 2.0}, "holds 'beta'"),
+        ({"field": np.zeros(2), "coupling": np.array([[0, 1], [2, 0]])}, "not symmetric"),
+        ({"field": np.zeros(2), "coupling": np.zeros((2, 2)), "J": np.zeros((2, 2))}, "holds 'coupling'"),
+        ({"h": np.zeros(2)}, "is no model"),
+        ({"format": b"csr", "shape": [2, 2], "data": [1.0], "indices": [9], "indptr": [0, 1, 1]}, "damaged"),
+        ({"format": b"csr", "shape": [2, 2], "data": [1.0], "indices": [1], "indptr": [0, 9, 1]}, "damaged"),
+        ({"format": b"???", "shape": [2, 2], "data": [1.0]}, "damaged"),
     ],
 )
 def test_broken_archives(tmp_path, arrays, message):
@@ -53,7 +77,7 @@ def test_broken_archives(tmp_path, arrays, message):
 
 def test_pickles_are_never_loaded(tmp_path):
     np.savez(tmp_path / "m.npz", format=np.array({"a": 1}, dtype=object))
-    with pytest.raises(FormatError, match="not a readable"):
+    with pytest.raises(FormatError, match="Python objects"):
         sz.read(tmp_path / "m.npz")
 
 
@@ -68,3 +92,101 @@ def test_a_single_array_and_a_cut_archive(tmp_path):
         (tmp_path / "cut.npz").write_bytes(whole[:length])
         with pytest.raises(FormatError, match=r"cut\.npz"):
             sz.read(tmp_path / "cut.npz")
+
+
+def test_a_bipartite_model_comes_back_as_one(tmp_path):
+    block, field = [[1.0, 0.0, 1 / 3], [-2.0, 0.5, 0.0]], [1, 2, 3, 4, 5]
+    model = sz.Ising.from_bipartite(block, field, -1.5, names=list("abcde"))
+    sz.write(model, tmp_path / "m.npz")
+    again = sz.read(tmp_path / "m.npz")
+    assert again.storage.word == "bipartite"
+    assert np.array_equal(again.storage.B, model.storage.B)
+    assert again == model
+    assert int(np.load(tmp_path / "m.npz")["version"]) == 2, "older releases must not take it for another model"
+    rbm = sz.RBM([[1.0, -0.5]], [0.25], [0.0, 1.0])
+    sz.write(rbm, tmp_path / "rbm.npz")
+    assert sz.read(tmp_path / "rbm.npz") == rbm.to_ising()
+
+
+def test_files_of_before_names_are_read(tmp_path):
+    """What version 0.1.0 wrote, array by array."""
+    old = {"format": "spectralz-ising", "version": 1, "field": np.array([0.5, 0.0]), "offset": 0.25}
+    np.savez_compressed(tmp_path / "sparse.npz", **old, edges=np.array([[0, 1], [1, 1]]), values=np.array([0.5, 2.0]))
+    np.savez_compressed(tmp_path / "dense.npz", **old, coupling=np.array([[0.0, 0.5], [0.5, 2.0]]))
+    for name in ("sparse", "dense"):
+        model = sz.read(tmp_path / f"{name}.npz")
+        assert model.names is None
+        assert model == sz.Ising([0.5, 0.0], [[0.0, 0.5], [0.5, 2.0]], 0.25)
+
+
+def test_names_that_json_cannot_hold_are_refused(tmp_path):
+    for name in (frozenset([1]), None, float("inf"), ("a", b"b")):
+        model = sz.Ising([0.0], [[0.0]])
+        with pytest.raises(sz.errors.ModelError, match="name"):
+            sz.write(model.named([name]), tmp_path / "m.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def literal_weights(h, J):
+    """The log-weight of every state: each pair i < j of J once, and h."""
+    weights = []
+    for x in states.all_states(len(h)):
+        total = sum(h[i] * x[i] for i in range(len(h)))
+        for i in range(len(h)):
+            for j in range(i + 1, len(h)):
+                total += J[i, j] * x[i] * x[j]
+        weights.append(total)
+    return np.array(weights)
+
+
+@pytest.mark.parametrize("shape", ["symmetric", "upper"])
+@pytest.mark.parametrize("has_field", [True, False])
+def test_a_plain_archive_of_h_and_j(tmp_path, shape, has_field):
+    rng = np.random.default_rng(0)
+    J, h = np.triu(rng.normal(size=(4, 4)), 1), rng.normal(size=4)
+    arrays = {"J": J + J.T if shape == "symmetric" else J} | ({"h": h} if has_field else {})
+    np.savez(tmp_path / "m.npz", **arrays)
+    model = sz.read(tmp_path / "m.npz", beta=0.5)
+    wanted = 0.5 * literal_weights(h if has_field else np.zeros(4), J)
+    assert np.allclose(model.log_weight(states.all_states(4)), wanted, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "dia"])
+@pytest.mark.parametrize("shape", ["symmetric", "upper"])
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csr_matrix])
+def test_the_archive_of_a_sparse_matrix_is_j(tmp_path, kind, shape, make):
+    rng = np.random.default_rng(1)
+    J = np.triu(rng.normal(size=(5, 5)) * (rng.random((5, 5)) < 0.6), 1)
+    sp.save_npz(tmp_path / "m.npz", make(J + J.T if shape == "symmetric" else J).asformat(kind))
+    model = sz.read(tmp_path / "m.npz")
+    assert model.is_sparse
+    assert np.allclose(model.log_weight(states.all_states(5)), literal_weights(np.zeros(5), J), atol=1e-14)
+
+
+@pytest.mark.parametrize("has_field", [True, False])
+def test_a_plain_archive_of_field_and_coupling_is_a(tmp_path, has_field):
+    rng = np.random.default_rng(2)
+    A, field = rng.normal(size=(4, 4)), rng.normal(size=4)
+    A = A + A.T
+    np.savez(tmp_path / "m.npz", coupling=A, **({"field": field} if has_field else {}))
+    X = states.all_states(4)
+    wanted = np.array([x @ A @ x for x in X]) + (X @ field if has_field else 0.0)
+    assert np.allclose(sz.read(tmp_path / "m.npz").log_weight(X), wanted, atol=1e-14)
+
+
+def test_damaged_archives_give_a_format_error(tmp_path):
+    """Every byte of a small archive, changed."""
+    rng = np.random.default_rng(3)
+    path = tmp_path / "m.npz"
+    for save in (
+        lambda: sz.write(sz.generators.grid(2, 1.0, 0), path),
+        lambda: sp.save_npz(path, sp.eye_array(3, k=1)),
+    ):
+        save()
+        whole = path.read_bytes()
+        for place in range(len(whole)):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ int(rng.integers(1, 256))]) + whole[place + 1 :])
+            try:
+                sz.read(path)
+            except FormatError as error:
+                assert "m.npz" in str(error)

@@ -70,6 +70,66 @@ def test_writing_and_reading_keeps_every_weight(tmp_path_factory, model):
     assert np.allclose(sz.read(path).log_weight(X), model.log_weight(X), rtol=1e-13, atol=1e-12)
 
 
+@given(models(max_spins=8, scales=(0.0, 1e-3, 1.0, 30.0, 400.0)), st.floats(1e-3, 1e3))
+@settings(max_examples=300)
+def test_no_constant_comes_of_rounding(tmp_path_factory, model, size):
+    """A model without a constant has none after the round trip; fields and weights are as near as tables allow."""
+    path = tmp_path_factory.mktemp("uai") / "model.uai"
+    A = states.dense(model)
+    A = A - np.diag(np.diag(A))
+    model = sz.Ising(size * model.field, A)
+    sz.write(model, path)
+    again = sz.read(path)
+    assert again.offset == 0.0
+    # Two entries are known to 2^-52 each; a weight above 500 is the sum of its parts.
+    near = {"rtol": 4e-16 * 10, "atol": 2**-51}
+    assert np.allclose(again.field, model.field, **near)
+    assert np.allclose(states.dense(again), A, **near)
+
+
+@pytest.mark.parametrize("constant", [1e-12, -1e-12, 3e-15, 0.1, -700.0])
+@pytest.mark.parametrize("size", [0, 1, 2])
+def test_a_true_constant_is_kept(tmp_path, constant, size):
+    rng = np.random.default_rng(0)
+    theta, J = rng.normal(size=2)
+    signs = {0: [0.0], 1: [-theta, theta], 2: [J, -J, -J, J]}[size]
+    table = [math.exp(constant / 2) * math.exp(value) * math.exp(constant / 2) for value in signs]
+    words = ["MARKOV 2 2 2 1", size, *range(size), len(table), *map(repr, table)]
+    (tmp_path / "m.uai").write_text(" ".join(map(str, words)))
+    assert sz.read(tmp_path / "m.uai").offset == pytest.approx(constant, rel=1e-15, abs=1e-15)
+    model = sz.Ising([0.5, -0.25], [[0, 1], [1, 0]], offset=constant)
+    sz.write(model, tmp_path / "again.uai")
+    assert sz.read(tmp_path / "again.uai").offset == pytest.approx(constant, rel=1e-15, abs=3e-16)
+
+
+def test_what_cannot_be_read_says_what_can_be_done(tmp_path):
+    """The ways out, followed: the model of a file with a zero, and of one with three states."""
+    path, evidence = tmp_path / "m.uai", tmp_path / "m.evid"
+    pair = "2 0 1 1 0 4 1 2 3 4 2 0 {}"
+    path.write_text("MARKOV 2 2 2 2 " + pair.format(5))
+    with pytest.raises(FormatError, match="fix the variable to its other state with an evidence file"):
+        sz.read(path)
+    path.write_text("MARKOV 2 2 2 2 " + pair.replace(" 2 0 {}", " 2 1 {}").format(5))
+    evidence.write_text("1 0 1")
+    assert sz.log_z(sz.read(path, evidence), "exact").log_z == pytest.approx(math.log(3 * 5 + 4 * 5))
+    path.write_text("MARKOV 2 2 2 1 2 0 1 4 1 0 3 4")
+    with pytest.raises(FormatError, match="such as 1e-100"):
+        sz.read(path)
+    path.write_text("MARKOV 2 2 2 1 2 0 1 4 1 1e-100 3 4")
+    assert sz.log_z(sz.read(path), "exact").log_z == pytest.approx(math.log(8))
+    path.write_text("MARKOV 2 3 2 1 2 0 1 6 1 2 3 4 5 6")
+    with pytest.raises(FormatError, match=r"variable 0 has 3 states; .* \(b_1 \+ ... \+ b_k - 1\)\^2"):
+        sz.read(path)
+    # b_0, b_1, b_2 for the states of the first variable, and the second as it is.
+    M, table = 60.0, np.log([[1, 2], [3, 4], [5, 6]])
+    weights = np.zeros((4, 4))
+    weights[:3, :3] = -2 * M
+    weights[:3, 3] = weights[3, :3] = table[:, 1] - table[:, 0]
+    np.fill_diagonal(weights, 0.0)
+    model = sz.Ising.from_binary([*(table[:, 0] + M), 0.0], weights, offset=-M)
+    assert sz.log_z(model, "exact").log_z == pytest.approx(math.log(21))
+
+
 def test_large_weights_are_written_as_several_factors(tmp_path):
     model = sz.Ising.from_edges(2, [(0, 1)], [-1234.5], field=[9000.0, 0.25], offset=-2e4)
     sz.write(model, tmp_path / "m.uai")

@@ -322,7 +322,7 @@ def test_sigint_ends_the_command_with_the_best_answer(tmp_path):
     assert "Traceback" not in err
     assert "log Z" in out
     assert "interrupted" in out
-    assert "standard error" in out
+    assert "(error)" in out
 
 
 def test_a_pool_that_holds_all_states_is_an_answer_without_error():

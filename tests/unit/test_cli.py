@@ -136,7 +136,7 @@ def test_compare(run, grid, tmp_path):
     assert code == 0
     names = re.findall(r"^ ?(\w+) ", out, re.MULTILINE)
     assert names == ["method", *(name for name in sz.METHODS if name != "auto")]
-    rows = json.loads(run("compare", "grid.uai", "--methods", "exact,auto", "--json")[1])
+    rows = json.loads(run("compare", "grid.uai", "--methods", "exact,auto", "--json")[1])["rows"]
     assert [row["method"] for row in rows] == ["exact", "exact"]
     assert [row["name"] for row in rows] == ["exact", "auto"]  # what was asked for
     assert next(iter(rows[0])) == "name"
@@ -203,7 +203,7 @@ def test_version(run):
     ("arguments", "message"),
     [
         (["solve", "nowhere.uai"], "nowhere.uai: No such file"),
-        (["solve", "."], "no suffix"),
+        (["solve", "."], "[Ii]s a directory|Permission denied"),
         (["solve", "grid.uai", "--method", "magic"], "known are"),
         (["solve", "grid.uai", "--set", "order"], "key=value"),
         (["solve", "grid.uai", "--method", "exact", "--set", "order=upwards"], "it must be one of"),
@@ -220,7 +220,7 @@ def test_version(run):
         (["solve", "grid.uai", "--plot", "x.png", "--pr", "./x.png"], "--pr and --plot name the same file"),
         (["solve", "grid.uai", "--method", "exact", "--budget", "3"], "no option 'budget'"),
         (["solve", "grid.uai", "--method", "exact", "--exclude", "ep"], "no option 'exclude'"),
-        (["solve", "grid.uai", "--budget", "soon"], "Invalid value for .*--budget"),
+        (["solve", "grid.uai", "--budget", "soon"], "--budget is 'soon'; it must be a number"),
         (["solve", "grid.uai", "--budget", "3", "--set", "budget=4"], "both given"),
         (["solve", "grid.uai", "--work", "1e9", "--set", "work=1e9"], "both given"),
         (["solve", "grid.uai", "--budget", "3", "--work", "1e9"], "give one of them"),
@@ -228,16 +228,16 @@ def test_version(run):
         (["bounds", "grid.uai", "--budget", "3", "--work", "1e9"], "give one of them"),
         (["solve", "grid.uai", "--threads", "0"], "--threads is 0; it must be a whole number, 1 or more"),
         (["sample", "grid.uai", "x.npy", "--threads", "-1"], "--threads is -1"),
-        (["compare", "grid.uai", "--threads", "two"], "Invalid value for .*--threads"),
+        (["compare", "grid.uai", "--threads", "two"], "--threads is 'two'; it must be a whole number"),
         (["convert", "grid.uai", "./grid.uai"], "never overwritten"),
         (["convert", "grid.uai", "grid.txt"], "no suffix|suffix '.txt'"),
         (["sample", "grid.uai", "x.txt"], r"written to \.npy or \.csv"),
         (["sample", "grid.uai", "x.npy", "--method", "low_rank"], "rank of at most 3"),
         (["generate", "complete", "--n", "-3", "--strength", "1", "--seed", "0", "m.npz"], "cannot be negative"),
         (["compare", "grid.uai", "--methods", "exact,foo"], "no method is called 'foo'"),
-        (["solve", "grid.uai", "--no-such-flag"], "No such option"),
-        (["generate", "complete", "m.npz"], "Missing option"),
-        (["frobnicate"], "No such command"),
+        (["solve", "grid.uai", "--no-such-flag"], "no option is called '--no-such-flag'"),
+        (["generate", "complete", "m.npz"], "the option --n is missing"),
+        (["frobnicate"], "no command is called 'frobnicate'; known are solve, info"),
     ],
 )
 def test_bad_input_is_one_message_and_exit_code_2(run, grid, arguments, message):
@@ -253,8 +253,8 @@ def test_bad_input_is_one_message_and_exit_code_2(run, grid, arguments, message)
 def test_strict_turns_an_unconverged_run_into_exit_code_1(run, grid, monkeypatch):
     real = sz.log_z
 
-    def unfinished(*arguments):
-        return replace(real(*arguments), status=sz.Status("gave up", converged=False))
+    def unfinished(*arguments, **options):
+        return replace(real(*arguments, **options), status=sz.Status("gave up", converged=False))
 
     monkeypatch.setattr(sz, "log_z", unfinished)
     assert run("solve", "grid.uai")[0] == 0
@@ -382,7 +382,7 @@ def answer(monkeypatch):
     """Let ``solve`` find a given answer."""
 
     def find(**changes):
-        monkeypatch.setattr(sz, "log_z", lambda *_: tried_estimate(**changes))
+        monkeypatch.setattr(sz, "log_z", lambda *_, **__: tried_estimate(**changes))
 
     return find
 
@@ -391,7 +391,7 @@ def test_solve_shows_what_was_tried_and_the_bracket(run, grid, answer):
     answer()
     code, out, err = run("solve", "grid.uai")
     assert (code, err) == (0, "warning: states disagrees with this answer\n")
-    assert "log Z      21.431 ± 0.012 (standard error)\n" in out
+    assert "log Z      21.431 ± 0.012 (error)\n" in out
     assert "20 <= log Z <= 24 (width 4)" in out
     for line in (
         "ep +21.4 +- +0.1 +agrees +close to annealing",
@@ -463,7 +463,7 @@ def test_an_interrupted_answer_is_shown_written_and_marked(run, grid, answer, tm
 
 @pytest.mark.parametrize("arguments", [["solve", "grid.uai", "--pr", "a.PR"], ["sample", "grid.uai", "x.npy"]])
 def test_an_interrupt_is_one_line_and_exit_code_130(run, grid, monkeypatch, tmp_path, arguments):
-    def stop(*_):
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sz, "log_z", stop)

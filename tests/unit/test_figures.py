@@ -211,7 +211,7 @@ def test_every_method_is_drawn_with_its_time(name):
         assert any(label.startswith((f"{one.label} (", f"{one.label}:")) for label in labels), one.label
     assert axes.get_yscale() == "log"
     if name in ("fig2b", "fig4"):
-        assert any("n^{2.0}" in label for label in labels)
+        assert any("(n^2.0)" in label for label in labels)
     elif name != "fig3f":
         assert any("ms)" in label for label in labels)
 
@@ -246,13 +246,49 @@ def test_whatever_rows_there_are_can_be_drawn_and_judged(name, kind):
             assert words.startswith("The rows hold no")
 
 
-def test_only_errors_on_both_sides_of_the_floor_are_said_to_be_clipped():
-    above = drawn("fig3c", [row("BP-200", 1.0, 0.5), row("BP-200", 2.0, 5.0), row("Exact", 1.0, 0.0)])
-    assert "where less" not in above.get_ylabel()
-    assert any(label.startswith("Exact: below 0.001") for label in legend(above))
+def at_floor(axes):
+    """The words on the axis at its floor, or none."""
+    axes.figure.canvas.draw()
+    return [label.get_text() for label in axes.get_yticklabels() if label.get_text().startswith("≤")]
+
+
+def test_errors_below_the_floor_lie_on_it_and_the_axis_says_so():
+    above = drawn("fig3c", [row("BP-200", 1.0, 0.5), row("BP-200", 2.0, 5.0)])
+    assert at_floor(above) == []
     across = drawn("fig3c", [row("BP-200", 1.0, 1e-9), row("BP-200", 2.0, 5.0)])
-    assert "where less" in across.get_ylabel()
-    assert min(across.containers[0][0].get_ydata()) == 1e-3
+    assert at_floor(across) == ["≤ 0.001"]
+    assert list(across.containers[0][0].get_ydata()) == [1e-3, 5.0]
+    rings = [line for line in across.lines if line.get_linestyle() == "None" and line.get_marker() != "x"]
+    assert [(list(line.get_xdata()), list(line.get_ydata()), line.get_markerfacecolor()) for line in rings] == [
+        ([1.0], [1e-3], "none")
+    ]
+
+
+@pytest.mark.parametrize("name", ["fig2a", "fig2c", "fig3c", "fig3e", "fig3f"])
+def test_a_method_without_any_error_is_drawn_and_named(name):
+    labels = [one.label for one in FIGURES[name].quick.contestants]
+    exact = labels[-1]
+    floor = {"fig2a": 1e-2, "fig2c": 1e-4, "fig3f": 1e-2}.get(name, 1e-3)
+    rows = [replace(one, error=0.0) if one.label == exact else one for one in some_rows(name)]
+    axes = drawn(name, rows)
+    lines = {found.get_label(): found[0] for found in axes.containers}
+    own = next(line for label, line in lines.items() if label.startswith(f"{exact}: below {floor:g} ("))
+    assert len(own.get_ydata()) == len({one.x for one in rows})
+    assert set(own.get_ydata()) == {floor}
+    assert axes.get_ylim()[0] < floor
+    assert at_floor(axes) == [f"≤ {floor:g}"]
+    assert any(label.startswith(f"{exact}: below") for label in legend(axes))
+    assert len(lines) == len(labels)
+
+
+def test_all_methods_without_any_error_are_drawn_in_rings_of_their_own():
+    rows = [replace(one, error=0.0) for one in some_rows("fig3c")]
+    axes = drawn("fig3c", rows)
+    assert axes.get_yscale() == "log"
+    assert axes.get_ylim()[0] < 1e-3 < axes.get_ylim()[1]
+    rings = [line.get_markersize() for line in axes.lines if line.get_markerfacecolor() == "none"]
+    count = len(FIGURES["fig3c"].quick.contestants)
+    assert len(set(rings[:5])) == min(count, 5)
 
 
 def test_bars_are_standard_errors():

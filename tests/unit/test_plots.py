@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 import spectralz as sz
 from spectralz.errors import OptionError
-from spectralz.show.plots import _bracket_figure, bracket_picture
+from spectralz.show.canvas import empty_figure, fit_narrow, narrow_font
+from spectralz.show.curves import draw_legend, plain_powers
+from spectralz.show.plots import bracket_figure, bracket_picture, comparison_figure, means_figure
 from tests.helpers import trial, tried_estimate
 
 
@@ -22,7 +30,7 @@ def drawn(axes, place):
 
 def test_each_method_that_was_tried_has_its_row():
     estimate = tried_estimate()
-    axes = _bracket_figure(estimate, "title", "png").axes[0]
+    axes = bracket_figure(estimate, "title").axes[0]
     assert labels(axes) == ["answer", "ep", "annealing", "states", "mf", "wmbe", "bp"]
     assert drawn(axes, 0) >= {20.0, 21.4312, 24.0}
     assert drawn(axes, 1) == {21.4}
@@ -34,27 +42,25 @@ def test_each_method_that_was_tried_has_its_row():
 
 
 def test_estimates_that_crowd_in_a_wide_bracket_get_a_panel_of_their_own():
-    from dataclasses import replace
-
     wide = replace(tried_estimate(), lower=-1000.0, upper=1000.0)
-    whole, near = _bracket_figure(wide, "title", "png").axes
+    whole, near = bracket_figure(wide, "title").axes
     assert whole.get_xlim()[0] < -1000.0
     assert whole.get_xlim()[1] > 1000.0
     assert 18.0 < near.get_xlim()[0] < 18.6  # states, which disagrees, two errors below 19
     assert 21.45 < near.get_xlim()[1] < 23.0
-    assert len(_bracket_figure(tried_estimate(), "title", "png").axes) == 1
+    assert len(bracket_figure(tried_estimate(), "title").axes) == 1
 
 
 def test_what_lies_far_outside_the_bracket_is_an_arrow_and_does_not_stretch_the_picture():
     tried = (trial("trw", "bound", upper=500.0), trial("ep", "not trusted", log_z=-300.0, std_error=200.0))
-    axes = _bracket_figure(tried_estimate(tried=tried), "title", "png").axes[0]
+    axes = bracket_figure(tried_estimate(tried=tried), "title").axes[0]
     assert axes.get_xlim() == pytest.approx((19.0, 25.0))
     assert [text.get_text() for text in axes.texts] == ["500 →", "← -300"]
     assert [text.get_position()[1] for text in axes.texts] == [1, 2]
 
 
 def test_what_the_answer_does_not_rest_on_is_hollow():
-    axes = _bracket_figure(tried_estimate(), "title", "png").axes[0]
+    axes = bracket_figure(tried_estimate(), "title").axes[0]
     markers = {line.get_ydata()[0]: line for line in axes.lines if line.get_marker() == "o"}
     assert markers[3].get_markerfacecolor() == "white"
     assert markers[2].get_markerfacecolor() != "white"
@@ -63,15 +69,85 @@ def test_what_the_answer_does_not_rest_on_is_hollow():
 @pytest.mark.parametrize("method", ["exact", "mf", "wmbe", "bp", "spectral"])
 def test_an_answer_with_nothing_tried_is_a_picture_too(method):
     estimate = sz.log_z(sz.generators.complete(8, 1.0, seed=0), method)
-    axes = _bracket_figure(estimate, "title", "png").axes
+    axes = bracket_figure(estimate, "title").axes
     assert len(axes) == 1
     assert labels(axes[0]) == ["answer"]
     assert estimate.log_z in drawn(axes[0], 0)
 
 
 def test_rounding_is_not_drawn():
-    left, right = _bracket_figure(sz.log_z(sz.generators.complete(8, 1.0, seed=0)), "title", "png").axes[0].get_xlim()
+    left, right = bracket_figure(sz.log_z(sz.generators.complete(8, 1.0, seed=0)), "title").axes[0].get_xlim()
     assert right - left > 1e-7
+
+
+NAMES = [f"a unit called {i}" for i in range(40)]
+
+
+def narrow_figures():
+    wide = replace(tried_estimate(), lower=-1000.0, upper=1000.0)
+    many = sz.marginals(sz.Ising(np.linspace(-1.0, 1.0, 40), names=NAMES), "mf")
+    return {
+        "bracket": bracket_figure(wide, is_narrow=True),
+        "comparison": comparison_figure(sz.compare(sz.generators.complete(6, 1.0, seed=0)), is_narrow=True),
+        "means": means_figure(sz.marginals(sz.generators.grid(3, 1.0, seed=0)), is_narrow=True),
+        "names": means_figure(many, is_narrow=True),
+    }
+
+
+@pytest.mark.parametrize("name", ["bracket", "comparison", "means", "names"])
+def test_figures_for_narrow_screens_have_text_to_be_read_that_does_not_overlap(name):
+    figure = narrow_figures()[name]
+    figure.canvas.draw()
+    assert figure.get_size_inches()[0] == 3.6
+    texts = [text for text in figure.findobj(Text) if text.get_text().strip() and text.get_visible()]
+    # 360 pixels less the page's margins are 3.4 inches: no text is below 9 pixels there
+    assert min(text.get_fontsize() for text in texts) * 96 / 72 * 3.4 / 3.6 >= 9.0
+    for axes in figure.axes:
+        boxes = sorted((label.get_window_extent() for label in axes.get_xticklabels()), key=lambda box: box.x0)
+        assert all(after.x0 >= before.x1 for before, after in pairwise(box for box in boxes if box.width))
+
+
+def test_a_wide_bracket_has_its_panels_under_each_other_on_a_narrow_screen():
+    whole, near = narrow_figures()["bracket"].axes
+    assert whole.get_position().y0 > near.get_position().y1
+    assert labels(near) == labels(whole)
+
+
+def test_names_that_do_not_fit_are_left_out_one_by_one():
+    axes = narrow_figures()["names"].axes[0]
+    shown = [label.get_text() for label in axes.get_xticklabels()]
+    assert 2 < len(shown) < 40
+    assert [NAMES.index(label) for label in shown] == list(axes.get_xticks())
+
+
+@pytest.mark.parametrize("drop", [0.0, 0.14])
+def test_a_legend_lies_below_the_name_of_its_axis(drop):
+    with narrow_font():
+        figure = empty_figure(is_narrow=True)
+        axes = figure.add_subplot()
+        axes.plot(range(8), range(8), label="a line")
+        axes.set_xticks(range(8), [f"a long label {i}" for i in range(8)])
+        axes.set_xlabel("an axis with a name that takes more than one line of a narrow figure")
+        draw_legend(axes, drop=drop)
+        fit_narrow(figure)
+        figure.canvas.draw()
+    assert axes.get_legend().get_window_extent().y1 < axes.xaxis.label.get_window_extent().y0
+    assert axes.get_legend().get_window_extent().y0 >= 0.0
+    assert axes.get_window_extent().height > 72
+
+
+@pytest.mark.parametrize(
+    ("ends", "between"),
+    [((0.2, 0.9), {"0.2", "0.3", "0.5"}), ((0.2, 30.0), set()), ((2.05, 2.45), {"2.1", "2.2", "2.3", "2.4"})],
+)
+def test_numbers_between_powers_are_written_where_there_are_few_powers(ends, between):
+    axes = Figure().subplots()
+    axes.set(yscale="log", ylim=ends)
+    plain_powers(axes.yaxis)
+    axes.figure.canvas.draw()
+    shown = [label for label in axes.get_yticklabels(minor=True) if ends[0] <= label.get_position()[1] <= ends[1]]
+    assert {label.get_text() for label in shown if len(label.get_text()) in (1, 2, 3)} == between
+    assert all("$" not in label.get_text() for label in axes.get_yticklabels())
 
 
 def test_a_format_that_is_not_known_is_refused():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import replace
 from fractions import Fraction
@@ -169,6 +170,53 @@ def test_printed_bounds_are_proven_too(lower, upper):
     assert float(high) == pytest.approx(upper, rel=1e-6)
 
 
+@given(lower=numbers, upper=numbers)
+def test_bounds_in_tables_are_rounded_outwards(lower, upper):
+    lower, upper = min(lower, upper), max(lower, upper)
+    both = tried_estimate(
+        lower=lower, upper=upper, tried=(trial("wmbe", "bound", lower=lower, upper=upper, seconds=1.0),)
+    )
+    certified = dict(tables.estimate(both).rows)["certified"]
+    said = tables.tried(both.tried).rows[0][1]
+    shown = [
+        re.fullmatch(r"(\S+) <= log Z <= (\S+) \(width \S+\)", certified).groups(),
+        re.fullmatch(r">= (\S+), <= (\S+)", said).groups(),
+        tables.comparison(compared(both)).rows[0][4:6],
+        tables.bounds(bracketed(lower, upper)).rows[0][1:3],
+    ]
+    for below, above in shown:
+        assert Fraction(below) <= Fraction(lower)
+        assert Fraction(above) >= Fraction(upper)
+
+
+def compared(estimate):
+    return sz.Comparison((sz.ComparisonRow(sz.MeanField(), estimate, None),))
+
+
+def bracketed(lower, upper):
+    return sz.Bounds.best_of((sz.BoundsRow("wmbe", lower, upper, 0.1, ""),), seconds=0.1)
+
+
+@given(value=numbers)
+def test_an_answer_that_is_a_bound_is_rounded_outwards(value):
+    for kind in (sz.Kind.LOWER_BOUND, sz.Kind.UPPER_BOUND):
+        own = tried_estimate(kind=kind, log_z=value, std_error=None)
+        for cell in (dict(tables.estimate(own).rows)["log Z"], tables.comparison(compared(own)).rows[0][1]):
+            if kind is sz.Kind.LOWER_BOUND:
+                assert Fraction(cell) <= Fraction(value)
+            else:
+                assert Fraction(cell) >= Fraction(value)
+
+
+@given(lower=st.floats(-1e6, 1e6), width=st.floats(1.0, 1e6))
+def test_labels_of_a_bracket_are_rounded_outwards(lower, width):
+    upper = lower + width
+    line = text.bracket_line(0.5 * (lower + upper), lower, upper)
+    low, high = re.search(r"lower (\S+)", line)[1], re.search(r"upper (\S+)", line)[1]
+    assert Fraction(low) <= Fraction(lower)
+    assert Fraction(high) >= Fraction(upper)
+
+
 def test_bounds_that_are_close_have_the_digits_that_tell_them_apart():
     assert proven(63.20722410898, 63.20722410899) != proven(63.20722410898, 63.20722410898)
     low, high = proven(1000.0, 1000.0 + 1e-9).split(" <= log Z <= ")
@@ -185,6 +233,67 @@ def test_marginals_name_the_most_and_the_least_certain_spins():
     few = str(large_marginals(4))
     assert "each        spin 0 +0.0000, spin 1 -0.3333, spin 2 +0.6667, spin 3 -1.0000\n" in few
     assert "certain" not in few
+
+
+def named_marginals(values="pm1"):
+    """Marginals of three spins with names, one of them a number."""
+    mean = np.array([0.25, 0.5, 0.75] if values == "01" else [-0.25, 0.5, 0.75])
+    return sz.Marginals(
+        mean=mean,
+        probability=np.column_stack([1.0 - mean, mean] if values == "01" else [(1.0 - mean) / 2.0, (1.0 + mean) / 2.0]),
+        edges=np.array([[0, 1]]),
+        pair_mean=np.array([0.125]),
+        kind=sz.Kind.EXACT,
+        estimate=sz.log_z(MODEL),
+        names=("rain", BAD, 7),
+        values=values,
+    )
+
+
+def test_marginals_say_names():
+    lines = dict(tables.marginals(named_marginals()).rows)
+    assert lines["marginals"] == "3 spins, 1 edge (exact)"
+    assert lines["each"] == f"rain -0.2500, {BAD} +0.5000, spin 7 +0.7500"
+    assert lines["means"] == "-0.2500 to +0.7500, mean size 0.5000"
+    assert "rain -0.2500" in str(named_marginals())
+    source = named_marginals()._repr_html_()
+    assert "<script" not in source
+    assert BAD in "".join(Page(source).words)
+
+
+def test_marginals_of_zeros_and_ones_have_no_signs():
+    found = named_marginals("01")
+    lines = dict(tables.marginals(found).rows)
+    assert lines["marginals"] == "3 units, 1 edge (exact)"
+    assert lines["means"] == "0.2500 to 0.7500, of units that are 0 or 1"
+    assert lines["pair means"] == "0.1250 to 0.1250"
+    assert lines["each"].startswith("rain 0.2500, ")
+    assert "means 0.2500 to 0.7500" in repr(found)
+    axes = found.plot(own_axes())
+    assert axes.get_ylabel() == "mean, E[v]"
+    assert axes.get_ylim() == pytest.approx((-0.03, 1.03))
+    assert axes.get_title().startswith("Means of 3 units")
+
+
+def test_an_rbm_says_the_names_of_its_units():
+    rbm = sz.RBM([[0.5, -0.25], [0.25, 0.125]], [0.1, 0.2], [0.3, 0.4], values="01")
+    found = sz.marginals(rbm)
+    assert dict(tables.marginals(found).rows)["each"] == ", ".join(
+        f"{name} {mean:.4f}" for name, mean in zip(("v0", "v1", "h0", "h1"), found.mean, strict=True)
+    )
+
+
+def test_a_long_name_is_cut_and_put_into_one_line():
+    assert tables.short_name("two\nlines") == "two lines"
+    assert len(tables.short_name("x" * 100)) == 60
+
+
+def test_a_model_says_its_names():
+    named = MODEL.named([f"site {i}" for i in range(16)])
+    assert dict(tables.model(named).rows)["names"] == "site 0, site 1, site 2, ..., site 13, site 14, site 15"
+    assert "names" not in dict(tables.model(MODEL).rows)
+    magnet = sz.generators.curie_weiss(3).named(["a", "b", "c"])
+    assert dict(tables.model(magnet).rows)["names"] == "a, b, c"
 
 
 def test_certainty_is_told_by_the_smaller_probability_where_means_are_rounded():
@@ -257,7 +366,7 @@ def test_html_is_plain_tables(result):
 
 def test_html_has_the_cells_of_the_command_line():
     page = Page(tried_estimate()._repr_html_())
-    for cell in ("21.431 ± 0.012 (standard error)", "20 <= log Z <= 24 (width 4)", "supported", ">= 20", "not run"):
+    for cell in ("21.431 ± 0.012 (error)", "20 <= log Z <= 24 (width 4)", "supported", ">= 20", "not run"):
         assert any(cell in word for word in page.words)
     assert page.tags.count("table") == 2
     for cell in (cell for row in tables.tried(tried_estimate().tried).rows for cell in row if cell):
@@ -308,7 +417,7 @@ def test_a_model_can_be_made_again_from_its_plain_values():
     dense = sz.Ising([0.1, -0.2, 0.3], [[1.0, 0.5, 0.0], [0.5, 2.0, -0.25], [0.0, -0.25, 3.0]], offset=0.75)
     for model in (dense, MODEL, sz.Ising.from_factors([0.5, 0.0, 1.0], [2.0], [[1.0, -1.0, 0.5]], 0.25, 1.0)):
         plain = json.loads(json.dumps(model.to_dict()))
-        assert list(plain) == ["n", "field", "edges", "weights", "diagonal", "offset", "storage"]
+        assert list(plain) == ["n", "field", "edges", "weights", "diagonal", "offset", "storage", "names"]
         again = sz.Ising.from_edges(plain["n"], plain["edges"], plain["weights"], plain["field"], plain["offset"])
         states = np.where(np.random.default_rng(0).random((20, model.n)) < 0.5, -1, 1)
         assert np.allclose(again.shift_diagonal(plain["diagonal"]).log_weight(states), model.log_weight(states))
@@ -460,6 +569,30 @@ def test_means_of_a_grid_are_a_map_and_others_are_dots():
     points = axes.collections[0].get_offsets()
     assert np.array_equal(points, np.column_stack([np.arange(1000), found.mean]))
     assert "(estimate by auto)" in axes.get_title()
+
+
+def ticks(axes, which="x"):
+    return [label.get_text() for label in getattr(axes, f"get_{which}ticklabels")()]
+
+
+def test_names_stand_at_the_axes_where_they_are_few():
+    axes = named_marginals().plot(own_axes())
+    assert ticks(axes) == ["rain", "<script>alert('x')</s...", "7"]
+    assert axes.get_xlabel() == ""
+    pair = sz.Ising.from_edges(3, [(0, 1)], [1.0], names=["a", "$b$", "c"])
+    axes = pair.plot(own_axes())
+    assert ticks(axes) == ticks(axes, "y") == ["a", r"\$b\$", "c"]
+    assert axes.get_xticklabels()[0].get_rotation() == 0.0
+    axes.figure.canvas.draw()
+
+
+@pytest.mark.parametrize("n", [40, 41])
+def test_many_names_are_turned_and_too_many_left_out(n):
+    many = sz.Ising(np.zeros(n), names=[f"site {i}" for i in range(n)])
+    for axes in (many.plot(own_axes()), sz.marginals(many, "mf").plot(own_axes())):
+        named = [label for label in axes.get_xticklabels() if "site" in label.get_text()]
+        assert len(named) == (40 if n == 40 else 0)
+        assert {label.get_rotation() for label in named} <= {90.0}
 
 
 @pytest.mark.parametrize("periodic", [False, True])

@@ -87,6 +87,15 @@ def test_a_tiny_task_is_of_the_same_family():
         instance="", x=1.0, repeat=0, seed=0, generator="grid", parameters={"side": 99, "strength": 1, "seed": 3}
     )
     assert grid.tiny().model().n == 9
+    for generator, parameters, n in (
+        ("random-regular", {"n": 100, "degree": 51}, 8),
+        ("planted", {"rows": 40, "columns": 50, "shortest": 20}, 9),
+        ("cubic", {"rows": 10, "columns": 20, "layers": 2}, 18),
+    ):
+        task = Task(
+            instance="", x=0, repeat=0, seed=0, generator=generator, parameters={**parameters, "strength": 1, "seed": 0}
+        )
+        assert task.tiny().model().n == n
     file = Task(instance="", x=1.0, repeat=0, seed=0, path="nowhere.uai")
     assert file.tiny().model().is_sparse
 

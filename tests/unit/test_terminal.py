@@ -1,12 +1,17 @@
-"""Brackets and numbers as text: to scale, inside the line, and silent where there is nothing to see."""
+"""What a terminal shows: brackets and numbers to scale, nothing where there is nothing to see, and progress."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spectralz._support.progress import report
+from spectralz.cli import console
 from spectralz.show.text import bracket_line, with_error
+from tests.helpers import FakeClock
 
 
 def bar_of(line: str) -> str:
@@ -90,7 +95,7 @@ def test_a_bar_of_error_ends_at_the_proven_bounds():
 
 @pytest.mark.parametrize(
     ("lower", "upper", "start", "end"),
-    [(12.3, None, "lower 12.30 ├", "▶ no upper bound"), (None, 14.9, "no lower bound ◀", "┤ upper 14.90")],
+    [(12.3, None, "lower 12.30 ├", "▶ no upper bound"), (None, 14.897, "no lower bound ◀", "┤ upper 14.90")],
 )
 def test_a_missing_side_is_an_arrow(lower, upper, start, end):
     line = bracket_line(13.5, lower, upper, 0.1)
@@ -128,7 +133,85 @@ def test_labels_are_rounded_outwards():
 
 
 def test_labels_go_below_where_the_line_is_short():
-    first, second = bracket_line(13.5, 12.3, 14.9, 0.1, width=32).splitlines()
+    first, second = bracket_line(13.5, 12.3, 14.897, 0.1, width=32).splitlines()
     assert len(first) == len(second) == 32
     assert second.startswith("lower 12.30 ")
     assert second.endswith(" upper 14.90")
+
+
+# ------------------------------------------------------------------------------------------------------------- progress
+
+
+@pytest.fixture
+def terminal(monkeypatch, capsys):
+    """A terminal on stderr, and a clock that goes on where a test says so; calling it returns what was shown."""
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "120"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    clock = FakeClock()
+    monkeypatch.setattr("spectralz._support.clock.seconds", clock)
+
+    def shown():
+        return re.sub("\x1b\\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+
+    shown.clock = clock
+    return shown
+
+
+def test_progress_shows_what_is_done_and_elapsed_of_budget(terminal):
+    with console.progress(10.0):
+        terminal.clock.advance(3.2)
+        report("annealing", 0.32)
+    last = terminal().split("annealing")[-1]
+    assert re.search(r"32% 3\.2 s of 10 s", last)
+    assert "-:--:--" not in last
+
+
+def test_progress_without_a_budget_shows_elapsed_alone(terminal):
+    with console.progress():
+        terminal.clock.advance(75.0)
+        report("eliminating spins", 0.5)
+    last = terminal().split("eliminating spins")[-1]
+    assert re.search(r"50% 1:15 ", last)
+    assert " of " not in last
+
+
+def test_progress_goes_on_after_a_task_that_is_done(terminal):
+    with console.progress(10.0):
+        report("eliminating spins", 1.0)
+        terminal.clock.advance(2.0)
+        report("annealing", 0.25)
+    assert re.search(r"[⠁-⣿] annealing .* 25% 2\.0 s of 10 s", terminal())  # with a spinner that turns
+
+
+@pytest.mark.parametrize(
+    ("arguments", "budget"),
+    [
+        (["solve", "m.npz"], 10.0),
+        (["solve", "m.npz", "-b", "2.5"], 2.5),
+        (["solve", "m.npz", "-w", "1e7"], None),
+        (["solve", "m.npz", "-m", "exact"], None),
+        (["bounds", "m.npz"], 10.0),
+        (["bounds", "m.npz", "-b", "3"], 3.0),
+        (["bounds", "m.npz", "-w", "1e6"], None),
+        (["sample", "m.npz", "x.npy", "-b", "4"], 4.0),
+        (["compare", "m.npz", "-m", "mf"], None),
+    ],
+)
+def test_commands_tell_their_budget(tmp_path, monkeypatch, arguments, budget):
+    import spectralz as sz
+    from spectralz.cli import main, solving
+
+    monkeypatch.chdir(tmp_path)
+    sz.write(sz.generators.complete(5, 0.2, seed=0), "m.npz")
+    told = []
+
+    def listened(seconds=None):
+        told.append(seconds)
+        return console.progress(seconds)
+
+    monkeypatch.setattr(solving, "progress", listened)
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert not ended.value.code
+    assert told == [budget]

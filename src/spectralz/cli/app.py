@@ -8,12 +8,12 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 import spectralz as sz
 from spectralz._support import interrupts
 from spectralz.cli.console import console, say
 from spectralz.cli.experiments import paper, report, sweep
+from spectralz.cli.helping import Command, Group, UsageError, examples, show_help_alone, usage_sentence
 from spectralz.cli.listing import list_methods, warm_up
 from spectralz.cli.models import convert, generate_app, info
 from spectralz.cli.solving import bounds, compare, sample, solve
@@ -22,7 +22,7 @@ from spectralz.errors import SpectralzError, is_interrupt
 __all__ = ["app", "main"]
 
 
-class _Commands(TyperGroup):
+class _Commands(Group):
     """The commands; an interrupt of any of them is a line and exit code 130."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -44,31 +44,43 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     cls=_Commands,
     help="Partition functions of pairwise binary models, and how far each answer can be trusted.",
-    no_args_is_help=True,
-    add_completion=False,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(generate_app, name="generate")
 for _command in (solve, info, compare, bounds, sample, convert, paper, sweep, report):
-    app.command()(_command)
-app.command("methods")(list_methods)
-app.command("warm-up")(warm_up)
+    app.command(cls=Command)(_command)
+app.command("methods", cls=Command)(list_methods)
+app.command("warm-up", cls=Command)(warm_up)
 
 
-@app.callback(invoke_without_command=True)
+@app.callback()
+@examples(
+    "spectralz generate grid --side 10 --strength 1 --seed 0 grid.uai   # make a model, or bring your own",
+    "spectralz info grid.uai                                            # what it is, what exact would take",
+    "spectralz solve grid.uai                                           # log Z, and how far to trust it",
+    "spectralz solve -h                                                 # more examples: every command has some",
+)
 def _root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+    ctx: typer.Context,
+    version: Annotated[bool, typer.Option("--version", "-V", help="Print the version and stop.")] = False,
 ) -> None:
     if version:
         print(sz.__version__)
         raise typer.Exit
+    show_help_alone(ctx)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; errors that have a way out end in a sentence and exit code 2, not in a traceback."""
     try:
         _replace_unprintable()
-        app(args=arguments, prog_name="spectralz")
+        code = app(args=arguments, prog_name="spectralz", standalone_mode=False)
+    except UsageError as error:
+        _say_error(usage_sentence(error))
+        say(f"try: {error.ctx.command_path if error.ctx else 'spectralz'} -h")
+        sys.exit(2)
     except BrokenPipeError:
         # The reader of our output has gone; so has the need for it. Python would complain once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -79,6 +91,7 @@ def main(arguments: list[str] | None = None) -> None:
     except MemoryError:
         _say_error("the machine has too little memory for this")
         sys.exit(2)
+    sys.exit(code)
 
 
 def _replace_unprintable() -> None:

@@ -6,6 +6,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from spectralz._support import clock
 from spectralz._support.progress import listening
 from spectralz.result import Verdict
 
@@ -13,14 +14,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import Console
+    from rich.progress import ProgressColumn, Task
     from rich.table import Table as RichTable
+    from rich.text import Text
 
     from spectralz.show.tables import Table
 
-__all__ = ["console", "has_unicode", "plus_minus", "print_table", "progress", "say", "warn"]
+__all__ = ["console", "elapsed_of", "has_unicode", "plus_minus", "print_table", "progress", "say", "warn"]
 
 # What a screen is assumed to be wide when output goes to a file or a pipe: statuses are sentences.
 PIPE_WIDTH = 140
+# A bar that has been full once stands still, and the next task of the same method begins at once.
+ALMOST_DONE = 1.0 - 1e-6
 VERDICT_STYLES = {
     Verdict.CHOSEN: "bold green",
     Verdict.DISAGREES: "yellow",
@@ -88,29 +93,63 @@ def _drawn(table: Table) -> RichTable:
 
 
 @contextmanager
-def progress() -> Iterator[None]:
-    """Show a progress bar on stderr, if that is a terminal, while the block runs."""
+def progress(budget: float | None = None) -> Iterator[None]:
+    """Show a progress bar on stderr, if that is a terminal, while the block runs.
+
+    It tells the seconds that have passed and, where there is a ``budget``, of how many.
+    """
     screen = console(stderr=True)
     if not screen.is_terminal:
         yield
         return
+    from rich.progress import Progress
+
+    with Progress(*_columns(budget), console=screen, transient=True, get_time=lambda: clock.seconds()) as bar:
+        task = bar.add_task("preparing", total=None)
+
+        def show(name: str, fraction: float) -> None:
+            bar.update(task, description=name, total=1.0, completed=min(fraction, ALMOST_DONE))
+
+        with listening(show):
+            yield
+
+
+def _columns(budget: float | None) -> list[ProgressColumn]:
+    """Return what a line of progress has: without a budget, also the time that is likely to remain."""
     from rich.progress import (
         BarColumn,
-        Progress,
+        ProgressColumn,
         SpinnerColumn,
         TaskProgressColumn,
         TextColumn,
         TimeRemainingColumn,
     )
+    from rich.text import Text
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=screen, transient=True) as bar:
-        task = bar.add_task("preparing", total=None)
-        with listening(lambda name, fraction: bar.update(task, description=name, total=1.0, completed=fraction)):
-            yield
+    class Elapsed(ProgressColumn):
+        """Seconds that have passed, by the clock of budgets, which leaves out compiling."""
+
+        def render(self, task: Task) -> Text:
+            return Text(elapsed_of(task.elapsed or 0.0, budget), style="progress.elapsed")
+
+    columns = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), Elapsed()]
+    return columns if budget is not None else [*columns, TimeRemainingColumn()]
+
+
+def elapsed_of(seconds: float, budget: float | None) -> str:
+    """Return how long it has taken, and of how long where that is known.
+
+    Examples
+    --------
+    >>> elapsed_of(3.21, 10.0), elapsed_of(3.21, None), elapsed_of(754.0, None), elapsed_of(75.0, 3600.0)
+    ('3.2 s of 10 s', '3.2 s', '12:34', '1:15 of 1:00:00')
+    """
+    return _duration(seconds, ".1f") + ("" if budget is None else f" of {_duration(budget, '.3g')}")
+
+
+def _duration(seconds: float, number: str) -> str:
+    if seconds < 60.0:
+        return f"{seconds:{number}} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

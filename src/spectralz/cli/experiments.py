@@ -8,24 +8,46 @@ from typing import Annotated
 
 import typer
 
+from spectralz.cli import completion
 from spectralz.cli.console import progress, say
+from spectralz.cli.helping import examples
 from spectralz.errors import OptionError
 
 __all__ = ["paper", "report", "sweep"]
 
-Workers = Annotated[int | None, typer.Option(help="Processes at a time, each with one thread; as many as cores.")]
+Workers = Annotated[
+    int | None, typer.Option(metavar="N", help="Processes at a time, each with one thread; as many as cores.")
+]
 DaskAddress = Annotated[
     str | None, typer.Option(metavar="ADDRESS", help="Send the work to this Dask scheduler instead (extra dask).")
 ]
 
 
+@examples(
+    "spectralz paper fig2a --quick",
+    "spectralz paper all --quick --out quick   # all figures, and a report: quick/report.html",
+    "spectralz paper fig3f --uai grids         # with the UAI 2014 grids themselves, if you have them",
+)
 def paper(
-    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="fig2a ... fig4, or all.", show_default=False)],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for rows, pictures and report.")] = Path("paper"),
-    quick: Annotated[bool, typer.Option("--quick", help="Few models and values: minutes instead of hours.")] = False,
+    figure: Annotated[
+        str,
+        typer.Argument(
+            metavar="FIGURE", help="fig2a ... fig4, or all.", show_default=False, autocompletion=completion.figures
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for rows, pictures and report.")
+    ] = Path("paper"),
+    quick: Annotated[
+        bool, typer.Option("--quick", "-q", help="Few models and values: minutes instead of hours.")
+    ] = False,
     uai: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder with the UAI 2014 grids, for fig3f.")] = None,
     edge_convention: Annotated[
-        str, typer.Option(help="text: couplings as the paper prints them; code: half of that, as its code has them.")
+        str,
+        typer.Option(
+            metavar="text|code",
+            help="text: couplings as the paper prints them; code: half of that, as its code has them.",
+        ),
     ] = "text",
     workers: Workers = None,
     dask: DaskAddress = None,
@@ -48,10 +70,15 @@ def paper(
     print(write_report(out, FIGURES))
 
 
+@examples(
+    "spectralz sweep config.toml",
+    "spectralz sweep config.toml --out results --workers 1   # run it again to go on after a stop",
+)
 def sweep(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="What to run, a .toml file.", show_default=False)],
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder for rows and report; the sweep's name.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Folder for rows and report; the sweep's name if not given."),
     ] = None,
     workers: Workers = None,
     dask: DaskAddress = None,
@@ -69,6 +96,7 @@ def sweep(
     print(write_report(folder, FIGURES))
 
 
+@examples("spectralz report quick   # writes quick/report.html")
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="What paper or sweep has written.", show_default=False)],
 ) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
-
 import spectralz as sz
 from spectralz.cli.console import print_table, progress
-from spectralz.cli.options import AsJson, first_line
+from spectralz.cli.helping import examples, first_line
+from spectralz.cli.options import AsJson
+from spectralz.cli.printing import print_json
 from spectralz.show.tables import Table
 
 __all__ = ["list_methods", "warm_up"]
 
 
+@examples("spectralz methods", "spectralz methods --json")
 def list_methods(as_json: AsJson = False) -> None:
     """List the methods with their options."""
     rows = [
@@ -19,16 +20,20 @@ def list_methods(as_json: AsJson = False) -> None:
         for name, method in sz.METHODS.items()
     ]
     if as_json:
-        print(json.dumps(rows, indent=2))
+        print_json({"methods": rows})
         return
     cells = ((row["method"], row["what"], "\n".join(f"{k} = {v}" for k, v in row["options"].items())) for row in rows)
     print_table(Table(headings=("method", "what it is", "options and their defaults"), rows=tuple(cells)))
 
 
-def warm_up() -> None:
+@examples("spectralz warm-up", "spectralz warm-up --json")
+def warm_up(as_json: AsJson = False) -> None:
     """Compile everything now, for containers and measurements; otherwise what is needed is compiled when it is."""
     with progress():
         done = sz.warm_up()
+    if as_json:
+        print_json({"kernels": done.kernels, "compiled": done.compiled, "folder": done.folder})
+        return
     what = f"compiled {done.kernels} functions" if done.compiled else f"{done.kernels} functions were compiled before"
     where = f"they are kept in {done.folder}" if done.folder else "no folder to keep them in can be written to"
     print(f"{what}; {where}")

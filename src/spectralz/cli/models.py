@@ -3,70 +3,153 @@
 from __future__ import annotations
 
 import inspect
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import spectralz as sz
-from spectralz.cli.console import print_table, say
-from spectralz.cli.options import AsJson, EvidenceFile, ModelFile, OutFile, first_line
+from spectralz.cli import completion
+from spectralz.cli.console import print_table, say, warn
+from spectralz.cli.helping import Command, Group, examples, first_line, plain, show_help_alone
+from spectralz.cli.loading import load
+from spectralz.cli.options import AsJson, Beta, EvidenceFile, Format, Given, ModelFile, OutFile
 from spectralz.cli.outputs import check_output
+from spectralz.cli.printing import print_json
+from spectralz.errors import OptionError
+from spectralz.io import loses_names
+from spectralz.io.files import STANDARD
 from spectralz.show import tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 __all__ = ["convert", "generate_app", "info"]
 
+To = Annotated[
+    str | None,
+    typer.Option(
+        "--to",
+        metavar="NAME",
+        help=f"The format to write, if not what the name says: {', '.join(completion.WRITABLE)}.",
+        autocompletion=completion.formats_to_write,
+    ),
+]
 
-def info(file: ModelFile, evidence: EvidenceFile = None, as_json: AsJson = False) -> None:
+
+@examples(
+    "spectralz info grid.uai",
+    "spectralz info names.csv -g a=+1 --json",
+)
+def info(
+    file: ModelFile,
+    evidence: EvidenceFile = None,
+    given: Given = None,
+    beta: Beta = 1.0,
+    format: Format = None,
+    as_json: AsJson = False,
+) -> None:
     """Tell what a model is and what an exact answer would take, without solving it."""
-    about = sz.describe(sz.read(file, evidence))
+    problem = load(file, evidence, given, beta, format)
+    about = sz.describe(problem.model, given=problem.given)
     if as_json:
-        print(json.dumps({"file": str(file), **about}, indent=2, allow_nan=False))
+        print_json({**problem.about(), **about})
         return
     print_table(tables.description(about))
 
 
+@examples(
+    "spectralz convert grid.uai grid.npz",
+    "spectralz convert grid.uai given.npz -e grid.evid   # the model of the spins that are left",
+    "spectralz convert glass.npz cold.uai --beta 2",
+    "spectralz convert glass.npz - --to uai | spectralz info -",
+)
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A model: .uai or .npz.", show_default=False)],
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A model; - reads standard input.", show_default=False)],
     target: OutFile,
+    to: To = None,
     evidence: EvidenceFile = None,
+    given: Given = None,
+    beta: Beta = 1.0,
+    format: Format = None,
 ) -> None:
-    """Write a model in another format."""
-    check_output(target, [source, evidence])
-    model = sz.read(source, evidence)
-    sz.write(model, target)
-    say(f"wrote {target}: {model!r}")
+    """Write a model in another format; with evidence, the model of the spins that are left."""
+    _check_target(target, to, [source, evidence])
+    problem = load(source, evidence, given, beta, format)
+    model = problem.model.condition(problem.given) if problem.given else problem.model
+    _write(model, target, to)
 
 
-def _generate_command(generator: Callable[..., sz.Ising]) -> Callable[..., None]:
+def _write(model: sz.Ising, target: Path, to: str | None) -> None:
+    """Write a model and, unless it goes on through a pipe, say so."""
+    sz.write(model, target, format=to)
+    if loses_names(model, target, format=to):
+        warn("this format has no place for the names of spins, which are now 0, 1, ...; .json, .csv and .npz keep them")
+    if str(target) != STANDARD:
+        say(f"wrote {target}: {model!r}")
+
+
+def _check_target(target: Path, to: str | None, inputs: Iterable[Path | None] = ()) -> None:
+    """Refuse, before any work is done, a file that cannot be written, or a pipe without a format."""
+    if str(target) != STANDARD:
+        check_output(target, inputs)
+    elif to is None:
+        raise OptionError(f"standard output has no suffix; say the format, such as --to {completion.WRITABLE[0]}")
+
+
+# What the examples of generators ask for, by the name or else the type of a parameter that has no default.
+EXAMPLE_VALUES: dict[Any, str] = {"n": "20", "side": "4", "strength": "0.5", "seed": "0", int: "3", float: "0.5"}
+
+
+def _generate_command(name: str, generator: Callable[..., sz.Ising]) -> Callable[..., None]:
     """Make a command whose options are the generator's parameters."""
 
-    def command(out: Path, **parameters: Any) -> None:
-        check_output(out)
-        model = generator(**parameters)
-        sz.write(model, out)
-        say(f"wrote {out}: {model!r}")
+    def command(out: Path, to: str | None = None, **parameters: Any) -> None:
+        _check_target(out, to)
+        _write(generator(**parameters), out, to)
 
-    signature = inspect.signature(generator, eval_str=True)
-    out = inspect.Parameter("out", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=OutFile)
-    options = [
-        parameter.replace(
-            kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[parameter.annotation, typer.Option()]
-        )
-        for parameter in signature.parameters.values()
+    parameters = list(inspect.signature(generator, eval_str=True).parameters.values())
+    words = sz.generators.parameter_help(generator)
+    own = [
+        inspect.Parameter("out", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=OutFile),
+        *(_option(each, words.get(each.name, "")) for each in parameters),
+        inspect.Parameter("to", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=To),
     ]
-    command.__signature__ = inspect.Signature([out, *options])  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in [out, *options]}
-    command.__doc__ = first_line(generator)
-    return command
+    command.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in own}
+    command.__doc__ = plain(first_line(generator))
+    return examples(_example(name, parameters))(command)
+
+
+def _option(parameter: inspect.Parameter, text: str) -> inspect.Parameter:
+    """Return the option that a parameter of a generator becomes."""
+    names = ["--n", "-n"] if parameter.name == "n" else []
+    declared = typer.Option(*names, help=plain(text))
+    return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[parameter.annotation, declared])
+
+
+def _example(name: str, parameters: list[inspect.Parameter]) -> str:
+    """Return a call with all that has no default."""
+    needed = [each for each in parameters if each.default is inspect.Parameter.empty]
+    values = [(each.name, EXAMPLE_VALUES.get(each.name, EXAMPLE_VALUES.get(each.annotation))) for each in needed]
+    options = [f"--{parameter.replace('_', '-')} {value}" for parameter, value in values]
+    return " ".join([f"spectralz generate {name}", *options, "model.npz"])
 
 
 generate_app = typer.Typer(
-    help="Make a random or standard model from a seed and write it to a file.", no_args_is_help=True
+    cls=Group,
+    help="Make a random or standard model from a seed and write it to a file.",
+    invoke_without_command=True,
 )
 for _name, _generator in sz.generators.GENERATORS.items():
-    generate_app.command(_name)(_generate_command(_generator))
+    generate_app.command(_name, cls=Command)(_generate_command(_name, _generator))
+
+
+@generate_app.callback()
+@examples(
+    "spectralz generate grid --side 20 --strength 1 --seed 0 grid.uai",
+    "spectralz generate complete -n 12 --strength 0.2 --seed 0 - --to uai | spectralz solve -",
+    "spectralz generate grid -h   # what a grid can be told",
+)
+def _generate(ctx: typer.Context) -> None:
+    show_help_alone(ctx)

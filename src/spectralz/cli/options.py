@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
-import inspect
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import spectralz as sz
 from spectralz._support.options import checked_count
 from spectralz._support.threads import using_threads
+from spectralz.cli import completion
 from spectralz.errors import OptionError
 
 if TYPE_CHECKING:
@@ -19,29 +19,103 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsJson",
+    "Beta",
+    "Budget",
     "EvidenceFile",
+    "Format",
+    "Given",
+    "MethodName",
     "ModelFile",
     "OutFile",
+    "Page",
+    "Picture",
+    "Settings",
     "Strict",
     "Threads",
     "Work",
-    "first_line",
+    "budget_of",
     "in_threads",
     "method_options",
+    "methods_with_options",
+    "names_in",
 ]
 
-ModelFile = Annotated[Path, typer.Argument(metavar="FILE", help="A model: .uai or .npz.", show_default=False)]
-OutFile = Annotated[Path, typer.Argument(metavar="OUT", help="Where to write it: .uai or .npz.", show_default=False)]
+# ---------------------------------------------------------------------------------------------- the model and the files
+
+ModelFile = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="A model; - reads standard input.", show_default=False),
+]
+OutFile = Annotated[
+    Path,
+    typer.Argument(metavar="OUT", help="Where to write it; - is standard output.", show_default=False),
+]
 EvidenceFile = Annotated[
-    Path | None, typer.Option("--evidence", metavar="FILE", help="A UAI .evid file; its variables are fixed.")
+    Path | None,
+    typer.Option("--evidence", "-e", metavar="FILE", help="A UAI .evid file; its variables are fixed."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if a method did not converge.")]
+Given = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--given",
+        "-g",
+        metavar="NAME=VALUE",
+        help="Fix a spin, +1 or -1, by its name, or by its number where spins have no names; may be repeated.",
+    ),
+]
+Beta = Annotated[float, typer.Option("--beta", metavar="NUMBER", help="Multiply every log-weight by this.")]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="NAME",
+        help=f"What the file is, if not what it looks like: {', '.join(completion.READABLE)}.",
+        autocompletion=completion.formats,
+    ),
+]
+Picture = Annotated[Path | None, typer.Option("--plot", metavar="OUT", help="Draw it too: .png, .svg or .pdf.")]
+Page = Annotated[
+    Path | None, typer.Option("--html", metavar="OUT", help="Write it as one self-contained HTML page too.")
+]
 
+# ----------------------------------------------------------------------------------------------------------- the method
+
+MethodName = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        "-m",
+        metavar="NAME",
+        help="Which method; `spectralz methods` lists them.",
+        autocompletion=completion.methods,
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        "-s",
+        metavar="KEY=VALUE",
+        help="An option of the method; may be repeated.",
+        autocompletion=completion.settings,
+    ),
+]
+Budget = Annotated[
+    float | None,
+    typer.Option(
+        "--budget",
+        "-b",
+        metavar="SECONDS",
+        help="Time that may be spent where nothing is exact, about; ten seconds if not given.",
+        show_default=False,
+    ),
+]
 Work = Annotated[
     float | None,
     typer.Option(
         "--work",
+        "-w",
         metavar="OPERATIONS",
         help="Instead of --budget: operations to do, such as 1e10 for about ten seconds; every run says the same.",
         show_default=False,
@@ -49,8 +123,15 @@ Work = Annotated[
 ]
 Threads = Annotated[
     int | None,
-    typer.Option("--threads", metavar="N", help="Most threads to use; all cores if not given.", show_default=False),
+    typer.Option(
+        "--threads", "-t", metavar="N", help="Most threads to use; all cores if not given.", show_default=False
+    ),
 ]
+
+# ----------------------------------------------------------------------------------------------------------- the answer
+
+AsJson = Annotated[bool, typer.Option("--json", "-j", help="Print one JSON object instead of a table.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if a method did not converge.")]
 
 
 def method_options(
@@ -64,7 +145,7 @@ def method_options(
     {'tol': 0.001, 'seed': 7, 'budget': 2.5, 'exclude': ['ep', 'states']}
     """
     options = _parsed_settings(settings)
-    shortcuts = {"budget": budget, "work": work, "exclude": None if exclude is None else _names(exclude)}
+    shortcuts = {"budget": budget, "work": work, "exclude": None if exclude is None else names_in(exclude)}
     for name, value in shortcuts.items():
         if value is None:
             continue
@@ -72,6 +153,43 @@ def method_options(
             raise OptionError(f"--{name} and --set {name} were both given; give one of them")
         options[name] = value
     return options
+
+
+def methods_with_options(names: list[str], options: dict[str, Any]) -> list[str | sz.Method]:
+    """Return methods of these names, each with those of the options that it has.
+
+    Raises
+    ------
+    OptionError
+        If none of them has one of the options.
+
+    Examples
+    --------
+    >>> exact, mbe = methods_with_options(["exact", "mbe"], {"ibound": 3})
+    >>> exact, mbe.ibound
+    ('exact', 3)
+    """
+    for key in options:
+        if not any(_has_option(name, key) for name in names):
+            able = ", ".join(name for name in sz.METHODS if _has_option(name, key))
+            known = f"these methods have it: {able}" if able else "`spectralz methods` lists the options of each"
+            raise OptionError(f"none of the methods compared has the option {key!r}; {known}")
+    chosen: list[str | sz.Method] = []
+    for name in names:
+        own = {key: value for key, value in options.items() if _has_option(name, key)}
+        chosen.append(sz.inference.as_method(name, own) if own else name)
+    return chosen
+
+
+def _has_option(name: str, key: str) -> bool:
+    """Say whether a method has an option; settings of the paper have theirs already."""
+    return name in sz.METHODS and key in vars(sz.METHODS[name]())
+
+
+def budget_of(method: sz.Method) -> float | None:
+    """Return the seconds that a method plans to spend, or None if it has no such plan."""
+    seconds: float | None = getattr(method, "budget", None)
+    return seconds
 
 
 def _parsed_settings(settings: list[str]) -> dict[str, Any]:
@@ -88,7 +206,8 @@ def _parsed_settings(settings: list[str]) -> dict[str, Any]:
     return options
 
 
-def _names(text: str) -> list[str]:
+def names_in(text: str) -> list[str]:
+    """Return the names of a list with commas between."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
@@ -106,8 +225,3 @@ def _value(text: str) -> Any:
 def in_threads(threads: int | None) -> AbstractContextManager[None]:
     """Return the context in which a command works with ``--threads``."""
     return using_threads(None if threads is None else checked_count(threads, "--threads", least=1))
-
-
-def first_line(documented: Any) -> str:
-    """Return the first line of a docstring without its markup, as help."""
-    return re.sub(r":\w+:`([^`]*)`|``", r"\1", (inspect.getdoc(documented) or "").split("\n")[0])

@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from spectralz.cli.console import say
 from spectralz.errors import FormatError
-from spectralz.io.files import write_whole
+from spectralz.io.files import STANDARD, save, write_whole
 from spectralz.show.plots import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["check_output", "check_outputs", "check_picture", "picture_format", "write_picture"]
+    from numpy.typing import NDArray
+
+__all__ = [
+    "check_output",
+    "check_outputs",
+    "check_page",
+    "check_picture",
+    "check_states",
+    "picture_format",
+    "write_page",
+    "write_picture",
+    "write_states",
+]
+
+STATES = (".npy", ".csv", ".npy.gz", ".csv.gz")
+PAGES = (".html", ".htm")
 
 
 def check_output(path: Path | None, inputs: Iterable[Path | None] = ()) -> None:
     """Refuse, before any work is done, an output that cannot be written or that would destroy an input."""
     if path is None:
         return
+    if str(path) == STANDARD:
+        raise FormatError("standard output is for the answer; give the name of a file", path)
     for source in inputs:
         if source is not None and path.exists() and source.exists() and path.samefile(source):
             raise FormatError("this is also the input, which is never overwritten; give another name", path)
@@ -47,6 +68,20 @@ def check_picture(path: Path | None) -> None:
         raise FormatError(f"the name has the suffix {path.suffix!r}; a picture is .png, .svg or .pdf", path)
 
 
+def check_page(path: Path | None) -> None:
+    """Refuse a page that is not called one: a browser would not show it."""
+    if path is not None and path.suffix.lower() not in PAGES:
+        raise FormatError(f"the name has the suffix {path.suffix!r}; a page is .html", path)
+
+
+def check_states(path: Path) -> None:
+    """Refuse a name for states whose suffix is of no format."""
+    if not path.name.lower().endswith(STATES):
+        raise FormatError(
+            f"the name has the suffix {path.suffix!r}; states are written to .npy or .csv, and .gz of either", path
+        )
+
+
 def picture_format(path: Path) -> str:
     """Return the format that a picture's name asks for."""
     return path.suffix.lower().lstrip(".")
@@ -56,3 +91,23 @@ def write_picture(path: Path, picture: bytes) -> None:
     """Write a picture and say so."""
     write_whole(path, picture)
     say(f"wrote {path}")
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write an HTML page and say so."""
+    write_whole(path, page.encode("utf-8"))
+    say(f"wrote {path}")
+
+
+def write_states(path: Path, states: NDArray[np.int8], names: Sequence[Hashable] | None) -> None:
+    """Write states, one per row; a table begins with a line of the spins' names where they have some."""
+    buffer = io.BytesIO()
+    if path.name.lower().removesuffix(".gz").endswith(".npy"):
+        np.save(buffer, states)
+    else:
+        if names is not None:
+            line = io.StringIO()
+            csv.writer(line, lineterminator="\n").writerow(map(str, names))
+            buffer.write(line.getvalue().encode("utf-8"))
+        np.savetxt(buffer, states, fmt="%d", delimiter=",")
+    save(path, buffer.getvalue())

@@ -2,79 +2,142 @@
 
 from __future__ import annotations
 
-import io
-import json
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 import spectralz as sz
 from spectralz._support.interrupts import INTERRUPTED
+from spectralz._support.options import check_choice
+from spectralz.cli import completion
 from spectralz.cli.console import console, has_unicode, plus_minus, print_table, progress, say, warn
-from spectralz.cli.options import AsJson, EvidenceFile, ModelFile, Strict, Threads, Work, in_threads, method_options
-from spectralz.cli.outputs import check_output, check_outputs, check_picture, picture_format, write_picture
-from spectralz.errors import FormatError, InaccurateWarning
-from spectralz.io import read_evidence, write_mar, write_pr
-from spectralz.io.files import write_whole
+from spectralz.cli.helping import examples
+from spectralz.cli.loading import Problem, load, name_in_json
+from spectralz.cli.options import (
+    AsJson,
+    Beta,
+    Budget,
+    EvidenceFile,
+    Format,
+    Given,
+    MethodName,
+    ModelFile,
+    Page,
+    Picture,
+    Settings,
+    Strict,
+    Threads,
+    Work,
+    budget_of,
+    in_threads,
+    method_options,
+    methods_with_options,
+    names_in,
+)
+from spectralz.cli.outputs import (
+    check_output,
+    check_outputs,
+    check_page,
+    check_picture,
+    check_states,
+    picture_format,
+    write_page,
+    write_picture,
+    write_states,
+)
+from spectralz.cli.printing import print_json
+from spectralz.errors import InaccurateWarning
+from spectralz.io import write_mar, write_pr
 from spectralz.show import tables
+from spectralz.show.numbers import rounded_down, rounded_up
 from spectralz.show.plots import bracket_picture, comparison_picture
 from spectralz.show.text import bracket_line
 
 __all__ = ["bounds", "compare", "print_comparison", "sample", "solve"]
 
+# What `bounds` can be told by --set.
+OPTIONS_OF_BOUNDS = ("budget", "work", "exclude", "threads")
 
+
+@examples(
+    "spectralz solve grid.uai",
+    "spectralz solve glass.npz --budget 3 --plot glass.png         # less time, and a picture of the answer",
+    "spectralz solve grid.uai -m wmbe -s ibound=4 -s max_iter=20   # one method, with options of its own",
+    "spectralz solve grid.uai -e grid.evid --pr grid.PR --mar grid.MAR",
+    "spectralz solve names.csv -g a=+1 -g b=-1 --marginals         # two spins are known: the others, given them",
+    "spectralz solve glass.npz --work 1e8 --json                   # the same answer in every run",
+    "spectralz solve grid.uai --beta 0.5 --html grid.html          # at twice the temperature; a page to show",
+    "cat grid.uai | spectralz solve - --format uai",
+)
 def solve(
     file: ModelFile,
-    evidence: EvidenceFile = None,
-    method: Annotated[str, typer.Option(help="Which method; `spectralz methods` lists them.")] = "auto",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="An option of the method; may be repeated."),
-    ] = None,
-    budget: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Time that auto may take; the same as --set budget=SECONDS.")
-    ] = None,
+    method: MethodName = "auto",
+    settings: Settings = None,
+    budget: Budget = None,
     work: Work = None,
     exclude: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Methods that auto leaves out, with commas between.")
+        str | None,
+        typer.Option(
+            "--exclude",
+            "-x",
+            metavar="NAMES",
+            help="Methods that auto leaves out, with commas between.",
+            autocompletion=completion.list_of_methods,
+        ),
     ] = None,
     threads: Threads = None,
+    evidence: EvidenceFile = None,
+    given: Given = None,
+    beta: Beta = 1.0,
+    format: Format = None,
+    marginals: Annotated[
+        bool, typer.Option("--marginals", help="Show the mean of every spin, and its probability to be +1.")
+    ] = False,
     as_json: AsJson = False,
     pr: Annotated[Path | None, typer.Option(metavar="OUT", help="Write log10 Z as a UAI .PR answer.")] = None,
     mar: Annotated[Path | None, typer.Option(metavar="OUT", help="Write marginals as a UAI .MAR answer.")] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="OUT", help="Draw the answer: .png, .svg or .pdf.")] = None,
+    plot: Picture = None,
+    html: Page = None,
     strict: Strict = False,
 ) -> None:
-    """Find log Z of a model, with bounds, and its marginals if --mar asks for them.
+    """Find log Z of a model, with bounds, and its marginals if they are asked for.
 
     Where nothing is exact, auto tries several methods and shows what each said.
     """
-    check_outputs({"--pr": pr, "--mar": mar, "--plot": plot}, [file, evidence])
+    check_outputs({"--pr": pr, "--mar": mar, "--plot": plot, "--html": html}, [file, evidence])
     check_picture(plot)
+    check_page(html)
     chosen = sz.inference.as_method(method, method_options(settings or [], budget, exclude, work))
-    whole = sz.read(file)
-    fixed = {} if evidence is None else read_evidence(evidence, whole.n)
-    model = whole.condition(fixed) if fixed else whole
-    with in_threads(threads), progress():
-        if mar is None:
-            estimate = sz.log_z(model, chosen)
-        else:
-            found = sz.marginals(model, chosen)
+    problem = load(file, evidence, given, beta, format)
+    found: sz.Marginals | None = None
+    with in_threads(threads), progress(budget_of(chosen)):
+        if marginals or mar is not None:
+            found = sz.marginals(problem.model, chosen, given=problem.given)
             estimate = found.estimate
-            write_mar(found.probability, mar, fixed)
+        else:
+            estimate = sz.log_z(problem.model, chosen, given=problem.given)
     if pr is not None:
         write_pr(estimate.log_z, pr)
+    if mar is not None and found is not None:
+        write_mar(found.probability, mar)
+    shown = found if marginals else None
     if as_json:
-        print(json.dumps({"file": str(file), "n": model.n, **estimate.to_dict()}, indent=2, allow_nan=False))
+        means = {} if shown is None else {"marginals": _marginals_in_json(problem, shown)}
+        print_json({**problem.about(), **estimate.to_dict(), **means})
     else:
-        _print_estimate(file, model, estimate)
+        _print_estimate(problem, estimate)
+        if shown is not None:
+            print_table(_marginals_table(problem, shown))
     _warn_of_disagreement(estimate)
     if plot is not None:
-        write_picture(plot, bracket_picture(estimate, f"{file.name}: {model.n} spins", picture_format(plot)))
+        write_picture(plot, bracket_picture(estimate, problem.title, picture_format(plot)))
+    if html is not None:
+        from spectralz.report import estimate_page
+
+        write_page(html, estimate_page(estimate, problem.title, problem.in_words, shown))
     if estimate.interrupted:
         say("interrupted: this is the best answer so far")
         raise typer.Exit(INTERRUPTED)
@@ -82,10 +145,10 @@ def solve(
         raise typer.Exit(1)
 
 
-def _print_estimate(file: Path, model: sz.Ising, estimate: sz.Estimate) -> None:
+def _print_estimate(problem: Problem, estimate: sz.Estimate) -> None:
     screen = console()
     own = tables.estimate(estimate, plus_minus(screen))
-    print_table(replace(own, rows=(("model", f"{file}: {model!r}"), *own.rows)))
+    print_table(replace(own, rows=(("model", f"{problem.source}: {problem.in_words}"), *own.rows)))
     if estimate.tried:
         print_table(tables.tried(estimate.tried, plus_minus(screen)))
     line = bracket_line(
@@ -100,6 +163,21 @@ def _print_estimate(file: Path, model: sz.Ising, estimate: sz.Estimate) -> None:
         print(f"\n{line}")
 
 
+def _marginals_table(problem: Problem, found: sz.Marginals) -> tables.Table:
+    rows = (
+        (problem.model.label(i), f"{mean:+.6f}", f"{plus:.6g}")
+        for i, (mean, (_, plus)) in enumerate(zip(found.mean.tolist(), found.probability.tolist(), strict=True))
+    )
+    return tables.Table(headings=("spin", "mean", "P(+1)"), rows=tuple(rows))
+
+
+def _marginals_in_json(problem: Problem, found: sz.Marginals) -> list[dict[str, Any]]:
+    return [
+        {"name": name_in_json(problem.model, i), "mean": mean, "probability": plus}
+        for i, (mean, (_, plus)) in enumerate(zip(found.mean.tolist(), found.probability.tolist(), strict=True))
+    ]
+
+
 def _warn_of_disagreement(estimate: sz.Estimate) -> None:
     """Say so where methods that should agree do not, or none of several is to be trusted."""
     others = [trial.method for trial in estimate.disagreeing]
@@ -109,31 +187,82 @@ def _warn_of_disagreement(estimate: sz.Estimate) -> None:
         warn("this answer is not to be trusted; a larger --budget or --work may help")
 
 
+@examples(
+    "spectralz compare grid.uai",
+    "spectralz compare grid.uai -m exact,bp,mf,BP-200 --plot grid.png",
+    "spectralz compare glass.npz -m auto,mf,ep --budget 2        # the budget is auto's",
+    "spectralz compare grid.uai -m mbe,wmbe -s ibound=3 --json   # options go to the methods that have them",
+    "spectralz compare grid.uai -x sdp,trw --html grid.html      # all but two; a page to show",
+)
 def compare(
     file: ModelFile,
-    methods: Annotated[str | None, typer.Option(help="Names with commas between; all if not given.")] = None,
-    evidence: EvidenceFile = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            "--methods",
+            "-m",
+            metavar="NAMES",
+            help="Names with commas between; all if not given.",
+            autocompletion=completion.list_of_methods,
+        ),
+    ] = None,
+    settings: Settings = None,
+    budget: Budget = None,
+    work: Work = None,
+    exclude: Annotated[
+        str | None,
+        typer.Option(
+            "--exclude",
+            "-x",
+            metavar="NAMES",
+            help="Methods to leave out of the comparison, with commas between.",
+            autocompletion=completion.list_of_methods,
+        ),
+    ] = None,
     threads: Threads = None,
+    evidence: EvidenceFile = None,
+    given: Given = None,
+    beta: Beta = 1.0,
+    format: Format = None,
     as_json: AsJson = False,
-    plot: Annotated[Path | None, typer.Option(metavar="OUT", help="Draw it too: .png, .svg or .pdf.")] = None,
+    plot: Picture = None,
+    html: Page = None,
     strict: Strict = False,
 ) -> None:
-    """Run several methods on one model and show them side by side."""
-    check_output(plot, [file, evidence])
+    """Run several methods on one model and show them side by side.
+
+    --set, --budget and --work go to those of the methods that have such an option.
+    """
+    check_outputs({"--plot": plot, "--html": html}, [file, evidence])
     check_picture(plot)
-    names = None if methods is None else [name.strip() for name in methods.split(",")]
-    model = sz.read(file, evidence)
+    check_page(html)
+    asked = _compared_names(methods, exclude)
+    chosen = methods_with_options(asked, method_options(settings or [], budget, None, work))
+    problem = load(file, evidence, given, beta, format)
     with in_threads(threads), progress():
-        comparison = sz.compare(model, names)
+        comparison = sz.compare(problem.model, chosen, given=problem.given)
     if as_json:
-        print(json.dumps(comparison.to_dict()["rows"], indent=2, allow_nan=False))
+        print_json({**problem.about(), **comparison.to_dict()})
     else:
-        print(f"{file}: {model!r}")
+        print(f"{problem.source}: {problem.in_words}")
         print_comparison(comparison)
     if plot is not None:
-        write_picture(plot, comparison_picture(comparison, f"{file.name}: {model.n} spins", picture_format(plot)))
+        write_picture(plot, comparison_picture(comparison, problem.title, picture_format(plot)))
+    if html is not None:
+        from spectralz.report import comparison_page
+
+        write_page(html, comparison_page(comparison, problem.title, problem.in_words))
     if strict and any(row.estimate is not None and not row.estimate.status.converged for row in comparison):
         raise typer.Exit(1)
+
+
+def _compared_names(methods: str | None, exclude: str | None) -> list[str]:
+    """Return the names of the methods to compare: all but auto if none are named, without those to leave out."""
+    asked = [name for name in sz.METHODS if name != "auto"] if methods is None else names_in(methods)
+    left_out = [] if exclude is None else names_in(exclude)
+    for name in left_out:
+        check_choice(name, "a name of --exclude", [*sz.METHODS, *sz.PAPER_SETTINGS])
+    return [name for name in asked if name not in left_out]
 
 
 def print_comparison(comparison: sz.Comparison) -> None:
@@ -141,26 +270,47 @@ def print_comparison(comparison: sz.Comparison) -> None:
     print_table(tables.comparison(comparison))
 
 
+@examples(
+    "spectralz bounds grid.uai",
+    "spectralz bounds glass.npz --budget 2 --exclude trw,sdp",
+    "spectralz bounds glass.npz --work 1e7 --json   # the same bounds in every run",
+)
 def bounds(
     file: ModelFile,
-    evidence: EvidenceFile = None,
-    budget: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Seconds to spend, about; ten if not given.")
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", "-s", metavar="KEY=VALUE", help="budget, work, exclude or threads, as by their own options."
+        ),
     ] = None,
+    budget: Budget = None,
     work: Work = None,
-    exclude: Annotated[str | None, typer.Option(help="Bounders to leave out, with commas between.")] = None,
+    exclude: Annotated[
+        str | None,
+        typer.Option("--exclude", "-x", metavar="NAMES", help="Bounders to leave out, with commas between."),
+    ] = None,
     threads: Threads = None,
+    evidence: EvidenceFile = None,
+    given: Given = None,
+    beta: Beta = 1.0,
+    format: Format = None,
     as_json: AsJson = False,
 ) -> None:
     """Prove log Z from both sides by several methods; Ctrl-C keeps what has been found."""
-    names = () if exclude is None else [name.strip() for name in exclude.split(",")]
-    model = sz.read(file, evidence)
-    with in_threads(threads), progress():
-        found = sz.bounds(model, budget, names, work=work)
+    options = method_options(settings or [], budget, exclude, work)
+    for key in options:
+        check_choice(key, "a key of --set", OPTIONS_OF_BOUNDS)
+    if isinstance(options.get("exclude"), str):
+        options["exclude"] = names_in(options["exclude"])
+    # auto has the same budget, and the same words for both of them at once.
+    allowed = sz.Auto(budget=options.get("budget"), work=options.get("work"))
+    problem = load(file, evidence, given, beta, format)
+    with in_threads(threads), progress(budget_of(allowed)):
+        found = sz.bounds(problem.model, given=problem.given, **options)
     if as_json:
-        print(json.dumps({"file": str(file), "n": model.n, **found.to_dict()}, indent=2, allow_nan=False))
+        print_json({**problem.about(), **found.to_dict()})
     else:
-        print(f"{file}: {model!r}")
+        print(f"{problem.source}: {problem.in_words}")
         _print_bounds(found)
     if found.interrupted:
         say("interrupted; the bounds hold, but more time may tighten them")
@@ -170,46 +320,65 @@ def bounds(
 def _print_bounds(found: sz.Bounds) -> None:
     print_table(tables.bounds(found))
     print(
-        f"{found.lower:.12g} <= log Z <= {found.upper:.12g} "
+        f"{rounded_down(found.lower, 12)} <= log Z <= {rounded_up(found.upper, 12)} "
         f"(width {found.width:.3g}; {found.lower_method} and {found.upper_method})"
     )
 
 
+@examples(
+    "spectralz sample grid.uai states.npy",
+    "spectralz sample names.csv states.csv --size 20 --seed 7   # with the names as the first line",
+    "spectralz sample grid.uai states.csv.gz -g 0=+1 -g 5=-1 --json",
+    "spectralz sample glass.npz states.npy -m annealing -s population=200",
+)
 def sample(
     file: ModelFile,
     out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="Where to write the states: .npy or .csv.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="OUT", help="Where to write the states: .npy or .csv, or .gz of either.", show_default=False
+        ),
     ],
-    size: Annotated[int, typer.Option(help="How many states.")] = 1000,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same states.")] = 0,
-    method: Annotated[str, typer.Option(help="Which method; `spectralz methods` lists them.")] = "auto",
-    budget: Annotated[float | None, typer.Option(metavar="SECONDS", help="Time that auto may take.")] = None,
+    size: Annotated[int, typer.Option("--size", "-n", metavar="N", help="How many states.")] = 1000,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same states.")] = 0,
+    method: MethodName = "auto",
+    settings: Settings = None,
+    budget: Budget = None,
     work: Work = None,
+    exclude: Annotated[
+        str | None,
+        typer.Option(
+            "--exclude",
+            "-x",
+            metavar="NAMES",
+            help="Methods that auto leaves out, with commas between.",
+            autocompletion=completion.list_of_methods,
+        ),
+    ] = None,
     threads: Threads = None,
     evidence: EvidenceFile = None,
+    given: Given = None,
+    beta: Beta = 1.0,
+    format: Format = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Draw states of a model, one a row, -1 and +1.
+    """Draw states of a model, one per row, -1 and +1; spins that are given are columns too.
 
     By exact, quadrature and low_rank they are independent and distributed exactly; by others, approximately.
     """
     check_output(out, [file, evidence])
-    chosen = sz.inference.as_method(method, method_options([], budget, None, work))
-    if out.suffix.lower() not in (".npy", ".csv"):
-        raise FormatError(f"the name has the suffix {out.suffix!r}; states are written to .npy or .csv", out)
-    whole = sz.read(file)
-    fixed = {} if evidence is None else read_evidence(evidence, whole.n)
-    with in_threads(threads), progress(), warnings.catch_warnings(record=True) as warned:
+    check_states(out)
+    chosen = sz.inference.as_method(method, method_options(settings or [], budget, exclude, work))
+    problem = load(file, evidence, given, beta, format)
+    with in_threads(threads), progress(budget_of(chosen)), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", InaccurateWarning)
-        free = sz.sample(whole.condition(fixed), size, chosen, seed)
-    for each in warned:
-        warn(str(each.message))
-    states = np.empty((len(free), whole.n), dtype=np.int8)  # observed spins are columns too, as in a .MAR answer
-    states[:, [i for i in range(whole.n) if i not in fixed]] = free
-    states[:, list(fixed)] = list(fixed.values())
-    buffer = io.BytesIO()
-    if out.suffix.lower() == ".npy":
-        np.save(buffer, states)
-    else:
-        np.savetxt(buffer, states, fmt="%d", delimiter=",")
-    write_whole(out, buffer.getvalue())
-    say(f"wrote {out}: {len(states)} states of {whole.n} spins")
+        states = sz.sample(problem.model, size, chosen, seed, given=problem.given)
+    sentences = [str(each.message) for each in warned]
+    for sentence in sentences:
+        warn(sentence)
+    write_states(out, states, problem.model.names)
+    if as_json:
+        options = sz.result.plain(vars(chosen))
+        how = {"seed": seed, "method": chosen.name, "options": options, "warnings": sentences}
+        print_json({**problem.about(), "out": str(out), "states": len(states), **how})
+    say(f"wrote {out}: {len(states)} states of {problem.model.n} spins")

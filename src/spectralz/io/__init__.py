@@ -1,49 +1,111 @@
-"""Models from files and back; the suffix says which format.
+"""Models from files and back: one file per format, and one table of them all.
 
-===========  ==========================================================================================
-``.uai``     UAI competition format, MARKOV or BAYES (:mod:`spectralz.io.uai`)
-``.npz``     numpy archive, every number kept to its last bit (:mod:`spectralz.io.npz`)
-===========  ==========================================================================================
+==========  ============================  ==============================================================================
+``uai``     .uai                          UAI competition format, MARKOV or BAYES (:mod:`spectralz.io.uai`)
+``npz``     .npz                          numpy archives: ours, to the last bit; ``h`` and ``J``; scipy.sparse
+                                          (:mod:`spectralz.io.npz`)
+``json``    .json                         dimod's binary quadratic models (:mod:`spectralz.io.dimod_json`)
+``coo``     .coo                          dimod's COO text (:mod:`spectralz.io.dimod_coo`)
+``qubo``    .sparse .qubo                 quadratic 0/1 programs of Biq Mac and of qbsolv (:mod:`spectralz.io.qubo`)
+``maxcut``  .mc .rud .rudy .gset          max-cut instances: rudy, Gset, Biq Mac (:mod:`spectralz.io.maxcut`)
+``csv``     .csv .tsv .edges              edge lists (:mod:`spectralz.io.csv_edges`)
+==========  ============================  ==============================================================================
+
+All of them may be packed by gzip. What each means as a log-weight is in docs/your-model.md.
 """
 
 from __future__ import annotations
 
 from os import PathLike, fspath
-from pathlib import Path
-from typing import TYPE_CHECKING
+from pathlib import PurePath
+from typing import TYPE_CHECKING, NamedTuple
 
-from spectralz.errors import FormatError
-from spectralz.io.npz import read_npz, write_npz
-from spectralz.io.uai import read_evidence, read_uai, write_mar, write_pr, write_uai
+from spectralz.errors import FormatError, OptionError
+from spectralz.io.csv_edges import looks_like_csv, read_csv, write_csv
+from spectralz.io.dimod_coo import looks_like_coo, read_coo, write_coo
+from spectralz.io.dimod_json import looks_like_json, read_json, write_json
+from spectralz.io.files import STANDARD, is_packed, opened
+from spectralz.io.maxcut import looks_like_maxcut, read_maxcut
+from spectralz.io.npz import looks_like_npz, read_npz, write_npz
+from spectralz.io.qubo import looks_like_qubo, read_qubo
+from spectralz.io.uai import looks_like_uai, read_evidence, read_uai, write_mar, write_pr, write_uai
+from spectralz.model import RBM
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spectralz.io.files import Source
     from spectralz.model import Ising
 
 __all__ = [
+    "FORMATS",
+    "Format",
+    "loses_names",
     "read",
+    "read_coo",
+    "read_csv",
     "read_evidence",
+    "read_json",
+    "read_maxcut",
     "read_npz",
+    "read_qubo",
     "read_uai",
     "write",
+    "write_coo",
+    "write_csv",
+    "write_json",
     "write_mar",
     "write_npz",
     "write_pr",
     "write_uai",
 ]
 
-_READERS = {".uai": read_uai, ".npz": read_npz}
-_WRITERS = {".uai": write_uai, ".npz": write_npz}
+
+class Format(NamedTuple):
+    """One format of model files."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    read: Callable[[str | PathLike[str] | Source], Ising]
+    write: Callable[[Ising, str | PathLike[str]], None] | None
+    looks_like: Callable[[Source], bool]
+    is_marked: bool  # whether a file says in its beginning that it has this format
+    keeps_names: bool
 
 
-def read(path: str | PathLike[str], evidence: str | PathLike[str] | None = None) -> Ising:
-    """Read a model; with an evidence file, the model of the spins that it leaves free.
+# Asked in this order whether a file looks like theirs, those that can be told most surely first.
+FORMATS = (
+    Format("npz", (".npz",), read_npz, write_npz, looks_like_npz, is_marked=True, keeps_names=True),
+    Format("json", (".json",), read_json, write_json, looks_like_json, is_marked=True, keeps_names=True),
+    Format("uai", (".uai",), read_uai, write_uai, looks_like_uai, is_marked=True, keeps_names=False),
+    Format("coo", (".coo",), read_coo, write_coo, looks_like_coo, is_marked=True, keeps_names=True),
+    Format("qubo", (".sparse", ".qubo"), read_qubo, None, looks_like_qubo, is_marked=False, keeps_names=False),
+    Format("maxcut", (".mc", ".rud", ".rudy", ".gset"), read_maxcut, None, looks_like_maxcut, False, False),
+    Format("csv", (".csv", ".tsv", ".edges"), read_csv, write_csv, looks_like_csv, is_marked=False, keeps_names=True),
+)
+
+
+def read(
+    path: str | PathLike[str],
+    evidence: str | PathLike[str] | None = None,
+    *,
+    format: str | None = None,
+    beta: float = 1.0,
+) -> Ising:
+    r"""Read a model; with an evidence file, the model of the spins that it leaves free.
 
     Parameters
     ----------
     path
-        A ``.uai`` or ``.npz`` file.
+        A file in one of the formats of :mod:`spectralz.io`, packed by gzip or not; ``-`` is standard input. The suffix
+        of the name tells the format; where it does not, the content does.
     evidence
-        A UAI ``.evid`` file: its variables are fixed, as by :meth:`Ising.condition`.
+        A UAI ``.evid`` file: its variables are fixed, as by :meth:`Ising.condition`. It counts them from 0, whatever
+        their names.
+    format
+        The name of the format, if it is to be told by neither.
+    beta
+        Inverse temperature: every log-weight, offset included, is multiplied by it.
 
     Raises
     ------
@@ -51,13 +113,47 @@ def read(path: str | PathLike[str], evidence: str | PathLike[str] | None = None)
         If the file is not what its suffix says; the message names the place and the way out.
     OSError
         If the file cannot be opened.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, spectralz as sz
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "edges.csv"
+    >>> _ = path.write_text("a,b,0.5\nb,c,-1\na,,0.25\n")
+    >>> float(sz.read(path, beta=2.0).log_weight([1, 1, 1]))
+    -0.5
     """
-    model = _READERS[_known_suffix(path)](path)
-    return model if evidence is None else model.condition(read_evidence(evidence, model.n))
+    if evidence is not None and fspath(path) == fspath(evidence) == STANDARD:
+        raise OptionError("model and evidence cannot both come from standard input; name a file for one of them")
+    wanted = None if format is None else _format_named(format)
+    source = opened(path)
+    model = (wanted or _format_of(source)).read(source)
+    if evidence is not None:
+        spins = read_evidence(evidence, model.n)
+        model = model.condition({i if model.names is None else model.names[i]: value for i, value in spins.items()})
+    return model if beta == 1.0 else model.scaled(beta)
 
 
-def write(model: Ising, path: str | PathLike[str]) -> None:
-    """Write a model to a ``.uai`` or ``.npz`` file, whole or not at all.
+def write(model: Ising | RBM, path: str | PathLike[str], *, format: str | None = None) -> None:
+    """Write a model to a file, whole or not at all.
+
+    Names of spins are kept by all formats but ``uai``, which has no place for them, and leaves them out.
+
+    Parameters
+    ----------
+    model
+        The model; an RBM is written as its Ising model.
+    path
+        The file to write. The suffix of its name tells the format, and a further ``.gz`` packs it; ``-`` is standard
+        output, for which ``format`` must be given.
+    format
+        ``uai``, ``npz``, ``json``, ``coo`` or ``csv``, whatever the suffix.
+
+    Raises
+    ------
+    FormatError
+        If the suffix is that of no format that can be written.
+    ModelError
+        If the format cannot hold this model.
 
     Examples
     --------
@@ -68,12 +164,71 @@ def write(model: Ising, path: str | PathLike[str]) -> None:
     >>> sz.read(path)
     Ising(n=9, edges=12, density=0.333, |A| mean 0.63 max 0.995, |field| max 0.967, sparse)
     """
-    _WRITERS[_known_suffix(path)](model, path)
+    chosen = _format_to_write(path, format)
+    if chosen is None or chosen.write is None:
+        got = f"{chosen.name} files are only read" if chosen else _suffix_in_words(path)
+        raise FormatError(f"{got}; models are written to " + _listed(FORMATS, only_written=True), path)
+    chosen.write(model.to_ising() if isinstance(model, RBM) else model, path)
 
 
-def _known_suffix(path: str | PathLike[str]) -> str:
-    suffix = Path(fspath(path)).suffix.lower()
-    if suffix not in _READERS:
-        got = f"the suffix {suffix!r}" if suffix else "no suffix"
-        raise FormatError(f"the name has {got}; models are read from and written to " + ", ".join(_READERS), path)
-    return suffix
+def loses_names(model: Ising | RBM, path: str | PathLike[str], *, format: str | None = None) -> bool:
+    """Say whether `write`, called in the same way, would leave out the names of the model's spins."""
+    chosen = _format_to_write(path, format)
+    return model.names is not None and chosen is not None and not chosen.keeps_names
+
+
+def _format_to_write(path: str | PathLike[str], name: str | None) -> Format | None:
+    if name is not None:
+        return _format_named(name)
+    if fspath(path) == STANDARD:
+        raise OptionError("standard output has no suffix; say the format: " + _listed(FORMATS, only_written=True))
+    return _format_with_suffix(path)
+
+
+def _format_named(name: str) -> Format:
+    for known in FORMATS:
+        if known.name == name:
+            return known
+    raise OptionError(f"there is no format {name!r}; there are " + _listed(FORMATS))
+
+
+def _format_with_suffix(path: str | PathLike[str]) -> Format | None:
+    suffix = _suffix(path)
+    return next((known for known in FORMATS if suffix in known.suffixes), None)
+
+
+def _format_of(source: Source) -> Format:
+    """Tell the format by the suffix if it is one of ours, and otherwise by the content."""
+    told = _format_with_suffix(source.path)
+    asked = FORMATS if told is None else [known for known in FORMATS if known.is_marked]
+    seen = next((known for known in asked if _looks_like(known, source)), None)
+    if told is not None and seen is not None and seen is not told:
+        source.fail(
+            f"the name says {told.name}, but the content is {seen.name}; rename the file, or say format={seen.name!r}"
+        )
+    found = told or seen
+    if found is None:
+        source.fail(
+            f"{_suffix_in_words(source.path)}, and the content is none of {_listed(FORMATS)}; "
+            "see docs/your-model.md for what each looks like"
+        )
+    return found
+
+
+def _looks_like(known: Format, source: Source) -> bool:
+    return (source.is_text or known.name == "npz") and known.looks_like(source)
+
+
+def _suffix(path: str | PathLike[str]) -> str:
+    name = PurePath(fspath(path))
+    return (name.with_suffix("") if is_packed(name) else name).suffix.lower()
+
+
+def _suffix_in_words(path: str | PathLike[str]) -> str:
+    suffix = _suffix(path)
+    return f"the name has the suffix {suffix!r}" if suffix else "the name has no suffix"
+
+
+def _listed(formats: tuple[Format, ...], only_written: bool = False) -> str:
+    kept = [known for known in formats if known.write is not None or not only_written]
+    return ", ".join(f"{known.name} ({' '.join(known.suffixes)})" for known in kept)

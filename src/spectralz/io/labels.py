@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["energy_pairs", "in_order", "symmetric"]
+    from spectralz.model import IntArray
+
+__all__ = ["energy_pairs", "in_order", "numbered", "pair_keys", "symmetric"]
 
 # A coupling of which more than this share of all pairs is there is kept dense, which is then smaller and faster.
 DENSE_FROM = 0.5
@@ -26,6 +28,22 @@ def in_order(labels: Iterable[Hashable]) -> list[Hashable]:
     if all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in once):
         return sorted(once)  # type: ignore[type-var]
     return once
+
+
+def numbered(labels: IntArray) -> tuple[tuple[int, ...] | None, IntArray]:
+    """Return the names of spins that are called by numbers, in their order, and the spin of each mention.
+
+    Spins that are called 0 to n - 1 need no names.
+    """
+    once, spins = np.unique(labels, return_inverse=True)
+    is_plain = np.array_equal(once, np.arange(len(once)))
+    return None if is_plain else tuple(once.tolist()), spins.reshape(labels.shape)
+
+
+def pair_keys(pairs: IntArray, n: int) -> IntArray:
+    """Return one number per pair of n spins, the same in either order."""
+    keys: IntArray = pairs.min(axis=1) * max(n, 1) + pairs.max(axis=1)
+    return keys
 
 
 def symmetric(n: int, i: Sequence[int] | NDArray[Any], j: Sequence[int] | NDArray[Any], weights: Any) -> Any:

@@ -1,24 +1,37 @@
-"""Our own format: a numpy ``.npz`` archive, every number kept to its last bit, readable with ``numpy.load``.
+"""Numpy archives: our own, every number kept to its last bit, and those that other programs write.
+
+Ours holds
 
 ===============  ==================  =====================================================================
 array            shape               meaning
 ===============  ==================  =====================================================================
 ``format``       ()                  the text ``spectralz-ising``
-``version``      ()                  1
+``version``      ()                  1, or 2 if the model is bipartite
 ``field``        (n,)                theta
 ``offset``       ()                  constant of the log-weight
+``names``        ()                  JSON text, the list of the names; not there if the spins have none
 ``coupling``     (n, n)              A, if the model is dense
 ``edges``        (m, 2), integers    pairs i <= j with A_ij != 0 (i = i: the diagonal), if it is sparse
 ``values``       (m,)                A_ij of each of these pairs (A itself: half of a weight J counted once)
 ``strengths``    (r,)                if the model is kept as factors: A = sum_j strengths_j v_j v_j' + Diag(diagonal)
-``vectors``      (r, n)              v_j, one a row, if it is kept as factors
+``vectors``      (r, n)              v_j, one per row, if it is kept as factors
 ``diagonal``     (n,)                added to the diagonal, if it is kept as factors
+``weights``      (n1, n2)            J between the two layers, if the model is bipartite
 ===============  ==================  =====================================================================
+
+Archives without this format are
+
+====================================  ================================================================
+``J``, and ``h`` or not               ``Ising.from_hamiltonian(h, J)``: each pair counted once
+a matrix of ``scipy.sparse``          this J, by ``scipy.sparse.save_npz``
+``coupling``, and ``field`` or not    ``Ising(field, coupling)``: the log-weight is <field, x> + x' A x
+====================================  ================================================================
 """
 
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 import zlib
 from typing import TYPE_CHECKING, Any
@@ -26,30 +39,60 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from spectralz.errors import FormatError, ModelError
-from spectralz.io.files import write_whole
-from spectralz.model import Ising
+from spectralz.io.files import opened, save
+from spectralz.io.plain_names import from_plain, to_plain
+from spectralz.model import Bipartite, Ising
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
     from os import PathLike
 
     from numpy.typing import NDArray
 
-__all__ = ["read_npz", "write_npz"]
+    from spectralz.io.files import PathOrSource, Source
+
+__all__ = ["looks_like_npz", "read_npz", "write_npz"]
 
 FORMAT = "spectralz-ising"
 VERSION = 1
+BIPARTITE_VERSION = 2  # older releases know no bipartite block, and say so
+
+_UNREADABLE = (
+    ValueError,
+    TypeError,
+    EOFError,
+    KeyError,
+    IndexError,
+    OverflowError,
+    MemoryError,
+    NotImplementedError,
+    SyntaxError,
+    OSError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 def write_npz(model: Ising, path: str | PathLike[str]) -> None:
-    """Write ``model`` to an ``.npz`` file, whole or not at all."""
+    """Write ``model`` to an ``.npz`` file, whole or not at all.
+
+    Raises
+    ------
+    ModelError
+        If a name is neither text nor a number nor a tuple of these.
+    """
     arrays: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "field": model.field,
         "offset": model.offset,
     }
-    if model.storage.terms is not None:
+    if model.names is not None:
+        arrays["names"] = json.dumps([to_plain(name) for name in model.names])
+    if isinstance(model.storage, Bipartite):
+        arrays |= {"version": BIPARTITE_VERSION, "weights": 2.0 * model.storage.B}
+    elif model.storage.terms is not None:
         arrays |= dict(zip(("strengths", "vectors", "diagonal"), model.storage.terms, strict=True))
     elif model.is_sparse:
         upper = sp.triu(model.coupling, format="coo")
@@ -59,76 +102,129 @@ def write_npz(model: Ising, path: str | PathLike[str]) -> None:
         arrays["coupling"] = model.coupling
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
-    write_whole(path, buffer.getvalue())
+    save(path, buffer.getvalue())
 
 
-def read_npz(path: str | PathLike[str]) -> Ising:
+def read_npz(path: PathOrSource) -> Ising:
     """Read a model from an ``.npz`` file."""
-    arrays = _load(path)
-    kind = str(arrays.get("format", ""))
-    if kind != FORMAT:
-        raise FormatError(
-            f"this archive holds {', '.join(sorted(arrays)) or 'nothing'} and is not a spectralz model; "
-            "make one with sz.write(sz.Ising(field, coupling), path)",
-            path,
-        )
-    if int(_number(arrays, "version", path)) != VERSION:
-        raise FormatError(f"its format has version {arrays['version']}; this release reads {VERSION}: upgrade", path)
-    field = _array(arrays, "field", path)
-    try:
-        if "vectors" in arrays:
-            strengths, diagonal = _array(arrays, "strengths", path), _array(arrays, "diagonal", path)
-            offset = float(_number(arrays, "offset", path))
-            return Ising.from_factors(field, strengths, arrays["vectors"], diagonal, offset)
-        coupling = _array(arrays, "coupling", path) if "coupling" in arrays else _sparse_coupling(arrays, path)
-        return Ising(field, coupling, float(_number(arrays, "offset", path)))
-    except ModelError as error:
-        raise FormatError(str(error), path) from None
+    source = opened(path)
+    arrays = _Arrays(source)
+    with source.making_a_model():
+        if arrays.kind == FORMAT:
+            return _ours(arrays)
+        if {"format", "shape", "data"} <= set(arrays):
+            return Ising.from_hamiltonian(None, _scipy_matrix(source))
+        if "J" in arrays:
+            arrays.refuse_all_but("J", "h")
+            return Ising.from_hamiltonian(arrays.get("h"), arrays["J"])
+        if "coupling" in arrays:
+            arrays.refuse_all_but("field", "coupling")
+            return Ising(arrays.get("field"), arrays["coupling"])
+    source.fail(
+        f"this archive holds {', '.join(sorted(arrays)) or 'nothing'} and is no model; it may hold J and h, "
+        "a matrix by scipy.sparse.save_npz, or what sz.write(model, path) puts there"
+    )
 
 
-def _load(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
-    with open(path, "rb") as file:
+class _Arrays(dict[str, "NDArray[Any]"]):
+    """The arrays of an archive, by name."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.fail = source.fail
+        if source.content[:6] == b"\x93NUMPY":
+            self.fail("this is a single numpy array; save it as J in an archive: np.savez(path, J=J)")
         try:
-            archive = np.load(file, allow_pickle=False)
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise FormatError("this is a single numpy array; a model is an .npz archive", path)
-            return {name: archive[name] for name in archive.files}
-        except FormatError:
-            raise
-        except (ValueError, EOFError, KeyError, NotImplementedError, OSError, zipfile.BadZipFile, zlib.error):
-            raise FormatError(
-                "not a readable .npz archive; is it damaged? Write it again with sz.write", path
-            ) from None
+            with zipfile.ZipFile(io.BytesIO(source.content)):  # np.load takes anything else for a pickle
+                archive = np.load(io.BytesIO(source.content), allow_pickle=False)
+            super().__init__((name, archive[name]) for name in archive.files)
+        except _UNREADABLE as error:
+            if "Object arrays" in str(error):
+                self.fail(
+                    "this archive holds Python objects, which are not read; save plain arrays with np.savez "
+                    "and a sparse matrix with scipy.sparse.save_npz"
+                )
+            self.fail("not a readable .npz archive; is it damaged? Write it again with sz.write")
+        if not all(isinstance(array, np.ndarray) for array in self.values()):
+            self.fail("this archive holds files that are no numpy arrays; write it with np.savez or sz.write")
+
+    @property
+    def kind(self) -> str:
+        return str(self["format"]) if "format" in self else ""
+
+    def array(self, name: str) -> NDArray[Any]:
+        if name not in self:
+            self.fail(f"the array {name!r} is missing; write the file again with sz.write")
+        return self[name]
+
+    def number(self, name: str) -> float:
+        array = self.array(name)
+        if array.shape != () or array.dtype.kind not in "iuf" or not np.isfinite(array):
+            self.fail(f"{name!r} must be a single finite number")
+        return float(array)
+
+    def refuse_all_but(self, *names: str) -> None:
+        for name in sorted(set(self) - set(names)):
+            self.fail(
+                f"beside {' and '.join(names)} this archive holds {name!r}, which has no meaning here; leave it out"
+            )
 
 
-def _array(arrays: dict[str, NDArray[Any]], name: str, path: str | PathLike[str]) -> NDArray[Any]:
-    if name not in arrays:
-        raise FormatError(f"the array {name!r} is missing; write the file again with sz.write", path)
-    return arrays[name]
+def _ours(arrays: _Arrays) -> Ising:
+    version = int(arrays.number("version"))
+    if version not in (VERSION, BIPARTITE_VERSION):
+        arrays.fail(f"its format has version {version}; this release reads {VERSION} and {BIPARTITE_VERSION}: upgrade")
+    return _unnamed(arrays).named(_names(arrays) if "names" in arrays else None)
 
 
-def _number(arrays: dict[str, NDArray[Any]], name: str, path: str | PathLike[str]) -> NDArray[Any]:
-    array = _array(arrays, name, path)
-    if array.shape != () or array.dtype.kind not in "iuf" or not np.isfinite(array):
-        raise FormatError(f"{name!r} must be a single finite number", path)
-    return array
+def _unnamed(arrays: _Arrays) -> Ising:
+    field, offset = arrays.array("field"), arrays.number("offset")
+    if "weights" in arrays:
+        return Ising.from_bipartite(arrays["weights"], field, offset)
+    if "vectors" in arrays:
+        return Ising.from_factors(field, arrays.array("strengths"), arrays["vectors"], arrays.array("diagonal"), offset)
+    return Ising(field, arrays["coupling"] if "coupling" in arrays else _sparse_coupling(arrays), offset)
 
 
-def _sparse_coupling(arrays: dict[str, NDArray[Any]], path: str | PathLike[str]) -> Any:
-    edges, values = _array(arrays, "edges", path), _array(arrays, "values", path)
-    n = len(np.atleast_1d(_array(arrays, "field", path)))
+def _names(arrays: _Arrays) -> list[Hashable]:
+    try:
+        values = json.loads(str(arrays["names"]))
+        if isinstance(values, list):
+            return [from_plain(value) for value in values]
+    except (ValueError, RecursionError):
+        pass
+    arrays.fail("'names' must be the JSON text of a list of names; write the file again with sz.write")
+
+
+def _sparse_coupling(arrays: _Arrays) -> Any:
+    edges, values = arrays.array("edges"), arrays.array("values")
+    n = len(np.atleast_1d(arrays.array("field")))
     if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu" or values.shape != (len(edges),):
-        raise FormatError(
-            f"'edges' has shape {edges.shape} and 'values' {values.shape}; they must be (m, 2) integers and (m,)",
-            path,
+        arrays.fail(
+            f"'edges' has shape {edges.shape} and 'values' {values.shape}; they must be (m, 2) integers and (m,)"
         )
     if np.any(edges < 0) or np.any(edges >= n):
-        raise FormatError(f"'edges' names spins outside 0 to {n - 1}", path)
+        arrays.fail(f"'edges' names spins outside 0 to {n - 1}")
     if np.any(edges[:, 0] > edges[:, 1]) or len(np.unique(edges, axis=0)) < len(edges):
-        raise FormatError("'edges' must hold every pair once, the smaller spin first", path)
+        arrays.fail("'edges' must hold every pair once, the smaller spin first")
     if values.dtype.kind not in "iuf":
-        raise FormatError(f"'values' holds {values.dtype}; it must hold real numbers", path)
+        arrays.fail(f"'values' holds {values.dtype}; it must hold real numbers")
     i, j = edges.T
     off = i != j
     rows, columns = np.concatenate([i, j[off]]), np.concatenate([j, i[off]])
     return sp.coo_array((np.concatenate([values, values[off]]), (rows, columns)), shape=(n, n))
+
+
+def _scipy_matrix(source: Source) -> Any:
+    try:
+        matrix = sp.load_npz(io.BytesIO(source.content))
+        if hasattr(matrix, "check_format"):
+            matrix.check_format(full_check=True)
+        return sp.coo_array(matrix)
+    except _UNREADABLE:
+        source.fail("the sparse matrix of this archive is damaged; write it again with scipy.sparse.save_npz")
+
+
+def looks_like_npz(source: Source) -> bool:
+    """Say whether the content is a zip archive."""
+    return source.content[:2] == b"PK"

@@ -17,13 +17,13 @@ from __future__ import annotations
 import bisect
 import math
 from itertools import accumulate
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from spectralz.errors import FormatError, ModelError
-from spectralz.io.files import write_whole
+from spectralz.errors import ModelError
+from spectralz.io.files import opened, save
+from spectralz.io.lines import finite_number, first_words, quoted, whole_number
 from spectralz.model import Ising
 
 if TYPE_CHECKING:
@@ -32,17 +32,27 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["read_evidence", "read_uai", "write_mar", "write_pr", "write_uai"]
+    from spectralz.io.files import PathOrSource, Source
+
+__all__ = ["looks_like_uai", "read_evidence", "read_uai", "write_mar", "write_pr", "write_uai"]
 
 # The largest exponent put into one table entry, as exp(500) and exp(-500) are both ordinary numbers; a larger weight is
 # written as several equal factors, whose product is the same.
 LARGEST_EXPONENT = 500.0
 MOST_COPIES = 1000
 
+_ENCODING = (
+    "write one binary variable for each state, and pairwise factors that make exactly one of them 1, "
+    "exp(-M (b_1 + ... + b_k - 1)^2) with a large M"
+)
+_ZERO_OF_ONE = "put any positive number there and fix the variable to its other state with an evidence file"
+_ZERO_OF_TWO = "put a small positive number there, such as 1e-100, which makes Z a little larger"
 
-def read_uai(path: str | PathLike[str]) -> Ising:
+
+def read_uai(path: PathOrSource) -> Ising:
     """Read a MARKOV or BAYES network with binary variables and factors of at most two of them."""
-    tokens = _Tokens(path)
+    source = opened(path)
+    tokens = _Tokens(source)
     kind = tokens.word("the network type, MARKOV or BAYES")
     if kind.upper() not in ("MARKOV", "BAYES"):
         tokens.fail(f"the file begins with {kind!r}; a UAI model begins with MARKOV or BAYES")
@@ -50,13 +60,17 @@ def read_uai(path: str | PathLike[str]) -> Ising:
     for variable in range(n):
         states = tokens.count(f"the number of states of variable {variable}")
         if states != 2:
-            tokens.fail(f"variable {variable} has {states} states; only binary variables, with 2 states, can be read")
+            way_out = _ENCODING if states > 2 else "leave the variable out"
+            tokens.fail(
+                f"variable {variable} has {states} states; only binary variables, with 2 states, can be read: {way_out}"
+            )
     scopes = [_scope(tokens, factor, n) for factor in range(tokens.count("the number of factors"))]
     sums = _Sums(n)
     for factor, scope in enumerate(scopes):
         sums.add(scope, _log_table(tokens, factor, len(scope)))
     tokens.end()
-    return sums.model(path)
+    with source.making_a_model():
+        return sums.model()
 
 
 def _scope(tokens: _Tokens, factor: int, n: int) -> list[int]:
@@ -86,8 +100,8 @@ def _log_table(tokens: _Tokens, factor: int, size: int) -> list[float]:
         value = tokens.number(f"entry {k + 1} of the table of factor {factor}")
         if value == 0.0:
             tokens.fail(
-                f"factor {factor} has a zero in its table; a state of probability zero has no finite weight here: "
-                "put a small positive number in its place"
+                f"factor {factor} has a zero in its table, and states of weight zero cannot be held here: "
+                + (_ZERO_OF_ONE if size == 1 else _ZERO_OF_TWO)
             )
         if value < 0.0:
             tokens.fail(f"factor {factor} has the negative entry {value:g}; entries of a table are positive")
@@ -106,34 +120,43 @@ class _Sums:
     def add(self, scope: list[int], logs: list[float]) -> None:
         if not scope:
             self.constants.append(logs[0])
-        elif len(scope) == 1:
+            return
+        self.constants.append(_mean(logs))
+        if len(scope) == 1:
             minus, plus = logs
-            self.constants.append(minus / 2.0 + plus / 2.0)
             self.field[scope[0]] += plus / 2.0 - minus / 2.0
         else:
             i, j = scope
             l00, l01, l10, l11 = (value / 4.0 for value in logs)
-            self.constants.append(math.fsum((l00, l01, l10, l11)))
             self.field[i] += (l10 - l00) + (l11 - l01)
             self.field[j] += (l01 - l00) + (l11 - l10)
             pair = (min(i, j), max(i, j))
             self.weight[pair] = self.weight.get(pair, 0.0) + ((l00 - l01) + (l11 - l10))
 
-    def model(self, path: str | PathLike[str]) -> Ising:
+    def model(self) -> Ising:
         weights = np.array(list(self.weight.values()))
-        try:
-            return Ising.from_edges(len(self.field), list(self.weight), weights, self.field, math.fsum(self.constants))
-        except ModelError as error:
-            raise FormatError(str(error), path) from None
+        return Ising.from_edges(len(self.field), list(self.weight), weights, self.field, math.fsum(self.constants))
 
 
-def read_evidence(path: str | PathLike[str], n: int) -> dict[int, int]:
+def _mean(logs: list[float]) -> float:
+    """Return the constant of a table: the mean of its logs, zero where they cancel as far as they are known.
+
+    An entry is known to a unit in its last place, as exp gives it: 2^-52 of it, and so 2^-52 in its log, which has a
+    rounding of its own. Fields and weights without a constant are written as tables of exp(t) and exp(-t): there the
+    mean is nothing but these roundings.
+    """
+    total = math.fsum(logs)
+    known = math.fsum(2.0**-52 + math.ulp(value) for value in logs)
+    return total / len(logs) if abs(total) > known else 0.0
+
+
+def read_evidence(path: PathOrSource, n: int) -> dict[int, int]:
     """Read an evidence file of a model with ``n`` variables, as :meth:`Ising.condition` takes it.
 
     The file holds the number of observed variables and then each with its state; older files put the number of samples
     (which must be one) before that.
     """
-    tokens = _Tokens(path)
+    tokens = _Tokens(opened(path))
     numbers = [tokens.count("a variable or its state") for _ in range(len(tokens))]
     if not numbers:
         tokens.fail("the file is empty; evidence begins with the number of observed variables, 0 for none")
@@ -161,7 +184,8 @@ def read_evidence(path: str | PathLike[str], n: int) -> dict[int, int]:
 def write_uai(model: Ising, path: str | PathLike[str]) -> None:
     """Write ``model`` as a MARKOV network with the same Z, whole or not at all.
 
-    Numbers survive to a few units in the last place of 1; ``.npz`` keeps them to the last bit.
+    Numbers survive to a few units in the last place of 1; ``.npz`` keeps them to the last bit. The format has no place
+    for names.
     """
     edges, J = model.edges()
     factors: list[tuple[list[int], list[float]]] = []
@@ -174,7 +198,7 @@ def write_uai(model: Ising, path: str | PathLike[str]) -> None:
     lines += [" ".join(map(str, [len(scope), *scope])) for scope, _ in factors]
     for _, logs in factors:
         lines += ["", str(len(logs)), " " + " ".join(repr(math.exp(value)) for value in logs)]
-    write_whole(path, ("\n".join(lines) + "\n").encode("ascii"))
+    save(path, ("\n".join(lines) + "\n").encode("ascii"))
 
 
 def _parts(value: float, name: str) -> list[float]:
@@ -190,7 +214,7 @@ def _parts(value: float, name: str) -> list[float]:
 
 def write_pr(log_z: float, path: str | PathLike[str]) -> None:
     """Write a ``PR`` answer: log10 of Z, from the natural logarithm that is given."""
-    write_whole(path, f"PR\n{log_z / math.log(10.0)!r}\n".encode("ascii"))
+    save(path, f"PR\n{log_z / math.log(10.0)!r}\n".encode("ascii"))
 
 
 def write_mar(
@@ -215,21 +239,16 @@ def write_mar(
     for variable in range(n):
         zero, one = certain[fixed[variable]] if variable in fixed else next(free)
         words += ["2", f"{zero:.12g}", f"{one:.12g}"]
-    write_whole(path, ("MAR\n" + " ".join(words) + "\n").encode("ascii"))
+    save(path, ("MAR\n" + " ".join(words) + "\n").encode("ascii"))
 
 
 class _Tokens:
     """The words of a file, one after the other, knowing their lines."""
 
-    def __init__(self, path: str | PathLike[str]) -> None:
-        self._path = path
-        content = Path(path).read_bytes()
-        try:
-            text = content.decode("utf-8")
-        except UnicodeDecodeError:
-            raise FormatError("this is not a text file", path) from None
+    def __init__(self, source: Source) -> None:
+        self._source = source
         # A comment is a line that begins with c; no word of the format does.
-        lines = [[] if line.lstrip()[:1] == "c" else line.split() for line in text.splitlines()]
+        lines = [[] if line.lstrip()[:1] == "c" else line.split() for line in source.text.split("\n")]
         self._words = [word for line in lines for word in line]
         self._line_ends = list(accumulate(len(line) for line in lines))
         self._next = 0
@@ -240,7 +259,7 @@ class _Tokens:
     def fail(self, message: str) -> NoReturn:
         """Raise a FormatError at the word read last."""
         line = bisect.bisect_right(self._line_ends, max(self._next - 1, 0)) + 1
-        raise FormatError(message, self._path, min(line, max(len(self._line_ends), 1)))
+        self._source.fail(message, min(line, max(len(self._line_ends), 1)))
 
     def word(self, what: str) -> str:
         if self._next == len(self._words):
@@ -250,23 +269,27 @@ class _Tokens:
 
     def count(self, what: str) -> int:
         word = self.word(what)
-        if not (word.isascii() and word.isdigit() and len(word) <= 18):
-            self.fail(f"{word[:40]!r} stands where {what} should be, a whole number from 0 on")
-        return int(word)
+        value = whole_number(word)
+        if value is None:
+            self.fail(f"{quoted(word)} stands where {what} should be, a whole number from 0 on")
+        return value
 
     def number(self, what: str) -> float:
         word = self.word(what)
-        try:
-            value = float(word) if word.isascii() and "_" not in word else math.nan
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            self.fail(f"{word[:40]!r} stands where {what} should be, a finite number")
+        value = finite_number(word)
+        if value is None:
+            self.fail(f"{quoted(word)} stands where {what} should be, a finite number")
         return value
 
     def end(self) -> None:
         if self._next < len(self._words):
             self._next += 1
             self.fail(
-                f"{self._words[self._next - 1][:40]!r} stands after the last table; is the number of factors right?"
+                f"{quoted(self._words[self._next - 1])} stands after the last table; is the number of factors right?"
             )
+
+
+def looks_like_uai(source: Source) -> bool:
+    """Say whether the first word that is no comment is the type of a network."""
+    first = first_words(source, 1, comment="c")
+    return bool(first) and first[0][0].upper() in ("MARKOV", "BAYES")

@@ -23,6 +23,7 @@ from spectralz.model.names import checked_names
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
+    from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
     from spectralz.model.coupling import FloatArray
@@ -239,6 +240,10 @@ class RBM:
         numbers = (self.weights, self.visible, self.hidden)
         # Adding 0.0 makes one of the two zeros.
         return (self.weights.shape, self.values, self.names, *((array + 0.0).tobytes() for array in numbers))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the couplings of its Ising model; return the Axes."""
+        return self.to_ising().plot(ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the machine as plain Python values, ready for ``json.dumps``."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz.errors import OptionError
-from spectralz.show.curves import COLORS, MARKERS, draw_legend, empty_figure
+from spectralz.show.canvas import FORMATS, check_format, empty_figure
+from spectralz.show.curves import COLORS, MARKERS, above, draw_at_floor, draw_legend, plain_powers, scale_errors
 from spectralz.sweeps import summarise
 
 if TYPE_CHECKING:
@@ -32,20 +32,25 @@ __all__ = [
     "draw_times",
     "fitted_exponent",
     "in_seconds",
+    "known_errors",
+    "label_of",
     "mark_failures",
+    "mark_floor",
     "means",
     "picture",
     "say",
     "short",
     "styles",
+    "words_at",
 ]
 
-FORMATS = ("png", "svg", "pdf")
 EXACT_COLOR = "#000000"
 # Methods that are drawn in the color of another.
 COUSINS = {"quadrature": "low_rank"}
 DPI = 140
-NOTHING = "nothing to draw: nothing is known, or all is below the axis"
+NOTHING = "nothing to draw: nothing is known"
+# A time that the clock could not see is drawn as this, in seconds.
+SHORTEST_TIME = 1e-7
 
 
 @dataclass(frozen=True)
@@ -143,17 +148,20 @@ def draw_errors(
     contestants
         The methods, in the legend's order.
     floor
-        Smaller errors are drawn here; a method that has no larger ones is only named in the legend.
+        Smaller errors, and zeros, lie here, hollow and in rings, and the axis says so.
     xlabel
         What the axis is.
     """
     table, looks = means(rows), styles(contestants)
+    rank = 0
     for label, places in _of(table, contestants):
         _draw_error_line(axes, label, places, looks[label], floor, _time_of(rows, label))
-    less = f" (at {floor:g} where less)" if _is_clipped(table, floor) else ""
-    axes.set(xlabel=xlabel, ylabel=f"mean |error| of log Z{less}")
-    largest = [found.mean for _, places in _of(table, contestants) for found in places.values()]
-    _finish(axes, table, looks, is_empty=not any(mean >= floor for mean in largest))
+        rank += mark_floor(axes, places.values(), looks[label], floor, rank)
+    axes.set(xlabel=xlabel, ylabel="mean |error| of log Z")
+    known = known_errors(places for _, places in _of(table, contestants))
+    if known:
+        scale_errors(axes, known, floor, words_at(floor, known))
+    _finish(axes, table, looks, is_empty=not known)
 
 
 def draw_times(rows: Sequence[Row], axes: Axes, *, contestants: Sequence[Contestant], xlabel: str) -> None:
@@ -161,15 +169,19 @@ def draw_times(rows: Sequence[Row], axes: Axes, *, contestants: Sequence[Contest
     table, looks = means(rows), styles(contestants)
     for label, places in _of(table, contestants):
         timed = [summary for summary in places.values() if math.isfinite(summary.seconds)]
-        sizes, seconds = [summary.x for summary in timed], [summary.seconds for summary in timed]
+        sizes, seconds = [summary.x for summary in timed], [max(summary.seconds, SHORTEST_TIME) for summary in timed]
         bars = [summary.seconds_spread / max(summary.count, 1) ** 0.5 for summary in timed]
         power = fitted_exponent(sizes, seconds)
-        name = label if power is None else f"{label} ($n^{{{power:.1f}}}$)"
+        name = label if power is None else f"{label} (n^{power:.1f})"
         # a bar to 0 has no end on a logarithmic scale
         lower = [min(bar, 0.9 * mean) for bar, mean in zip(bars, seconds, strict=True)]
         axes.errorbar(sizes, seconds, yerr=[lower, bars], capsize=2.5, label=name, **looks[label].line())
     axes.set(xlabel=xlabel, ylabel="mean running time (seconds)")
-    _finish(axes, table, looks, is_empty=not any(row.seconds and row.label in looks for row in rows))
+    is_empty = not any(row.seconds is not None and row.label in looks for row in rows)
+    if not is_empty:
+        axes.set_yscale("log")
+        plain_powers(axes.yaxis)
+    _finish(axes, table, looks, is_empty=is_empty)
 
 
 def picture(figure: Figure, rows: Sequence[Row], file_format: str = "png") -> bytes:
@@ -180,8 +192,7 @@ def picture(figure: Figure, rows: Sequence[Row], file_format: str = "png") -> by
     OptionError
         If the format is none of ``FORMATS``.
     """
-    if file_format not in FORMATS:
-        raise OptionError(f"a picture's format is {file_format!r}; it must be one of {', '.join(FORMATS)}")
+    check_format(file_format)
     canvas = empty_figure()
     axes = canvas.add_subplot()
     figure.draw(rows, axes)
@@ -208,22 +219,58 @@ def say(axes: Axes, words: str) -> None:
     axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color="#555555")
 
 
+def known_errors(table: Iterable[Mapping[float, Summary]]) -> list[float]:
+    """Return all mean errors that are known."""
+    return [found.mean for places in table for found in places.values() if math.isfinite(found.mean)]
+
+
+def words_at(floor: float, errors: Iterable[float]) -> str:
+    """Return what stands on the axis at the floor: nothing if all errors are above it."""
+    return f"≤ {floor:g}" if any(error <= floor for error in errors) else ""
+
+
+def mark_floor(
+    axes: Axes, places: Iterable[Summary], style: Style, floor: float, rank: int, offset: float = 0.0
+) -> bool:
+    """Mark those errors that lie at the floor, and return whether there are any.
+
+    Parameters
+    ----------
+    axes, style, floor
+        Where and how.
+    places
+        A method's errors.
+    rank
+        How many methods have errors there already.
+    offset
+        How far to the right they are drawn.
+    """
+    x = [found.x + offset for found in places if found.mean <= floor]
+    if x:
+        draw_at_floor(axes, x, floor, rank, {"color": style.color, "marker": style.marker})
+    return bool(x)
+
+
+def label_of(label: str, errors: Sequence[float], floor: float, time: str) -> str:
+    """Return a method's name in the legend, with its time and whether all of its errors are below the floor."""
+    is_below = bool(errors) and max(errors) <= floor
+    return f"{label}: below {floor:g} ({time})" if is_below else f"{label} ({time})"
+
+
 def _draw_error_line(
     axes: Axes, label: str, places: Mapping[float, Summary], style: Style, floor: float, time: str
 ) -> None:
     shown = [summary for summary in places.values() if math.isfinite(summary.mean)]
-    if shown and all(summary.mean < floor for summary in shown):
-        axes.errorbar([], [], label=f"{label}: below {floor:g} ({time})", **style.line())
-        return
     height = np.array([max(summary.mean, floor) for summary in shown])
-    bars = np.array([summary.standard_error for summary in shown])
+    bars = np.array([summary.standard_error if summary.mean > floor else 0.0 for summary in shown])
     lower = np.minimum(bars, height - floor)
     axes.errorbar(
         [summary.x for summary in shown],
         height,
         yerr=[lower, bars] if bars.any() else None,
         capsize=2.5,
-        label=f"{label} ({time})",
+        label=label_of(label, [summary.mean for summary in shown], floor, time),
+        **above(height, floor),
         **style.line(),
     )
 
@@ -237,16 +284,10 @@ def _finish(
         say(axes, NOTHING)
         axes.set_yticks([])
     else:
-        axes.set(xscale="log", yscale="log")
+        axes.set_xscale("log")
     _tick(axes, sorted({x for places in table.values() for x in places}))
     shown = [looks[label].is_ours for label in table if label in looks]
     draw_legend(axes, title="solid: the paper's methods; dashed: ours" if any(shown) else None)
-
-
-def _is_clipped(table: Mapping[str, Mapping[float, Summary]], floor: float) -> bool:
-    """Return whether some method has errors on both sides of the floor."""
-    errors = [[found.mean for found in places.values()] for places in table.values()]
-    return any(min(found) < floor <= max(found) for found in errors)
 
 
 def _of(

@@ -10,11 +10,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz.errors import OptionError
-from spectralz.paper.drawing import NOTHING, in_seconds, mark_failures, means, say, short, styles
+from spectralz.paper.drawing import (
+    NOTHING,
+    in_seconds,
+    known_errors,
+    label_of,
+    mark_failures,
+    mark_floor,
+    means,
+    say,
+    short,
+    styles,
+    words_at,
+)
 from spectralz.paper.fig3abcd_dense_graphs import ALGORITHM_2, CONTESTANTS, PAPER_LABELS
 from spectralz.paper.fig3e_grid import MF_IS_WORST
 from spectralz.report import Claim, Figure
-from spectralz.show.curves import draw_legend
+from spectralz.show.curves import above, draw_legend, scale_errors
 from spectralz.sweeps import Sweep
 
 if TYPE_CHECKING:
@@ -62,21 +74,17 @@ def draw(rows: Sequence[Row], axes: Axes) -> None:
     """Draw |error| for each model, the methods side by side; the legend has the mean times of both sizes."""
     table, looks = means(rows), styles(CONTESTANTS)
     labels = [one.label for one in CONTESTANTS if one.label in table]
-    visible = [label for label in labels if not _is_below(table[label])]
-    for label in labels:
+    for place, label in enumerate(labels):
         time = ", ".join(in_seconds(_mean_time(rows, label, small)) for small in (True, False))
-        if label not in visible:
-            axes.errorbar([], [], linestyle="", label=f"{label}: below {FLOOR:g} ({time})", **looks[label].points())
-            continue
-        offset = SPREAD * ((visible.index(label) + 0.5) / len(visible) - 0.5)
-        _draw_points(axes, f"{label} ({time})", table[label], looks[label], offset)
-    is_empty = not any(found.mean >= FLOOR for label in visible for found in table[label].values())
+        offset = SPREAD * ((place + 0.5) / len(labels) - 0.5)
+        _draw_points(axes, label, time, table[label], looks[label], offset)
+    known = known_errors(table[label] for label in labels)
     mark_failures(axes, table, looks)
-    if is_empty:
+    if known:
+        scale_errors(axes, known, FLOOR, words_at(FLOOR, known))
+    else:
         say(axes, NOTHING)
         axes.set_yticks([])
-    else:
-        axes.set_yscale("log")
     _dress(axes, is_generated=not all(row.instance.endswith(".uai") for row in rows))
 
 
@@ -121,19 +129,24 @@ def _generated(repeats: int) -> Sweep:
     )
 
 
-def _draw_points(axes: Axes, label: str, places: Mapping[float, Summary], style: Style, offset: float) -> None:
+def _draw_points(
+    axes: Axes, label: str, time: str, places: Mapping[float, Summary], style: Style, offset: float
+) -> None:
     shown = [found for found in places.values() if math.isfinite(found.mean)]
     height = np.array([max(found.mean, FLOOR) for found in shown])
-    bars = np.array([found.standard_error for found in shown])
+    bars = np.array([found.standard_error if found.mean > FLOOR else 0.0 for found in shown])
     bounds = [np.minimum(bars, height - FLOOR), bars] if bars.any() else None  # a single model has no spread
+    name = label_of(label, [found.mean for found in shown], FLOOR, time)
     x = [found.x + offset for found in shown]
-    axes.errorbar(x, height, yerr=bounds, linestyle="", capsize=2, label=label, **style.points())
+    look = {**style.points(), **above(height, FLOOR)}
+    axes.errorbar(x, height, yerr=bounds, linestyle="", capsize=2, label=name, **look)
+    mark_floor(axes, shown, style, FLOOR, 0, offset)
 
 
 def _dress(axes: Axes, *, is_generated: bool) -> None:
     origin = "generated model" if is_generated else "UAI model"
     axes.set(xlim=(0.5, len(RECIPE) + 0.5), xlabel=f"{origin}: index, f of J ~ U[-f, f], t for a torus")
-    axes.set_ylabel(f"|error| of log Z (at {FLOOR:g} where less)")
+    axes.set_ylabel("|error| of log Z")
     ticks = [f"{place}\nf = {f:g}{' t' if torus else ''}" for place, (_, f, torus) in enumerate(RECIPE, start=1)]
     axes.set_xticks(range(1, len(RECIPE) + 1), ticks)
     axes.tick_params(axis="x", length=0)
@@ -145,11 +158,6 @@ def _dress(axes: Axes, *, is_generated: bool) -> None:
     for middle, words in ((SMALL_ONES / 2 + 0.5, "10 x 10"), (len(RECIPE) - SMALL_ONES / 2 + 0.5, "20 x 20")):
         axes.text(middle, 1.01, words, transform=top, ha="center", va="bottom", color="#555555")
     draw_legend(axes, title="full: the paper's methods; hollow: ours", drop=0.2)
-
-
-def _is_below(places: Mapping[float, Summary]) -> bool:
-    known = [found.mean for found in places.values() if math.isfinite(found.mean)]
-    return bool(known) and max(known) < FLOOR
 
 
 def _mean_time(rows: Sequence[Row], label: str, small: bool) -> float:

@@ -1,8 +1,9 @@
-"""The report: one HTML page of a folder of sweeps."""
+"""Pages in HTML, one file each: the report of a folder of sweeps, an answer, and a comparison of methods."""
 
 from __future__ import annotations
 
+from spectralz.report.answer import comparison_page, estimate_page
 from spectralz.report.figure import Claim, Figure
 from spectralz.report.write import write_report
 
-__all__ = ["Claim", "Figure", "write_report"]
+__all__ = ["Claim", "Figure", "comparison_page", "estimate_page", "write_report"]

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 __all__ = ["facts"]
 
 _CONVENTIONS = {
-    "text": "as the paper prints it: an edge counted once weighs 2 A_ij",
-    "code": "as the authors' published code has it: an edge counted once weighs A_ij",
+    "text": "an edge counted once weighs 2 A_ij",
+    "code": "an edge counted once weighs A_ij",
 }
+# Who counts so, which is said of the paper's figures alone.
+_ORIGINS = {"text": "as the paper prints it", "code": "as the authors' published code has it"}
 
 
 def facts(entry: Entry) -> list[tuple[str, str]]:
@@ -29,9 +31,9 @@ def facts(entry: Entry) -> list[tuple[str, str]]:
         convention = str(sweep.get("edge_convention", ""))
         known += [
             (f"Values of {entry.axis}", ", ".join(f"{x:g}" for x in _distinct(row.x for row in entry.rows))),
-            ("Models a value", str(repeats) if sweep else ""),
+            ("Models per value", str(repeats) if sweep else ""),
             ("Seeds", _span([seed, seed + repeats - 1]) if sweep else ""),
-            ("Edge convention", _CONVENTIONS.get(convention, convention)),
+            ("Edge convention", _convention(convention, entry.figure is not None)),
         ]
     return [
         *known,
@@ -42,6 +44,12 @@ def facts(entry: Entry) -> list[tuple[str, str]]:
         ("Versions", "; ".join(dict.fromkeys(row.versions for row in entry.rows if row.versions))),
         ("Notes", entry.notes),
     ]
+
+
+def _convention(word: str, is_paper: bool) -> str:
+    if word not in _CONVENTIONS:
+        return word
+    return f"{_ORIGINS[word]}: {_CONVENTIONS[word]}" if is_paper else _CONVENTIONS[word]
 
 
 def _models(entry: Entry) -> str:

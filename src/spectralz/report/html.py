@@ -1,16 +1,16 @@
-"""The page in HTML, in which every word of a user is escaped. The style and the script lie beside this file."""
+"""The page of sweeps in HTML, in which every word of a user is escaped."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from html import escape
-from importlib import resources
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-import spectralz
 from spectralz.report.facts import facts
+from spectralz.report.inline import figure_html
+from spectralz.report.parts import details, options_in_code, terms
 from spectralz.report.sentences import (
     command_to_rerun,
     finding,
@@ -20,6 +20,7 @@ from spectralz.report.sentences import (
     three_digits,
     without_folders,
 )
+from spectralz.report.shell import render_shell
 from spectralz.report.table import Cell, render_table
 from spectralz.sweeps.store import SWEEP
 
@@ -38,33 +39,7 @@ def render_page(sections: Sequence[Section]) -> str:
     is_paper = any(section.entry.figure for section in sections)
     title = "Spectral Approximate Inference, regenerated" if is_paper else "Sweeps of spectralz"
     parts = [_introduction(title, is_paper), _claims_of_all(sections), _contents(sections), *map(_section, sections)]
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy"
-  content="default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
-<title>{escape(title)}</title>
-<link rel="icon" href="data:,">
-<style>
-{_resource("report.css")}</style>
-</head>
-<body>
-<main>
-{chr(10).join(part for part in parts if part)}
-</main>
-<footer><p>Written by spectralz {escape(spectralz.__version__)}. This page needs no network.</p></footer>
-<script>
-{_resource("report.js")}</script>
-</body>
-</html>
-"""
-
-
-def _resource(name: str) -> str:
-    return resources.files("spectralz.report").joinpath(name).read_text(encoding="utf-8")
+    return render_shell(title, parts)
 
 
 def _introduction(title: str, is_paper: bool) -> str:
@@ -113,7 +88,7 @@ def _section(section: Section) -> str:
     entry = section.entry
     parts = [
         f'<h2 id="{entry.anchor}">{escape(entry.title)}</h2>',
-        f'<p class="finding">{escape(finding(section))}</p>',
+        f'<p class="finding">{escape(finding(entry, section.verdicts))}</p>',
         _unfinished(entry),
         _figure(section),
         _claims(section),
@@ -138,13 +113,9 @@ def _figure(section: Section) -> str:
     entry, picture = section.entry, section.picture
     if isinstance(picture, str):
         return f'<p class="notice">{escape(picture)}</p>' if entry.rows else ""
-    alt = f"{entry.title}. {finding(section)} The numbers are in the table below."
     beside = ", ".join(f'<a href="./{quote(entry.name)}.{kind}">{kind.upper()}</a>' for kind in ("svg", "png", "csv"))
     caption = f'{runs_in_words(entry)} <span class="files">Beside this page: {beside}.</span>'
-    return (
-        f'<figure><img src="{picture.source}" width="{picture.width}" height="{picture.height}" alt="{escape(alt)}">\n'
-        f"<figcaption>{caption}</figcaption></figure>"
-    )
+    return figure_html(list(picture.shown), caption)
 
 
 def _claims(section: Section) -> str:
@@ -191,20 +162,11 @@ def _failures(entry: Entry) -> str:
         return ""
     rows = [[Cell(escape(label)), Cell(escape(text)), Cell(str(n), n)] for (label, text), n in counts.items()]
     table = render_table(f"Failures of {entry.name}", ["method", "message", "runs"], rows, "failures")
-    return _details(f"Runs without an answer ({counts.total()})", table)
-
-
-def _details(summary: str, content: str) -> str:
-    return f"<details><summary>{escape(summary)}</summary>\n{content}\n</details>"
+    return details(f"Runs without an answer ({counts.total()})", table)
 
 
 def _configuration(entry: Entry) -> str:
-    terms = "\n".join(
-        f"<div><dt>{escape(term)}</dt><dd>{escape(without_folders(text))}</dd></div>"
-        for term, text in facts(entry)
-        if text
-    )
-    return _details("Configuration", f"<dl>\n{terms}\n</dl>\n{_methods(entry)}")
+    return details("Configuration", f"{terms(facts(entry))}\n{_methods(entry)}")
 
 
 def _methods(entry: Entry) -> str:
@@ -237,8 +199,7 @@ def _options(text: str) -> str:
         options = None
     if not isinstance(options, dict):
         return f"<code>{escape(without_folders(text))}</code>"
-    shown = (f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in options.items())
-    return ", ".join(f"<code>{escape(without_folders(option))}</code>" for option in shown) or "none"
+    return options_in_code(options)
 
 
 def _how_to_rerun(entry: Entry) -> str:

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from spectralz.report.inline import any_letters, in_page
 from spectralz.report.sentences import message_of
-from spectralz.show.curves import COLORS, MARKERS, draw_legend, empty_figure
+from spectralz.show.canvas import empty_figure, fit_narrow, narrow_font
+from spectralz.show.curves import (
+    COLORS,
+    MARKERS,
+    above,
+    draw_at_floor,
+    draw_legend,
+    floor_below,
+    plain_powers,
+    scale_errors,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from spectralz.report.entries import Entry
 
@@ -20,80 +33,109 @@ if TYPE_CHECKING:
 
 __all__ = ["Picture", "draw"]
 
-# A drawing with more points than this many bytes of SVG is shown as pixels, so that the page stays quick.
-LARGEST_SVG = 1_500_000
-
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing as files, with its size on the page in pixels."""
+    """A drawing as files, and as the page shows it on wide and on narrow screens."""
 
     svg: bytes
     png: bytes
-    width: int
-    height: int
-
-    @property
-    def source(self) -> str:
-        """The picture as an address that holds all of it."""
-        kind, content = ("svg+xml", self.svg) if len(self.svg) <= LARGEST_SVG else ("png", self.png)
-        return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+    shown: tuple[str, ...]
 
 
-def draw(entry: Entry) -> Picture | str:
-    """Return the picture of an entry, or why there is none."""
+def draw(entry: Entry, alt: str) -> Picture | str:
+    """Return the picture of an entry, with words for those who do not see it, or why there is none."""
     if not entry.rows:
         return "There are no rows yet."
     try:
-        return _drawn(entry)
+        with any_letters():
+            return _drawn(entry, alt)
     except Exception as error:
         return f"The drawing failed with {message_of(error)}"
 
 
-def _drawn(entry: Entry) -> Picture:
+def _drawn(entry: Entry, alt: str) -> Picture:
     import matplotlib as mpl
 
     # The salt and the missing date make the same rows into the same bytes.
     with mpl.rc_context({"svg.hashsalt": entry.name, "svg.fonttype": "path", "font.size": 11}):
-        canvas = empty_figure()
-        axes = canvas.add_subplot()
-        if entry.figure is not None:
-            entry.figure.draw(entry.rows, axes)
-        else:
-            _draw_sweep(entry, axes)
+        wide = _figure(entry)
         svg, png = io.BytesIO(), io.BytesIO()
-        canvas.savefig(svg, format="svg", metadata={"Date": None, "Title": entry.title})
-        canvas.set_layout_engine("none")  # keep the places found for the first
-        canvas.savefig(png, format="png", dpi=144, metadata={"Title": entry.title})
-        width, height = (round(96 * inches) for inches in canvas.get_size_inches())
-    return Picture(svg.getvalue(), png.getvalue(), width, height)
+        wide.savefig(svg, format="svg", metadata={"Date": None, "Title": entry.title})
+        wide.set_layout_engine("none")  # keep the places found for the first
+        wide.savefig(png, format="png", dpi=144, metadata={"Title": entry.title})
+        with narrow_font():
+            narrow = _figure(entry, is_narrow=True)
+            fit_narrow(narrow)
+            shown = (
+                in_page(wide, f"{entry.anchor}-wide", "wide", alt),
+                in_page(narrow, f"{entry.anchor}-narrow", "narrow", alt),
+            )
+    return Picture(svg.getvalue(), png.getvalue(), shown)
+
+
+def _figure(entry: Entry, *, is_narrow: bool = False) -> Figure:
+    canvas = empty_figure(is_narrow=is_narrow)
+    axes = canvas.add_subplot()
+    if entry.figure is not None:
+        entry.figure.draw(entry.rows, axes)
+    else:
+        _draw_sweep(entry, axes)
+    return canvas
 
 
 def _draw_sweep(entry: Entry, axes: Axes) -> None:
     """Draw anybody's sweep: mean |error| with its standard error against x, or log Z where there is no truth."""
     has_truth = any(not math.isnan(s.mean) for s in entry.summaries)
     labels = list(dict.fromkeys(row.label for row in entry.rows))
-    heights: list[float] = []
-    for place, label in enumerate(labels):
-        points = [p for p in (_errors if has_truth else _answers)(entry, label) if not math.isnan(p[1])]
-        heights += [y for _, y, _ in points]
-        _draw_line(axes, place, label, points)
-    if has_truth and any(y > 0 for y in heights):
-        axes.set_yscale("log", nonpositive="clip")
-        # An error of zero, or of rounding alone, would otherwise squeeze the rest into a corner.
-        smallest = min(y for y in heights if y > 0)
-        axes.set_ylim(bottom=max(smallest / 3.0, 1e-16))
+    lines = {label: _known((_errors if has_truth else _answers)(entry, label)) for label in labels}
+    if has_truth:
+        _draw_errors(axes, lines, [row.truth for row in entry.rows if row.truth is not None])
+    else:
+        for place, (label, points) in enumerate(lines.items()):
+            _draw_line(axes, _style(place), label, points)
     _scale_x(axes, entry)
     axes.set(xlabel=entry.axis, ylabel="mean |error| of log Z" if has_truth else "log Z (mean and standard error)")
     axes.grid(alpha=0.3)
     draw_legend(axes)
 
 
-def _draw_line(axes: Axes, place: int, label: str, points: list[_Point]) -> None:
-    style: dict[str, Any] = {"color": COLORS[place % len(COLORS)], "marker": MARKERS[place % len(MARKERS)]}
-    style["linestyle"] = ("-", "--", ":")[place // len(COLORS) % 3]
+def _draw_errors(axes: Axes, lines: dict[str, list[_Point]], truths: Sequence[float]) -> None:
+    """Draw errors on a logarithmic axis; those that are zero, or rounding alone, lie on its floor."""
+    errors = [y for points in lines.values() for _, y, _ in points]
+    floor, rounding = floor_below(errors, truths)
+    on_floor = [y for y in errors if y <= rounding]
+    rank = 0
+    for place, (label, points) in enumerate(lines.items()):
+        style = _style(place)
+        raised = [(x, y, bar) if y > rounding else (x, floor, 0.0) for x, y, bar in points]
+        _draw_line(axes, style, label, raised, floor)
+        below = [x for x, y, _ in points if y <= rounding]
+        if below:
+            draw_at_floor(axes, below, floor, rank, style)
+            rank += 1
+    words = "" if not on_floor else f"≤ {_power_above(max(on_floor)):g}" if any(on_floor) else "0"
+    scale_errors(axes, [max(y, floor) for y in errors], floor, words)
+
+
+def _power_above(value: float) -> float:
+    return float(10.0 ** math.ceil(math.log10(value)))
+
+
+def _style(place: int) -> dict[str, Any]:
+    style = {"color": COLORS[place % len(COLORS)], "marker": MARKERS[place % len(MARKERS)]}
+    return {**style, "linestyle": ("-", "--", ":")[place // len(COLORS) % 3]}
+
+
+def _draw_line(axes: Axes, style: dict[str, Any], label: str, points: list[_Point], floor: float = -math.inf) -> None:
     x, y, bars = zip(*points, strict=True) if points else ((), (), ())
-    axes.errorbar(x, y, yerr=bars, label=label.replace("$", r"\$"), capsize=2, markersize=5, **style)
+    lower = [min(bar, height - floor) for height, bar in zip(y, bars, strict=True)]
+    name = label.replace("$", r"\$")
+    axes.errorbar(x, y, yerr=[lower, bars], label=name, capsize=2, markersize=5, **above(y, floor), **style)
+
+
+def _known(points: list[_Point]) -> list[_Point]:
+    return [point for point in points if not math.isnan(point[1])]
 
 
 def _scale_x(axes: Axes, entry: Entry) -> None:
@@ -104,6 +146,7 @@ def _scale_x(axes: Axes, entry: Entry) -> None:
     places = [summary.x for summary in entry.summaries]
     if min(places) > 0.0 and max(places) >= 20.0 * min(places):
         axes.set_xscale("log")
+        plain_powers(axes.xaxis)
 
 
 def _errors(entry: Entry, label: str) -> list[_Point]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from spectralz.io.files import write_whole
 from spectralz.report.judge import judge
 from spectralz.report.picture import Picture, draw
+from spectralz.report.sentences import finding
 from spectralz.sweeps import Summary
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ class Section:
     @classmethod
     def of(cls, entry: Entry) -> Section:
         """Judge and draw an entry."""
-        return cls(entry, judge(entry), draw(entry))
+        verdicts = judge(entry)
+        alt = f"{entry.title}. {finding(entry, verdicts)} The numbers are in the table below."
+        return cls(entry, verdicts, draw(entry, alt))
 
     def write_beside(self, folder: Path) -> None:
         """Write the picture and the table; an old picture that could not be drawn again is taken away."""

@@ -33,16 +33,15 @@ __all__ = [
 NOT_HERE = "n/a"
 
 
-def finding(section: Section) -> str:
-    """Say what a section shows, in a sentence or two."""
-    entry = section.entry
+def finding(entry: Entry, verdicts: Sequence[Verdict]) -> str:
+    """Say what an entry shows, in a sentence or two."""
     if not entry.rows:
         return "There are no rows yet."
     if entry.figure is None:
         return _best_method(entry)
-    if not section.verdicts:
+    if not verdicts:
         return "The paper says nothing of this figure that we could check."
-    sentence = tally(section.verdicts)
+    sentence = tally(verdicts)
     return sentence + (" This is the quick setting, with fewer or smaller models than the paper's." * entry.is_quick)
 
 

@@ -57,7 +57,7 @@ class Comparison:
     Comparison(1 method: exact)
     >>> print(table)
     method  log Z        error  kind   lower      upper      seconds  status
-    exact   13.31902065  0      exact  13.319021  13.319021  ...      exact: ...
+    exact   13.31902065  0      exact  13.319020  13.319021  ...      exact: ...
     """
 
     rows: tuple[ComparisonRow, ...]

@@ -1,31 +1,147 @@
-"""What pictures of several methods along an axis share: colors, markers, their size, and the legend beneath."""
+"""What pictures of several methods along an axis share: colors, markers, a floor for errors, and the legend beneath."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from spectralz.show.canvas import HEIGHT, LETTERS, NARROW_HEIGHT, is_narrow
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axis import Axis
 
-__all__ = ["COLORS", "MARKERS", "draw_legend", "empty_figure"]
+__all__ = [
+    "COLORS",
+    "MARKERS",
+    "above",
+    "draw_at_floor",
+    "draw_legend",
+    "floor_below",
+    "plain_powers",
+    "ring",
+    "scale_errors",
+]
 
-# Okabe and Ito's colors, told apart by color-blind readers; markers tell them apart in gray.
-COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A7A7A")
+# Okabe and Ito's colors, told apart by color-blind readers, the orange and the sky blue darker, so that they are seen
+# on white as on black; markers tell them apart in gray.
+COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#B87A00", "#2E93CC", "#7A7A7A")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-WIDTH, HEIGHT, LEGEND_LINE = 7.2, 4.3, 0.2  # in inches
+LEGEND_LINE = 0.2  # in inches
 LEGEND_COLUMNS = 2
+# A legend begins so far under its axes as if they were so high, in inches, however high they are.
+USUAL_AXES = 3.4
+# An error is rounding if it is no larger than this share of log Z.
+ROUNDING = 1e-14
+# Of a logarithmic axis.
+MOST_TICKS = 8
+# Rings around points at the floor, so that methods which share it are all seen.
+RING, RING_STEP, MOST_RINGS = 5.0, 2.5, 5
 
 
-def empty_figure() -> Figure:
-    """Return a figure that can be saved without a screen."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+def floor_below(errors: Iterable[float], log_z: Iterable[float] = ()) -> tuple[float, float]:
+    """Return the height of the floor for errors that are zero or rounding, and the largest error that is.
 
-    figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
+    Parameters
+    ----------
+    errors
+        Sizes of errors, as drawn.
+    log_z
+        The answers that they belong to, whose size tells what is rounding.
+
+    Returns
+    -------
+    tuple[float, float]
+        A power of ten below all errors that are neither zero nor rounding, and what is rounding; an error up to that
+        is drawn on the floor.
+
+    Examples
+    --------
+    >>> floor_below([0.25, 0.003, 0.0], [12.0])
+    (0.0001, 1.2e-13)
+    """
+    rounding = ROUNDING * max((abs(value) for value in log_z if math.isfinite(value)), default=1.0)
+    rounding = max(rounding, ROUNDING)
+    seen = [error for error in errors if rounding < error < math.inf]
+    return 10.0 ** (math.floor(math.log10(min(seen, default=rounding))) - 1), rounding
+
+
+def scale_errors(axes: Axes, heights: Sequence[float], floor: float, words: str = "") -> None:
+    """Make the axis of errors logarithmic, and where words say what is at its floor, write them there.
+
+    Parameters
+    ----------
+    axes
+        What it belongs to.
+    heights
+        All that is drawn, none below the floor.
+    floor
+        Where those points lie that have no place on a logarithmic axis, a power of ten.
+    words
+        What stands at the floor, such as ``"0"``; empty if nothing lies there.
+    """
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    axes.set_yscale("log", nonpositive="clip")
+    if not words:
+        plain_powers(axes.yaxis)
+        axes.set_ylim(bottom=min(heights) / 3.0)
+        return
+    lowest, highest = round(math.log10(floor)), math.ceil(math.log10(max(*heights, 10.0 * floor)))
+    step = math.ceil((highest - lowest + 1) / MOST_TICKS)
+    ticks = [10.0**exponent for exponent in range(lowest, highest + 1, step)]
+    axes.yaxis.set_major_locator(FixedLocator([floor, *ticks[1:]]))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: words if math.isclose(y, floor) else f"{y:g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.axhline(floor, color="#808080", linestyle=":", linewidth=1.0, zorder=0)
+    axes.set_ylim(floor / 10.0 ** (0.06 * (highest - lowest)), max(axes.get_ylim()[1], 10.0 * floor))
+
+
+def plain_powers(axis: Axis) -> None:
+    """Write the numbers of a logarithmic axis without raised exponents, which are too small to be read on a phone.
+
+    Between powers of ten there are numbers too where the axis has less than two of the powers.
+    """
+    from matplotlib.ticker import FuncFormatter
+
+    def between(value: float, _: object) -> str:
+        low, high = sorted(axis.get_view_interval())
+        is_wanted = high < 2.0 * low or (high < 10.0 * low and f"{value:e}"[0] in "235")
+        return f"{value:g}" if is_wanted else ""
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(FuncFormatter(between))
+
+
+def draw_at_floor(axes: Axes, x: Sequence[float], floor: float, rank: int, style: dict[str, Any]) -> None:
+    """Mark points at the floor as such: hollow, and in rings where several methods lie there.
+
+    The line that they belong to has no markers there: those `above` are its own.
+
+    Parameters
+    ----------
+    axes, x, floor
+        Where.
+    rank
+        How many methods have points there already.
+    style
+        The color and the marker.
+    """
+    axes.plot(x, [floor] * len(x), **ring(rank), color=style["color"], marker=style["marker"])
+
+
+def above(heights: Iterable[float], floor: float) -> dict[str, Any]:
+    """Return matplotlib's keywords for a line with markers only at those points that are above the floor."""
+    return {"markevery": [place for place, height in enumerate(heights) if height > floor]}
+
+
+def ring(rank: int) -> dict[str, Any]:
+    """Return matplotlib's keywords for hollow markers that enclose those of a smaller rank."""
+    size = RING + RING_STEP * (1 + rank % MOST_RINGS)
+    return {"linestyle": "", "markerfacecolor": "none", "markersize": size, "markeredgewidth": 1.2, "zorder": 3}
 
 
 def draw_legend(axes: Axes, *, title: str | None = None, drop: float = 0.14) -> None:
@@ -38,25 +154,34 @@ def draw_legend(axes: Axes, *, title: str | None = None, drop: float = 0.14) -> 
     title
         Its heading.
     drop
-        How far under the axes it begins, in parts of their height.
+        How far under the axes it begins, in parts of their usual height.
     """
     from matplotlib.figure import Figure
+    from matplotlib.transforms import ScaledTranslation
 
     handles, labels = axes.get_legend_handles_labels()
     order = sorted(range(len(handles)), key=lambda k: not hasattr(handles[k], "has_yerr"))
-    if handles:
-        if isinstance(axes.figure, Figure) and len(axes.figure.axes) == 1:
-            lines = math.ceil(len(handles) / LEGEND_COLUMNS) + (title is not None)
-            axes.figure.set_size_inches(WIDTH, HEIGHT + LEGEND_LINE * lines)
-        axes.legend(
-            [handles[k] for k in order],
-            [labels[k] for k in order],
-            title=title,
-            loc="upper center",
-            bbox_to_anchor=(0.46, -drop),
-            ncols=LEGEND_COLUMNS,
-            frameon=False,
-            fontsize=9.5,
-            handlelength=3.2,
-            numpoints=1,
-        )
+    if not handles:
+        return
+    figure = axes.figure
+    assert isinstance(figure, Figure)
+    narrow = is_narrow(figure)
+    columns = 1 if narrow else LEGEND_COLUMNS
+    if len(figure.axes) == 1:
+        lines = math.ceil(len(handles) / columns) + (title is not None) * (1 + narrow)
+        height = NARROW_HEIGHT if narrow else HEIGHT
+        figure.set_size_inches(figure.get_size_inches()[0], height + LEGEND_LINE * lines)
+    below = ScaledTranslation(0.0, -drop * USUAL_AXES, figure.dpi_scale_trans)
+    axes.legend(
+        [handles[k] for k in order],
+        [textwrap.fill(labels[k], LETTERS) for k in order],
+        title=textwrap.fill(title, LETTERS) if title and narrow else title,
+        loc="upper center",
+        bbox_to_anchor=(0.46, 0.0),
+        bbox_transform=axes.transAxes + below,
+        ncols=columns,
+        frameon=False,
+        fontsize=9.5,
+        handlelength=3.2,
+        numpoints=1,
+    )

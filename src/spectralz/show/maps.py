@@ -8,12 +8,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
     from spectralz.model import Ising
 
-__all__ = ["MOST_SPINS_OF_MATRIX", "draw_histogram", "draw_map", "draw_matrix", "draw_means", "side_of_grid"]
+__all__ = [
+    "MOST_SPINS_OF_MATRIX",
+    "draw_histogram",
+    "draw_map",
+    "draw_matrix",
+    "draw_means",
+    "name_ticks",
+    "side_of_grid",
+]
 
 # Means and couplings: red is positive, blue is negative.
 DIVERGING = "RdBu_r"
@@ -28,6 +38,10 @@ DOT = 4.0
 # A histogram of more couplings than this is of a sample of them.
 MOST_COUPLINGS = 1_000_000
 BINS = 40
+# Up to so many names stand at an axis, flat if they have no more letters than this together, none longer than that.
+MOST_NAMES = 40
+MOST_LETTERS = 60
+LONGEST_TICK = 24
 
 
 def side_of_grid(n: int, edges: NDArray[np.int64]) -> int | None:
@@ -76,17 +90,41 @@ def draw_matrix(axes: Axes, model: Ising) -> None:
         places, both = (np.concatenate([i, j]), np.concatenate([j, i])), np.tile(weights, 2)
         axes.scatter(*places, s=DOT, c=both, marker="s", linewidths=0, cmap=DIVERGING, vmin=-largest, vmax=largest)
     axes.set(xlabel="spin", ylabel="spin")
+    if model.names is not None:
+        name_ticks(axes, model.names, y=True)
 
 
-def draw_means(axes: Axes, mean: NDArray[np.float64]) -> None:
-    """Draw the mean of every spin against the spin's number."""
+def name_ticks(axes: Axes, names: Sequence[Hashable], *, y: bool = False) -> None:
+    """Write names at the axis, and with ``y`` at both, where they are few enough to be read; long ones are turned."""
+    if not 0 < len(names) <= MOST_NAMES:
+        return
+    shown = [_tick(name) for name in names]
+    is_long = len(shown) * max(map(len, shown)) > MOST_LETTERS
+    axes.set_xticks(range(len(shown)), shown, rotation=90 if is_long else 0)
+    axes.set_xlabel("")
+    if y:
+        axes.set_yticks(range(len(shown)), shown)
+        axes.set_ylabel("")
+
+
+def _tick(name: Hashable) -> str:
+    text = " ".join(str(name).split())
+    short = text if len(text) <= LONGEST_TICK else f"{text[: LONGEST_TICK - 3]}..."
+    return short.replace("$", r"\$")
+
+
+def draw_means(axes: Axes, mean: NDArray[np.float64], *, is_zero_one: bool = False) -> None:
+    """Draw the mean of every spin, or of every unit that is 0 or 1, against its number."""
     spins = np.arange(len(mean))
     colors = np.where(mean >= 0.0, POSITIVE, NEGATIVE).tolist()
     if len(mean) <= MOST_STEMS:
         axes.vlines(spins, 0.0, mean, colors=colors, linewidth=1.5, alpha=0.5)
     axes.scatter(spins, mean, s=float(np.clip(4000.0 / max(len(mean), 1), 3.0, 25.0)), c=colors, linewidths=0)
     axes.axhline(0.0, color="gray", linewidth=0.8, zorder=0)
-    axes.set(xlabel="spin", ylabel="mean, $E[x_i]$", ylim=(-1.06, 1.06))
+    if is_zero_one:
+        axes.set(xlabel="unit", ylabel="mean, E[v]", ylim=(-0.03, 1.03))
+    else:
+        axes.set(xlabel="spin", ylabel="mean, E[x]", ylim=(-1.06, 1.06))
     _integers(axes, y=False)
     axes.grid(axis="y", alpha=0.3)
 

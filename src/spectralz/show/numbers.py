@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-__all__ = ["counted", "or_dash", "proven", "rounded_down", "rounded_up", "with_error"]
+__all__ = ["bounds_or_dashes", "counted", "or_dash", "proven", "rounded_down", "rounded_up", "with_error"]
 
 # Digits of proven bounds; more where the bounds are close together, up to all that a float has.
 DIGITS = 8
@@ -15,7 +15,7 @@ SMALL, LARGE = 1e-5, 1e15
 
 
 def with_error(value: float, std_error: float | None, plus_minus: str = "±") -> str:
-    """Write a number with the digits that its standard error leaves: two of the error's, and those above.
+    """Write a number with the digits that its error leaves: two of the error's, and those above.
 
     Examples
     --------
@@ -33,8 +33,10 @@ def with_error(value: float, std_error: float | None, plus_minus: str = "±") ->
     return f"{value:.{decimals}f} {plus_minus} {std_error:.{decimals}f}"
 
 
-def proven(lower: float | None, upper: float | None) -> str:
+def proven(lower: float | None, upper: float | None, least_digits: int = DIGITS) -> str:
     """Write proven bounds on log Z, rounded outwards, so that what is printed is proven too.
+
+    There are so many digits at least, and more where the bounds are close together.
 
     Examples
     --------
@@ -45,7 +47,7 @@ def proven(lower: float | None, upper: float | None) -> str:
     >>> proven(None, None)
     'no proven bounds'
     """
-    digits = _telling_digits([bound for bound in (lower, upper) if bound is not None])
+    digits = max(_telling_digits([bound for bound in (lower, upper) if bound is not None]), least_digits)
     low = "" if lower is None else rounded_down(lower, digits)
     high = "" if upper is None else rounded_up(upper, digits)
     if low and high:
@@ -67,6 +69,18 @@ def rounded_down(value: float, digits: int) -> str:
 def rounded_up(value: float, digits: int) -> str:
     """Write a number with so many digits, as one that is no smaller."""
     return _rounded(value, digits, ROUND_CEILING)
+
+
+def bounds_or_dashes(lower: float | None, upper: float | None, digits: int) -> tuple[str, str]:
+    """Write proven bounds with so many digits, rounded outwards; a dash where there is none.
+
+    Examples
+    --------
+    >>> bounds_or_dashes(1.99999, None, 3), bounds_or_dashes(1.00001, 2.00001, 3)
+    (('1.99', '-'), ('1.00', '2.01'))
+    """
+    low = "-" if lower is None else rounded_down(lower, digits)
+    return low, "-" if upper is None else rounded_up(upper, digits)
 
 
 def or_dash(value: float | None, digits: int) -> str:

@@ -1,7 +1,8 @@
 """Pictures of results: on Axes of matplotlib, or as the bytes of a file. matplotlib is imported where it is used.
 
 `estimate`, `bounds`, `comparison`, `marginals` and `model` draw on the Axes that they are given, or on a new one, and
-return it; they are what the results' own ``plot`` does. `bracket_picture` and `comparison_picture` return files.
+return it; they are what the results' own ``plot`` does. `bracket_picture` and `comparison_picture` return files, and
+`bracket_figure`, `comparison_figure` and `means_figure` what pages are made of, for wide and for narrow screens.
 """
 
 from __future__ import annotations
@@ -11,9 +12,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.errors import OptionError
 from spectralz.result import Kind
-from spectralz.show.maps import MOST_SPINS_OF_MATRIX, draw_histogram, draw_map, draw_matrix, draw_means, side_of_grid
+from spectralz.show.canvas import FORMATS, check_format, empty_figure, fit_narrow, narrow_font
+from spectralz.show.maps import (
+    MOST_SPINS_OF_MATRIX,
+    draw_histogram,
+    draw_map,
+    draw_matrix,
+    draw_means,
+    name_ticks,
+    side_of_grid,
+)
 from spectralz.show.numbers import proven
 from spectralz.show.rows import (
     add_legend,
@@ -31,6 +40,7 @@ from spectralz.show.rows import (
 from spectralz.show.tables import headline
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -40,15 +50,18 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMATS",
     "bounds",
+    "bracket_figure",
     "bracket_picture",
     "comparison",
+    "comparison_figure",
     "comparison_picture",
     "estimate",
     "marginals",
+    "means_figure",
     "model",
 ]
 
-FORMATS = ("png", "svg", "pdf")
+WIDTH = 9.0  # in inches, with room for numbers beside the rows
 
 
 def estimate(result: Estimate, ax: Axes | None = None) -> Axes:
@@ -135,7 +148,7 @@ def comparison(result: Comparison, ax: Axes | None = None) -> Axes:
 
 
 def marginals(result: Marginals, ax: Axes | None = None) -> Axes:
-    """Draw the mean of every spin: as a map if the model is a square grid, otherwise against the spin's number.
+    """Draw the mean of every spin: as a map if the model is a square grid, otherwise against the spin's number or name.
 
     Parameters
     ----------
@@ -153,16 +166,20 @@ def marginals(result: Marginals, ax: Axes | None = None) -> Axes:
     (5, 5)
     """
     n, own = len(result.mean), result.estimate
-    side = side_of_grid(n, result.edges)
+    side, is_zero_one = _side_of_map(result), result.values == "01"
     if side is None:
         axes = _axes(ax)
-        draw_means(axes, result.mean)
+        draw_means(axes, result.mean, is_zero_one=is_zero_one)
+        if result.names is not None:
+            name_ticks(axes, result.names)
     else:
         axes = _axes(ax, is_square=True)
-        draw_map(axes, result.mean.reshape(side, side), 1.0, "mean of a spin, $E[x_i]$")
+        draw_map(axes, result.mean.reshape(side, side), 1.0, "mean of a spin, E[x]")
         axes.set(xlabel="column", ylabel="row")
     words = str(result.kind) if result.kind is Kind.EXACT else f"{result.kind} by {own.method.name}"
-    axes.set_title(f"Means of {n} spins ({words}{'' if own.trusted else ', not trusted'})")
+    axes.set_title(
+        f"Means of {n} {'units' if is_zero_one else 'spins'} ({words}{'' if own.trusted else ', not trusted'})"
+    )
     return axes
 
 
@@ -208,11 +225,8 @@ def comparison_picture(comparison: Comparison, title: str, file_format: str = "p
     >>> comparison_picture(table, "eight spins")[:4]
     b'\x89PNG'
     """
-    rows = rows_of_comparison(comparison)
-    figure = _figure(title, len(rows), file_format)
-    draw_comparison(figure.add_subplot(), comparison, rows)
-    add_legend(figure, handles_of(rows, "not converged"))
-    return _bytes(figure, file_format)
+    check_format(file_format)
+    return _bytes(comparison_figure(comparison, title), file_format)
 
 
 def bracket_picture(estimate: Estimate, title: str, file_format: str = "png") -> bytes:
@@ -228,24 +242,55 @@ def bracket_picture(estimate: Estimate, title: str, file_format: str = "png") ->
     >>> bracket_picture(result, "eight spins")[:4]
     b'\x89PNG'
     """
-    figure = _bracket_figure(estimate, title, file_format)
-    return _bytes(figure, file_format)
+    check_format(file_format)
+    return _bytes(bracket_figure(estimate, title), file_format)
 
 
-def _bracket_figure(estimate: Estimate, title: str, file_format: str) -> Figure:
-    rows = rows_of_answer(estimate)
-    figure = _figure(title, len(rows), file_format)
-    near = zoom(rows)
-    panels = figure.subplots(1, 1 if near is None else 2, sharey=True, squeeze=False)[0]
-    for axes in panels:
-        draw_answer(axes, estimate, rows, is_numbered=False)
-    if near is not None:
-        panels[0].set_title("with the proven bounds", fontsize="medium")
-        panels[1].set_title("the estimates alone", fontsize="medium")
-        panels[1].set_xlim(near)
-        panels[1].tick_params(axis="y", length=0)
-    add_legend(figure, handles_of(rows, "not trusted"))
+def comparison_figure(comparison: Comparison, title: str = "", *, is_narrow: bool = False) -> Figure:
+    """Return the figure of `comparison_picture`, or one for a narrow screen."""
+    rows = rows_of_comparison(comparison)
+    with narrow_font(is_narrow):
+        figure = _figure(title, len(rows), is_narrow)
+        draw_comparison(figure.add_subplot(), comparison, rows)
+        _finish(figure, handles_of(rows, "not converged"), is_narrow)
     return figure
+
+
+def bracket_figure(estimate: Estimate, title: str = "", *, is_narrow: bool = False) -> Figure:
+    """Return the figure of `bracket_picture`, or one for a narrow screen, where panels are under each other."""
+    rows = rows_of_answer(estimate)
+    near = zoom(rows)
+    shape = (1, 1) if near is None else (2, 1) if is_narrow else (1, 2)
+    with narrow_font(is_narrow):
+        figure = _figure(title, len(rows) * shape[0], is_narrow)
+        panels = figure.subplots(*shape, sharey=not is_narrow, squeeze=False).ravel()
+        for axes in panels:
+            draw_answer(axes, estimate, rows, is_numbered=False)
+        if near is not None:
+            panels[0].set_title("with the proven bounds", fontsize="medium")
+            panels[1].set_title("the estimates alone", fontsize="medium")
+            panels[1].set_xlim(near)
+            if not is_narrow:
+                panels[1].tick_params(axis="y", length=0)
+        _finish(figure, handles_of(rows, "not trusted"), is_narrow)
+    return figure
+
+
+def means_figure(marginals_: Marginals, *, is_narrow: bool = False) -> Figure:
+    """Return what `marginals` draws as a figure without a title."""
+    with narrow_font(is_narrow):
+        height = 3.4 if is_narrow or _side_of_map(marginals_) is None else 4.6
+        figure = empty_figure(height, is_narrow=is_narrow)
+        axes = marginals(marginals_, figure.add_subplot())
+        axes.set_title("")
+        if is_narrow:
+            fit_narrow(figure)
+    return figure
+
+
+def _side_of_map(result: Marginals) -> int | None:
+    """Return the side of the square grid that means are drawn on, or None where they are not."""
+    return side_of_grid(len(result.mean), result.edges) if result.values == "pm1" else None
 
 
 def _axes(ax: Axes | None, rows: int = 7, *, is_square: bool = False) -> Axes:
@@ -254,24 +299,25 @@ def _axes(ax: Axes | None, rows: int = 7, *, is_square: bool = False) -> Axes:
         return ax
     import matplotlib.pyplot as plt
 
-    _, axes = plt.subplots(figsize=(6.0, 5.0) if is_square else _size(rows), layout="constrained")
+    _, axes = plt.subplots(figsize=(6.0, 5.0) if is_square else (WIDTH, _height(rows)), layout="constrained")
     return axes
 
 
-def _size(rows: int) -> tuple[float, float]:
-    return 9.0, 1.6 + 0.42 * max(rows, 1)
+def _height(rows: int) -> float:
+    return 1.6 + 0.42 * max(rows, 1)
 
 
-def _figure(title: str, rows: int, file_format: str) -> Figure:
-    if file_format not in FORMATS:
-        raise OptionError(f"a picture's format is {file_format!r}; it must be one of {', '.join(FORMATS)}")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=_size(rows), layout="constrained")
-    FigureCanvasAgg(figure)
-    figure.suptitle(title)
+def _figure(title: str, rows: int, is_narrow: bool) -> Figure:
+    figure = empty_figure(_height(rows), None if is_narrow else WIDTH, is_narrow=is_narrow)
+    if title:
+        figure.suptitle(title)
     return figure
+
+
+def _finish(figure: Figure, handles: list[Artist], is_narrow: bool) -> None:
+    add_legend(figure, handles, columns=2 if is_narrow else None)
+    if is_narrow:
+        fit_narrow(figure)
 
 
 def _bytes(figure: Figure, file_format: str) -> bytes:

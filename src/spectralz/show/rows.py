@@ -145,7 +145,7 @@ def draw_answer(axes: Axes, result: Estimate, rows: Sequence[Row], *, is_numbere
         axes.set_xlim(left, right)
         for place, row in enumerate(rows):
             if row.log_z is not None:
-                _point_beyond(axes, place, row.log_z, COLORS[row.kind], is_numbered=not is_numbered)
+                _point_beyond(axes, place, row.log_z, row.kind, is_numbered=not is_numbered)
         axes.axvspan(result.lower, result.upper, color=COLORS[result.kind], alpha=0.07, zorder=0)
     axes.axvline(result.log_z, color=COLORS[result.kind], linewidth=1, alpha=0.5, zorder=0)
     for label in axes.get_yticklabels()[:1]:  # none where a panel shares those of its neighbor
@@ -191,13 +191,13 @@ def _around_bounds(result: Bounds) -> tuple[float, float]:
     return _around(lower - reach, upper + reach)
 
 
-def _point_beyond(axes: Axes, place: int, value: float, color: str, *, is_numbered: bool) -> None:
+def _point_beyond(axes: Axes, place: int, value: float, kind: Kind, *, is_numbered: bool) -> None:
     """Where a value lies outside the picture, point to it from the nearer edge."""
     left, right = axes.get_xlim()
     if left <= value <= right:
         return
     is_right = value > right
-    number = f"{value:.5g}" if is_numbered else ""
+    number = _in_short(value, kind) if is_numbered else ""
     axes.text(
         0.99 if is_right else 0.01,
         place,
@@ -205,9 +205,16 @@ def _point_beyond(axes: Axes, place: int, value: float, color: str, *, is_number
         transform=axes.get_yaxis_transform(),
         horizontalalignment="right" if is_right else "left",
         verticalalignment="center",
-        color=color,
+        color=COLORS[kind],
         fontsize="small",
     )
+
+
+def _in_short(value: float, kind: Kind) -> str:
+    """Return five digits of a number; a bound is rounded outwards."""
+    if kind is Kind.LOWER_BOUND:
+        return rounded_down(value, 5)
+    return rounded_up(value, 5) if kind is Kind.UPPER_BOUND else f"{value:.5g}"
 
 
 def _draw_sides(axes: Axes, place: int, row: BoundsRow) -> None:
@@ -223,7 +230,7 @@ def _draw_sides(axes: Axes, place: int, row: BoundsRow) -> None:
         axes.plot(ends, [place, place], color=color, alpha=0.25, **BAR)
     for kind, value in proved:
         axes.plot(value, place, MARKERS[kind], color=COLORS[kind])
-        _point_beyond(axes, place, value, COLORS[kind], is_numbered=False)
+        _point_beyond(axes, place, value, kind, is_numbered=False)
 
 
 def _draw_rows(axes: Axes, rows: Sequence[Row], labels: Sequence[str]) -> None:
@@ -298,7 +305,7 @@ def handles_of(rows: Sequence[Row], hollow: str) -> list[Artist]:
     if not all(row.is_filled for row in rows if row.log_z is not None):
         handles.append(Line2D([], [], color="black", marker="o", markerfacecolor="white", linestyle="", label=hollow))
     if any(row.std_error is not None for row in rows):
-        handles.append(Line2D([], [], color="gray", marker="|", label="± 2 standard errors"))
+        handles.append(Line2D([], [], color="gray", marker="|", label="± twice its error"))
     if any(row.lower is not None or row.upper is not None for row in rows):
         handles.append(Line2D([], [], color="gray", alpha=0.4, label="proven bounds", **BAR))
     return handles
@@ -323,9 +330,9 @@ def _marker(kind: Kind) -> Artist:
     return Line2D([], [], color=COLORS[kind], marker=MARKERS[kind], linestyle="", label=str(kind))
 
 
-def add_legend(figure: Figure, handles: list[Artist]) -> None:
-    """Put a legend below all that a figure has."""
-    figure.legend(handles=handles, loc="outside lower center", ncols=max(len(handles), 1), **LEGEND)
+def add_legend(figure: Figure, handles: list[Artist], columns: int | None = None) -> None:
+    """Put a legend below all that a figure has, in one line unless columns are given."""
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns or max(len(handles), 1), **LEGEND)
 
 
 def add_legend_below(axes: Axes, handles: list[Artist]) -> None:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectralz._support.extras import from_extra
 from spectralz._support.options import bytes_in_words
-from spectralz.errors import MissingDependencyError
 from spectralz.result import Kind, Verdict
-from spectralz.show.numbers import counted, or_dash, rounded_down, rounded_up, with_error
+from spectralz.show.numbers import bounds_or_dashes, counted, or_dash, proven, rounded_down, rounded_up, with_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -29,7 +29,12 @@ __all__ = [
     "estimate",
     "headline",
     "marginals",
+    "mean_in_words",
     "model",
+    "names_in_words",
+    "short_name",
+    "spin_labels",
+    "state_names",
     "tried",
 ]
 
@@ -37,6 +42,7 @@ __all__ = [
 SECONDS_PER_TERM = 6e-9
 # So many of the most certain spins are named, and of the least certain.
 SPINS_NAMED = 3
+LONGEST_NAME = 60
 # Of a comparison as a DataFrame.
 COLUMNS = (
     "method",
@@ -94,9 +100,8 @@ def headline(result: Estimate) -> str:
 
 def estimate(result: Estimate, plus_minus: str = "±") -> Table:
     """Return the answer: names and values."""
-    error = " (standard error)" if result.std_error is not None else ""
     rows = (
-        ("log Z", with_error(result.log_z, result.std_error, plus_minus) + error),
+        ("log Z", _answer(result, plus_minus)),
         ("kind", str(result.kind)),
         ("certified", _certified(result)),
         ("status", str(result.status)),
@@ -122,7 +127,7 @@ def tried(trials: Sequence[Trial], plus_minus: str = "±") -> Table:
 def bounds(result: Bounds) -> Table:
     """Return what each bounder proved, one row each."""
     rows = (
-        (row.method, or_dash(row.lower, 10), or_dash(row.upper, 10), f"{row.seconds:.3g}", row.status)
+        (row.method, *bounds_or_dashes(row.lower, row.upper, 10), f"{row.seconds:.3g}", row.status)
         for row in result.rows
     )
     return Table(headings=("method", "lower", "upper", "seconds", "status"), rows=tuple(rows))
@@ -136,12 +141,7 @@ def comparison(result: Comparison) -> Table:
 
 def comparison_frame(result: Comparison) -> Any:
     """Return a comparison as a DataFrame of pandas: one row per method, numbers as numbers."""
-    try:
-        import pandas as pd
-    except ImportError:
-        raise MissingDependencyError(
-            "a DataFrame needs the package pandas; install it with: pip install 'spectralz[pandas]'"
-        ) from None
+    pd = from_extra("pandas", "pandas", "a DataFrame")
     frame = pd.DataFrame([_record(row, result.reference) for row in result], columns=COLUMNS)
     return frame.astype({**dict.fromkeys(NUMBERS, "float64"), "trusted": "boolean"})
 
@@ -166,56 +166,122 @@ def description(result: Description) -> Table:
 def marginals(result: Marginals) -> Table:
     """Return the range of the means, the spins at its ends, and the run that they come from: names and values."""
     n, own = len(result.mean), result.estimate
-    rows = [("marginals", f"{counted(n, 'spin')}, {counted(len(result.edges), 'edge')} ({result.kind})")]
+    noun = "unit" if result.values == "01" else "spin"
+    rows = [("marginals", f"{counted(n, noun)}, {counted(len(result.edges), 'edge')} ({result.kind})")]
     if n:
-        rows.append(("means", f"{_range(result.mean)}, mean size {np.abs(result.mean).mean():.4f}"))
+        rows.append(("means", _means(result)))
     if len(result.edges):
-        rows.append(("pair means", _range(result.pair_mean)))
+        rows.append(("pair means", _range(result, result.pair_mean)))
     # A mean close to one has lost the digits that its smaller probability still has.
     order = np.argsort(result.probability.min(axis=1), kind="stable") if n else np.arange(0)
     if n > 2 * SPINS_NAMED:
-        rows.append(("most certain", _spins(result.mean, order[:SPINS_NAMED])))
-        rows.append(("least certain", _spins(result.mean, order[: -SPINS_NAMED - 1 : -1])))
+        rows.append(("most certain", _spins(result, order[:SPINS_NAMED])))
+        rows.append(("least certain", _spins(result, order[: -SPINS_NAMED - 1 : -1])))
     elif n:
-        rows.append(("each", _spins(result.mean, range(n))))
+        rows.append(("each", _spins(result, range(n))))
     rows.append(("run", f"{headline(own)}; {own.method.name}, {own.seconds:.3g} s"))
     rows.append(("status", str(own.status)))
     return Table(rows=tuple(rows))
 
 
+def spin_labels(result: Marginals) -> list[str]:
+    """Return what each spin is called: its name, or its number where it has none.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> spin_labels(sz.marginals(sz.Ising([0.5, 0.0], names=["rain", 7])))
+    ['rain', 'spin 7']
+    """
+    return [short_name(name) for name in (range(len(result.mean)) if result.names is None else result.names)]
+
+
+def short_name(name: Hashable) -> str:
+    """Return a name as text in one line, a number as that of a spin, and of a long name its beginning."""
+    if isinstance(name, int):
+        return f"spin {name}"
+    text = " ".join(str(name).split())
+    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 3]}..."
+
+
+def state_names(result: Marginals) -> tuple[str, str]:
+    """Return what the two states of a spin are called."""
+    return ("0", "1") if result.values == "01" else ("-1", "+1")
+
+
+def mean_in_words(result: Marginals, mean: float) -> str:
+    """Return a mean with four decimals, and with its sign where it can have two.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> found = sz.marginals(sz.Ising([0.5], [[0.0]]))
+    >>> mean_in_words(found, 0.25)
+    '+0.2500'
+    """
+    return f"{mean:.4f}" if result.values == "01" else f"{mean:+.4f}"
+
+
 def model(result: Ising) -> Table:
     """Return the size of a model and of its couplings and fields: names and values. Nothing is solved or planned."""
     size = np.abs(result.field)
-    constant = f"{result.constant:.6g}"
     field = _field(float(size.mean()) if result.n else 0.0, float(size.max(initial=0.0)))
+    names = () if result.names is None or not result.n else (("names", names_in_words(result.names)),)
     if result.factors is not None:
-        coupling = ("coupling", f"rank {len(result.factors.values)} plus diagonal, kept as factors")
-        return Table(rows=(("spins", f"{result.n}"), coupling, ("field", field), ("constant", constant)))
-    rows = (
-        ("spins", f"{result.n}"),
-        ("edges", _edges(result.edge_count, result.density, result.storage.word)),
-        ("coupling |A|", _coupling(result.coupling_mean, result.coupling_max)),
-        ("field", field),
-        ("constant", constant),
-    )
-    return Table(rows=rows)
+        coupling: tuple[tuple[str, str], ...] = (
+            ("coupling", f"rank {len(result.factors.values)} plus diagonal, kept as factors"),
+        )
+    else:
+        coupling = (
+            ("edges", _edges(result.edge_count, result.density, result.storage.word)),
+            ("coupling |A|", _coupling(result.coupling_mean, result.coupling_max)),
+        )
+    rest = (("field", field), ("constant", f"{result.constant:.6g}"))
+    return Table(rows=(("spins", f"{result.n}"), *names, *coupling, *rest))
+
+
+def names_in_words(names: Sequence[Hashable]) -> str:
+    """Return the first and the last of many names.
+
+    Examples
+    --------
+    >>> names_in_words(["rain", "wet"]), names_in_words("abcdefgh")
+    ('rain, wet', 'a, b, c, ..., f, g, h')
+    """
+    shown = [" ".join(str(name).split()) for name in names]
+    if len(shown) > 2 * SPINS_NAMED:
+        shown = [*shown[:SPINS_NAMED], "...", *shown[-SPINS_NAMED:]]
+    return ", ".join(shown)
+
+
+def _answer(result: Estimate, plus_minus: str) -> str:
+    """Return the number with the scale of its error, which may be statistical or not; a bound is rounded outwards."""
+    if result.kind in (Kind.LOWER_BOUND, Kind.UPPER_BOUND):
+        return _number(result, 12)
+    error = " (error)" if result.std_error is not None else ""
+    return with_error(result.log_z, result.std_error, plus_minus) + error
+
+
+def _number(result: Estimate, digits: int) -> str:
+    """Return the number with so many digits; a bound is rounded outwards, so that what is printed is proven too."""
+    if result.kind is Kind.LOWER_BOUND:
+        return rounded_down(result.log_z, digits)
+    if result.kind is Kind.UPPER_BOUND:
+        return rounded_up(result.log_z, digits)
+    return f"{result.log_z:.{digits}g}"
 
 
 def _certified(result: Estimate) -> str:
     low, high = result.lower, result.upper
-    if low is None and high is None:
-        return "no proven bounds"
-    if low is None:
-        return f"log Z <= {high:.12g}"
-    if high is None:
-        return f"log Z >= {low:.12g}"
-    return f"{low:.12g} <= log Z <= {high:.12g} (width {high - low:.3g})"
+    width = "" if low is None or high is None else f" (width {high - low:.3g})"
+    return proven(low, high, least_digits=12) + width
 
 
 def _value_and_error(trial: Trial) -> tuple[str, str]:
     """Return what a method that was tried found: its bounds if it was asked for them, else its log Z and error."""
-    sides = ((">=", trial.lower), ("<=", trial.upper))
-    shown = ", ".join(f"{sign} {bound:.8g}" for sign, bound in sides if bound is not None)
+    low = "" if trial.lower is None else f">= {rounded_down(trial.lower, 8)}"
+    high = "" if trial.upper is None else f"<= {rounded_up(trial.upper, 8)}"
+    shown = ", ".join(filter(None, (low, high)))
     if trial.log_z is None or trial.verdict is Verdict.BOUND:
         return shown or "-", "-"
     if trial.std_error is None:
@@ -230,11 +296,10 @@ def _compared(row: ComparisonRow, reference: Estimate | None) -> tuple[str, ...]
         return (row.name, *["-"] * 6, f"refused: {row.error}")
     return (
         row.name,
-        f"{found.log_z:.10g}",
+        _number(found, 10),
         or_dash(None if reference is None else found.log_z - reference.log_z, 3),
         str(found.kind),
-        or_dash(found.lower, 8),
-        or_dash(found.upper, 8),
+        *bounds_or_dashes(found.lower, found.upper, 8),
         f"{found.seconds:.3g}",
         str(found.status),
     )
@@ -293,9 +358,16 @@ def _exact_cost(about: Description) -> str:
     return f"{bytes_in_words(about.exact_memory)} of tables{order}, {about.exact_terms:.3g} terms, {time}"
 
 
-def _range(values: NDArray[np.float64]) -> str:
-    return f"{values.min():+.4f} to {values.max():+.4f}"
+def _means(result: Marginals) -> str:
+    if result.values == "01":
+        return f"{_range(result, result.mean)}, of units that are 0 or 1"
+    return f"{_range(result, result.mean)}, mean size {np.abs(result.mean).mean():.4f}"
 
 
-def _spins(mean: NDArray[np.float64], spins: Iterable[int]) -> str:
-    return ", ".join(f"spin {i} {mean[i]:+.4f}" for i in spins)
+def _range(result: Marginals, values: NDArray[np.float64]) -> str:
+    return f"{mean_in_words(result, values.min())} to {mean_in_words(result, values.max())}"
+
+
+def _spins(result: Marginals, spins: Iterable[int]) -> str:
+    labels = spin_labels(result)
+    return ", ".join(f"{labels[i]} {mean_in_words(result, result.mean[i])}" for i in spins)

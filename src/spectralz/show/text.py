@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING
 
 from spectralz.result import Kind
@@ -11,8 +12,6 @@ from spectralz.show import tables
 from spectralz.show.numbers import counted, proven, with_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from spectralz.result import Bounds, Comparison, Description, Estimate, Marginals
     from spectralz.show.tables import Table
 
@@ -104,7 +103,8 @@ def marginals(result: Marginals) -> str:
 def marginals_repr(result: Marginals) -> str:
     """Return marginals in one line."""
     mean = result.mean
-    span = f", means {mean.min():+.4f} to {mean.max():+.4f}" if len(mean) else ""
+    ends = (tables.mean_in_words(result, end) for end in (mean.min(), mean.max())) if len(mean) else ()
+    span = f", means {' to '.join(ends)}" if len(mean) else ""
     own = result.estimate
     return f"Marginals(n={len(mean)}, edges={len(result.edges)}, {result.kind}{span}, by {own.method.name})"
 
@@ -167,7 +167,7 @@ def bracket_line(
     width: int = 80,
     ascii_only: bool = False,
 ) -> str:
-    """Draw proven bounds to scale with the answer between them and its bar of two standard errors either way.
+    """Draw proven bounds to scale with the answer between them and its bar of twice its error either way.
 
     Labels are rounded outwards, and go below the bar where the line has no room for them. The bar ends at a proven
     bound; a side without one is an arrow. Nothing is drawn, and an empty text returned, where there is no bound, or
@@ -175,7 +175,7 @@ def bracket_line(
 
     Examples
     --------
-    >>> print(bracket_line(13.5, 12.314, 14.9, 0.15, width=60))
+    >>> print(bracket_line(13.5, 12.314, 14.897, 0.15, width=60))
     lower 12.31 ├───────────[═══●═══]──────────────┤ upper 14.90
     >>> print(bracket_line(13.5, 12.314, None, 0.15, width=60, ascii_only=True))
     lower 12.31 |----------------[=====*=====]--> no upper bound
@@ -184,8 +184,8 @@ def bracket_line(
     if ends is None:
         return ""
     decimals = max(0, 2 - math.floor(math.log10(ends[1] - ends[0])))
-    left = "no lower bound" if lower is None else f"lower {_rounded(lower, decimals, math.floor)}"
-    right = "no upper bound" if upper is None else f"upper {_rounded(upper, decimals, math.ceil)}"
+    left = "no lower bound" if lower is None else f"lower {_rounded(lower, decimals, ROUND_FLOOR)}"
+    right = "no upper bound" if upper is None else f"upper {_rounded(upper, decimals, ROUND_CEILING)}"
     cells = width - len(left) - len(right) - 2
     if cells >= LEAST_CELLS:
         return f"{left} {_bar(ends, log_z, lower, upper, std_error, cells, ascii_only)} {right}"
@@ -208,8 +208,10 @@ def _ends(
     return (left, right) if right - left > ROUNDING * max(1.0, abs(log_z)) else None
 
 
-def _rounded(value: float, decimals: int, towards: Callable[[float], int]) -> str:
-    return f"{towards(value * 10.0**decimals) / 10.0**decimals:.{decimals}f}"
+def _rounded(value: float, decimals: int, rounding: str) -> str:
+    """Round the number that the float is, and not a product of it, which may be on the other side."""
+    exponent = Decimal(1).scaleb(-decimals)
+    return f"{Decimal(value).quantize(exponent, rounding, Context(prec=400)):f}"
 
 
 def _bar(

@@ -31,6 +31,7 @@ __all__ = ["MOST_ATTEMPTS", "Task", "failed_rows", "in_words", "run_task"]
 
 # The parameters of generators that count spins, and the most of them in a tiny model.
 TINY = {"n": 8, "side": 3, "visible": 4, "hidden": 4}
+TINY |= {"rows": 3, "columns": 3, "layers": 3, "tile": 2, "degree": 2, "patterns": 2, "shortest": 4}
 # A model whose worker died is tried again once.
 MOST_ATTEMPTS = 2
 # What this process has warmed up for.

@@ -1,0 +1,132 @@
+"""The model that a command asks about: a file, what is known of its spins, and how cold it is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import spectralz as sz
+from spectralz.errors import OptionError
+from spectralz.io import read_evidence
+from spectralz.io.files import STANDARD
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+    from pathlib import Path
+
+__all__ = ["Problem", "load", "name_in_json", "parse_given"]
+
+# So many spins are named in a line of text; of more, the number is told.
+MOST_NAMED = 6
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A model of a file, and the spins of it that are given.
+
+    Attributes
+    ----------
+    path
+        Where the model came from.
+    model
+        All of it, every log-weight times beta.
+    fixed
+        The given spins by their positions, -1 or +1 each.
+    """
+
+    path: Path
+    model: sz.Ising
+    fixed: dict[int, int]
+
+    @property
+    def given(self) -> dict[Hashable, int] | None:
+        """What the verbs take: given spins in the model's own names, None if there are none."""
+        names = self.model.names
+        return {i if names is None else names[i]: value for i, value in self.fixed.items()} or None
+
+    @property
+    def source(self) -> str:
+        """The file as text."""
+        return "standard input" if str(self.path) == STANDARD else str(self.path)
+
+    @property
+    def title(self) -> str:
+        """The file and the number of its spins, as a heading."""
+        name = self.source if str(self.path) == STANDARD else self.path.name
+        return f"{name}: {self.model.n} spins{self._given_in_words}"
+
+    @property
+    def in_words(self) -> str:
+        """The model without its file."""
+        return f"{self.model!r}{self._given_in_words}"
+
+    def about(self) -> dict[str, Any]:
+        """Return what every JSON object says of its model."""
+        about: dict[str, Any] = {"file": str(self.path), "n": self.model.n}
+        if self.fixed:
+            about["free"] = self.model.n - len(self.fixed)
+            about["given"] = {name_in_json(self.model, i): value for i, value in self.fixed.items()}
+        return about
+
+    @property
+    def _given_in_words(self) -> str:
+        if not self.fixed:
+            return ""
+        if len(self.fixed) > MOST_NAMED:
+            return f", {len(self.fixed)} of them given"
+        return ", given " + ", ".join(f"{self.model.label(i)} = {value:+d}" for i, value in self.fixed.items())
+
+
+def name_in_json(model: sz.Ising, spin: int) -> str | int:
+    """Return what a spin is called in JSON: its name, as text unless it is a number, or else its position."""
+    name = spin if model.names is None else model.names[spin]
+    return name if isinstance(name, int) else str(name)
+
+
+def load(
+    path: Path,
+    evidence: Path | None = None,
+    given: Sequence[str] | None = None,
+    beta: float = 1.0,
+    format: str | None = None,
+) -> Problem:
+    """Read a model and what is known of its spins, from a UAI evidence file, from ``NAME=VALUE``, or both."""
+    if not math.isfinite(beta):
+        raise OptionError(f"--beta is {beta}; it must be a finite number")
+    if str(path) == str(evidence) == STANDARD:
+        raise OptionError("model and evidence cannot both come from standard input; name a file for one of them")
+    model = sz.read(path, format=format, beta=beta)
+    fixed = {} if evidence is None else dict(read_evidence(evidence, model.n))
+    for text in given or ():
+        spin, value = parse_given(text, model)
+        if spin in fixed:
+            raise OptionError(f"{model.label(spin)} is given twice; give each spin once")
+        fixed[spin] = value
+    return Problem(path, model, fixed)
+
+
+def parse_given(text: str, model: sz.Ising) -> tuple[int, int]:
+    """Return the position of a spin and its value, from text such as ``a=+1``; the last ``=`` counts.
+
+    Examples
+    --------
+    >>> parse_given("a=b=-1", sz.Ising([0.0, 0.0], [[0, 1], [1, 0]], names=["a", "a=b"]))
+    (1, -1)
+    """
+    name, equals, value = (part.strip() for part in text.rpartition("="))
+    if not equals or not name or value not in ("+1", "1", "-1"):
+        raise OptionError(f"--given {text!r} is not a spin and its value; write NAME=+1 or NAME=-1")
+    return _position(name, model), int(value)
+
+
+def _position(name: str, model: sz.Ising) -> int:
+    """Find a spin by the text of its name; names that are not text, such as numbers, are matched as printed."""
+    places = [i for i, known in enumerate(model.names or ()) if str(known) == name]
+    if len(places) > 1:
+        kinds = " and ".join(type(model.names[i]).__name__ for i in places) if model.names else ""
+        raise OptionError(f"--given names {name!r}, which could be {len(places)} spins ({kinds}); rename one of them")
+    if places:
+        return places[0]
+    is_position = model.names is None and name.isascii() and name.isdigit()
+    return model.index(int(name) if is_position else name)

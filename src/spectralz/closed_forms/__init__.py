@@ -1,0 +1,22 @@
+"""The exact log Z of models that have a formula, to test methods against.
+
+Each function takes the parameters of the generator of the same name: ``closed_forms.torus(**parameters)`` is the log Z
+of ``generators.torus(**parameters)``. All sums are in logs, for couplings from tiny to huge.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spectralz.closed_forms.kaufman import torus
+from spectralz.closed_forms.magnetization import curie_weiss
+from spectralz.closed_forms.transfer_matrix import chain, dimers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["CLOSED_FORMS", "chain", "curie_weiss", "dimers", "torus"]
+
+CLOSED_FORMS: Mapping[str, Callable[..., float]] = {
+    closed_form.__name__.replace("_", "-"): closed_form for closed_form in (curie_weiss, torus, chain, dimers)
+}

@@ -1,0 +1,204 @@
+"""Models with a known ground state: frustrated loops around a planted state."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from spectralz.errors import OptionError
+from spectralz.generators.checks import checked_choice, checked_count, checked_flag, checked_scale
+from spectralz.generators.lattices import KINGS, SQUARE, TRIANGULAR, chimera_edges, lattice_edges
+from spectralz.generators.streams import Stream
+from spectralz.model import Ising
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+__all__ = ["Planted", "planted", "planted_state"]
+
+STEPS = {"square": SQUARE, "triangular": TRIANGULAR, "kings": KINGS}
+CHIMERA_TILE = 4
+# So many walks in a row without a loop that is long enough mean that there are none, or hardly any.
+MOST_SHORT_LOOPS = 10_000
+
+
+class Planted(NamedTuple):
+    """A state of largest log-weight, found without any search.
+
+    Attributes
+    ----------
+    state
+        One spin, -1 or +1, for each spin of the model.
+    log_weight
+        Its log-weight, which no other state exceeds.
+    """
+
+    state: NDArray[np.int8]
+    log_weight: float
+
+
+def planted(
+    rows: int,
+    columns: int,
+    strength: float,
+    seed: int,
+    loops_per_spin: float = 0.5,
+    shortest: int = 4,
+    graph: str = "square",
+    periodic: bool = True,
+) -> Ising:
+    """Frustrated loops on a lattice, made around a hidden state that is known to be a ground state.
+
+    Each loop is where a random walk meets itself [1]_. Of its L edges all favor the hidden state but one, chosen at
+    random. Every state leaves an odd number of the L weights unsatisfied, so that none has a larger sum than the hidden
+    one, ``strength`` times L - 2. Loops add up, and the hidden state is best for each of them. It is random itself;
+    :func:`planted_state` returns it.
+
+    Parameters
+    ----------
+    rows, columns
+        Number of rows and of columns of spins; for Chimera of cells with 2 x 4 spins.
+    strength
+        Weight J, counted once, of an edge of one loop; loops that share an edge add up.
+    seed
+        Any whole number from 0 on.
+    loops_per_spin
+        Number of loops divided by the number of spins.
+    shortest
+        Edges that a loop has at least; shorter ones are drawn again.
+    graph
+        ``square``, ``triangular``, ``kings`` or ``chimera``.
+    periodic
+        Whether the last row and column are joined to the first (from 3 on); Chimera is always open.
+
+    References
+    ----------
+    .. [1] Hen et al., "Probing for quantum speedup in spin-glass problems with planted solutions", Physical Review A
+       92, 042325 (2015).
+
+    Examples
+    --------
+    >>> parameters = {"rows": 8, "columns": 8, "strength": 1.0, "seed": 0}
+    >>> model, best = planted(**parameters), planted_state(**parameters)
+    >>> float(model.log_weight(best.state)) == best.log_weight
+    True
+    """
+    problem = _Problem(rows, columns, strength, seed, loops_per_spin, shortest, graph, periodic)
+    return Ising.from_edges(problem.n, *problem.edges())
+
+
+def planted_state(
+    rows: int,
+    columns: int,
+    strength: float,
+    seed: int,
+    loops_per_spin: float = 0.5,
+    shortest: int = 4,
+    graph: str = "square",
+    periodic: bool = True,
+) -> Planted:
+    """Return the state that :func:`planted` hides with the same parameters, and its log-weight.
+
+    Parameters
+    ----------
+    rows, columns, strength, seed, loops_per_spin, shortest, graph, periodic
+        As in :func:`planted`.
+
+    Examples
+    --------
+    >>> planted_state(rows=3, columns=3, strength=0.5, seed=0).log_weight
+    7.0
+    """
+    problem = _Problem(rows, columns, strength, seed, loops_per_spin, shortest, graph, periodic)
+    return Planted(problem.state.astype(np.int8), problem.log_weight)
+
+
+class _Problem:
+    """The loops, all favoring a random state."""
+
+    def __init__(
+        self,
+        rows: int,
+        columns: int,
+        strength: float,
+        seed: int,
+        loops_per_spin: float,
+        shortest: int,
+        graph: str,
+        periodic: bool,
+    ) -> None:
+        shape = checked_count(rows, "rows"), checked_count(columns, "columns")
+        self._strength = checked_scale(strength, "strength")
+        density, shortest = checked_scale(loops_per_spin, "loops_per_spin"), checked_count(shortest, "shortest")
+        graph, is_periodic = checked_choice(graph, "graph", (*STEPS, "chimera")), checked_flag(periodic, "periodic")
+        stream = Stream(seed)
+        is_chimera = graph == "chimera"
+        self.n = math.prod(shape) * (2 * CHIMERA_TILE if is_chimera else 1)
+        pairs = chimera_edges(*shape, CHIMERA_TILE) if is_chimera else lattice_edges(shape, STEPS[graph], is_periodic)
+        self.state = stream.signs(self.n)
+        count = math.floor(density * self.n + 0.5)
+        neighbors = _neighbors(self.n, pairs)
+        if count and min(map(len, neighbors)) < 2:
+            raise OptionError(
+                f"rows is {shape[0]} and columns is {shape[1]}; this lattice has no loops, so give it more of both"
+            )
+        self._loops = list(_loops(neighbors, count, shortest, stream.units()))
+
+    @property
+    def log_weight(self) -> float:
+        return self._strength * sum(len(loop) - 2 for loop in self._loops)
+
+    def edges(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the edges (m x 2) whose loops do not cancel, and their weights."""
+        total: dict[tuple[int, int], int] = {}
+        for loop in self._loops:
+            for place, (i, j) in enumerate(zip(loop, loop[1:] + loop[:1], strict=True)):
+                edge = (min(i, j), max(i, j))
+                total[edge] = total.get(edge, 0) + (1 if place < len(loop) - 1 else -1)
+        kept = sorted(edge for edge, weight in total.items() if weight)
+        pairs = np.array(kept, dtype=np.int64).reshape(-1, 2)
+        weights = np.array([total[edge] for edge in kept], dtype=np.float64)
+        return pairs, self._strength * weights * self.state[pairs[:, 0]] * self.state[pairs[:, 1]]
+
+
+def _neighbors(n: int, pairs: NDArray[np.int64]) -> list[list[int]]:
+    found: list[list[int]] = [[] for _ in range(n)]
+    for i, j in pairs.tolist():
+        found[i].append(j)
+        found[j].append(i)
+    return found
+
+
+def _loops(neighbors: list[list[int]], count: int, shortest: int, units: Iterator[float]) -> Iterator[list[int]]:
+    """Yield loops as lists of spins; the edge from the last to the first, which is to oppose, is any of the loop's."""
+    found = tries = 0
+    while found < count:
+        loop = _walk(neighbors, units)
+        tries += 1
+        if len(loop) >= shortest:
+            found, tries = found + 1, 0
+            start = int(next(units) * len(loop))
+            yield loop[start:] + loop[:start]
+        elif tries == MOST_SHORT_LOOPS:
+            raise OptionError(
+                f"shortest is {shortest}; of {tries} random loops on this lattice none was that long, so lower it"
+            )
+
+
+def _walk(neighbors: list[list[int]], units: Iterator[float]) -> list[int]:
+    """Walk at random, never straight back, and return the part from the first spin that is met again."""
+    path = [int(next(units) * len(neighbors))]
+    place = {path[0]: 0}
+    before = -1
+    while True:
+        here = path[-1]
+        onward = [spin for spin in neighbors[here] if spin != before]
+        before, here = here, onward[int(next(units) * len(onward))]
+        if here in place:
+            return path[place[here] :]
+        place[here] = len(path)
+        path.append(here)

@@ -1,0 +1,48 @@
+"""The words that docstrings have for parameters."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["parameter_help"]
+
+
+def parameter_help(generator: Callable[..., Any]) -> dict[str, str]:
+    """Return what the docstring of a generator says of each of its parameters, without markup, on one line each.
+
+    Parameters
+    ----------
+    generator
+        Any function with a docstring in numpy's style. Parameters that are described together share their words.
+
+    Examples
+    --------
+    >>> from spectralz import generators
+    >>> parameter_help(generators.curie_weiss)["field"]
+    'theta, the same for all spins.'
+    """
+    found: dict[str, str] = {}
+    names: list[str] = []
+    for line in _section(inspect.getdoc(generator) or "", "Parameters"):
+        if line.strip() and not line.startswith(" "):
+            names = [name.strip().lstrip("*") for name in line.split(":")[0].split(",")]
+            found.update(dict.fromkeys(names, ""))
+        else:
+            for name in names:
+                found[name] = f"{found[name]} {_plain(line)}".strip()
+    return found
+
+
+def _section(text: str, title: str) -> list[str]:
+    """Return the lines between a title with its dashes and the next such title."""
+    match = re.search(rf"^{title}\n-+\n(.*?)(?=^\S[^\n]*\n---+$|\Z)", text, flags=re.MULTILINE | re.DOTALL)
+    return match[1].splitlines() if match else []
+
+
+def _plain(line: str) -> str:
+    return re.sub(r":\w+:`([^`]*)`|``", r"\1", line).strip()

@@ -1,0 +1,92 @@
+"""The COO text of dimod: a header, then one line per linear bias (u = v) or quadratic bias.
+
+    # vartype=SPIN
+    u v bias
+
+Variables are whole numbers from 0 on; biases of a pair that is listed again, in either order, add up, as in dimod.
+With v the spin (``SPIN``) or 0 or 1 (``BINARY``), the log-weight of a state is -beta E,
+
+    E(v) = sum_u bias_uu v_u + sum_uw bias_uw v_u v_w.
+
+The format has no place for a constant.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz.errors import ModelError
+from spectralz.io.files import opened, save
+from spectralz.io.labels import energy_pairs, numbered, symmetric
+from spectralz.io.lines import Lines
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from spectralz.io.files import PathOrSource, Source
+    from spectralz.model import Ising
+
+__all__ = ["looks_like_coo", "read_coo", "write_coo"]
+
+VARTYPE = re.compile(r"^[ \t\f]*#.*?vartype[:=][ \t]*([-_.a-zA-Z0-9]+)", re.MULTILINE)
+
+
+def read_coo(path: PathOrSource) -> Ising:
+    """Read the binary quadratic model of a COO file."""
+    source = opened(path)
+    is_binary = _is_binary(source)
+    lines = Lines.of(source)
+    first, second, words = lines.three_columns("u v bias")
+    mentions = np.column_stack([lines.whole_numbers(column, "a variable") for column in (first, second)])
+    values = lines.finite_numbers(words, "a bias")
+    names, pairs = numbered(mentions)
+    n = len(np.unique(pairs))
+    diagonal = pairs[:, 0] == pairs[:, 1]
+    with source.making_a_model():
+        linear = np.bincount(pairs[diagonal, 0], values[diagonal], minlength=n).astype(np.float64)
+        u, v = pairs[~diagonal].T
+        quadratic = symmetric(n, u, v, values[~diagonal])
+        return energy_pairs(is_binary, linear, quadratic, 0.0, names)
+
+
+def _is_binary(source: Source) -> bool:
+    found = set(VARTYPE.findall(source.text))
+    if not found:
+        source.fail("there is no header '# vartype=SPIN' or '# vartype=BINARY'; add the one that holds as first line")
+    if len(found) > 1 or not found <= {"SPIN", "BINARY"}:
+        source.fail(f"the header says vartype {' and '.join(sorted(found))}; it must be SPIN or BINARY")
+    return found == {"BINARY"}
+
+
+def write_coo(model: Ising, path: str | PathLike[str]) -> None:
+    """Write the energy of ``model``, minus its log-weight, with vartype SPIN; whole or not at all.
+
+    Raises
+    ------
+    ModelError
+        If the model has a constant, or names that are not whole numbers, for which the format has no place.
+    """
+    if model.constant:
+        raise ModelError(f"the model has the constant {model.constant:.6g}, which a COO file cannot hold; write .json")
+    labels = range(model.n) if model.names is None else model.names
+    for label in labels:
+        if not isinstance(label, int) or not 0 <= label < 10**18:
+            raise ModelError(f"a COO file calls variables by whole numbers from 0 on, not by {label!r}; write .json")
+    pairs, J = model.edges()
+    lines = ["# vartype=SPIN"]
+    # dimod reads no exponents and takes a missing variable for absent, so all fields are written, and in full.
+    lines += [f"{u} {u} {_digits(-bias)}" for u, bias in zip(labels, model.field.tolist(), strict=True)]
+    lines += [f"{labels[i]} {labels[j]} {_digits(-w)}" for (i, j), w in zip(pairs.tolist(), J.tolist(), strict=True)]
+    save(path, ("\n".join(lines) + "\n").encode("ascii"))
+
+
+def _digits(value: float) -> str:
+    return np.format_float_positional(value + 0.0, trim="-")
+
+
+def looks_like_coo(source: Source) -> bool:
+    """Say whether a comment before the first line of numbers names the vartype."""
+    return re.match(r"(?:[ \t\f]*(?:#.*)?\n)*?" + VARTYPE.pattern[1:], source.text) is not None

@@ -1,0 +1,278 @@
+"""Pages of a single answer and of a comparison: one file each, with what the command line prints and a picture."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import spectralz
+from spectralz.report.inline import any_letters, figure_html, in_page
+from spectralz.report.parts import details, options_in_code, terms
+from spectralz.report.sentences import without_folders
+from spectralz.report.shell import render_shell
+from spectralz.report.table import Cell, render_table
+from spectralz.result import Kind, plain
+from spectralz.show import tables
+from spectralz.show.numbers import counted, proven
+from spectralz.show.plots import bracket_figure, comparison_figure, means_figure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from matplotlib.figure import Figure
+
+    from spectralz.result import AnyMethod, Comparison, Estimate, Marginals, Trial
+
+__all__ = ["comparison_page", "estimate_page"]
+
+# The table of means has no more rows than this, so that the page stays quick.
+MOST_MEANS = 1000
+
+
+def estimate_page(estimate: Estimate, title: str, model_text: str, marginals: Marginals | None = None) -> str:
+    """Return an answer as one HTML page that needs no network.
+
+    Parameters
+    ----------
+    estimate
+        The answer.
+    title
+        The heading of the page, as plain text.
+    model_text
+        Which model it is of, as plain text.
+    marginals
+        The means of the same run, if they are to be shown too.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> page = estimate_page(sz.log_z(sz.generators.grid(side=3, strength=1.0, seed=0)), "A grid", "9 spins")
+    >>> page[:15], "<h1>A grid</h1>" in page, "http:" in page
+    ('<!DOCTYPE html>', True, False)
+    """
+    parts = [
+        _header(title, tables.headline(estimate), _trust(estimate)),
+        _warnings(estimate),
+        _section("answer", "The answer", _proof_and_status(estimate), _bracket(estimate), _tried(estimate.tried)),
+        "" if marginals is None else _means(marginals),
+        _section("run", "How it was found", terms(_facts(estimate, model_text)), _options([estimate.method])),
+    ]
+    return render_shell(without_folders(title), parts)
+
+
+def comparison_page(comparison: Comparison, title: str, model_text: str) -> str:
+    """Return a comparison of methods as one HTML page that needs no network.
+
+    Parameters
+    ----------
+    comparison
+        The comparison.
+    title
+        The heading of the page, as plain text.
+    model_text
+        Which model it is of, as plain text.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> table = sz.compare(sz.generators.grid(side=3, strength=1.0, seed=0), ["exact", "bp"])
+    >>> page = comparison_page(table, "A grid", "9 spins")
+    >>> page.count("<svg"), "BP" in page, "<td" in page
+    (2, False, True)
+    """
+    seconds = math.fsum(row.estimate.seconds for row in comparison if row.estimate is not None)
+    facts = [
+        ("Model", model_text),
+        ("Time", f"{seconds:.3g} s in all"),
+        ("Version", f"spectralz {spectralz.__version__}"),
+    ]
+    parts = [
+        _header(title, _reference(comparison), _closest(comparison)),
+        _section("methods", "The methods", _compared_picture(comparison), _compared(comparison)),
+        _section("run", "How it was found", terms(facts), _options([row.method for row in comparison])),
+    ]
+    return render_shell(without_folders(title), parts)
+
+
+def _header(title: str, headline: str, sentence: str) -> str:
+    return (
+        f"<header><h1>{escape(without_folders(title))}</h1>\n"
+        f'<p class="headline">{escape(headline)}</p>\n<p>{escape(sentence)}</p></header>'
+    )
+
+
+def _section(anchor: str, heading: str, *parts: str) -> str:
+    content = "\n".join(filter(None, parts))
+    return f'<section aria-labelledby="{anchor}">\n<h2 id="{anchor}">{escape(heading)}</h2>\n{content}\n</section>'
+
+
+def _trust(estimate: Estimate) -> str:
+    """Say in words what the number is and whether to believe it."""
+    if estimate.kind is Kind.EXACT:
+        return "This number is exact, up to rounding."
+    if estimate.kind is not Kind.ESTIMATE:
+        return f"This number is a proven {estimate.kind}: it is correct as a bound, and says nothing more."
+    if not estimate.trusted:
+        return "This is an estimate that is not to be trusted: its own checks failed, or it has none."
+    error = "" if estimate.std_error is None else " The number after ± is the scale of its remaining error."
+    return f"This is an estimate, and its own checks say that it can be trusted.{error}"
+
+
+def _warnings(estimate: Estimate) -> str:
+    others = [trial.method for trial in estimate.disagreeing]
+    notices = []
+    if others:
+        notices.append(f"{', '.join(others)} {'disagrees' if len(others) == 1 else 'disagree'} with this answer.")
+    if estimate.interrupted:
+        notices.append("The run was interrupted; this is the best answer so far.")
+    return "\n".join(f'<p class="notice">{escape(notice)}</p>' for notice in notices)
+
+
+def _proof_and_status(estimate: Estimate) -> str:
+    known = [("Proven", proven(estimate.lower, estimate.upper)), ("Status", str(estimate.status))]
+    return terms(known)
+
+
+def _bracket(estimate: Estimate) -> str:
+    alt = f"{tables.headline(estimate)}. {proven(estimate.lower, estimate.upper)}."
+    caption = "The answer in its proven bounds, if there are any, and what each method said that was tried."
+    return _drawn("bracket", lambda narrow: bracket_figure(estimate, is_narrow=narrow), alt, caption)
+
+
+def _compared_picture(comparison: Comparison) -> str:
+    if not any(row.estimate is not None for row in comparison):
+        return ""
+    alt = f"{_reference(comparison)} {_closest(comparison)} The numbers are in the table below."
+    caption = "log Z as each method has it, with its proven bounds; the line is the exact value."
+    if comparison.reference is None:
+        caption = "log Z as each method has it, with its proven bounds."
+    return _drawn("comparison", lambda narrow: comparison_figure(comparison, is_narrow=narrow), alt, caption)
+
+
+def _drawn(name: str, draw: Callable[[bool], Figure], alt: str, caption: str) -> str:
+    kinds = {"wide": False, "narrow": True}
+    with any_letters():
+        pictures = [in_page(draw(narrow), f"{name}-{kind}", kind, alt) for kind, narrow in kinds.items()]
+    return figure_html(pictures, escape(caption))
+
+
+def _tried(trials: Sequence[Trial]) -> str:
+    if not trials:
+        return ""
+    shown = tables.tried(trials)
+    numbers = [
+        {1: _first(trial.log_z, trial.lower, trial.upper), 2: _first(trial.std_error), 3: trial.seconds}
+        for trial in trials
+    ]
+    headings = ["error" if heading == "±" else heading for heading in shown.headings]
+    return _numbers("What was tried", headings, shown.rows, numbers)
+
+
+def _compared(comparison: Comparison) -> str:
+    shown, exact = tables.comparison(comparison), comparison.reference
+    numbers = []
+    for row in comparison:
+        found = row.estimate
+        error = None if found is None or exact is None else found.log_z - exact.log_z
+        values = (None,) * 3 if found is None else (found.log_z, found.lower, found.upper)
+        seconds = None if found is None else found.seconds
+        numbers.append(
+            {1: _first(values[0]), 2: _first(error), 4: _first(values[1]), 5: _first(values[2]), 6: _first(seconds)}
+        )
+    return _numbers("The methods", shown.headings, shown.rows, numbers)
+
+
+def _numbers(
+    caption: str,
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numbers: Sequence[dict[int, float]],
+) -> str:
+    """Return a table to be sorted; ``numbers`` has the values of those columns that are numbers."""
+    cells = [
+        [Cell(escape(without_folders(text)), values.get(place)) for place, text in enumerate(row)]
+        for row, values in zip(rows, numbers, strict=True)
+    ]
+    return render_table(caption, headings, cells, "numbers sentences sortable")
+
+
+def _first(*values: float | None) -> float:
+    return next((value for value in values if value is not None), math.nan)
+
+
+def _means(marginals: Marginals) -> str:
+    n = len(marginals.mean)
+    shown = min(n, MOST_MEANS)
+    noun = "unit" if marginals.values == "01" else "spin"
+    rest = f"<p>The table has the first {shown} of {counted(n, noun)}.</p>" if shown < n else ""
+    caption = f"Means of {counted(n, noun)} ({marginals.kind})."
+    picture = _drawn("means", lambda narrow: means_figure(marginals, is_narrow=narrow), caption, caption) if n else ""
+    return _section("means", "The marginals", picture, rest, _table_of_means(marginals, shown) if n else "")
+
+
+def _table_of_means(marginals: Marginals, shown: int) -> str:
+    labels = tables.spin_labels(marginals)
+    low, high = tables.state_names(marginals)
+    rows = [
+        [
+            Cell(escape(labels[i])),
+            Cell(_mean(marginals, i), float(marginals.mean[i])),
+            Cell(f"{marginals.probability[i, 0]:.6g}", float(marginals.probability[i, 0])),
+            Cell(f"{marginals.probability[i, 1]:.6g}", float(marginals.probability[i, 1])),
+        ]
+        for i in range(shown)
+    ]
+    noun = "unit" if marginals.values == "01" else "spin"
+    return render_table("Means", [noun, "mean", f"P({low})", f"P({high})"], rows, "numbers sortable")
+
+
+def _mean(marginals: Marginals, i: int) -> str:
+    mean = marginals.mean[i]
+    return f"{mean:.6f}" if marginals.values == "01" else f"{mean:+.6f}"
+
+
+def _facts(estimate: Estimate, model_text: str) -> list[tuple[str, str]]:
+    return [
+        ("Model", model_text),
+        ("Method", estimate.method.name),
+        ("Time", f"{estimate.seconds:.3g} s"),
+        ("Iterations", "" if estimate.iterations is None else str(estimate.iterations)),
+        ("Details", ", ".join(f"{name} = {_short(value)}" for name, value in plain(estimate.details).items())),
+        ("Version", f"spectralz {spectralz.__version__}"),
+    ]
+
+
+def _short(value: Any) -> str:
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _options(methods: Sequence[AnyMethod]) -> str:
+    rows = [
+        [Cell(f"<code>{escape(method.name)}</code>"), Cell(options_in_code(plain(vars(method))))] for method in methods
+    ]
+    table = render_table("Methods and their options", ["method", "options"], rows, "methods")
+    return details("Options", table) if rows else ""
+
+
+def _reference(comparison: Comparison) -> str:
+    count = counted(len(comparison), "method")
+    failures = sum(row.estimate is None for row in comparison)
+    failed = f", {failures} of them without an answer" if failures else ""
+    exact = comparison.reference
+    if exact is None:
+        return f"{count}{failed}."
+    return f"log Z = {exact.log_z:.12g} (exact). {count}{failed}."
+
+
+def _closest(comparison: Comparison) -> str:
+    """Say which of the methods that are not exact is closest."""
+    exact = comparison.reference
+    if exact is None:
+        return "None of them is exact, so there are no errors to compare."
+    others = [(row.name, row.estimate) for row in comparison if row.estimate and row.estimate.kind is not Kind.EXACT]
+    if not others:
+        return "Every answer is exact."
+    name, error = min(((name, found.log_z - exact.log_z) for name, found in others), key=lambda pair: abs(pair[1]))
+    return f"Of the methods that are not exact, {name} is closest, with an error of {error:.3g}."

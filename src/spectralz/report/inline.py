@@ -1,0 +1,175 @@
+"""Drawings of matplotlib as parts of an HTML page: small, in the colors of the page, and with names of their own.
+
+Each figure is drawn twice, for wide and for narrow screens, since text that shrinks with its picture cannot be read on
+a phone; the style sheet shows the one that fits.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import warnings
+from contextlib import contextmanager
+from html import escape
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+from spectralz.report.colors import variable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.figure import Figure
+
+__all__ = ["LARGEST_SVG", "any_letters", "figure_html", "in_page", "pixels", "svg_in_page"]
+
+# A drawing with more points than this many bytes of SVG is shown as pixels, so that the page stays quick.
+LARGEST_SVG = 1_500_000
+DPI = 144
+# matplotlib's families; the page has its own.
+FAMILY = re.compile(r"(font:[^;]*?px )[^;]*|font-family:[^;]*;?\s*")
+COLOR = re.compile(r"#[0-9a-fA-F]{6}\b")
+NUMBER = re.compile(r"-?\d+\.\d+")
+REFERENCE = re.compile(r"#([\w.-]+)")
+GEOMETRY = ("d", "x", "y", "width", "height", "transform", "points")
+
+
+@contextmanager
+def any_letters() -> Iterator[None]:
+    """Draw without warnings of letters that matplotlib's font has not: the page's reader may have them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        yield
+
+
+def figure_html(pictures: list[str], caption: str) -> str:
+    """Return a figure of pictures that are HTML already, of which the page shows one."""
+    return f'<figure class="drawing">{chr(10).join(pictures)}\n<figcaption>{caption}</figcaption></figure>'
+
+
+def in_page(figure: Figure, name: str, kind: str, alt: str) -> str:
+    """Return a drawing as SVG for the page, or as pixels where that would be too large.
+
+    Parameters
+    ----------
+    figure
+        The drawing.
+    name
+        Unique in the page; the parts of the drawing are named by it.
+    kind
+        ``wide`` or ``narrow``: on which screens it is shown.
+    alt
+        What it shows, for those who do not see it.
+    """
+    svg = svg_in_page(_saved(figure, name), name, kind, alt)
+    if svg is not None and len(svg) <= LARGEST_SVG:
+        return svg
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DPI)
+    width, height = (round(96 * inches) for inches in figure.get_size_inches())
+    return pixels(buffer.getvalue(), width, height, kind, alt)
+
+
+def pixels(png: bytes, width: int, height: int, kind: str, alt: str) -> str:
+    """Return a picture of pixels with all of it inside."""
+    source = f"data:image/png;base64,{base64.b64encode(png).decode()}"
+    return f'<img class="{kind}" src="{source}" width="{width}" height="{height}" alt="{escape(alt)}">'
+
+
+def svg_in_page(svg: bytes, name: str, kind: str, alt: str) -> str | None:
+    """Return matplotlib's SVG as an element of an HTML page; None if it is not XML, as with control characters."""
+    try:
+        root = ElementTree.fromstring(svg)
+    except ElementTree.ParseError:
+        return None
+    _strip(root)
+    _rename(root, name)
+    for element in root.iter():
+        _dress(element)
+    _, _, width, height = (float(number) for number in root.get("viewBox", "0 0 1 1").split())
+    attributes = {
+        "class": kind,
+        "role": "img",
+        "aria-label": alt,
+        "viewBox": f"0 0 {width:g} {height:g}",
+        "width": f"{width / 0.75:.0f}",  # of 72 points to 96 pixels
+        "height": f"{height / 0.75:.0f}",
+    }
+    root.attrib.clear()
+    root.attrib.update(attributes)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _saved(figure: Figure, name: str) -> bytes:
+    import matplotlib as mpl
+
+    buffer = io.BytesIO()
+    # The salt and the missing date make the same drawing into the same bytes.
+    with mpl.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
+
+
+def _strip(root: ElementTree.Element) -> None:
+    """Take away namespaces, which HTML knows by itself, and what says who drew it."""
+    for element in root.iter():
+        element.tag = _local(element.tag)
+        for key in list(element.attrib):
+            element.attrib[_local(key)] = element.attrib.pop(key)
+        if element.tag not in ("text", "tspan"):
+            element.text = None
+        element.tail = None
+    for parent in list(root.iter()):
+        for child in list(parent):
+            # the style that matplotlib puts there is meant for all of its document; the page has it in its own
+            if child.tag in ("metadata", "title", "style"):
+                parent.remove(child)
+
+
+def _local(name: str) -> str:
+    return name.rpartition("}")[2]
+
+
+def _rename(root: ElementTree.Element, name: str) -> None:
+    """Put the drawing's name before each id that is referred to, and drop the others."""
+    wanted = {match for element in root.iter() for match in _references(element)}
+    for element in root.iter():
+        own = element.attrib.pop("id", None)
+        if own in wanted:
+            element.set("id", f"{name}-{own}")
+        for key, value in element.attrib.items():
+            if _refers(key, value):
+                element.set(key, REFERENCE.sub(rf"#{name}-\1", value, count=1))
+        style = element.get("style", "")
+        element.set("style", re.sub(r"url\(#([\w.-]+)\)", rf"url(#{name}-\1)", style))
+
+
+def _refers(key: str, value: str) -> bool:
+    return (key == "href" and value.startswith("#")) or (key != "style" and value.startswith("url(#"))
+
+
+def _references(element: ElementTree.Element) -> Iterator[str]:
+    for key, value in element.attrib.items():
+        if _refers(key, value):
+            yield REFERENCE.findall(value)[0]
+        if key == "style":
+            yield from re.findall(r"url\(#([\w.-]+)\)", value)
+
+
+def _dress(element: ElementTree.Element) -> None:
+    """Give an element the page's colors and letters, and no more digits than can be seen."""
+    style = FAMILY.sub(lambda match: f"{match[1]}var(--letters)" if match[1] else "", element.attrib.pop("style", ""))
+    for key in ("fill", "stroke"):  # of patterns, which matplotlib colors by attributes
+        color = element.attrib.pop(key, "")
+        if color:
+            style = f"{key}: {color}; {style}"
+    style = COLOR.sub(lambda match: variable(match[0]), style).strip().rstrip(";")
+    if style:
+        element.set("style", style)
+    if element.get("transform", "").startswith(("rotate(-0 ", "rotate(0 ")):
+        del element.attrib["transform"]
+    for key in GEOMETRY:
+        if key in element.attrib:
+            text = NUMBER.sub(lambda match: f"{float(match[0]):.2f}".rstrip("0").rstrip("."), element.attrib[key])
+            element.set(key, " ".join(text.split()))
