@@ -213,7 +213,8 @@ def _solve_component(C: Entries, tol: float, max_iter: int, seed: int, place: tu
 def _solve_without_negligible(C: Entries, tol: float, max_iter: int, seed: int, place: tuple[int, int]) -> _Solution:
     """Solve a component whose couplings are so unequal that the solver, in single precision, would lose some of them.
 
-    What is negligible beside the largest, 1, is solved apart: the sum of diagonals that suit two couplings suits their sum.
+    What is negligible beside the largest, 1, is solved apart: diagonals that suit two couplings add up to one that
+    suits their sum.
     """
     large = C.mapped(lambda entries: np.where(np.abs(entries) < NEGLIGIBLE_ENTRY, 0.0, entries))
     small = C.mapped(lambda entries: np.where(np.abs(entries) < NEGLIGIBLE_ENTRY, entries, 0.0))
