@@ -11,6 +11,7 @@ from spectralz.kernels import logsum
 
 # What kernels call is compiled into them; here each is a kernel by itself.
 exp_minus, log1p_exp_minus = compiled(logsum.exp_minus), compiled(logsum.log1p_exp_minus)
+log_2cosh_excess = compiled(logsum.log_2cosh_excess)
 log_2cosh, log_add_exp = compiled(logsum.log_2cosh), compiled(logsum.log_add_exp)
 
 UNIT = 2.0**-53
@@ -34,6 +35,19 @@ def test_relative_error_is_within_its_bound(function, reference, units, largest)
         for d in POINTS[largest > POINTS].tolist():
             exact = reference(mpmath.mpf(d))
             assert abs(function(d) / exact - 1) <= units * UNIT, d
+
+
+@pytest.mark.parametrize("h", [0.0, 1e-9, 0.3, 1.7, 40.0, 1e4, 1e17, 1e290])
+def test_the_excess_over_a_field_loses_nothing_to_it(h):
+    """To 14 units of 2^-53 of the push and of 1, which is what the bound of the quadrature's rounding takes for it."""
+    pushes = np.concatenate(
+        [[0.0, h, -h, -2.0 * h, -h * (1 + 1e-15)], np.linspace(-6.0, 6.0, 301), np.geomspace(1, 1e5)]
+    )
+    with mpmath.workdps(700):
+        for push in np.concatenate([pushes, -pushes]).tolist():
+            z = mpmath.mpf(h) + mpmath.mpf(push)
+            exact = abs(z) - mpmath.mpf(h) + mpmath.log1p(mpmath.exp(-2 * min(abs(z), 2000)))
+            assert abs(log_2cosh_excess(h, push) - exact) <= 14 * UNIT * (abs(push) + 1), push
 
 
 @pytest.mark.parametrize("d", [700.0, 1e4, 1e300])

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 
 import spectralz as sz
 from spectralz.errors import SpectralzError
 from spectralz.kernels.error_free import Parts, exact_sum, two_product
+from spectralz.kernels.low_rank import negative_directions
+from spectralz.kernels.low_rank.negative_directions import error_of_means, sum_negative, tilted_means
 from spectralz.parts.decomposition import decompose
 from spectralz.parts.state_pool import StatePool, pool_marginals, pool_outcome, share_held
 from tests.contract.fuzz import CELLS_FOR_HANDOVER, HANDOVERS, assert_holds
@@ -108,6 +111,21 @@ def test_a_diagonal_that_cancels_is_in_no_bound(name, diagonal):
         assert abs(found.log_z - truth) < 1e-12
     if found.upper is not None:
         assert found.upper < 3.0  # what cancels costs nothing either
+
+
+@pytest.mark.parametrize("name", [name for name in PROVING if name not in ("quadrature", "low_rank")])
+def test_entries_that_cancel_are_in_every_bound(name):
+    """Two terms of 1e10 leave couplings of about 30, off by 1e-6: as much as the model is, and no method may do better.
+
+    Strong couplings in a field make the bounds tight, so that one without that rounding is broken for some seed.
+    """
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        n = 2 + seed % 3
+        v = rng.uniform(0.5, 1.0, size=n)
+        model = sz.Ising.from_factors(np.full(n, 20.0), [1e10, -1e10], [v, v * (1.0 - 1.5e-9)])
+        assert model.rounding > 1e-6
+        assert_holds(model, name, states.log_z(model))
 
 
 @pytest.mark.parametrize("diagonal", ["zero", "max_eigenvalue", "diagonally_dominant"])
@@ -232,6 +250,40 @@ def test_terms_written_as_fewer_have_their_rounding_counted(seed):
     left = [abs(a - b) for a, b in zip(states.exact_entries(model), states.exact_entries(again), strict=True)]
     assert sum(left) <= Fraction(form.residual)
     assert form.residual < 1e-9 * np.abs(states.dense(model)).sum()
+
+
+def test_a_term_that_is_left_out_is_left_over():
+    v = np.array([1.0, 2.0, -1.0, 0.5])
+    vectors = np.array([v, v, v, [1.0, -1.0, 1.0, -1.0]])
+    form = decompose(sz.Ising.from_factors(None, [1.0, 2.0, 3.0, 8e-13], vectors), 3, 1.0)
+    assert form.rank == 1
+    assert 16 * 8e-13 < form.residual < 5e-11  # sixteen entries of 8e-13, and rounding
+
+
+def test_tilted_means_have_their_rounding_counted(monkeypatch):
+    """Fields that the direction cancels at the saddle, against tanh in fifty digits."""
+    tightest = 0.0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        a, t = 1e3 * rng.normal(size=(1, 5)), 1e3 * rng.normal(size=1)
+        push = 1e5 * rng.normal(size=5)
+        theta = a[0] * t[0] - push + rng.normal(size=5)
+        with mpmath.workdps(50):
+            parts = zip(theta.tolist(), push.tolist(), a[0].tolist(), strict=True)
+            exact = [mpmath.tanh(mpmath.mpf(h) + mpmath.mpf(p) - mpmath.mpf(b) * float(t[0])) for h, p, b in parts]
+            found = tilted_means(theta, push, a, t).tolist()
+            error = float(mpmath.fsum(abs(x - y) for x, y in zip(found, exact, strict=True)))
+        bound = error_of_means(theta, push, a, t, 1)
+        assert error <= bound
+        tightest = max(tightest, error / bound)
+    assert tightest > 0.01
+    one, nothing = np.ones((1, 3)), np.zeros((1, 0))
+    args = np.zeros(3), np.zeros((0, 3)), one, nothing, lambda done: None
+    upper, lower = sum_negative(*args)
+    monkeypatch.setattr(negative_directions, "error_of_means", lambda *_: 0.01)
+    wider_upper, wider_lower = sum_negative(*args)
+    assert wider_lower[0] < lower[0] - 0.005
+    assert wider_upper[0] > upper[0] + 0.005
 
 
 @pytest.mark.parametrize("n", [6, 16])

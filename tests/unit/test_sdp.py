@@ -298,6 +298,28 @@ def test_the_margin_covers_the_errors_of_theorem_10_3_and_of_the_scaling(n, monk
     assert 1.0 - seen[0] <= 2.5 * (n + 2) ** 2 * u + 9 * u * row_sum
 
 
+@pytest.mark.parametrize("tiny", [1e-30, 1e-200, 1e-310])
+@pytest.mark.parametrize("seed", range(4))
+def test_couplings_of_very_different_sizes(tiny, seed):
+    """Three frustrated groups of their own sizes, joined by next to nothing: single precision has no room for that."""
+    rng = np.random.default_rng(seed)
+    n, groups = 12, np.repeat([1.0, 1e-120, 1e250], 4)
+    A = np.triu(
+        np.where(groups[:, None] == groups, groups * rng.normal(size=(n, n)), tiny * rng.normal(size=(n, n))), 1
+    )
+    A = A + A.T
+    found = sz.diagonal_sdp(A)
+    assert found.feasible
+    assert found.status.converged
+    y = -found.diagonal
+    assert np.all(y > 0.0)  # as every spin is coupled
+    for size in np.unique(groups):
+        inside = np.ix_(groups == size, groups == size)
+        alone = -sz.diagonal_sdp(A[inside]).diagonal
+        joined = np.abs(A[groups == size][:, groups != size]).sum()
+        assert y[groups == size].sum() == pytest.approx(alone.sum() + joined, rel=1e-5)
+
+
 def test_proven_excess_of_a_given_diagonal():
     A = random_coupling(20, 3)
     top = np.linalg.eigvalsh(A)[-1]

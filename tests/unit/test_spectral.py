@@ -229,6 +229,7 @@ def test_a_canonical_basis_is_one_of_the_same_spaces():
     assert np.allclose((W * found) @ W.T, (V * values) @ V.T, atol=1e-8)
     assert np.array_equal(W[:, 2], V[:, 2])
     assert found.sum() == pytest.approx(values.sum(), abs=1e-15)
+    assert found == pytest.approx(((W.T @ V) ** 2) @ values, abs=1e-13)
     # The first vector of a space is the projection of the coordinate that lies best in it.
     space = V[:, :2]
     best = int(np.argmax((space**2).sum(axis=1)))

@@ -107,8 +107,10 @@ class Quadrature(Method):
             visit = reporter_of("visiting nodes")
             return positive_nodes(positive, lambda g: sum_negative(theta, positive, negative, g, visit))
 
+        sizes, turned = np.abs(theta), np.where(theta < 0.0, -positive, positive)  # a spin turned around is as good
+
         def integrand(g: FloatArray) -> tuple[FloatArray, FloatArray]:
-            exact = sum_positive(theta, positive, g)
+            exact = sum_positive(sizes, turned, g)
             return exact, exact
 
         return positive_nodes(positive, _watched(integrand, max(1, FACTORS_PER_REPORT // max(model.n, 1))))

@@ -216,13 +216,15 @@ def _solve_component(C: Entries, tol: float, max_iter: int, seed: int, place: tu
 def _solve_without_negligible(C: Entries, tol: float, max_iter: int, seed: int, place: tuple[int, int]) -> _Solution:
     """Solve a component whose couplings are so unequal that the solver, in single precision, would lose some of them.
 
-    What is negligible beside the largest, 1, goes into y by row sums of its own, which dominate it.
+    What is negligible beside the largest, 1, is solved apart: diagonals that suit two couplings add up to one that
+    suits their sum.
     """
     large = C.mapped(lambda entries: np.where(np.abs(entries) < NEGLIGIBLE_ENTRY, 0.0, entries))
-    small = _row_sums(C.mapped(lambda entries: np.where(np.abs(entries) < NEGLIGIBLE_ENTRY, entries, 0.0)))
-    found = _solve_components(large, tol, max_iter, seed, place)
-    y = np.nextafter(np.nextafter(found.y, math.inf) + small.y, math.inf)
-    return _Solution(y, found.bound - math.fsum(small.y.tolist()), found.iterations)
+    small = C.mapped(lambda entries: np.where(np.abs(entries) < NEGLIGIBLE_ENTRY, entries, 0.0))
+    found, rest = (_solve_components(part, tol, max_iter, seed, place) for part in (large, small))
+    # Each was scaled, which rounded it by a unit, and so is the sum.
+    y = np.nextafter(np.nextafter(found.y, math.inf) + np.nextafter(rest.y, math.inf), math.inf)
+    return _Solution(y, found.bound - 1.01 * small.total, found.iterations + rest.iterations)
 
 
 def _ascend(C: Entries, solver: Solver, tol: float, max_iter: int, place: tuple[int, int]) -> _Solution | None:

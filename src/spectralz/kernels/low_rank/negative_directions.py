@@ -215,7 +215,7 @@ def _saddle_value(
         z = push[i]
         for j in range(len(t)):
             z -= a[j, i] * t[j]
-        value, lost = add(value, lost, log_2cosh_excess(theta[i], z))
+        value, lost = add(value, lost, log_2cosh_excess(abs(theta[i]), z if theta[i] >= 0.0 else -z))
     return value + lost
 
 

@@ -62,7 +62,7 @@ def positive_rounding(rank: int, n: int, norms: NDArray[np.float64]) -> float:
     good to 7 units of that and of 1; nine additions in chunks make up the rest. Nodes are where they should be to a
     unit, and their Gaussians good to r + 3.
     """
-    return SUM_ERROR + 1.01 * UNIT_ROUNDOFF * (2.0 * (rank + 12.0) * float((1.0 + norms**2).sum()) + 20.0 * n)
+    return SUM_ERROR + 1.01 * UNIT_ROUNDOFF * (2.0 * (rank + 16.0) * float((1.0 + norms**2).sum()) + 24.0 * n)
 
 
 @dataclass(frozen=True)
@@ -141,9 +141,10 @@ def _points(keys: NDArray[np.int64], shape: tuple[int, ...], halves: NDArray[np.
 
 @compiled
 def sum_positive(theta: NDArray[np.float64], a: NDArray[np.float64], g: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return sum_i log 2 cosh(theta_i + <a_i, g>) - |theta_i| at points g (m x r), a (r x n).
+    """Return sum_i log 2 cosh(theta_i + <a_i, g>) - theta_i at points g (m x r), a (r x n), for theta_i >= 0.
 
-    Without |theta_i|, which all points have in common, no field is so large that the digits of the others are lost.
+    Without theta_i, which all points have in common, no field is so large that the digits of the others are lost. Where
+    it is negative, turn its sign and those of a_i around.
     """
     m, r = g.shape
     n = len(theta)
