@@ -44,6 +44,8 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name} points to {target}"
 
 
+# What a page asks for in little time may be in doubt on a busy machine, and then warns.
+@pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_python_blocks_of_the_pages_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -202,6 +202,7 @@ def test_negative_directions_that_cancel_a_field_lose_digits_and_say_so():
     assert sz.Kind.EXACT in kinds
 
 
+@pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
 def test_more_nodes_than_integers_can_count_are_refused():
     """Their number was negative as an integer of 64 bits: the loop over them never ended, and saw no interrupt."""
     vectors = np.random.default_rng(0).normal(size=(2, 12))

@@ -34,7 +34,11 @@ def leading_directions(storage: Coupling, count: int) -> list[FloatArray]:
     if storage.couples_nothing or storage.n > MOST_SPINS or storage.edge_count > MOST_ENTRIES:
         return []
     entries = storage.without_diagonal()
-    scaled = entries.times(1.0 / entries.largest)  # no power of huge or tiny couplings leaves the numbers there are
+    largest = entries.largest
+    if largest == 0.0:
+        return []
+    # Divided by the largest, no power of huge or tiny couplings leaves the numbers there are.
+    scaled = entries.mapped(lambda entry: entry / largest)
     if storage.n <= FEW_SPINS:
         values, vectors = np.linalg.eigh(scaled.dense())
         values, vectors = values[::-1][:count], vectors[:, ::-1][:, :count]

@@ -152,15 +152,15 @@ class Auto(Method):
         if "quadrature" in self.exclude:
             return None
         quadrature = Quadrature()
-        quadrature = replace(quadrature, max_nodes=purse.most_nodes(model.n, quadrature.max_nodes))
+        in_time = replace(quadrature, max_nodes=purse.most_nodes(model.n, quadrature.max_nodes))
         try:
             form = decompose(model, quadrature.max_rank, quadrature.tol)
         except ModelError:
             return None
         return _Choice(
             quadrature,
-            lambda: quadrature.solve_decomposed(model, form),
-            lambda: quadrature.solve_marginals_decomposed(model, form),
+            lambda: in_time.solve_decomposed(model, form),
+            lambda: in_time.solve_marginals_decomposed(model, form),
         )
 
     def _portfolio(self, model: Ising, began: float, unaffordable: str) -> Portfolio:
