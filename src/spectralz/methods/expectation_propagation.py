@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -142,6 +143,27 @@ class _Fit:
     @property
     def correction(self) -> float:
         return self.terms.third + self.terms.fourth
+
+    @cached_property
+    def left_out(self) -> float:
+        """A scale of what the corrections of higher order come to, by measurement.
+
+        The next ones have two more correlations for each of the leading one's terms: those of one pair, at most the
+        square of the largest, or those along a path through other spins, of which the largest eigenvalue takes the
+        sum. In a magnetized phase the mode that all spins share is skew; its terms do not cancel, and have one
+        eigenvalue more. Of spins that are all but fixed the higher cumulants are large: those of pairs are summed up.
+        """
+        from spectralz.kernels.expectation_consistency import higher_terms
+
+        n = len(self.point.h)
+        C = self.point.correlation - np.eye(n)
+        if not n:
+            return 0.0
+        largest, all_of_it = float(np.abs(np.linalg.eigvalsh(C)[[0, -1]]).max()), float(np.linalg.norm(C))
+        shared = (largest / all_of_it) ** 2 if all_of_it > 0.0 else 0.0  # how far it is one mode's
+        softness = min(SOFT_MODE * largest * (1.0 + largest) ** 2 / n, MOST_OF_SOFT_MODE) * shared
+        beyond = self.terms.sizes * float(np.abs(C).max() ** 2 + largest**2 / n)
+        return beyond + abs(self.terms.third) * softness + higher_terms(self.point)
 
     def is_at(self, other: _Fit) -> bool:
         """Whether the means are those of another."""
@@ -346,11 +368,11 @@ class ExpectationPropagation(Method):
         if not fits:
             return None
         least = states[0].lower
-        best = min(fits, key=lambda fit: (fit.point.value < least, fit.residual > self.tol, _left_out(fit)))
+        best = min(fits, key=lambda fit: (fit.point.value < least, fit.residual > self.tol, fit.left_out))
         others = [
             fit
             for fit in fits
-            if fit is not best and fit.residual <= self.tol and _left_out(fit) <= LARGEST_TRUSTED_ERROR
+            if fit is not best and fit.residual <= self.tol and fit.left_out <= LARGEST_TRUSTED_ERROR
         ]
         phases = [best]
         for fit in sorted(others, key=lambda fit: -fit.value):
@@ -387,7 +409,7 @@ class ExpectationPropagation(Method):
         total = fit.correction
         is_useful = fit.terms.sizes <= LARGEST_SIZES and uncorrected + total >= lower
         value = uncorrected + total if self.correction and is_useful else uncorrected
-        left_out = float(phases.shares @ [_left_out(each) for each in phases.fits])
+        left_out = float(phases.shares @ [each.left_out for each in phases.fits])
         missed = _missed(problem, phases, states)
         settled = fit.residual <= self.tol
         complaint = _complaint(value, lower, problem, constant)
@@ -543,26 +565,6 @@ def _unseen(states: list[_State]) -> float:
     hits = np.array([state.hits for state in states])
     ends = np.array([state.lower for state in states])
     return float(hits @ (ends[0] - ends) / hits.sum() / hits[0] ** 2)
-
-
-def _left_out(fit: _Fit) -> float:
-    """Return a scale of what the corrections of higher order come to, by measurement.
-
-    The next ones have two more correlations for each of the leading one's terms: those of one pair, at most the square
-    of the largest, or those along a path through other spins, of which the largest eigenvalue takes the sum. In a
-    magnetized phase the mode that all spins share is skew; its terms do not cancel, and have one eigenvalue more. Of
-    spins that are all but fixed the higher cumulants are large: those of pairs are summed up.
-    """
-    from spectralz.kernels.expectation_consistency import higher_terms
-
-    C = fit.point.correlation - np.eye(len(fit.point.h))
-    if not len(C):
-        return 0.0
-    largest, all_of_it = float(np.linalg.norm(C, 2)), float(np.linalg.norm(C))
-    shared = (largest / all_of_it) ** 2 if all_of_it > 0.0 else 0.0  # how far it is one mode's
-    softness = min(SOFT_MODE * largest * (1.0 + largest) ** 2 / len(C), MOST_OF_SOFT_MODE) * shared
-    beyond = fit.terms.sizes * float(np.abs(C).max() ** 2 + largest**2 / len(C))
-    return beyond + abs(fit.terms.third) * softness + higher_terms(fit.point)
 
 
 def _sentence(problem: _Problem, phases: _Phases, settled: bool, left_out: float, missed: float) -> str:
