@@ -183,7 +183,8 @@ def _scaled_component(A: Coupling, spins: IntArray) -> tuple[Entries, float]:
     is_dense = n < LEAST_SPARSE_SPINS or 2 * C.edge_count > SPARSE_DENSITY * n * n
     C = C.as_dense() if is_dense else C.as_sparse()
     scale = C.largest
-    return C.mapped(lambda entries: entries / scale), scale
+    with np.errstate(over="ignore"):  # of tiny numbers older releases of numpy say so, wrongly
+        return C.mapped(lambda entries: entries / scale), scale
 
 
 def _row_sums(C: Entries) -> _Solution:

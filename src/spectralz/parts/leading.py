@@ -38,7 +38,8 @@ def leading_directions(storage: Coupling, count: int) -> list[FloatArray]:
     if largest == 0.0:
         return []
     # Divided by the largest, no power of huge or tiny couplings leaves the numbers there are.
-    scaled = entries.mapped(lambda entry: entry / largest)
+    with np.errstate(over="ignore"):  # of tiny numbers older releases of numpy say so, wrongly
+        scaled = entries.mapped(lambda entry: entry / largest)
     if storage.n <= FEW_SPINS:
         values, vectors = np.linalg.eigh(scaled.dense())
         values, vectors = values[::-1][:count], vectors[:, ::-1][:, :count]
