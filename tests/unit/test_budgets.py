@@ -59,9 +59,9 @@ def test_bounders_end_with_a_bound_once_the_time_is_up(name):
 
 
 def test_mean_field_of_a_large_model_looks_at_the_clock_after_every_sweep(monkeypatch):
-    from spectralz.methods import mean_field
+    from spectralz.parts import mean_field
 
-    monkeypatch.setattr(mean_field, "ENTRIES_PER_REPORT", 1)
+    monkeypatch.setattr(mean_field, "ENTRIES_PER_LOOK", 1)
     model = sz.generators.complete(12, 0.4, seed=0)
     with told_by(FakeClock(step=1.0)), until(3.0):
         result = sz.log_z(model, "mf")

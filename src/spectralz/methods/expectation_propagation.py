@@ -18,6 +18,7 @@ from spectralz.kernels.coupling import Couplings
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.parts.independent_spins import probabilities
 from spectralz.parts.leading import leading_directions
+from spectralz.parts.mean_field import ascend_in_time, bound_at
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ LARGEST_SIZES = 2.0
 # With a larger scale of error the answer is called untrusted.
 LARGEST_TRUSTED_ERROR = 0.1
 MEAN_FIELD_SWEEPS = 300
-# Sweeps between two looks at the clock, what a spin of one counts, and the share of the time for all of them.
-SWEEPS_AT_A_TIME, OPERATIONS_PER_SPIN, STATES_SHARE = 20, 60.0, 0.4
+# The share of the time that all of these take.
+STATES_SHARE = 0.4
 # Operations of a step by n^3 and by n^2.
 CUBIC_OPERATIONS, SQUARE_OPERATIONS = 0.6, 400.0
 MEAN_FIELD_TOLERANCE = 1e-8
@@ -59,8 +60,6 @@ DETOUR = 1.1
 LARGEST_OF_MANY = 0.2
 # With strong couplings this share of the leading terms' sizes is left out as well: clusters of spins flip together.
 STRONG_SHARE = 0.5
-# Directions of the couplings in which mean field starts as well, both ways.
-LEADING = 2
 # Mean field underrates the states that it bounds: a state's share of Z was up to so many times what its bound says.
 UNDERRATED = 2.0
 SANITY_SLACK = 1e-9
@@ -77,7 +76,7 @@ class _Problem:
     @classmethod
     def of(cls, model: Ising) -> _Problem:
         J = 2.0 * model.storage.without_diagonal().dense()
-        return cls(np.array(model.field), J, leading_directions(model.storage, LEADING))
+        return cls(np.array(model.field), J, leading_directions(model.storage))
 
     @property
     def n(self) -> int:
@@ -458,24 +457,15 @@ def _covariance(point: Point) -> FloatArray:
 
 def _mean_field(problem: _Problem, start: FloatArray) -> _State:
     """Climb the bound of mean field from the fields ``start``."""
-    from spectralz.kernels.mean_field import ascend
-
-    h, rows = start.copy(), problem.rows
-    sweeps, change = 0, math.inf
-    while sweeps < MEAN_FIELD_SWEEPS and change > MEAN_FIELD_TOLERANCE and not (sweeps and clock.is_up()):
-        piece = min(SWEEPS_AT_A_TIME, MEAN_FIELD_SWEEPS - sweeps)
-        made, change = ascend(h, problem.field, rows, piece, MEAN_FIELD_TOLERANCE)
-        clock.charge(made * (problem.n**2 + OPERATIONS_PER_SPIN * problem.n))
-        sweeps += made
+    h = start.copy()
+    ascend_in_time(h, problem.field, problem.rows, MEAN_FIELD_SWEEPS, MEAN_FIELD_TOLERANCE)
     return _bound_at(problem, h)
 
 
 def _bound_at(problem: _Problem, h: FloatArray) -> _State:
     """Evaluate the bound of mean field, its rounding taken off."""
-    from spectralz.kernels.mean_field import bound
-
-    value, sizes = bound(h, problem.field, problem.rows)
-    return _State(h, float(value - UNIT_ROUNDOFF * ((problem.n + 16.0) * sizes + 4.0 * abs(value))))
+    value, rounding = bound_at(h, problem.field, problem.rows)
+    return _State(h, value - rounding)
 
 
 def _residual(problem: _Problem, point: Point) -> float:

@@ -10,28 +10,21 @@ import numpy as np
 from spectralz._support import clock
 from spectralz._support.options import choice, count, option, positive, repetitions
 from spectralz._support.progress import report
-from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.parts.independent_spins import independent_spins
 from spectralz.parts.leading import leading_directions
+from spectralz.parts.mean_field import OPERATIONS_PER_SPIN, ascend_in_time, bound_of_model
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
     from spectralz.kernels.coupling import Couplings
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["OPERATIONS_PER_SPIN", "MeanField"]
+__all__ = ["MeanField"]
 
 STARTS = ("zero", "random", "leading", "spectral", "bp")
-SWEEPS_PER_REPORT = 50
-# Entries of the coupling that are read between two looks at the clock, some tens of milliseconds, but a sweep at least.
-ENTRIES_PER_REPORT = 2e7
-# Operations per spin and sweep, beside one per entry of the coupling.
-OPERATIONS_PER_SPIN = 60.0
 # Eigenvalues of A + D above this share of the lowest one count as zero: those of the SDP's primal solution.
 NEARLY_ZERO = 0.02
-# Eigenvectors along which the start "leading" goes, both ways.
-LEADING = 2
 
 
 @dataclass(frozen=True)
@@ -117,7 +110,7 @@ class MeanField(Method):
 
     def _first_starts(self, model: Ising, rng: np.random.Generator) -> list[FloatArray]:
         if self.start == "leading":
-            directions = leading_directions(model.storage, LEADING)
+            directions = leading_directions(model.storage)
             return [sign * h for h in directions for sign in (1.0, -1.0)] or [np.zeros(model.n)]
         return [self._first_start(model, rng)]
 
@@ -134,24 +127,12 @@ class MeanField(Method):
         return np.zeros(model.n)
 
     def _ascend(self, model: Ising, couplings: Couplings, h: FloatArray, k: int) -> _Run:
-        from spectralz.kernels.mean_field import ascend, bound
+        def tell(sweeps: int) -> None:
+            report("sweeping", (k + min(sweeps / self.max_iter, 1.0)) / self.restarts)
 
-        theta = np.asarray(model.field)
-        entries = len(couplings.data)
-        piece = int(min(max(ENTRIES_PER_REPORT // max(entries, 1), 1), SWEEPS_PER_REPORT))
-        made, change = 0, 0.0
-        while made < self.max_iter:
-            more, change = ascend(h, theta, couplings, min(piece, self.max_iter - made), self.tol)
-            made += more
-            clock.charge(more * (entries + OPERATIONS_PER_SPIN * model.n))
-            report("sweeping", (k + min(made / self.max_iter, 1.0)) / self.restarts)
-            if change <= self.tol or clock.is_up():
-                break
-        clock.charge(entries + OPERATIONS_PER_SPIN * model.n)
-        value, sizes = bound(h, theta, couplings)
-        rounding = UNIT_ROUNDOFF * ((couplings.longest_row + 16.0) * sizes + 4.0 * (abs(model.constant) + abs(value)))
-        log_z = value + model.constant
-        return _Run(h, log_z, log_z - rounding - model.rounding, made, change)
+        sweeps, change = ascend_in_time(h, model.field, couplings, self.max_iter, self.tol, tell)
+        clock.charge(len(couplings.data) + OPERATIONS_PER_SPIN * model.n)
+        return _Run(h, *bound_of_model(model, couplings, h), sweeps, change)
 
     def _outcome(self, model: Ising, runs: list[_Run], best: _Run) -> Outcome:
         is_exact = model.storage.couples_nothing

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock
-from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.parts.leading import leading_directions
+from spectralz.parts.mean_field import ascend_in_time, bound_of_model
 from spectralz.parts.populations import weights_of
 
 if TYPE_CHECKING:
@@ -27,17 +26,15 @@ if TYPE_CHECKING:
     from spectralz.parts.annealer import Annealer
     from spectralz.parts.populations import Annealed
 
-__all__ = ["DIRECTIONS", "Elsewhere", "look_elsewhere"]
+__all__ = ["Elsewhere", "look_elsewhere"]
 
-# Leading eigenvectors that are tried, both ways; chains from each, and their sweeps.
-DIRECTIONS, CHAINS, SWEEPS = 2, 8, 20
+# Chains from each state along a leading eigenvector, and their sweeps.
+CHAINS, SWEEPS = 8, 20
 # The population has met a state if this share of it is as close to it as the chains are, up to so many deviations.
 SHARE_MET, CHAIN_DEVIATIONS = 1e-3, 4.0
 # Fields from which mean field begins in a state: all but sure of it.
 FIRST_FIELD = 3.0
 MEAN_FIELD_SWEEPS, MEAN_FIELD_TOLERANCE = 100, 1e-6
-# Sweeps of it between two looks at the clock, and what a spin of one counts.
-SWEEPS_AT_A_TIME, OPERATIONS_PER_SPIN = 5, 60.0
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ def look_elsewhere(
     is up (``_support/clock.py``).
     """
     if directions is None:
-        directions = leading_directions(model.storage, DIRECTIONS)
+        directions = leading_directions(model.storage)
     if not directions:
         return None
     starts = np.array([np.where(sign * v >= 0.0, 1, -1) for v in directions for sign in (1, -1)], dtype=np.int8)
@@ -100,15 +97,6 @@ def _unmet_overlap(
 
 def _bound_in(model: Ising, seed: NDArray[np.int8]) -> float:
     """Return the bound of mean field from a state, rounding taken off."""
-    from spectralz.kernels.mean_field import ascend, bound
-
-    h = np.array(FIRST_FIELD * seed, dtype=np.float64)
-    theta, couplings = np.asarray(model.field), model.storage.for_kernels()
-    for _ in range(MEAN_FIELD_SWEEPS // SWEEPS_AT_A_TIME):
-        made, change = ascend(h, theta, couplings, SWEEPS_AT_A_TIME, MEAN_FIELD_TOLERANCE)
-        clock.charge(made * (len(couplings.data) + OPERATIONS_PER_SPIN * model.n))
-        if change <= MEAN_FIELD_TOLERANCE or clock.is_up():
-            break
-    value, sizes = bound(h, theta, couplings)
-    rounding = UNIT_ROUNDOFF * ((couplings.longest_row + 16.0) * sizes + 4.0 * (abs(model.constant) + abs(value)))
-    return float(value + model.constant - rounding - model.rounding)
+    h, couplings = np.array(FIRST_FIELD * seed, dtype=np.float64), model.storage.for_kernels()
+    ascend_in_time(h, model.field, couplings, MEAN_FIELD_SWEEPS, MEAN_FIELD_TOLERANCE)
+    return bound_of_model(model, couplings, h)[1]

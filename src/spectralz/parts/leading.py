@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["leading_directions"]
 
+# Collective states are looked for along so many.
+DIRECTIONS = 2
 # Beyond this many spins or entries the search takes longer than it is worth.
 MOST_SPINS, MOST_ENTRIES = 200_000, 50_000_000
 # A direction is a place to start from: a few digits do.
@@ -25,7 +27,7 @@ OPERATIONS_PER_SPIN = 100.0
 FEW_SPINS = 50
 
 
-def leading_directions(storage: Coupling, count: int) -> list[FloatArray]:
+def leading_directions(storage: Coupling, count: int = DIRECTIONS) -> list[FloatArray]:
     """Return the eigenvectors of the largest positive eigenvalues, each of length sqrt(n), without the diagonal.
 
     None where no pair is coupled, where finding them would take long, or where the time is up before

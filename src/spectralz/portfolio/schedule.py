@@ -21,7 +21,7 @@ from spectralz.errors import SpectralzError, is_interrupt
 from spectralz.methods.expectation_propagation import ExpectationPropagation, step_operations
 from spectralz.methods.mean_field import MeanField
 from spectralz.parts.annealer import PILOT, Annealer
-from spectralz.parts.collective import DIRECTIONS, Elsewhere, look_elsewhere
+from spectralz.parts.collective import Elsewhere, look_elsewhere
 from spectralz.parts.leading import leading_directions
 from spectralz.parts.outcome import MarginalOutcome, Outcome
 from spectralz.parts.populations import Annealed, Mean, combine, marginals_of, outcome_of_runs
@@ -239,7 +239,7 @@ class Portfolio:
 
     @cached_property
     def _directions(self) -> list[FloatArray]:
-        return leading_directions(self.model.storage, DIRECTIONS)
+        return leading_directions(self.model.storage)
 
     def _tell(self, _: float) -> None:
         report("annealing", min(1.0 - self._left / self.budget, 1.0))

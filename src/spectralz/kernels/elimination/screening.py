@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spectralz._support.compiling import compiled
+from spectralz._support.compiling import compiled, inner
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -107,7 +107,7 @@ def _count_min_degree(
     return width, terms, True
 
 
-@compiled
+@inner
 def _append(
     v: int,
     d: int,
@@ -124,7 +124,7 @@ def _append(
     tail[d] = v
 
 
-@compiled
+@inner
 def _remove(
     v: int,
     d: int,

@@ -1,0 +1,65 @@
+"""Ascents of mean field that keep to the time, and the bound where they end, rounding taken off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spectralz._support import clock
+from spectralz.kernels import UNIT_ROUNDOFF
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spectralz.kernels.coupling import Couplings
+    from spectralz.model import FloatArray, Ising
+
+__all__ = ["OPERATIONS_PER_SPIN", "ascend_in_time", "bound_at", "bound_of_model"]
+
+# Between two looks at the clock so many sweeps are made, or fewer, with which this many entries of the coupling are
+# read, some tens of milliseconds, but one at least.
+SWEEPS_PER_LOOK, ENTRIES_PER_LOOK = 50, 2e7
+# Operations per spin and sweep, beside one per entry of the coupling.
+OPERATIONS_PER_SPIN = 60.0
+
+
+def ascend_in_time(
+    h: FloatArray,
+    theta: FloatArray,
+    couplings: Couplings,
+    max_iter: int,
+    tol: float,
+    tell: Callable[[int], None] = lambda _: None,
+) -> tuple[int, float]:
+    """Climb the bound from the fields ``h``, in place, until no mean changes by more than ``tol`` or the time is up.
+
+    Returns the number of sweeps, one at least, and how far the last one changed a mean. ``tell`` hears how many have
+    been made.
+    """
+    from spectralz.kernels.mean_field import ascend
+
+    entries = len(couplings.data)
+    piece = int(min(max(ENTRIES_PER_LOOK // max(entries, 1), 1), SWEEPS_PER_LOOK))
+    sweeps, change = 0, 0.0
+    while sweeps < max_iter:
+        made, change = ascend(h, theta, couplings, min(piece, max_iter - sweeps), tol)
+        sweeps += made
+        clock.charge(made * (entries + OPERATIONS_PER_SPIN * len(h)))
+        tell(sweeps)
+        if change <= tol or clock.is_up():
+            break
+    return sweeps, change
+
+
+def bound_at(h: FloatArray, theta: FloatArray, couplings: Couplings) -> tuple[float, float]:
+    """Return the bound on log Z, without constants, at the means of the fields ``h``, and what rounding may take."""
+    from spectralz.kernels.mean_field import bound
+
+    value, sizes = bound(h, theta, couplings)
+    return value, UNIT_ROUNDOFF * ((couplings.longest_row + 16.0) * sizes + 4.0 * abs(value))
+
+
+def bound_of_model(model: Ising, couplings: Couplings, h: FloatArray) -> tuple[float, float]:
+    """Return the bound on log Z of a model, constants included, and the same with all rounding taken off."""
+    value, rounding = bound_at(h, model.field, couplings)
+    log_z = value + model.constant
+    return log_z, log_z - rounding - 4.0 * UNIT_ROUNDOFF * abs(model.constant) - model.rounding
