@@ -228,9 +228,9 @@ class ExpectationPropagation(Method):
     A Gaussian with the model's couplings and single spins with its fields are made to agree on means and variances;
     log Z = log Z_Gaussian + log Z_spins - log Z_overlap, plus the leading term of what this leaves out, from the third
     and fourth cumulants of the spins. The fixed points are the maxima of a function of the means, which is climbed by
-    Newton steps from the means of the fields alone; this settles where the usual iteration does not. Where the
-    correction is large, or the value below a bound, the climb is repeated from the best state of mean field, and the
-    end with less correction is kept.
+    Newton steps from the means of the fields alone; this settles where the usual iteration does not. The climb is
+    repeated from the states that mean field finds. The fixed point with the least error is gone by, and others that
+    are phases of their own, many standard deviations apart, are added up.
 
     Much better than mean field and `bp` on dense graphs with weak couplings. Each step takes a few factorisations of
     n x n matrices: a second for hundreds of spins, up to 5,000.
@@ -238,9 +238,9 @@ class ExpectationPropagation(Method):
     ``std_error`` is not statistical: it is a scale of error, calibrated on models that can be solved: what corrections
     of higher order come to, and what states that the Gaussian does not reach may add; the page
     ``docs/expectation-propagation.md`` has the formula, and how often the error was within twice it.
-    ``trusted`` says whether it is at most 0.1 and couplings are weak (sum_j J_ij^2 below 1, on average); where it is
-    False, take the number for an order of magnitude, and ``status`` has not converged.
-    ``lower`` is the bound of mean field.
+    ``trusted`` says whether it is at most 0.1 and couplings are weak (sum_j J_ij^2 below 1, on average; of several
+    phases, no J beyond 0.2); where it is False, take the number for an order of magnitude, and ``status`` has not
+    converged. ``lower`` is the bound of mean field.
 
     Parameters
     ----------
