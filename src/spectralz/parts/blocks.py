@@ -1,0 +1,79 @@
+"""Blocks of spins that take turns in being drawn jointly, where it is so cold that single spins hold each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from spectralz.kernels.coupling import Couplings
+    from spectralz.kernels.sampling.block_heat_bath import Block
+    from spectralz.model import FloatArray, Ising
+
+__all__ = ["MOST_BLOCK_WIDTH", "BlockTurns", "blocks_of"]
+
+# Blocks drawn at random for a model, which take turns.
+BLOCKS = 12
+# Mean degrees up to which blocks of a width are the best for their time, as measured on grids (4), lattices of three
+# dimensions (6) and random graphs; with 8 neighbors blocks hold half of the spins and gain nothing.
+BLOCK_WIDTHS = ((4.5, 6), (6.5, 4))
+MOST_BLOCK_WIDTH = 12
+# Choosing blocks takes a second or two at this size.
+MOST_SPINS_WITH_BLOCKS = 2000
+# Blocks are used where beta sqrt(sum_j J_ij^2), the sum averaged over i, is above this; warmer, single spins do well.
+COLD = 1.0
+# In updates of single spins of 64 states together: what a spin of a block costs, and an entry of its tables.
+COST_OF_BLOCK_SPIN, COST_OF_ENTRY = 60.0, 6.0
+# A block is drawn after as many sweeps as take its time, and after this many at most.
+MOST_SWEEPS_BETWEEN = 64
+
+
+@dataclass(frozen=True)
+class BlockTurns:
+    """Blocks, and when each has its turn.
+
+    Attributes
+    ----------
+    blocks
+        They take turns in this order.
+    first
+        The point of the path from which on they are drawn.
+    every
+        Points of the path from one to the next.
+    """
+
+    blocks: list[Block]
+    first: float
+    every: int
+
+    def due(self, at: FloatArray, point: int) -> list[tuple[int, Block]]:
+        """Return the points of ``at`` after which a block is drawn; ``point`` is the number of the first of them."""
+        turns = [(k, (point + k) // self.every) for k in range(len(at)) if (point + k) % self.every == 0]
+        return [(k, self.blocks[turn % len(self.blocks)]) for k, turn in turns if at[k] >= self.first]
+
+    @property
+    def entries(self) -> int:
+        """Entries of the tables of the largest block."""
+        return max(block.entries for block in self.blocks)
+
+
+def blocks_of(model: Ising, width: int | None, couplings: Couplings) -> BlockTurns | None:
+    """Choose blocks of a width, None for what suits the graph; None if there is no use for any."""
+    from spectralz.kernels.elimination.order import adjacency_of
+    from spectralz.kernels.sampling.block_heat_bath import block_of, choose_blocks
+
+    if width is None and model.n > MOST_SPINS_WITH_BLOCKS:
+        width = 0
+    if width is None:
+        width = next((width for degree, width in BLOCK_WIDTHS if 2 * model.edge_count <= degree * model.n), 0)
+    strength = couplings.mean_strength if width else 0.0
+    if strength < COLD:
+        return None
+    adjacency = adjacency_of(model.n, model.edges()[0])
+    orders = choose_blocks(adjacency, width, BLOCKS, np.random.default_rng(0))
+    blocks = [block_of(order, adjacency, couplings) for order in orders]
+    cost = max(COST_OF_BLOCK_SPIN * len(block.spins) + COST_OF_ENTRY * block.entries for block in blocks)
+    every = min(max(round(cost / model.n), 1), MOST_SWEEPS_BETWEEN)
+    return BlockTurns(blocks, COLD / strength, every)

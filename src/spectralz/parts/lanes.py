@@ -1,0 +1,296 @@
+"""Chains in lanes of 64 states that are swept together, in single precision: of sparse and of dense couplings.
+
+The base of the path has the model's own fields and no couplings, or those of a forest: its Z is a product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz.kernels.coupling import frozen
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.coupling import Couplings
+    from spectralz.kernels.sampling.block_heat_bath import Block
+    from spectralz.model import FloatArray
+    from spectralz.parts.blocks import BlockTurns
+
+__all__ = ["DenseEngine", "SparseEngine", "fits_single_precision"]
+
+# Log-odds up to this size keep four digits after the point in single precision.
+LARGEST_LOG_ODDS = 1000.0
+# In operations: a spin update's random number and exponential, an entry of its row, and the same of a dense row.
+UPDATE_OPERATIONS, ENTRY_OPERATIONS, DENSE_ENTRY_OPERATIONS = 1.5, 0.2, 0.03
+# Fields of dense couplings are summed up anew after so many points of the path, before rounding can be seen in them.
+POINTS_PER_REFRESH = 64
+
+# Calls a function on each number of a sequence, in threads or not.
+Map = Callable[[Callable[[int], None], Sequence[int]], None]
+
+
+def fits_single_precision(theta: FloatArray, couplings: Couplings) -> bool:
+    """Say whether the fields that spins can meet are small enough for their digits not to matter."""
+    n = len(theta)
+    if not n:
+        return True
+    largest = np.abs(theta)
+    if len(couplings.data):
+        # The sum of an empty row would be the next row's first entry.
+        sums = np.add.reduceat(np.append(np.abs(couplings.data), 0.0), couplings.indptr[:-1])
+        largest = largest + np.where(np.diff(couplings.indptr) > 0, sums, 0.0)
+    return bool(2.0 * largest.max() <= LARGEST_LOG_ODDS)
+
+
+def one_after_the_other(work: Callable[[int], None], numbers: Sequence[int]) -> None:
+    """Call a function on each number."""
+    for number in numbers:
+        work(number)
+
+
+class SparseEngine:
+    """Chains on a sparse graph.
+
+    Parameters
+    ----------
+    theta, couplings
+        The model's fields and couplings J = 2 A without its diagonal.
+    spread
+        How work on chunks of 64 states is spread over threads.
+    blocks
+        Blocks of spins that are drawn jointly where it is cold, if any.
+    """
+
+    def __init__(
+        self,
+        theta: FloatArray,
+        couplings: Couplings,
+        spread: Map = one_after_the_other,
+        blocks: BlockTurns | None = None,
+    ) -> None:
+        from spectralz.kernels.sampling.lanes import SparsePath
+
+        self.n = len(theta)
+        self.couplings = couplings
+        self.blocks = blocks
+        zeros = np.zeros(len(couplings.data))
+        self.path = SparsePath(
+            frozen(theta),
+            frozen(np.zeros(self.n)),
+            frozen(zeros),
+            couplings.data,
+            couplings.indices,
+            couplings.indptr,
+        )
+        self.log_z_of_base = log_z_of_fields(theta)
+        self.operations = UPDATE_OPERATIONS * max(self.n, 1) + ENTRY_OPERATIONS * len(couplings.data)
+        self.bytes_per_state = 2 * self.n + 64
+        self.spread = spread
+
+    def start(self, size: int, rng: np.random.Generator) -> SparseChains:
+        """Return states drawn from the base."""
+        chains = SparseChains(self, size, rng)
+        chains.draw()
+        return chains
+
+    def start_from(self, x: NDArray[np.int8], rng: np.random.Generator) -> SparseChains:
+        """Return chains that begin in given states."""
+        chains = SparseChains(self, len(x), rng)
+        chains.fill(x)
+        return chains
+
+
+class DenseEngine:
+    """Chains of a dense coupling, which is kept in single precision; parameters as of :class:`SparseEngine`."""
+
+    def __init__(self, theta: FloatArray, couplings: Couplings, spread: Map = one_after_the_other) -> None:
+        from spectralz.kernels.sampling.lanes import DensePath
+
+        self.n = len(theta)
+        field = theta.astype(np.float32)
+        coupling = couplings.data.reshape(self.n, self.n).astype(np.float32)
+        self.path = DensePath(frozen(field), frozen(field), frozen(coupling))
+        self.log_z_of_base = log_z_of_fields(theta)
+        self.operations = 2.0 * UPDATE_OPERATIONS * max(self.n, 1) + DENSE_ENTRY_OPERATIONS * self.n**2
+        self.bytes_per_state = 13 * self.n + 64
+        self.spread = spread
+
+    def start(self, size: int, rng: np.random.Generator) -> DenseChains:
+        """Return states drawn from the base."""
+        chains = DenseChains(self, size, rng)
+        chains.draw()
+        return chains
+
+    def start_from(self, x: NDArray[np.int8], rng: np.random.Generator) -> DenseChains:
+        """Return chains that begin in given states."""
+        chains = DenseChains(self, len(x), rng)
+        chains.fill(x)
+        return chains
+
+
+def log_z_of_fields(theta: FloatArray) -> float:
+    """Return log Z of independent spins."""
+    size = np.abs(theta)
+    return float((size + np.log1p(np.exp(-2.0 * size))).sum())
+
+
+class _Lanes:
+    """Chunks of 64 states, of which those at the end may stand for nothing."""
+
+    def __init__(self, engine: SparseEngine | DenseEngine, size: int, kind: Any, rng: np.random.Generator) -> None:
+        from spectralz.kernels.sampling.lanes import LANES
+
+        self.size = size
+        self._chunks = -(-size // LANES)
+        self._lanes = self._chunks * LANES
+        self._random = rng.integers(2**32, size=(self._chunks, 4, LANES), dtype=np.uint32)
+        self._x = np.empty((self._chunks, engine.n, LANES), dtype=kind)
+        self._spread = engine.spread
+        self._theta = engine.path.field
+
+    def draw(self) -> None:
+        """Draw the states from the base."""
+        from spectralz.kernels.sampling.lanes import draw_spins
+
+        field = self._theta.astype(np.float64)
+        self._each(lambda chunk: draw_spins(self._x[chunk], self._random[chunk], field))
+
+    def fill(self, x: NDArray[np.int8]) -> None:
+        """Put given states into the lanes, the last one into those that are left over."""
+        padded = np.concatenate([x, np.repeat(x[-1:], self._lanes - len(x), axis=0)])
+        self._x[:] = padded.reshape(self._chunks, -1, x.shape[1]).transpose(0, 2, 1)
+
+    def take(self, places: NDArray[np.int64]) -> None:
+        """Let the state at ``places[r]`` become the r-th."""
+        self._x = self._taken(self._x, places)
+
+    def states(self) -> NDArray[np.int8]:
+        """Return the states, one a row."""
+        rows = self._x.transpose(0, 2, 1).reshape(self._lanes, -1)[: self.size]
+        return np.ascontiguousarray(rows, dtype=np.int8)
+
+    def sweep(
+        self, before: FloatArray, at: FloatArray, after: FloatArray, sweeps: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Sweep at one point of the path after the other; weights change by energies times steps."""
+        energies = np.empty((self._chunks, len(at), self._lanes // self._chunks))
+        self._each(lambda chunk: self._sweep(chunk, at, sweeps, energies[chunk]))
+        joined = energies.transpose(1, 0, 2).reshape(len(at), -1)[:, : self.size]
+        return (before - at)[:, None] * joined, (after - at)[:, None] * joined
+
+    def _sweep(self, chunk: int, at: FloatArray, sweeps: int, energies: FloatArray) -> None:
+        raise NotImplementedError
+
+    def _taken(self, x: Any, places: NDArray[np.int64]) -> Any:
+        from spectralz.kernels.sampling.lanes import take
+
+        taken = np.empty_like(x)
+        take(x, np.concatenate([places, np.arange(len(places), self._lanes)]), taken)
+        return taken
+
+    def _each(self, work: Callable[[int], None]) -> None:
+        self._spread(work, range(self._chunks))
+
+
+class SparseChains(_Lanes):
+    """States on a sparse graph, spins as bytes."""
+
+    def __init__(self, engine: SparseEngine, size: int, rng: np.random.Generator) -> None:
+        super().__init__(engine, size, np.int8, rng)
+        self._path = engine.path
+        self._couplings = engine.couplings
+        self._blocks = engine.blocks
+        self._counters = rng.integers(2**64, size=self._lanes, dtype=np.uint64)
+        self._point = 0
+
+    def sweep(
+        self, before: FloatArray, at: FloatArray, after: FloatArray, sweeps: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Sweep at one point of the path after the other, and draw the blocks whose turn has come."""
+        due = [] if self._blocks is None else self._blocks.due(at, self._point)
+        self._point += len(at)
+        edges = [0, *(k for k, _ in due), len(at)]
+        parts = []
+        for (begin, end), block in zip(pairwise(edges), [None, *(block for _, block in due)], strict=True):
+            if block is not None:  # before the sweeps, so that what is recorded is the state that goes on
+                beta = float(at[begin])
+                self._each(lambda chunk, beta=beta, block=block: self._draw_block(chunk, beta, block))  # type: ignore[misc]
+            parts.append(super().sweep(before[begin:end], at[begin:end], after[begin:end], sweeps))
+        back, on = zip(*parts, strict=True)
+        return np.concatenate(back), np.concatenate(on)
+
+    def _draw_block(self, chunk: int, beta: float, block: Block) -> None:
+        """Draw a block of every state of a chunk anew, as rows."""
+        from spectralz.kernels.sampling.block_heat_bath import block_heat_bath
+        from spectralz.kernels.sampling.heat_bath import refresh
+        from spectralz.kernels.sampling.lanes import LANES
+
+        rows = np.ascontiguousarray(self._x[chunk].T)
+        h, energy = np.empty(rows.shape), np.empty(LANES)
+        counters = self._counters[chunk * LANES : (chunk + 1) * LANES]
+        scaled = self._couplings._replace(data=frozen(beta * self._couplings.data))
+        refresh(rows, h, self._path.field, scaled)
+        block_heat_bath(rows, h, energy, counters, 1.0, block, self._path.field, scaled)
+        self._x[chunk] = rows.T
+
+    def _sweep(self, chunk: int, at: FloatArray, sweeps: int, energies: FloatArray) -> None:
+        from spectralz.kernels.sampling.lanes import LANES, sweep_sparse
+
+        scaled, log_odds = np.empty(len(self._path.data), np.float32), np.empty(LANES, np.float32)
+        sweep_sparse(self._x[chunk], self._random[chunk], at, sweeps, self._path, scaled, log_odds, energies)
+
+
+class DenseChains(_Lanes):
+    """States of a dense coupling with the fields of their spins, all in single precision."""
+
+    def __init__(self, engine: DenseEngine, size: int, rng: np.random.Generator) -> None:
+        super().__init__(engine, size, np.float32, rng)
+        self._path = engine.path
+        self._h = np.empty_like(self._x)
+        self._points_left = 0
+
+    def sweep(
+        self, before: FloatArray, at: FloatArray, after: FloatArray, sweeps: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Sweep at one point of the path after the other; fields are summed up anew now and then."""
+        if self._points_left <= 0:
+            self._each(self._sum_up)
+            self._points_left = POINTS_PER_REFRESH
+        self._points_left -= len(at)
+        return super().sweep(before, at, after, sweeps)
+
+    def fill(self, x: NDArray[np.int8]) -> None:
+        """Put given states into the lanes."""
+        super().fill(x)
+        self._points_left = 0
+
+    def _sum_up(self, chunk: int) -> None:
+        np.matmul(self._path.coupling, self._x[chunk], out=self._h[chunk])
+        self._h[chunk] += self._path.field[:, None]
+
+    def take(self, places: NDArray[np.int64]) -> None:
+        """Let the state at ``places[r]`` become the r-th."""
+        super().take(places)
+        self._h = self._taken(self._h, places)
+
+    def _sweep(self, chunk: int, at: FloatArray, sweeps: int, energies: FloatArray) -> None:
+        from spectralz.kernels.sampling.lanes import LANES, SPINS_TOLD_TOGETHER, sweep_dense
+
+        x, h, n = self._x[chunk], self._h[chunk], self._x.shape[1]
+        sweep_dense(
+            x,
+            h,
+            self._random[chunk],
+            at,
+            sweeps,
+            self._path,
+            np.empty((n, LANES), np.float32),
+            np.empty((SPINS_TOLD_TOGETHER, n), np.float32),
+            np.empty((SPINS_TOLD_TOGETHER, LANES), np.float32),
+            energies,
+        )
