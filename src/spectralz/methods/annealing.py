@@ -21,7 +21,8 @@ from spectralz._support.options import (
 from spectralz._support.progress import reporter_of
 from spectralz.errors import TooLargeError, is_interrupt, warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.parts.annealer import MOST_BLOCK_WIDTH, PILOT, RESAMPLE_BELOW, Annealer
+from spectralz.parts.annealer import RESAMPLE_BELOW, Annealer
+from spectralz.parts.blocks import MOST_BLOCK_WIDTH
 from spectralz.parts.populations import Annealed, combine, marginals_of, outcome_of_runs, sample_of
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class Annealing(Method):
             block_width=self.block_width,
         ) as annealer:
             self._refuse_too_large(annealer)
-            betas = annealer.temperatures(min(self.population, PILOT), rng)
+            betas = annealer.temperatures(rng)
             try:
                 for run in annealer.runs(betas, self.population, self.runs, rng, reporter_of("annealing")):
                     found.append(run)

@@ -12,7 +12,7 @@ from spectralz._support.options import count, option, repetitions, threads_optio
 from spectralz._support.progress import reporter_of
 from spectralz.errors import warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.parts.annealer import PILOT, Annealer
+from spectralz.parts.annealer import Annealer
 from spectralz.parts.state_pool import MOST_STATES, Share, StatePool, collect, pool_marginals, pool_outcome
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class States(Method):
         rng = np.random.default_rng(self.seed)
         pool = StatePool(model, self.max_states)
         with Annealer(model) as annealer:
-            betas = annealer.temperatures(min(self.population, PILOT), rng)
+            betas = annealer.temperatures(rng)
             found = list(annealer.runs(betas, self.population, self.runs, rng, reporter_of("annealing")))
             half = self.runs // 2
             *_, share = collect(

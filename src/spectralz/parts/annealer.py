@@ -1,121 +1,89 @@
-"""Population annealing: states cooled together, whose weights on the way multiply to an unbiased estimate of Z.
+"""Annealing: states taken along a path from a base to the model, whose weights on the way make an estimate of Z.
 
-At inverse temperature beta a state weighs exp(beta E(x)), E(x) = <theta, x> + x'Ax; Z is 2^n at beta = 0 and what is
-asked for at beta = 1. Between two temperatures Z grows by the mean of exp(dbeta E) over states drawn at the first, so
-each state collects log-weights dbeta E on its way down. Where these have become uneven the population is resampled:
-light states die and heavy ones multiply. Heat-bath sweeps keep the states in equilibrium, or near it; on sparse graphs,
-where it is so cold that single spins hold each other, whole blocks of small treewidth are drawn anew as well.
+At the point beta of the path a state weighs exp(E_0(x) + beta (E(x) - E_0(x))); Z is known at beta = 0, that of the
+base, and asked for at beta = 1. Between two points Z grows by the mean of the change of weight over states drawn at the
+first, so each state collects log-weights on its way. Where these have become uneven the population is resampled: light
+states die and heavy ones multiply. Sweeps keep the states in equilibrium, or near it.
 
 The product of the mean weights has Z as its expectation, however few or far from equilibrium the states are, as long as
-the temperatures and the blocks do not depend on them (Neal; Del Moral). Hence a pilot run chooses the temperatures,
-which stay as they are in the runs that count, and the blocks take turns.
+the points and the blocks do not depend on them (Neal; Del Moral). Hence a survey chooses the points, which stay as they
+are in the runs that count.
 """
 
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from functools import cached_property
-from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.progress import report
-from spectralz._support.threads import thread_count
-from spectralz.parts.populations import Annealed, mean_and_shares, systematic
+from spectralz._support.threads import NO_MATRICES, thread_count, using_threads
+from spectralz.parts.blocks import blocks_of
+from spectralz.parts.lanes import DenseEngine, SparseEngine, fits_single_precision
+from spectralz.parts.populations import Annealed, log_means, mean_and_shares, systematic
+from spectralz.parts.rows import RowEngine
+from spectralz.parts.survey import LEAST_POINTS, Survey, survey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from spectralz.kernels.coupling import Couplings
-    from spectralz.kernels.sampling.block_heat_bath import Block
     from spectralz.model import FloatArray, Ising
+    from spectralz.parts.chains import Engine
 
-__all__ = ["MOST_BLOCK_WIDTH", "PILOT", "RESAMPLE_BELOW", "Annealer"]
+__all__ = ["RESAMPLE_BELOW", "Annealer"]
 
-# A pilot needs only the spread of the energies.
-PILOT = 500
-# No step is longer than one over this, however even the weights of few states look: a collective mode has hardly any
-# energy while it is hot, and weights of infinite variance where it is not.
-LEAST_TEMPERATURES = 16
-# Spins updated in one call of a kernel, some tens of milliseconds: what an interrupt waits for.
-SPINS_PER_CALL = 500_000
-# Fields are summed up anew after so many temperatures, before rounding can be seen in them.
-STEPS_PER_REFRESH = 64
-# Quenches end sooner; this is against a cycle of rounded fields.
-MOST_DESCENTS = 1000
 # Effective share of a population under which it is resampled, unless told otherwise.
 RESAMPLE_BELOW = 0.5
-# Temperatures times sqrt(step / n), as counted on complete graphs and grids.
-TEMPERATURES = 1.8
-# States that are timed to predict the time of others: the first where a sweep over them takes longer than that.
-FEW_TIMED_STATES, TIMED_STATES, SECONDS_TO_TIME = 2, 20, 0.005
+# Points of the path that are passed between two looks at the weights: this share of all, so many at most, and no more
+# than take this many operations, some hundredths of a second: what an interrupt waits for.
+SHARE_PER_LOOK, MOST_PER_LOOK, OPERATIONS_PER_LOOK = 1.0 / 32.0, 64, 3e7
+# Quenches end sooner; this is against a cycle of rounded fields.
+MOST_DESCENTS = 1000
+# States and points that are timed to predict the time of others.
+TIMED_STATES, TIMED_POINTS = 64, 4
+# The length of the path, expected before it is surveyed: this many times the root of the number of spins.
+LENGTH_PER_ROOT = 0.8
 # States that relax make so many sweeps at least.
 FEWEST_TO_RELAX = 3
-# How much longer each of the steps is that a pilot takes once its time is up.
-HURRY = 4.0
-# Blocks drawn at random for a model, which take turns.
-BLOCKS = 12
-# Mean degrees up to which blocks of a width are the best for their time, as measured on grids (4), lattices of three
-# dimensions (6) and random graphs; with 8 neighbors blocks hold half of the spins and gain nothing.
-BLOCK_WIDTHS = ((4.5, 6), (6.5, 4))
-MOST_BLOCK_WIDTH = 12
-# Choosing blocks takes a second or two at this size.
-MOST_SPINS_WITH_BLOCKS = 2000
-# Blocks are used where beta sqrt(sum_j J_ij^2), the sum averaged over i, is above this; warmer, single spins do well.
-COLD = 1.0
-# In updates of single spins: what a spin of a block costs, and an entry of its tables.
-COST_OF_BLOCK_SPIN, COST_OF_ENTRY = 2.5, 0.25
-# In operations, some 1e-9 seconds each: an update of a single spin, an entry of the row of one that flips, and one of a
-# row that is summed up, in a dense coupling and in a sparse one.
-UPDATE_OPERATIONS, FLIP_OPERATIONS, SUM_OPERATIONS, SPARSE_SUM_OPERATIONS = 25.0, 0.25, 1.0, 2.0
-# Sweeps that a quench takes, about.
+# Between two looks at runs in other threads.
+SECONDS_TO_WAIT = 0.1
+# Operations of a quench: sweeps that it takes, and those of an entry that is summed up in double precision.
 SWEEPS_OF_A_QUENCH = 1.5
+SUM_OPERATIONS, SPARSE_SUM_OPERATIONS = 1.0, 2.0
 
 
-@dataclass
-class _Population:
-    """States with their fields, energies, ancestors, random numbers and log-weights since the last resampling."""
-
-    x: NDArray[np.int8]
-    h: FloatArray
-    energy: FloatArray
-    family: NDArray[np.int64]
-    counters: NDArray[np.uint64]
-    log_weight: FloatArray
-
-    def growth(self, change: float) -> float:
-        """Return by how much log Z grows where beta changes so, by the states as they are."""
-        return mean_and_shares(self.log_weight + change * self.energy)[0] - mean_and_shares(self.log_weight)[0]
+class _StoppedError(Exception):
+    """Raised in threads whose work nobody waits for any more."""
 
 
-class _Prices(NamedTuple):
-    """Seconds for one state: of a sweep, and of summing up all fields anew."""
-
-    sweep: float
-    refresh: float
+def _is_done(future: Future[Annealed]) -> bool:
+    """Wait for a moment, and say whether a run is over."""
+    wait([future], timeout=SECONDS_TO_WAIT)
+    return future.done()
 
 
 class Annealer:
-    """Cools populations of one model, in threads; use it in a ``with`` block.
+    """Anneals populations of one model, in threads; use it in a ``with`` block.
 
     Parameters
     ----------
     model
         The model.
     sweeps
-        Heat-bath sweeps at every temperature.
+        Sweeps at every point of the path.
     step
-        Relative variance of the weights that a step of temperature aims at.
+        Relative variance of the weights that a step of the path aims at.
     resample_below
         Resample once the effective share of the population is below this; 0 never does.
     block_width
-        Treewidth of the blocks that take turns after the sweeps; 0 for none, None for what suits the graph up to 2,000
+        Treewidth of the blocks that take turns with the sweeps; 0 for none, None for what suits the graph up to 2,000
         spins.
     """
 
@@ -134,51 +102,91 @@ class Annealer:
         self.sweeps = sweeps
         self.step = step
         self.resample_below = resample_below
-        self.block_width, self.blocks_from, self.blocks = _blocks_of(model, block_width, self.couplings)
+        self.blocks = blocks_of(model, block_width, self.couplings)
+        self.engine: Engine = self._engine()
         self._threads = ThreadPoolExecutor(thread_count())
+        self._owner = threading.get_ident()
+        self._is_stopped = False
+        self._limits = ExitStack()
+
+    def _engine(self) -> Engine:
+        if not fits_single_precision(self.theta, self.couplings):
+            return RowEngine(self.theta, self.couplings, self._spread, self.blocks)
+        if self.couplings.is_dense:
+            return DenseEngine(self.theta, self.couplings, self._spread)
+        return SparseEngine(self.theta, self.couplings, self._spread, self.blocks)
 
     def __enter__(self) -> Annealer:
+        if self.couplings.is_dense:  # matrix products are made in our own threads
+            self._limits.enter_context(using_threads(None, NO_MATRICES))
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._is_stopped = True
         self._threads.shutdown(wait=True, cancel_futures=True)
+        self._limits.close()
 
-    def temperatures(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Return inverse temperatures from 0 to 1 between which weights spread evenly, from a pilot run.
+    # ---------------------------------------------------------------------------------------------- the path
 
-        Once its time is up (``_support/clock.py``) the steps grow. Of an infinite ``step`` there are as few of them as
-        there may be, all the same.
+    def survey(self, rng: np.random.Generator) -> Survey:
+        """Measure the length of the path."""
+        return survey(self.engine, rng)
+
+    def temperatures(self, rng: np.random.Generator) -> FloatArray:
+        """Return points of the path between which weights vary by ``step``, as a survey says.
+
+        Of an infinite ``step`` there are as few of them as there may be.
         """
         if self.step == math.inf:
-            return np.linspace(0.0, 1.0, LEAST_TEMPERATURES + 1)
-        population = self._start(size, rng)
-        betas, step = [0.0], self.step
-        while betas[-1] < 1.0:
-            step *= HURRY if clock.is_up() else 1.0
-            chosen = _next_temperature(betas[-1], population, step, self.n)
-            chosen = min(chosen, betas[-1] + 1.0 / LEAST_TEMPERATURES, 1.0)
-            self._cool(population, betas[-1], chosen, rng)
-            betas.append(chosen)
-            self._sweep(population, chosen, len(betas) - 1, len(betas) % STEPS_PER_REFRESH == 0)
-            report("choosing temperatures", chosen)
-        return np.array(betas)
+            return np.linspace(0.0, 1.0, LEAST_POINTS + 1)
+        found = self.survey(rng)
+        return found.spaced(found.length[-1] / math.sqrt(self.step))
 
     def anneal(
         self, betas: FloatArray, size: int, rng: np.random.Generator, tell: Callable[[float], None] = lambda _: None
     ) -> Annealed:
-        """Cool a population through given temperatures."""
-        population = self._start(size, rng)
-        log_z, gap = self.n * math.log(2.0), 0.0
-        for k in range(1, len(betas)):
-            before = population.growth(betas[k] - betas[k - 1])
-            log_z += self._cool(population, betas[k - 1], betas[k], rng)
-            self._sweep(population, betas[k], k, k % STEPS_PER_REFRESH == 0 or k == len(betas) - 1)
-            gap -= population.growth(betas[k - 1] - betas[k]) + before
-            tell(k / len(betas))
-        mean, weight = mean_and_shares(population.log_weight)
-        totals = np.bincount(population.family, weights=weight, minlength=size)
-        variance = float(((totals - 1.0 / size) ** 2).sum())
-        return Annealed(log_z + mean, population.x, population.h, weight, population.family, variance, gap)
+        """Take a population through given points of the path."""
+        clock.charge(self.operations(len(betas), size))
+        chains = self.engine.start(size, rng)
+        before, after = np.concatenate([betas[:1], betas[:-1]]), np.concatenate([betas[1:], betas[-1:]])
+        log_z, log_weight, family = self.engine.log_z_of_base, np.zeros(size), np.arange(size)
+        gap, last_growth = 0.0, 0.0
+        variances: list[FloatArray] = []
+        variance = 0.0
+        for part in self.parts(len(betas), size):
+            back, on = chains.sweep(before[part], betas[part], after[part], self.sweeps)
+            weights = log_weight + np.cumsum(on, axis=0)
+            earlier = np.concatenate([log_weight[None], weights[:-1]])
+            means, means_earlier = log_means(weights), log_means(earlier)
+            # What log Z grows by from the point before, as seen by the states after the sweeps and before them.
+            behind = means_earlier - log_means(earlier + back)
+            growth = means - means_earlier
+            gap += float(behind.sum() - growth[:-1].sum()) - last_growth
+            last_growth = float(growth[-1])
+            variances.append(variance + weights.var(axis=1))
+            log_weight = weights[-1]
+            mean, share = mean_and_shares(log_weight)
+            if 1.0 / float((share**2).sum()) < self.resample_below * size and part.stop < len(betas):
+                places = np.repeat(np.arange(size), systematic(share, rng.random(), size))
+                chains.take(places)
+                family, log_weight = family[places], np.zeros(size)
+                log_z += mean
+                variance = float(variances[-1][-1])
+            tell(part.stop / len(betas))
+            if self._is_stopped:
+                raise _StoppedError
+        mean, share = mean_and_shares(log_weight)
+        totals = np.bincount(family, weights=share, minlength=size)
+        return Annealed(
+            log_z=log_z + mean,
+            x=chains.states(),
+            weight=share,
+            family=family,
+            variance=float(((totals - 1.0 / size) ** 2).sum()),
+            gap=gap,
+            points=betas,
+            spread=np.concatenate(variances),
+        )
 
     def runs(
         self,
@@ -188,67 +196,96 @@ class Annealer:
         rng: np.random.Generator,
         tell: Callable[[float], None] = lambda _: None,
     ) -> Iterator[Annealed]:
-        """Cool one population after the other through the same temperatures; ``tell`` hears how far all have come."""
-        for k in range(count):
-            yield self.anneal(betas, size, rng, lambda done, k=k: tell((k + done) / count))  # type: ignore[misc]
+        """Anneal populations through the same points; ``tell`` hears how far all have come.
+
+        Each has a stream of random numbers of its own: what comes out does not depend on the number of threads, which
+        are for the runs where these are small, and for parts of one otherwise.
+        """
+        streams = rng.spawn(count)
+        if self._threads._max_workers == 1 or count == 1 or size >= TIMED_STATES * 2 * self._threads._max_workers:
+            for k, stream in enumerate(streams):
+                yield self.anneal(betas, size, stream, lambda done, k=k: tell((k + done) / count))  # type: ignore[misc]
+            return
+        done = [0.0] * count
+
+        def run(k: int) -> Annealed:
+            return self.anneal(betas, size, streams[k], lambda share: done.__setitem__(k, share))
+
+        clock.charge(count * self.operations(len(betas), size))
+        waiting = [self._threads.submit(run, k) for k in range(count)]
+        try:
+            for future in waiting:
+                while not _is_done(future):
+                    tell(sum(done) / count)
+                yield future.result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+    def parts(self, points: int, size: int) -> list[slice]:
+        """Divide the path into what is passed between two looks at the weights."""
+        affordable = OPERATIONS_PER_LOOK / (self.engine.operations * self.sweeps * size)
+        length = int(max(min(SHARE_PER_LOOK * points, MOST_PER_LOOK, affordable), 1))
+        return [slice(k, min(k + length, points)) for k in range(0, points, length)]
+
+    # ------------------------------------------------------------------------------------------ what it costs
+
+    def operations(self, points: int, size: int) -> float:
+        """Return what so many states count at so many points of the path."""
+        return float(points * size * self.sweeps) * self.engine.operations
+
+    @cached_property
+    def seconds_per_sweep(self) -> float:
+        """The time that a sweep over one state takes, as measured at the start of the path."""
+        zeros = np.zeros(TIMED_POINTS)
+        chains = self.engine.start(TIMED_STATES, np.random.default_rng(0))
+        chains.sweep(zeros[:1], zeros[:1], zeros[:1], self.sweeps)  # compiles
+        began = clock.now()
+        clock.charge(self.operations(TIMED_POINTS, TIMED_STATES))
+        chains.sweep(zeros, zeros, zeros, self.sweeps)
+        return (clock.now() - began) / (TIMED_POINTS * TIMED_STATES * self.sweeps)
 
     def seconds_per_state(self) -> float:
-        """Predict the time that a state takes from infinite temperature to the end."""
-        temperatures = self._temperatures_expected()
-        # Fields are summed up at the start, at the end, and after some temperatures in between.
-        refreshes = 2.0 + temperatures / STEPS_PER_REFRESH
-        with_blocks = 1.0 + self._cost_of_block() / max(self.n, 1)
-        return self._prices.sweep * with_blocks * temperatures + self._prices.refresh * refreshes
+        """Predict the time that a state takes along the path."""
+        return self.seconds_per_sweep * self.sweeps * self._points_expected()
 
     def seconds_per_quench(self) -> float:
         """Predict the time that quenching a state takes."""
-        return self._prices.refresh + SWEEPS_OF_A_QUENCH * self._prices.sweep
+        return 10.0 * SWEEPS_OF_A_QUENCH * self.seconds_per_sweep
 
-    def _temperatures_expected(self) -> float:
-        """Predict how many temperatures there will be.
+    def _points_expected(self) -> float:
+        """Predict how many points there will be.
 
-        Where it is hot the energy's deviation is that of independent spins, and a step is the root of ``step`` over it;
-        where it is cold there are about sqrt(n / step) of them, as counted.
+        Where it is hot the energy's deviation is that of independent spins; where it is cold the length of the path is
+        about the root of the number of spins.
         """
-        largest = float(np.abs(self.theta).max(initial=0.0)) or 1.0  # taken out, lest squares overflow
-        fields = largest * float(np.linalg.norm(self.theta / largest))
-        hot = math.hypot(fields, math.sqrt(0.5 * self.n) * self._strength)
-        cold = TEMPERATURES * math.sqrt(max(self.n, 1))
-        return max(min(hot, cold) / math.sqrt(self.step), LEAST_TEMPERATURES)
+        hot = math.sqrt(0.5 * self.n) * self.couplings.mean_strength
+        cold = LENGTH_PER_ROOT * math.sqrt(max(self.n, 1))
+        return max(min(hot, cold) / math.sqrt(self.step), LEAST_POINTS)
 
-    @cached_property
-    def _strength(self) -> float:
-        return self.couplings.mean_strength
+    def bytes_per_state(self) -> int:
+        """Return the memory that a state takes."""
+        return self.engine.bytes_per_state + self.n
 
-    @cached_property
-    def _prices(self) -> _Prices:
-        """The times of a sweep over one state at infinite temperature, where most spins flip, and of its fields."""
-        self._start(1, np.random.default_rng(0))  # compiles
-        found = self._timed(FEW_TIMED_STATES)
-        if found.sweep * FEW_TIMED_STATES > SECONDS_TO_TIME:
-            return found
-        timed = [self._timed(TIMED_STATES) for _ in range(3)]
-        return _Prices(min(one.sweep for one in timed), min(one.refresh for one in timed))
+    def bytes_of_blocks(self) -> int:
+        """Return the memory that blocks and their tables take."""
+        from spectralz.kernels.sampling.block_heat_bath import LANES
 
-    def _timed(self, size: int) -> _Prices:
-        began = clock.now()
-        population = self._start(size, np.random.default_rng(0))
-        started = clock.now()
-        self._sweep(population, 0.0, 0, False)
-        sweep = clock.now() - started
-        return _Prices(sweep / size, max(started - began - sweep, 0.0) / size)
+        if self.blocks is None:
+            return 0
+        entries = sum(block.entries for block in self.blocks.blocks)
+        return 8 * entries + 8 * (LANES + 2) * self.blocks.entries * self._threads._max_workers
 
-    def _cost_of_block(self) -> float:
-        """Return the time that the largest block takes, in updates of single spins."""
-        return max((COST_OF_BLOCK_SPIN * len(b.spins) + COST_OF_ENTRY * b.entries for b in self.blocks), default=0.0)
+    # ------------------------------------------------------------------------------- other things states can do
 
     def fields(self, x: NDArray[np.int8]) -> FloatArray:
         """Return the fields of the spins of states."""
         from spectralz.kernels.sampling.heat_bath import refresh
 
         h = np.empty(x.shape)
-        self._charge_fields(len(x))
-        self._in_threads(lambda part: refresh(x[part], h[part], self.theta, self.couplings), len(x))
+        each = SUM_OPERATIONS if self.couplings.is_dense else SPARSE_SUM_OPERATIONS
+        clock.charge(each * len(x) * (self.n + len(self.couplings.data)))
+        self._in_parts(lambda part: refresh(x[part], h[part], self.theta, self.couplings), len(x))
         return h
 
     def quench(self, x: NDArray[np.int8]) -> NDArray[np.int8]:
@@ -256,160 +293,32 @@ class Annealer:
         from spectralz.kernels.sampling.heat_bath import descend
 
         ends, h = x.copy(), self.fields(x)
-        clock.charge(SWEEPS_OF_A_QUENCH * len(x) * self._operations_per_sweep)
-        self._in_threads(lambda part: descend(ends[part], h[part], MOST_DESCENTS, self.couplings), len(x))
+        clock.charge(10.0 * SWEEPS_OF_A_QUENCH * len(x) * self.engine.operations)
+        self._in_parts(lambda part: descend(ends[part], h[part], MOST_DESCENTS, self.couplings), len(x))
         return ends
 
     def relax(self, x: NDArray[np.int8], sweeps: int, rng: np.random.Generator) -> NDArray[np.int8]:
         """Return where states are after so many sweeps at beta = 1, or fewer of them once the time is up."""
-        population = _Population(
-            x=x.copy(),
-            h=np.empty(x.shape),
-            energy=np.empty(len(x)),
-            family=np.arange(len(x)),
-            counters=rng.integers(2**64, size=len(x), dtype=np.uint64),
-            log_weight=np.zeros(len(x)),
-        )
+        chains = self.engine.start_from(x, rng)
+        one = np.ones(1)
         for k in range(sweeps):
-            self._sweep(population, 1.0, k, k == 0)
+            clock.charge(len(x) * self.engine.operations)
+            chains.sweep(one, one, one, 1)
             if k + 1 >= FEWEST_TO_RELAX and clock.is_up():
                 break
-        return population.x
+        return chains.states()
 
-    def bytes_per_state(self) -> int:
-        """Return the memory that a state takes."""
-        return 9 * self.n + 40
+    def _in_parts(self, work: Callable[[slice], None], size: int) -> None:
+        """Call ``work`` on parts of some states, small enough that an interrupt need not wait long."""
+        updates = size * max(self.n, 1)
+        parts = int(min(max(-(-updates // 500_000), min(self._threads._max_workers, updates // 100_000), 1), size))
+        edges = np.linspace(0, size, parts + 1).astype(int).tolist()
+        self._spread(lambda k: work(slice(edges[k], edges[k + 1])), range(parts))
 
-    def bytes_of_blocks(self) -> int:
-        """Return the memory that blocks and their tables take."""
-        from spectralz.kernels.sampling.block_heat_bath import LANES
-
-        widest = max((block.entries for block in self.blocks), default=0)
-        return 8 * sum(b.entries for b in self.blocks) + 8 * (LANES + 2) * widest * self._threads._max_workers
-
-    def _start(self, size: int, rng: np.random.Generator) -> _Population:
-        from spectralz.kernels.sampling.heat_bath import draw_states
-
-        population = _Population(
-            x=np.empty((size, self.n), dtype=np.int8),
-            h=np.empty((size, self.n)),
-            energy=np.empty(size),
-            family=np.arange(size),
-            counters=rng.integers(2**64, size=size, dtype=np.uint64),
-            log_weight=np.zeros(size),
-        )
-        draw_states(population.x, population.counters)
-        self._sweep(population, 0.0, 0, True)
-        return population
-
-    def _cool(self, population: _Population, old: float, new: float, rng: np.random.Generator) -> float:
-        """Weigh the population for the new temperature; where it is resampled, return what Z has grown by since."""
-        from spectralz.kernels.sampling.heat_bath import replace_states
-
-        population.log_weight += (new - old) * population.energy
-        mean, weight = mean_and_shares(population.log_weight)
-        size = len(weight)
-        if 1.0 / float((weight**2).sum()) >= self.resample_below * size:
-            return 0.0
-        offspring = systematic(weight, rng.random(), size)
-        replace_states(population.x, population.h, population.energy, population.family, offspring)
-        population.log_weight[:] = 0.0
-        return mean
-
-    def _sweep(self, population: _Population, beta: float, k: int, is_refreshed: bool) -> None:
-        """Sweep at the ``k``-th temperature: single spins, and after each sweep the block whose turn it is."""
-        from spectralz.kernels.sampling.block_heat_bath import block_heat_bath
-        from spectralz.kernels.sampling.heat_bath import heat_bath, refresh
-
-        def work(part: slice) -> None:
-            x, h = population.x[part], population.h[part]
-            energy, counters = population.energy[part], population.counters[part]
-            if is_refreshed:
-                refresh(x, h, self.theta, self.couplings)
-            if not self.blocks or beta < self.blocks_from:
-                heat_bath(x, h, energy, counters, beta, self.sweeps, self.theta, self.couplings)
-                return
-            for turn in range(k * self.sweeps, (k + 1) * self.sweeps):
-                heat_bath(x, h, energy, counters, beta, 1, self.theta, self.couplings)
-                block = self.blocks[turn % len(self.blocks)]
-                block_heat_bath(x, h, energy, counters, beta, block, self.theta, self.couplings)
-
-        size = len(population.x)
-        if is_refreshed:
-            self._charge_fields(size)
-        with_blocks = 1.0 + self._cost_of_block() / max(self.n, 1) if beta >= self.blocks_from else 1.0
-        clock.charge(size * self.sweeps * with_blocks * self._operations_per_sweep)
-        self._in_threads(work, size)
-
-    @property
-    def _operations_per_sweep(self) -> float:
-        """What a sweep over one state counts."""
-        return UPDATE_OPERATIONS * max(self.n, 1) + FLIP_OPERATIONS * len(self.couplings.data)
-
-    def _charge_fields(self, size: int) -> None:
-        each = SUM_OPERATIONS if self.couplings.is_dense else SPARSE_SUM_OPERATIONS
-        clock.charge(each * size * (self.n + len(self.couplings.data)))
-
-    def _in_threads(self, work: Callable[[slice], None], size: int) -> None:
-        """Call ``work`` on parts of the population, small enough that an interrupt need not wait long."""
-        updates = int(size * (max(self.n, 1) + self._cost_of_block()) * self.sweeps)
-        parts = max(-(-updates // SPINS_PER_CALL), min(self._threads._max_workers, updates // 100_000), 1)
-        edges = np.linspace(0, size, int(min(parts, size)) + 1).astype(int).tolist()
-        slices = [slice(a, b) for a, b in pairwise(edges)]
-        if len(slices) == 1:
-            work(slices[0])
+    def _spread(self, work: Callable[[int], None], numbers: Sequence[int]) -> None:
+        """Call ``work`` on each number, in threads if this is not one of them."""
+        if len(numbers) == 1 or self._threads._max_workers == 1 or threading.get_ident() != self._owner:
+            for number in numbers:
+                work(number)
         else:
-            list(self._threads.map(work, slices))
-
-
-def _blocks_of(model: Ising, width: int | None, couplings: Couplings) -> tuple[int, float, list[Block]]:
-    """Return the width of blocks, the inverse temperature from which they are used, and the blocks."""
-    from spectralz.kernels.elimination.order import adjacency_of
-    from spectralz.kernels.sampling.block_heat_bath import block_of, choose_blocks
-
-    if width is None and model.n > MOST_SPINS_WITH_BLOCKS:
-        width = 0
-    if width is None:
-        width = next((width for degree, width in BLOCK_WIDTHS if 2 * model.edge_count <= degree * model.n), 0)
-    strength = couplings.mean_strength if width else 0.0
-    if strength == 0.0:
-        return 0, math.inf, []
-    blocks_from = COLD / strength
-    if blocks_from > 1.0:
-        return width, blocks_from, []
-    adjacency = adjacency_of(model.n, model.edges()[0])
-    orders = choose_blocks(adjacency, width, BLOCKS, np.random.default_rng(0))
-    return width, blocks_from, [block_of(order, adjacency, couplings) for order in orders]
-
-
-def _next_temperature(beta: float, population: _Population, step: float, n: int) -> float:
-    """Return the next inverse temperature, at which the weights' relative variance is ``step``, or 1.
-
-    The population stands for the distribution with its weights so far. In equilibrium beta E varies by some sqrt(n) at
-    most; a far wider spread belongs to states that are stuck at different energies, and would never end the descent.
-    """
-    _, share = mean_and_shares(population.log_weight)
-    above = population.energy - population.energy[share > 1e-100].max()  # of shares whose squares are still numbers
-    above = np.minimum(above, 0.0)  # a state without weight does not count, whatever its energy
-
-    def spread(change: float) -> float:
-        weight = np.exp(change * above)
-        return float((share @ weight**2) / (share @ weight) ** 2) - 1.0
-
-    whole = 1.0 - beta
-    if spread(whole) <= step:
-        return 1.0
-    low, high = 0.0, whole
-    size = float(np.abs(above).max())  # taken out of the squares, which may overflow
-    deviation = size * math.sqrt(float(share @ ((above - share @ above) / size) ** 2))
-    trial = math.sqrt(step) / deviation if deviation > 0.0 else whole / 2.0
-    for _ in range(60):
-        if not low < trial < high:
-            trial = (low + high) / 2.0
-        found = spread(trial)
-        if abs(found - step) <= 0.05 * step:
-            break
-        low, high = (trial, high) if found < step else (low, trial)
-        trial *= math.sqrt(step / found) if found > 0.0 else 2.0
-    least = beta * math.sqrt(step) / (3.0 * math.sqrt(n))
-    return min(1.0, beta + max(trial, least))
+            list(self._threads.map(work, numbers))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from spectralz.parts.annealer import Annealer
     from spectralz.parts.populations import Annealed
 
-__all__ = ["Elsewhere", "look_elsewhere"]
+__all__ = ["Elsewhere", "along", "look_elsewhere"]
 
 # Chains from each state along a leading eigenvector, and their sweeps.
 CHAINS, SWEEPS = 8, 20
@@ -57,6 +57,12 @@ class Elsewhere:
         return 1.0 / (1.0 + math.exp(min(max(log_z - self.lower, -700.0), 700.0)))
 
 
+def along(annealer: Annealer, directions: Sequence[FloatArray]) -> NDArray[np.int8]:
+    """Return the distinct states that the signs of some directions, and their mirror images, are quenched to."""
+    starts = np.array([np.where(sign * v >= 0.0, 1, -1) for v in directions for sign in (1, -1)], dtype=np.int8)
+    return np.unique(annealer.quench(starts), axis=0)
+
+
 def look_elsewhere(
     model: Ising,
     annealer: Annealer,
@@ -73,8 +79,7 @@ def look_elsewhere(
         directions = leading_directions(model.storage)
     if not directions:
         return None
-    starts = np.array([np.where(sign * v >= 0.0, 1, -1) for v in directions for sign in (1, -1)], dtype=np.int8)
-    seeds = np.unique(annealer.quench(starts), axis=0)
+    seeds = along(annealer, directions)
     unmet = [(seed, overlap) for seed in seeds if (overlap := _unmet_overlap(seed, annealer, found, rng)) is not None]
     states = [Elsewhere(_bound_in(model, seed), overlap) for seed, overlap in unmet]
     return max(states, key=lambda state: state.lower, default=None)

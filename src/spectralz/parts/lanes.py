@@ -180,7 +180,7 @@ class _Lanes:
         """Sweep at one point of the path after the other; weights change by energies times steps."""
         energies = np.empty((self._chunks, len(at), self._lanes // self._chunks))
         self._each(lambda chunk: self._sweep(chunk, at, sweeps, energies[chunk]))
-        joined = energies.transpose(1, 0, 2).reshape(len(at), -1)[:, : self.size]
+        joined = energies.transpose(1, 0, 2).reshape(len(at), self._lanes)[:, : self.size]
         return (before - at)[:, None] * joined, (after - at)[:, None] * joined
 
     def _sweep(self, chunk: int, at: FloatArray, sweeps: int, energies: FloatArray) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +23,7 @@ __all__ = [
     "Annealed",
     "Mean",
     "combine",
+    "log_means",
     "marginals_of",
     "mean_and_shares",
     "outcome_of_runs",
@@ -40,6 +41,8 @@ MISSING_FAMILIES = 20.0
 # The gap between the way down and the way back is noise up to so many of its errors, harmless up to this share of the
 # answer's error, and not looked at below the last of these.
 GAP_DEVIATIONS, GAP_SHARE, LEAST_GAP = 3.0, 0.5, 0.05
+# Spins of states whose fields are summed up together.
+SPINS_AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,8 @@ class Annealed:
     ----------
     log_z
         Logarithm of an unbiased estimate of Z, offset and trace not included.
-    x, h
-        The states, one a row, and the fields of their spins.
+    x
+        The states, one a row.
     weight
         Their weights, which add up to 1.
     family
@@ -61,20 +64,34 @@ class Annealed:
     gap
         What log Z grows by on the way down, as seen from behind, by the states after each step's sweeps, less the same
         as seen from before. It is zero in equilibrium, up to noise.
+    points, spread
+        Points of the path that were passed, and the variance of the log-weights on their way to each of them, those of
+        generations that were resampled added up.
     """
 
     log_z: float
     x: NDArray[np.int8]
-    h: FloatArray
     weight: FloatArray
     family: NDArray[np.int64]
     variance: float
     gap: float = 0.0
+    spread: FloatArray = field(default_factory=lambda: np.zeros(1))
+    points: FloatArray = field(default_factory=lambda: np.ones(1))
 
     @property
     def size(self) -> int:
         """Number of states."""
         return len(self.x)
+
+    @property
+    def effort(self) -> float:
+        """Sweeps over a state that it took: about what it is worth beside others."""
+        return float(self.size * len(self.points))
+
+    @property
+    def dissipation(self) -> float:
+        """The variance of the log-weights times the number of points, which hardly depends on that number."""
+        return float(self.spread[-1]) * len(self.points)
 
     @property
     def families(self) -> float:
@@ -96,6 +113,12 @@ def mean_and_shares(log_weight: FloatArray) -> tuple[float, FloatArray]:
     return top + math.log(total / len(weight)), weight / total
 
 
+def log_means(log_weights: FloatArray) -> FloatArray:
+    """Return the logs of the mean weights of each row."""
+    top = log_weights.max(axis=1)
+    return np.asarray(top + np.log(np.exp(log_weights - top[:, None]).mean(axis=1)))
+
+
 def systematic(weight: FloatArray, u: float, size: int) -> NDArray[np.int64]:
     """Return how many of ``size`` offspring each state has: its share of them rounded up or down, fairly."""
     reached = np.floor(size * np.cumsum(weight) + u)
@@ -110,7 +133,7 @@ class Mean:
     Attributes
     ----------
     log_z
-        Logarithm of the mean of their estimates of Z, weighted by population; unbiased as each of them is.
+        Logarithm of the mean of their estimates of Z, weighted by effort; unbiased as each of them is.
     std_error
         The larger one of both errors below, widened where families are few.
     family_error
@@ -162,8 +185,8 @@ class Mean:
 
 def combine(found: Sequence[Annealed]) -> Mean:
     """Return the mean of runs, and two estimates of its error."""
-    size = np.array([run.size for run in found], dtype=np.float64)
-    share = size / size.sum()
+    effort = np.array([run.effort for run in found])
+    share = effort / effort.sum()
     logs = np.array([run.log_z for run in found])
     z = np.exp(logs - logs.max())
     mean = float(share @ z)
@@ -218,7 +241,7 @@ def outcome_of_runs(
 def weights_of(found: Sequence[Annealed]) -> list[FloatArray]:
     """Return the weights of the states of every run in the mean of all."""
     top = max(run.log_z for run in found)
-    totals = np.array([run.size * math.exp(run.log_z - top) for run in found])
+    totals = np.array([run.effort * math.exp(run.log_z - top) for run in found])
     return [run.weight * total for run, total in zip(found, totals / totals.sum(), strict=True)]
 
 
@@ -238,14 +261,21 @@ def marginals_of(model: Ising, found: Sequence[Annealed], outcome: Outcome) -> M
     """
     from scipy.special import expit
 
+    from spectralz.kernels.sampling.heat_bath import refresh
+
     pairs, _ = model.edges()
     up = np.zeros(model.n)
     down = np.zeros(model.n)
     pair_mean = np.zeros(len(pairs))
+    couplings = model.storage.for_kernels()
     for run, weight in zip(found, weights_of(found), strict=True):
-        up += weight @ expit(2.0 * run.h)
-        down += weight @ expit(-2.0 * run.h)
-        pair_mean += pair_means(run.x, np.tanh(run.h), weight, pairs)
+        together = max(SPINS_AT_ONCE // max(model.n, 1), 1)
+        for part in (slice(k, k + together) for k in range(0, run.size, together)):
+            x, h = run.x[part], np.empty((len(run.x[part]), model.n))
+            refresh(x, h, model.field, couplings)
+            up += weight[part] @ expit(2.0 * h)
+            down += weight[part] @ expit(-2.0 * h)
+            pair_mean += pair_means(x, np.tanh(h), weight[part], pairs)
     total = up + down  # 1 but for rounding
     return MarginalOutcome(
         probability=np.stack([down, up], axis=1) / total[:, None],

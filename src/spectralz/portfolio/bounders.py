@@ -108,7 +108,7 @@ def _states(model: Ising, allowance: Allowance) -> Iterator[Found]:
         allowance.need(2.0 * policy.FEWEST_STATES * one)
         size = _within(policy.STATES_SHARE * allowance.share / one, policy.FEWEST_STATES, policy.MOST_ANNEALED)
         rng = np.random.default_rng(0)
-        population = annealer.anneal(annealer.temperatures(policy.FEWEST_STATES, rng), size, rng)
+        population = annealer.anneal(annealer.temperatures(rng), size, rng)
         pool = StatePool(model, MOST_STATES)
         for _ in collect(pool, annealer, [population], [], size, rng, lambda _: policy.STATES_SHARE * allowance.share):
             yield Found(pool.lower, None, f"{len(pool)} states")

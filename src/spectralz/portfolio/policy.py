@@ -41,27 +41,21 @@ NEXT_ROUND_SHARE = 0.7
 LEAST_LEFT = 0.2
 LEAST_FOR_ANNEALING = 0.3
 MOST_GROWTH = 1e6
-# Pilots of annealing: a share of what is left, the fewest states that it must buy, and the steps of temperature to try,
-# by the relative variance of the weights. The first that the budget permits is made, so that a few states on long steps
-# are what is left where there is little time.
-PILOTS = (
-    (0.1, 100, (0.05, 0.2, 1.0)),
-    (0.1, 30, (0.05, 0.2, 1.0)),
-    (0.2, 8, (1.0, 4.0, 16.0)),
-    (0.5, 2, (math.inf,)),  # as few temperatures as there may be, for which no pilot is needed
-)
-# A pilot that takes so many times as long as predicted hurries.
-PILOT_TIMES = 2.0
-# A state is taken to cost this share of what was predicted at least, however short the pilot was.
-LEAST_OF_PREDICTED = 0.3
+# The length of the path is surveyed if that takes this share of what is left, as predicted, and no more than so many
+# times as long.
+SURVEY_SHARE, SURVEY_TIMES = 0.25, 2.0
+# A round of annealing has so many runs of as many states as are swept together, or more; with states to spare more of
+# both. Log-weights should vary by so much; where they would vary by more than the second, states go both ways, which
+# takes so many times as long.
+STATES_TOGETHER, FEWEST_RUNS, RUNS_PER_ROUND = 64, 2, 4
+SPREAD_WANTED, MOST_SPREAD, BOTH_WAYS_TIMES = 0.25, 4.0, 2.3
+MOST_POINTS = 1_000_000
 # Shares of what is left for expectation propagation, which is of little use where couplings are strong, and the fewest
 # steps that are worth while; a step is timed with so many spins at most.
 EP_SHARE, STRONG_EP_SHARE = 0.5, 0.15
 FEWEST_EP_STEPS, TIMED_EP_SPINS = 6.0, 300
 SEARCH_SHARE = 0.5
 ELSEWHERE_SHARE = 0.05
-RUNS_PER_ROUND = 4
-SMALLEST_POPULATION = 20
 LARGEST_POPULATION = 200_000
 QUENCHES, QUENCHES_SHARE = 1000, 0.1
 # With more spins than this, states that hold nothing of P(x) in one round are not looked for in the next.

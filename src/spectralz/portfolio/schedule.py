@@ -14,21 +14,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.options import bytes_in_words
 from spectralz._support.progress import report
 from spectralz._support.threads import using_threads
 from spectralz.errors import SpectralzError, is_interrupt
 from spectralz.methods.expectation_propagation import ExpectationPropagation, step_operations
 from spectralz.methods.mean_field import MeanField
-from spectralz.parts.annealer import PILOT, Annealer
-from spectralz.parts.collective import Elsewhere, look_elsewhere
+from spectralz.parts.annealer import Annealer
+from spectralz.parts.both_ways import anneal_both_ways
+from spectralz.parts.collective import Elsewhere, along, look_elsewhere
 from spectralz.parts.leading import leading_directions
 from spectralz.parts.outcome import MarginalOutcome, Outcome
 from spectralz.parts.populations import Annealed, Mean, combine, marginals_of, outcome_of_runs
 from spectralz.parts.state_pool import MOST_STATES, Share, StatePool, collect, pool_marginals, pool_outcome
+from spectralz.parts.survey import LEAST_POINTS, Survey
+from spectralz.parts.survey import STATES as SURVEY_STATES
+from spectralz.parts.survey import SWEEPS as SURVEY_SWEEPS
 from spectralz.portfolio import policy
 from spectralz.portfolio.bounders import BOUNDERS, NAMES
 from spectralz.portfolio.bracket import better_of, bracket
+from spectralz.portfolio.rounds import Round, plan_round
 from spectralz.portfolio.verdict import Answer, Conclusion, conclude
 from spectralz.result import Bounds, Kind, Status, Trial, Verdict
 
@@ -87,6 +91,7 @@ class Portfolio:
         self._elsewhere: Elsewhere | None = None
         self._share: Share | None = None
         self._marginals: dict[str, Callable[[], MarginalOutcome]] = {}
+        self._seconds_per_sweep = 0.0
         self._rng = np.random.default_rng(seed)
         self._started = started
 
@@ -152,90 +157,93 @@ class Portfolio:
         self._keep("ep", found.outcome, clock.seconds() - began, lambda: found)
 
     def _anneal(self) -> None:
-        """Anneal in rounds: a short one, then as many states as the error wants and the budget permits."""
+        """Anneal in rounds: a short one, then as many points and states as the error wants and the budget permits."""
         if {"annealing", "states"} <= set(self.exclude):
             return
         with Annealer(self.model) as annealer:
-            pilot = self._plan_annealing(annealer)
-            if pilot == 0:
+            # Where the others took too long, this much of the budget is spent once more: an answer is worth it.
+            left = max(self._left, policy.LEAST_FOR_ANNEALING * self.budget)
+            plan = self._plan(annealer, policy.FIRST_ROUND_SHARE * left, 0.0) or self._plan(annealer, left, 0.0)
+            if plan is None:
+                needed = policy.STATES_TOGETHER * LEAST_POINTS * annealer.seconds_per_sweep
+                words = clock.in_words(needed), clock.in_words(left)
+                why = f"the fewest states worth while would take about {words[0]}, {words[1]} are left"
+                self.not_run.update({name: why for name in ("annealing", "states") if name not in self.exclude})
                 return
-            began = clock.now()
-            predicted = annealer.seconds_per_state()
-            with clock.until(began + policy.PILOT_TIMES * pilot * predicted):
-                betas = annealer.temperatures(pilot, self._rng)
-            seconds_per_state = max((clock.now() - began) / pilot, policy.LEAST_OF_PREDICTED * predicted)
-            allowed = policy.FIRST_ROUND_SHARE * self.budget
-            # The first is made even where expectation propagation needs no help: it checks it.
-            found = self._round(annealer, betas, [], allowed / seconds_per_state, pilot)
-            before = 0
+            path = self._survey(annealer, left)
+            enough = path.length[-1] ** 2 / policy.SPREAD_WANTED
+            plan = replace(plan, points=int(max(min(plan.points, enough), LEAST_POINTS)))
+            found = self._round(annealer, path, plan, [])
             while found and self._wanted_growth() > 1.0 and self._left > policy.LEAST_LEFT * self.budget:
-                states = sum(run.size for run in found)
-                # The time for collecting states is part of a state's price.
-                seconds_per_state = (clock.now() - began) / (states - before)
-                before, began = states, clock.now()
-                wanted = min(states * self._wanted_growth(), policy.NEXT_ROUND_SHARE * self._left / seconds_per_state)
-                more = self._round(annealer, betas, found, wanted)
-                if len(more) == len(found):
+                last = found[-1]
+                dissipation = last.dissipation
+                path = Survey.of_variance(last.points, last.spread) if dissipation > 0.0 else path
+                affordable = policy.NEXT_ROUND_SHARE * self._left
+                next_plan = self._plan(annealer, affordable, dissipation)
+                if next_plan is None:
                     return
-                found = more
+                if dissipation / next_plan.points > policy.MOST_SPREAD:
+                    self._go_both_ways(annealer, path, next_plan, found)
+                    return
+                wanted = sum(run.effort for run in found) * self._wanted_growth()
+                if wanted < next_plan.updates:
+                    next_plan = plan_round(wanted, dissipation, self._room(annealer, found)) or next_plan
+                found = self._round(annealer, path, next_plan, found)
 
-    def _plan_annealing(self, annealer: Annealer) -> int:
-        """Set the step of temperature that the budget permits, and return the size of the pilot, 0 if there is none."""
-        # Where the others took too long, this much of the budget is spent once more: an answer is worth it.
-        left = max(self._left, policy.LEAST_FOR_ANNEALING * self.budget)
-        for share, fewest, steps in policy.PILOTS:
-            for step in steps:
-                annealer.step = step
-                affordable = share * left / annealer.seconds_per_state()
-                if affordable >= fewest:
-                    return int(min(affordable, PILOT))
-        needed = fewest / share * annealer.seconds_per_state()
-        words = clock.in_words(needed), clock.in_words(left)
-        why = f"the fewest states worth while would take about {words[0]}, {words[1]} are left"
-        self.not_run.update({name: why for name in ("annealing", "states") if name not in self.exclude})
-        return 0
+    def _plan(self, annealer: Annealer, seconds: float, dissipation: float) -> Round | None:
+        """Divide the time that a round may take; of a dissipation that is not known points come first."""
+        sweeps = seconds / (self._seconds_per_sweep or annealer.seconds_per_sweep)
+        return plan_round(sweeps, dissipation or math.inf, self._room(annealer, []))
 
-    def _round(
-        self,
-        annealer: Annealer,
-        betas: FloatArray,
-        earlier: list[Annealed],
-        total: float,
-        least: int = policy.SMALLEST_POPULATION,
-    ) -> list[Annealed]:
-        """Make the runs of a round with about ``total`` states together, and judge by all runs so far."""
-        began = clock.seconds()
-        room = self.max_memory // annealer.bytes_per_state() - sum(run.size for run in earlier)
-        size = int(
-            min(
-                max(total / policy.RUNS_PER_ROUND, min(least, policy.SMALLEST_POPULATION)),
-                policy.LARGEST_POPULATION,
-                room // policy.RUNS_PER_ROUND,
-            )
-        )
+    def _room(self, annealer: Annealer, found: Sequence[Annealed]) -> float:
+        return self.max_memory / annealer.bytes_per_state() - sum(run.size for run in found)
+
+    def _survey(self, annealer: Annealer, left: float) -> Survey:
+        """Measure the length of the path; where there is no time for it, take it for straight."""
+        needed = SURVEY_STATES * SURVEY_SWEEPS * LEAST_POINTS * annealer.seconds_per_sweep
+        if needed > policy.SURVEY_SHARE * left:
+            return Survey(np.array([0.0, 1.0]), np.array([0.0, math.sqrt(self.model.n)]))
+        with clock.until(clock.now() + policy.SURVEY_TIMES * needed):
+            return annealer.survey(self._rng)
+
+    def _round(self, annealer: Annealer, path: Survey, plan: Round, earlier: list[Annealed]) -> list[Annealed]:
+        """Make the runs of a round, and judge by all runs so far."""
+        began, started = clock.seconds(), clock.now()
+        betas = path.spaced(plan.points)
         found: list[Annealed] = []
-        if size < 2:
-            self.not_run["annealing"] = f"max_memory ({bytes_in_words(self.max_memory)}) holds no population"
-            return earlier
-        started = clock.now()
         try:
-            for run in annealer.runs(betas, size, policy.RUNS_PER_ROUND, self._rng, self._tell):
+            for run in annealer.runs(betas, plan.size, plan.runs, self._rng, self._tell):
                 found.append(run)
-                if len(found) > 1 and self._left < (clock.now() - started) / len(found):
-                    break
         finally:  # what an interrupt leaves counts too
             if earlier or found:
-                self._judge_annealing([*earlier, *found], betas, clock.seconds() - began)
-        self._look_elsewhere(annealer, [*earlier, *found], betas)
+                self._judge_annealing([*earlier, *found], clock.seconds() - began)
+        self._seconds_per_sweep = (clock.now() - started) / (len(betas) * plan.size * plan.runs)
+        self._look_elsewhere(annealer, [*earlier, *found])
         self._collect(annealer, earlier, found)
         return [*earlier, *found]
 
-    def _look_elsewhere(self, annealer: Annealer, found: list[Annealed], betas: FloatArray) -> None:
+    def _go_both_ways(self, annealer: Annealer, path: Survey, plan: Round, earlier: list[Annealed]) -> None:
+        """Go to the model and back, where the weights of states on their way there alone say nothing."""
+        if "annealing" in self.exclude:
+            return
+        began = clock.seconds()
+        points = max(int(plan.points / policy.BOTH_WAYS_TIMES), LEAST_POINTS)
+        ordered = along(annealer, self._directions) if self._directions else None
+        size = plan.size * plan.runs
+        found = anneal_both_ways(annealer, path.spaced(points), size, self._rng, ordered, self._tell)
+        words = f"{size} states to the model and back through {points} points"
+        outcome = found.outcome(self.model, words)
+        if self._elsewhere is not None:
+            outcome = _doubted_for(outcome, self._elsewhere)
+        states = [found.as_annealed()]
+        self._keep("annealing", outcome, clock.seconds() - began, lambda: marginals_of(self.model, states, outcome))
+
+    def _look_elsewhere(self, annealer: Annealer, found: list[Annealed]) -> None:
         """Look for a collective state that the populations have not met, and judge them again if there is one."""
         with clock.until(clock.now() + policy.ELSEWHERE_SHARE * max(self._left, 0.0)):
             self._elsewhere = look_elsewhere(self.model, annealer, found, self._rng, self._directions)
         if self._elsewhere is not None:
-            self._judge_annealing(found, betas, 0.0)
+            self._judge_annealing(found, 0.0)
 
     @cached_property
     def _directions(self) -> list[FloatArray]:
@@ -244,16 +252,17 @@ class Portfolio:
     def _tell(self, _: float) -> None:
         report("annealing", min(1.0 - self._left / self.budget, 1.0))
 
-    def _judge_annealing(self, found: list[Annealed], betas: FloatArray, seconds: float) -> None:
+    def _judge_annealing(self, found: list[Annealed], seconds: float) -> None:
         if "annealing" in self.exclude:
             return
         mean = combine(found)
         states = sum(run.size for run in found)
+        temperatures = len(found[-1].points)
         words = (
-            f"{len(found)} runs with {states} states in all through {len(betas)} temperatures; "
+            f"{len(found)} runs with {states} states in all through up to {temperatures} temperatures; "
             f"{mean.families:.0f} independent families"
         )
-        outcome = outcome_of_runs(self.model, found, _centered(mean), len(betas), words + mean.complaint)
+        outcome = outcome_of_runs(self.model, found, _centered(mean), temperatures, words + mean.complaint)
         if self._elsewhere is not None:
             outcome = _doubted_for(outcome, self._elsewhere)
         self._keep("annealing", outcome, seconds, lambda: marginals_of(self.model, found, outcome))

@@ -1,0 +1,178 @@
+"""Annealing to the model and back again: log Z from between the two where the weights of single runs say nothing.
+
+With many spins the log-weights of annealed states vary by much more than 1, and no number of states finds the heavy
+ones that their mean is made of. Their mean logarithm is too small, by what the states lag behind equilibrium; that of
+states that go back from the model to the base is too large. Near equilibrium both lag alike, and the middle is right,
+while the gap between the two is the mean of both variances (Jarzynski; Crooks; Hendrix and Jarzynski). By how much that
+fails is the scale of the error that is left.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz._support import clock
+from spectralz.parts.outcome import Outcome
+from spectralz.parts.populations import Annealed, with_rounding
+from spectralz.result import Kind, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from spectralz.model import FloatArray, Ising
+    from spectralz.parts.annealer import Annealer
+    from spectralz.parts.chains import Chains
+
+__all__ = ["BothWays", "anneal_both_ways"]
+
+# Sweeps at the model before the way back, as a share of the points of the path.
+RELAXING_SHARE = 0.25
+# States along a leading eigenvector begin the way back where their log-weights are larger than those of the annealed
+# ones by so many of their joint errors.
+DEVIATIONS_BETTER = 3.0
+# The error, as a share of what the gap and the variances are inconsistent by, as found on lattices with a closed form;
+# and from where on that is more than noise.
+ERROR_PER_INCONSISTENCY, NOISE_DEVIATIONS = 1.0 / 3.0, 3.0
+# Less than this is no inconsistency, however small the noise.
+LEAST_INCONSISTENCY = 0.05
+
+
+@dataclass(frozen=True)
+class BothWays:
+    """Log-weights of states on their way to the model and back.
+
+    Attributes
+    ----------
+    there, back
+        log Z by each state alone: too small on the way there, too large on the way back.
+    x
+        The states at the model, one a row.
+    is_ordered
+        Whether the way back began in states along a leading eigenvector.
+    """
+
+    there: FloatArray
+    back: FloatArray
+    x: NDArray[np.int8]
+    is_ordered: bool = False
+
+    @property
+    def log_z(self) -> float:
+        """The middle of both ways, offset and trace not included."""
+        return 0.5 * float(self.there.mean() + self.back.mean())
+
+    @property
+    def gap(self) -> float:
+        """What the way back says more than the way there."""
+        return float(self.back.mean() - self.there.mean())
+
+    @property
+    def scatter(self) -> float:
+        """Standard error of the middle, from the scatter of the states."""
+        return 0.5 * math.sqrt((float(self.there.var()) + float(self.back.var())) / max(len(self.there) - 1, 1))
+
+    @property
+    def inconsistency(self) -> float:
+        """By how much the gap is not the mean of the variances, and these are not alike."""
+        there, back = float(self.there.var()), float(self.back.var())
+        return abs(self.gap - 0.5 * (there + back)) + 0.5 * abs(there - back)
+
+    @property
+    def noise(self) -> float:
+        """The part of the inconsistency that is to be expected of variances of so few states."""
+        return math.hypot(self.there.var(), self.back.var()) * math.sqrt(2.0 / max(len(self.there) - 1, 1))
+
+    @property
+    def std_error(self) -> float:
+        """Scatter and lag together."""
+        return math.hypot(self.scatter, ERROR_PER_INCONSISTENCY * self.inconsistency)
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether both ways stay near equilibrium, as far as their variances tell."""
+        return self.inconsistency <= NOISE_DEVIATIONS * self.noise + LEAST_INCONSISTENCY
+
+    def as_annealed(self) -> Annealed:
+        """Return the states at the model, all of the same weight."""
+        size = len(self.x)
+        return Annealed(
+            log_z=self.log_z,
+            x=self.x,
+            weight=np.full(size, 1.0 / size),
+            family=np.arange(size),
+            variance=self.scatter**2,
+        )
+
+    def outcome(self, model: Ising, words: str) -> Outcome:
+        """Return what both ways say of log Z; ``words`` say how they were made."""
+        log_z = self.log_z + model.constant
+        words += (
+            f"; what the two say differs by {self.gap:.3g}, and their variances by {self.inconsistency:.2g} from it"
+        )
+        if not self.is_trusted:
+            words += ": out of equilibrium, do not trust"
+        return Outcome(
+            log_z=log_z,
+            kind=Kind.ESTIMATE,
+            status=Status(words, converged=self.is_trusted),
+            std_error=with_rounding(self.std_error, log_z),
+            trusted=self.is_trusted,
+            details={"gap": self.gap, "scatter": self.scatter, "inconsistency": self.inconsistency},
+        )
+
+
+def anneal_both_ways(
+    annealer: Annealer,
+    betas: FloatArray,
+    size: int,
+    rng: np.random.Generator,
+    ordered: NDArray[np.int8] | None = None,
+    tell: Callable[[float], None] = lambda _: None,
+) -> BothWays:
+    """Take states to the model, let them relax there, and take them back.
+
+    ``ordered`` are states along leading eigenvectors: where they have larger log-weights after relaxing than the
+    annealed ones, which may be stuck with walls between domains, it is they who go back.
+    """
+    relaxing = max(int(RELAXING_SHARE * len(betas)), 1)
+    clock.charge(annealer.operations(2 * len(betas) + relaxing, size))
+    base = annealer.engine.log_z_of_base
+    chains = annealer.engine.start(size, rng)
+    there = base + _log_weights(annealer, chains, betas, lambda done: tell(0.45 * done))
+    energy = _relax(chains, relaxing)
+    x = chains.states()
+    is_ordered = False
+    if ordered is not None and len(ordered):
+        clock.charge(annealer.operations(relaxing, size))
+        others = annealer.engine.start_from(ordered[np.arange(size) % len(ordered)], rng)
+        better = _relax(others, relaxing)
+        error = math.sqrt((float(energy.var()) + float(better.var())) / size)
+        is_ordered = bool(better.mean() - energy.mean() > DEVIATIONS_BETTER * error)
+        chains = others if is_ordered else chains
+    back = base - _log_weights(annealer, chains, betas[::-1], lambda done: tell(0.55 + 0.45 * done))
+    return BothWays(there, back, x, is_ordered)
+
+
+def _log_weights(annealer: Annealer, chains: Chains, points: FloatArray, tell: Callable[[float], None]) -> FloatArray:
+    """Take states along points of the path, and return the log-weights that they collect."""
+    before, after = np.concatenate([points[:1], points[:-1]]), np.concatenate([points[1:], points[-1:]])
+    total = np.zeros(chains.size)
+    for part in annealer.parts(len(points), chains.size):
+        _, on = chains.sweep(before[part], points[part], after[part], annealer.sweeps)
+        total += on.sum(axis=0)
+        tell(part.stop / len(points))
+    return total
+
+
+def _relax(chains: Chains, sweeps: int) -> FloatArray:
+    """Sweep at the model; return log-weights, less those of the base."""
+    ones = np.ones(sweeps)
+    chains.sweep(ones, ones, ones, 1)
+    back, _ = chains.sweep(np.zeros(1), np.ones(1), np.ones(1), 1)
+    return np.asarray(-back[0])

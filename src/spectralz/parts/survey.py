@@ -1,0 +1,111 @@
+"""Where to stop on the way from the base to the model: points at which log-weights change by about as much.
+
+A step d of the path changes log-weights by d (E - E_0), which varies by d times the deviation of the energy. A quick
+run
+measures that deviation along the path; points then stand at equal distances by its integral, the length of the path.
+Where states lag behind equilibrium the log-weights of annealed states vary by more than that, and a run that has
+annealed them says where: the points that are best for the total stand as the root of that variance times their number.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz._support import clock
+from spectralz._support.progress import report
+
+if TYPE_CHECKING:
+    from spectralz.model import FloatArray
+    from spectralz.parts.chains import Engine
+
+__all__ = ["LEAST_POINTS", "Survey", "survey"]
+
+# No step is longer than one over this, however even the weights of few states look: a collective mode has hardly any
+# energy while it is hot, and weights of infinite variance where it is not.
+LEAST_POINTS = 16
+# States of a survey, and its sweeps at each point.
+STATES, SWEEPS = 64, 2
+# Steps of a survey change log-weights by so much, or by this share of the root of the number of spins, and grow by this
+# share of the way at least: states that are stuck at different energies would never let it end.
+CHANGE, CHANGE_PER_ROOT, LEAST_GROWTH = 1.0, 0.15, 0.25
+# How much longer each of the steps is that a survey takes once its time is up.
+HURRY = 4.0
+# The variance of annealed log-weights is told apart in so many parts of the path, none of which counts for less than
+# this share of their mean.
+PARTS, LEAST_SHARE = 24, 0.05
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The length of the path up to some of its points.
+
+    Attributes
+    ----------
+    points
+        From 0 to 1, in order.
+    length
+        Up to each of them; the unit is a change of log-weights by a standard deviation, as far as only their order
+        matters any.
+    """
+
+    points: FloatArray
+    length: FloatArray
+
+    def spaced(self, count: float) -> FloatArray:
+        """Return about ``count`` + 1 points from 0 to 1 at equal distances, and no step that is too long."""
+        count = int(max(math.ceil(count), 1))
+        even = np.linspace(0.0, 1.0, LEAST_POINTS + 1)
+        if not 0.0 < self.length[-1] < math.inf:
+            return np.unique(np.concatenate([even, np.linspace(0.0, 1.0, count + 1)]))
+        found = np.interp(np.linspace(0.0, self.length[-1], count + 1), self.length, self.points)
+        found[0], found[-1] = 0.0, 1.0
+        if np.diff(found).max() > 1.0 / LEAST_POINTS:
+            found = np.concatenate([found, even])
+        return np.unique(found)
+
+    @classmethod
+    def of_variance(cls, points: FloatArray, variance: FloatArray) -> Survey:
+        """Return the survey by which ``variance``, that of log-weights annealed up to each point, would be least.
+
+        A part of the path with k points adds v to it, and would add v k / m with m of them: the sum is least, for a
+        given number of points, where m is as the root of v k.
+        """
+        edges = np.unique(np.linspace(0, len(points) - 1, PARTS + 1).astype(int))
+        counts = np.diff(edges)
+        added = np.maximum(np.diff(np.maximum.accumulate(variance)[edges]), 0.0)
+        added = np.maximum(added, LEAST_SHARE * added.mean())
+        distances = np.sqrt(added * counts)
+        return cls(points[edges], np.concatenate([[0.0], np.cumsum(distances)]))
+
+
+def survey(engine: Engine, rng: np.random.Generator) -> Survey:
+    """Go along the path in long steps, and measure its length; once the time is up the steps grow."""
+    chains = engine.start(STATES, rng)
+    change = max(CHANGE, CHANGE_PER_ROOT * math.sqrt(engine.n))
+    points, deviations = [0.0], []
+    while True:
+        here, before = points[-1], points[max(len(points) - 2, 0)]
+        ahead = min(here + 1.0 / LEAST_POINTS, 1.0)
+        clock.charge(STATES * SWEEPS * engine.operations)
+        back, on = chains.sweep(np.array([before]), np.array([here]), np.array([ahead]), SWEEPS)
+        deviations.append(_deviation(on[0]) / (ahead - here) if here < 1.0 else _deviation(back[0]) / (here - before))
+        report("surveying the path", here)
+        if here >= 1.0:
+            break
+        change *= HURRY if clock.is_up() else 1.0
+        step = min(change / deviations[-1], 1.0) if deviations[-1] > 0.0 else 1.0
+        points.append(min(here + min(max(step, LEAST_GROWTH * here), 1.0 / LEAST_POINTS), 1.0))
+    at, deviation = np.array(points), np.array(deviations)
+    lengths = 0.5 * (deviation[1:] + deviation[:-1]) * np.diff(at)
+    return Survey(at, np.concatenate([[0.0], np.cumsum(lengths)]))
+
+
+def _deviation(values: FloatArray) -> float:
+    """Return the standard deviation of numbers whose squares may overflow."""
+    apart = values - values.mean()
+    largest = float(np.abs(apart).max())
+    return largest * float(np.sqrt(((apart / largest) ** 2).mean())) if largest > 0.0 else 0.0

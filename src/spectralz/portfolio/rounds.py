@@ -1,0 +1,59 @@
+"""How a round of annealing is divided: into points of the path, states and runs, for the least error in a given time.
+
+The log-weights of annealed states vary by D / T with T points of the path, and log Z is then off by the root of
+(exp(D / T) - 1) / R with R of them. For a given T R that is the smaller the larger T is, and hardly any smaller once
+D / T is a quarter: points first, then states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spectralz.parts.survey import LEAST_POINTS
+from spectralz.portfolio import policy
+
+__all__ = ["Round", "plan_round"]
+
+
+@dataclass(frozen=True)
+class Round:
+    """Runs of populations of ``size`` states through ``points`` points of the path."""
+
+    points: int
+    size: int
+    runs: int
+
+    @property
+    def updates(self) -> int:
+        """Sweeps over a state in all."""
+        return self.points * self.size * self.runs
+
+
+def plan_round(sweeps: float, dissipation: float, most_states: float) -> Round | None:
+    """Divide so many sweeps over a state; None where they are too few for anything.
+
+    Parameters
+    ----------
+    sweeps
+        How many can be afforded.
+    dissipation
+        The variance of log-weights times the number of points, as far as it is known.
+    most_states
+        What the memory holds.
+
+    Examples
+    --------
+    >>> plan_round(1e6, 100.0, 1e5)
+    Round(points=400, size=576, runs=4)
+    >>> plan_round(1e6, 1e5, 1e5)
+    Round(points=7812, size=64, runs=2)
+    """
+    together = policy.STATES_TOGETHER
+    if most_states < together or sweeps < together * LEAST_POINTS:
+        return None
+    fewest = min(policy.FEWEST_RUNS * together, most_states)
+    wanted = max(dissipation / policy.SPREAD_WANTED, LEAST_POINTS)
+    points = int(min(max(min(wanted, sweeps / fewest), LEAST_POINTS), policy.MOST_POINTS))
+    states = min(sweeps / points, most_states, policy.LARGEST_POPULATION)
+    runs = next((runs for runs in (policy.RUNS_PER_ROUND, policy.FEWEST_RUNS) if states >= runs * together), 1)
+    return Round(points, int(states / runs // together * together), runs)
