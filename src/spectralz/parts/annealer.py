@@ -211,13 +211,16 @@ class Annealer:
         def run(k: int) -> Annealed:
             return self.anneal(betas, size, streams[k], lambda share: done.__setitem__(k, share))
 
-        clock.charge(count * self.operations(len(betas), size))
+        for _ in range(count):  # as one after the other does, to the last digit
+            clock.charge(self.operations(len(betas), size))
         waiting = [self._threads.submit(run, k) for k in range(count)]
         try:
             for future in waiting:
                 while not _is_done(future):
                     tell(sum(done) / count)
-                yield future.result()
+                run_done = future.result()
+                tell(sum(done) / count)
+                yield run_done
         finally:
             for future in waiting:
                 future.cancel()

@@ -26,6 +26,8 @@ MOST_SPINS_WITH_BLOCKS = 2000
 COLD = 1.0
 # In updates of single spins of 64 states together: what a spin of a block costs, and an entry of its tables.
 COST_OF_BLOCK_SPIN, COST_OF_ENTRY = 60.0, 6.0
+# Operations of such an update.
+UPDATE_OPERATIONS = 2.0
 # A block is drawn after as many sweeps as take its time, and after this many at most.
 MOST_SWEEPS_BETWEEN = 64
 
@@ -42,11 +44,14 @@ class BlockTurns:
         The point of the path from which on they are drawn.
     every
         Points of the path from one to the next.
+    operations
+        What they count for a state at each point, on average.
     """
 
     blocks: list[Block]
     first: float
     every: int
+    operations: float
 
     def due(self, at: FloatArray, point: int) -> list[tuple[int, Block]]:
         """Return the points of ``at`` after which a block is drawn; ``point`` is the number of the first of them."""
@@ -76,4 +81,4 @@ def blocks_of(model: Ising, width: int | None, couplings: Couplings) -> BlockTur
     blocks = [block_of(order, adjacency, couplings) for order in orders]
     cost = max(COST_OF_BLOCK_SPIN * len(block.spins) + COST_OF_ENTRY * block.entries for block in blocks)
     every = min(max(round(cost / model.n), 1), MOST_SWEEPS_BETWEEN)
-    return BlockTurns(blocks, COLD / strength, every)
+    return BlockTurns(blocks, COLD / strength, every, UPDATE_OPERATIONS * cost / every)

@@ -89,6 +89,7 @@ class SparseEngine:
         )
         self.log_z_of_base = log_z_of_fields(theta)
         self.operations = UPDATE_OPERATIONS * max(self.n, 1) + ENTRY_OPERATIONS * len(couplings.data)
+        self.operations += blocks.operations if blocks is not None else 0.0
         self.bytes_per_state = 2 * self.n + 64
         self.spread = spread
 

@@ -47,6 +47,7 @@ class RowEngine:
         self.blocks = blocks
         self.log_z_of_base = self.n * math.log(2.0)
         self.operations = UPDATE_OPERATIONS * max(self.n, 1) + TURN_OPERATIONS * len(couplings.data)
+        self.operations += blocks.operations if blocks is not None else 0.0
         self.bytes_per_state = 9 * self.n + 40
 
     def start(self, size: int, rng: np.random.Generator) -> RowChains:

@@ -32,6 +32,9 @@ STATES, SWEEPS = 64, 2
 # Steps of a survey change log-weights by so much, or by this share of the root of the number of spins, and grow by this
 # share of the way at least: states that are stuck at different energies would never let it end.
 CHANGE, CHANGE_PER_ROOT, LEAST_GROWTH = 1.0, 0.15, 0.25
+# In equilibrium beta E varies by no more than about this times the root of the number of spins; a far wider spread is
+# that of states that are stuck at different energies.
+MOST_DEVIATION = 3.0
 # How much longer each of the steps is that a survey takes once its time is up.
 HURRY = 4.0
 # The variance of annealed log-weights is told apart in so many parts of the path, none of which counts for less than
@@ -92,7 +95,8 @@ def survey(engine: Engine, rng: np.random.Generator) -> Survey:
         ahead = min(here + 1.0 / LEAST_POINTS, 1.0)
         clock.charge(STATES * SWEEPS * engine.operations)
         back, on = chains.sweep(np.array([before]), np.array([here]), np.array([ahead]), SWEEPS)
-        deviations.append(_deviation(on[0]) / (ahead - here) if here < 1.0 else _deviation(back[0]) / (here - before))
+        found = _deviation(on[0]) / (ahead - here) if here < 1.0 else _deviation(back[0]) / (here - before)
+        deviations.append(min(found, MOST_DEVIATION * math.sqrt(engine.n) / here) if here > 0.0 else found)
         report("surveying the path", here)
         if here >= 1.0:
             break
