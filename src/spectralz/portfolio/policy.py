@@ -45,10 +45,12 @@ MOST_GROWTH = 1e6
 # times as long.
 SURVEY_SHARE, SURVEY_TIMES = 0.25, 2.0
 # A round of annealing has so many runs of as many states as are swept together, or more; with states to spare more of
-# both. Log-weights should vary by so much; where they would vary by more than the second, states go both ways, which
-# takes so many times as long.
+# both. Log-weights should vary by so much. Where they would vary by more than the second, half of the time is kept for
+# states that go both ways; by more than the third, all of it. That takes so many times as long. The variance falls as
+# this power of the number of points, if not faster.
 STATES_TOGETHER, FEWEST_RUNS, RUNS_PER_ROUND = 64, 2, 4
-SPREAD_WANTED, MOST_SPREAD, BOTH_WAYS_TIMES = 0.25, 4.0, 2.3
+SPREAD_WANTED, MOST_SPREAD, HOPELESS_SPREAD, BOTH_WAYS_TIMES = 0.25, 4.0, 40.0, 2.3
+SPREAD_POWER = 0.7
 MOST_POINTS = 1_000_000
 # Shares of what is left for expectation propagation, which is of little use where couplings are strong, and the fewest
 # steps that are worth while; a step is timed with so many spins at most.

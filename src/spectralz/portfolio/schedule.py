@@ -19,7 +19,7 @@ from spectralz._support.threads import using_threads
 from spectralz.errors import SpectralzError, is_interrupt
 from spectralz.methods.expectation_propagation import ExpectationPropagation, step_operations
 from spectralz.methods.mean_field import MeanField
-from spectralz.parts.annealer import Annealer
+from spectralz.parts.annealer import RESAMPLE_BELOW, Annealer
 from spectralz.parts.both_ways import anneal_both_ways
 from spectralz.parts.collective import Elsewhere, along, look_elsewhere
 from spectralz.parts.leading import leading_directions
@@ -173,22 +173,25 @@ class Portfolio:
             path = self._survey(annealer, left)
             enough = path.length[-1] ** 2 / policy.SPREAD_WANTED
             plan = replace(plan, points=int(max(min(plan.points, enough), LEAST_POINTS)))
+            annealer.resample_below = 0.0  # the variance of log-weights is what the next round is planned by
             found = self._round(annealer, path, plan, [])
+            annealer.resample_below = RESAMPLE_BELOW
             while found and self._wanted_growth() > 1.0 and self._left > policy.LEAST_LEFT * self.budget:
                 last = found[-1]
-                dissipation = last.dissipation
-                path = Survey.of_variance(last.points, last.spread) if dissipation > 0.0 else path
-                affordable = policy.NEXT_ROUND_SHARE * self._left
-                next_plan = self._plan(annealer, affordable, dissipation)
-                if next_plan is None:
+                path = Survey.of_variance(last.points, last.spread) if last.spread[-1] > 0.0 else path
+                plan = self._plan(annealer, policy.NEXT_ROUND_SHARE * self._left, last.dissipation)
+                if plan is None:
                     return
-                if dissipation / next_plan.points > policy.MOST_SPREAD:
-                    self._go_both_ways(annealer, path, next_plan, found)
+                spread = last.spread[-1] * (len(last.points) / plan.points) ** policy.SPREAD_POWER
+                if spread > policy.HOPELESS_SPREAD or (len(found) > plan.runs and not self._has_families):
+                    self._go_both_ways(annealer, path, plan)
                     return
+                if spread > policy.MOST_SPREAD:  # half of the time is kept for both ways
+                    plan = replace(plan, points=max(plan.points // 2, LEAST_POINTS))
                 wanted = sum(run.effort for run in found) * self._wanted_growth()
-                if wanted < next_plan.updates:
-                    next_plan = plan_round(wanted, dissipation, self._room(annealer, found)) or next_plan
-                found = self._round(annealer, path, next_plan, found)
+                if wanted < plan.updates:
+                    plan = plan_round(wanted, last.dissipation, self._room(annealer, found)) or plan
+                found = self._round(annealer, path, plan, found)
 
     def _plan(self, annealer: Annealer, seconds: float, dissipation: float) -> Round | None:
         """Divide the time that a round may take; of a dissipation that is not known points come first."""
@@ -222,8 +225,8 @@ class Portfolio:
         self._collect(annealer, earlier, found)
         return [*earlier, *found]
 
-    def _go_both_ways(self, annealer: Annealer, path: Survey, plan: Round, earlier: list[Annealed]) -> None:
-        """Go to the model and back, where the weights of states on their way there alone say nothing."""
+    def _go_both_ways(self, annealer: Annealer, path: Survey, plan: Round) -> None:
+        """Go to the model and back, where the weights of states on their way there alone say little."""
         if "annealing" in self.exclude:
             return
         began = clock.seconds()
@@ -244,6 +247,12 @@ class Portfolio:
             self._elsewhere = look_elsewhere(self.model, annealer, found, self._rng, self._directions)
         if self._elsewhere is not None:
             self._judge_annealing(found, 0.0)
+
+    @property
+    def _has_families(self) -> bool:
+        """Whether annealing trusts itself, or has no part in this."""
+        answer = self.answers.get("annealing")
+        return answer is None or answer.outcome.is_trusted
 
     @cached_property
     def _directions(self) -> list[FloatArray]:
