@@ -51,9 +51,10 @@ MOST_STARTS, MOST_TARGETS = 12, 3
 BARRIER_SHARE, BARRIER_POINTS = 0.5, 11
 # What is lighter than this, in the bound of mean field, is not looked for.
 NEGLIGIBLE = 1e-6
-# A soft mode that all spins share puts this many times the leading term's signed sum, and more with the softness, into
-# the terms beyond it, but no more than this share of that sum; as measured on Curie-Weiss models.
-SOFT_MODE, MOST_OF_SOFT_MODE = 5.0, 0.5
+# The corrections that follow, relative to the leading ones: a positive sum grows by what follows it, a negative one
+# belongs to a series that alternates, and both come to no more than this share; as measured on Curie-Weiss models, on
+# blocks and on Hopfield networks. All of it is taken this many times.
+RISING, SETTLING, MOST_OF_LOOPS, SAFETY = 3.0, 1.5, 0.6, 1.25
 # A place is between two phases if the way through it is at most so many times as long as that between them.
 DETOUR = 1.1
 # Phases are believed where no coupling is larger than this.
@@ -145,24 +146,20 @@ class _Fit:
 
     @cached_property
     def left_out(self) -> float:
-        """A scale of what the corrections of higher order come to, by measurement.
+        """A scale of what the corrections of higher order come to.
 
-        The next ones have two more correlations for each of the leading one's terms: those of one pair, at most the
-        square of the largest, or those along a path through other spins, of which the largest eigenvalue takes the
-        sum. In a magnetized phase the mode that all spins share is skew; its terms do not cancel, and have one
-        eigenvalue more. Of spins that are all but fixed the higher cumulants are large: those of pairs are summed up.
+        They begin with those of three and four spins and those of pairs from l = 5 on. Where these are not small beside
+        the correction itself, what follows them counts as well.
         """
-        from spectralz.kernels.expectation_consistency import higher_terms
+        from spectralz.kernels.expectation_consistency import higher_terms, loop_terms
 
-        n = len(self.point.h)
-        C = self.point.correlation - np.eye(n)
-        if not n:
-            return 0.0
-        largest, all_of_it = float(np.abs(np.linalg.eigvalsh(C)[[0, -1]]).max()), float(np.linalg.norm(C))
-        shared = (largest / all_of_it) ** 2 if all_of_it > 0.0 else 0.0  # how far it is one mode's
-        softness = min(SOFT_MODE * largest * (1.0 + largest) ** 2 / n, MOST_OF_SOFT_MODE) * shared
-        beyond = self.terms.sizes * float(np.abs(C).max() ** 2 + largest**2 / n)
-        return beyond + abs(self.terms.third) * softness + higher_terms(self.point)
+        sizes = self.terms.sizes
+        if not 0.0 < sizes < math.inf:
+            return sizes
+        above, below = (abs(total) / sizes for total in loop_terms(self.point))
+        # In this order, what is no number counts as the most.
+        loops = min(MOST_OF_LOOPS, above * (1.0 + RISING * above) + below / (1.0 + SETTLING * below))
+        return SAFETY * (loops * sizes + higher_terms(self.point))
 
     def is_at(self, other: _Fit) -> bool:
         """Whether the means are those of another."""
