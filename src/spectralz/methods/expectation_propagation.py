@@ -50,7 +50,9 @@ MOST_STARTS, MOST_TARGETS = 12, 3
 # Between two phases there is this share of a weight that is the bound's at the lowest of so many places on the way.
 BARRIER_SHARE, BARRIER_POINTS = 0.5, 11
 # What is lighter than this, in the bound of mean field, is not looked for.
-NEGLIGIBLE = 1e-6
+NEGLIGIBLE = 1e-9
+# The weight on the way to another state is looked at in so many places, or in fewer where the time is up.
+SHELF_POINTS, FEW_SHELF_POINTS = 9, 3
 # The corrections that follow, relative to the leading ones: a positive sum grows by what follows it, a negative one
 # belongs to a series that alternates, and both come to no more than this share; as measured on Curie-Weiss models, on
 # blocks and on Hopfield networks. All of it is taken this many times.
@@ -500,30 +502,51 @@ def _elsewhere(problem: _Problem, phases: _Phases, states: list[_State], referen
     each other, in all directions together, than samples are. Opposite means need be no optimum to hold a share of Z.
     """
     first = phases.first
-    opposite = -first.point.mean
     against = min(0.0, -2.0 * float(problem.field @ first.point.mean))
-    targets = [(against, opposite), *((state.lower - reference, np.tanh(state.h)) for state in states)]
+    # Only optima have a way to them that may be a shelf; with strong couplings Phi is too large on any.
+    targets = [(against, -first.point.mean, False)]
+    targets += [(state.lower - reference, np.tanh(state.h), problem.is_weak) for state in states]
     apart = [
-        mean
-        for gain, mean in sorted(targets, key=lambda target: -target[0])
+        (mean, has_way)
+        for gain, mean, has_way in sorted(targets, key=lambda target: -target[0])
         if gain > math.log(NEGLIGIBLE)
         and first.deviations_to(mean) > REACH
         and not any(fit.deviations_to(mean) <= REACH for fit in phases.fits)
         and not phases.has_between(mean)
     ]
-    return max((_beyond(problem, first, mean) for mean in apart[:MOST_TARGETS]), default=0.0)
+    return max((_beyond(problem, first, *target) for target in apart[:MOST_TARGETS]), default=0.0)
 
 
-def _beyond(problem: _Problem, fit: _Fit, mean: FloatArray) -> float:
-    """Return what another state adds, whose weight beside the first is exp(Phi) at its means, as measured."""
+def _beyond(problem: _Problem, fit: _Fit, mean: FloatArray, has_way: bool) -> float:
+    """Return what another state adds, and, if asked, the way to it beyond the Gaussian's reach.
+
+    The state's weight beside the first is exp(Phi) at its means, as measured, and that of the way the integral of
+    exp(Phi) over it, in deviations of the phase; the phase itself has 1. A state that is about to merge with a phase is
+    a shelf, all but flat, whose length counts for more than the height at its end.
+    """
+    length = fit.deviations_to(mean)
+    end = _weight_at(problem, fit, mean, length)
+    if not has_way:
+        return math.log1p(end)
+    # Densest where the weight falls off fastest.
+    places = np.geomspace(REACH, length, FEW_SHELF_POINTS if clock.is_up() else SHELF_POINTS)
+    line = (mean - fit.point.mean) / length
+    weights = [_weight_at(problem, fit, fit.point.mean + place * line, place) for place in places[:-1]]
+    steps = 0.5 * (np.diff(places[:-1], prepend=REACH) + np.diff(places))
+    return math.log1p(float(steps @ weights) / math.sqrt(2.0 * math.pi) + end)
+
+
+def _weight_at(problem: _Problem, fit: _Fit, mean: FloatArray, deviations: float) -> float:
+    """Return exp(Phi) at means that are so many deviations away, beside that of a phase, or 0 in the phase's tail."""
     from spectralz.kernels.expectation_consistency import point_at
 
     inside = np.clip(mean, -1.0 + UNIT_ROUNDOFF, 1.0 - UNIT_ROUNDOFF)
+    clock.charge(step_operations(problem.n))
     point = point_at(problem.field, problem.J, np.arctanh(inside), fit.point.precision)
     # What falls off as fast as the Gaussian, or half as fast, is its own tail.
-    if point is None or point.value - fit.point.value <= -0.25 * fit.deviations_to(mean) ** 2:
+    if point is None or point.value - fit.point.value <= -0.25 * deviations**2:
         return 0.0
-    return math.log1p(math.exp(min(point.value - fit.point.value, 0.0)))
+    return math.exp(min(point.value - fit.point.value, 0.0))
 
 
 def _between(problem: _Problem, phases: _Phases, reference: float) -> float:
