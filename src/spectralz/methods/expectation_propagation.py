@@ -347,6 +347,13 @@ class ExpectationPropagation(Method):
                     new if place == len(found) else replace(found[place], hits=found[place].hits + 1)
                 ]
             report("looking for states", (k + 1) / len(starts))
+        # In a weak field a state and its opposite both matter, and starts may come to one of them only.
+        for state in tuple(found):
+            if clock.is_up():
+                break
+            new = replace(_mean_field(problem, -state.h), hits=state.hits)
+            if not any(other.is_at(new.h) for other in found):
+                found.append(new)
         return sorted(found, key=lambda state: -state.lower)
 
     def _phases(self, problem: _Problem, states: list[_State]) -> _Phases | None:
@@ -491,6 +498,8 @@ def _missed(problem: _Problem, phases: _Phases, states: list[_State]) -> float:
             gains.append(state.lower)
     others = float(np.logaddexp.reduce([0.0, *(math.log(UNDERRATED) + gain - reference for gain in gains)]))
     unseen = _unseen(states) if phases.first.start == "mean field" else 0.0
+    if len(phases.fits) > 1:
+        unseen += _overlooked(states)
     elsewhere = _elsewhere(problem, phases, states, own.lower)
     return max(others, elsewhere) + _between(problem, phases, max(reference, own.lower)) + unseen
 
@@ -575,6 +584,16 @@ def _unseen(states: list[_State]) -> float:
     hits = np.array([state.hits for state in states])
     ends = np.array([state.lower for state in states])
     return float(hits @ (ends[0] - ends) / hits.sum() / hits[0] ** 2)
+
+
+def _overlooked(states: list[_State]) -> float:
+    """Return what as many new starts would overlook of the states found: a state with k hits with probability exp(-k).
+
+    It stands for phases that these starts have overlooked themselves.
+    """
+    lower = np.array([state.lower for state in states])
+    shares = np.exp(lower - np.logaddexp.reduce(lower))
+    return math.log1p(float(shares @ np.exp([-state.hits for state in states])))
 
 
 def _sentence(problem: _Problem, phases: _Phases, settled: bool, left_out: float, missed: float) -> str:
