@@ -12,6 +12,8 @@ import math
 
 # Two answers agree if they are this many of their joint standard errors apart.
 AGREEMENT = 3.0
+# Agreement with a wider answer is no check: that one would agree without a phase that holds half of Z, too.
+LARGEST_CHECKING_ERROR = math.log(2.0) / AGREEMENT
 # An answer may lie outside the proven bounds by so many of its errors.
 OUTSIDE_BOUNDS = 2.0
 # An error bar that its own method does not trust is widened so many times, but not beyond the deviation of a number
