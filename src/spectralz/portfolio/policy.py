@@ -62,8 +62,8 @@ SEARCH_SHARE = 0.5
 ELSEWHERE_SHARE = 0.05
 LARGEST_POPULATION = 200_000
 QUENCHES, QUENCHES_SHARE = 1000, 0.1
-# With more spins than this, states that hold nothing of P(x) in one round are not looked for in the next.
-MOST_SPINS_TO_COLLECT_AGAIN = 300
+# With more spins than this, states are collected only where annealing has come to the same one twice.
+MOST_SPINS_TO_COLLECT = 300
 RESTARTS = 20
 # Operations of exact methods per term of their sums: for log Z, and for marginals.
 EXACT_OPERATIONS, EXACT_MEANS_OPERATIONS = 5.0, 30.0

@@ -39,6 +39,8 @@ from spectralz.result import Bounds, Kind, Status, Trial, Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from numpy.typing import NDArray
+
     from spectralz.model import FloatArray, Ising
 
 __all__ = ["METHODS_TRIED", "Portfolio", "tried_in_details"]
@@ -89,7 +91,6 @@ class Portfolio:
         self.not_run: dict[str, str] = {}
         self.is_interrupted = False
         self._elsewhere: Elsewhere | None = None
-        self._share: Share | None = None
         self._marginals: dict[str, Callable[[], MarginalOutcome]] = {}
         self._seconds_per_sweep = 0.0
         self._rng = np.random.default_rng(seed)
@@ -280,7 +281,9 @@ class Portfolio:
         """Sum over states; those of one part of the runs are found again in the other, or not."""
         if "states" in self.exclude or not found or (not earlier and len(found) < 2):
             return
-        if self._share is not None and self._share.share == 0.0 and self.model.n > policy.MOST_SPINS_TO_COLLECT_AGAIN:
+        if self.model.n > policy.MOST_SPINS_TO_COLLECT and not any(_has_repeats(run.x) for run in found):
+            if "states" not in self.answers:
+                self.not_run["states"] = "of the states drawn no two are the same: none holds a share of Z worth while"
             return
         began = clock.seconds()
         half = len(found) // 2
@@ -289,7 +292,7 @@ class Portfolio:
         affordable = policy.QUENCHES_SHARE * max(self._left, 0.0) / annealer.seconds_per_quench()
         quenches = int(min(policy.QUENCHES, affordable))
         *_, share = collect(pool, annealer, finding, testing, quenches, self._rng, self._seconds_to_search)
-        outcome, self._share = pool_outcome(pool, share), share
+        outcome = pool_outcome(pool, share)
         self._keep("states", outcome, clock.seconds() - began, lambda: pool_marginals(pool, outcome))
         assert self.bounds is not None
         if pool.lower > self.bounds.lower:
@@ -345,6 +348,11 @@ class Portfolio:
             tried=verdict.tried,
             details={**tried_in_details(verdict.tried, self.is_interrupted), "why": verdict.why, "budget": self.budget},
         )
+
+
+def _has_repeats(x: NDArray[np.int8]) -> bool:
+    """Say whether a state occurs twice."""
+    return len({row.tobytes() for row in x}) < len(x)
 
 
 def _centered(mean: Mean) -> Mean:
