@@ -52,6 +52,8 @@ TIMED_STATES, TIMED_POINTS = 64, 4
 LENGTH_PER_ROOT = 0.8
 # States that relax make so many sweeps at least.
 FEWEST_TO_RELAX = 3
+# What each thread after the first adds, as measured.
+EFFICIENCY = 0.8
 # Between two looks at runs in other threads.
 SECONDS_TO_WAIT = 0.1
 # Operations of a quench: sweeps that it takes, and those of an entry that is summed up in double precision.
@@ -247,6 +249,12 @@ class Annealer:
         clock.charge(self.operations(TIMED_POINTS, TIMED_STATES))
         chains.sweep(zeros, zeros, zeros, self.sweeps)
         return (clock.now() - began) / (TIMED_POINTS * TIMED_STATES * self.sweeps)
+
+    @property
+    def seconds_per_sweep_of_many(self) -> float:
+        """The same where all threads have states to sweep; operations are counted whoever does them."""
+        threads = 1 if clock.counts_operations() else self._threads._max_workers
+        return self.seconds_per_sweep / (1.0 + EFFICIENCY * (threads - 1))
 
     def seconds_per_state(self) -> float:
         """Predict the time that a state takes along the path."""

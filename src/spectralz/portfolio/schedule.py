@@ -15,7 +15,7 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz._support.progress import report
-from spectralz._support.threads import using_threads
+from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import SpectralzError, is_interrupt
 from spectralz.methods.expectation_propagation import ExpectationPropagation, step_operations
 from spectralz.methods.mean_field import MeanField
@@ -143,7 +143,9 @@ class Portfolio:
             return
         is_weak = self.model.storage.for_kernels().mean_strength < 1.0
         share = (policy.EP_SHARE if is_weak else policy.STRONG_EP_SHARE) * self._left
-        needed = policy.FEWEST_EP_STEPS * _seconds_of_ep_step(self.model.n)
+        needed = policy.FEWEST_EP_STEPS * step_operations(self.model.n) / clock.OPERATIONS_PER_SECOND
+        if needed <= policy.HOPELESS_EP_TIMES * share:  # otherwise not even worth timing
+            needed = policy.FEWEST_EP_STEPS * _seconds_of_ep_step(self.model.n)
         if needed > share:
             words = clock.in_words(needed), clock.in_words(max(share, 0.0))
             self.not_run["ep"] = f"a few steps would take about {words[0]}, and its share has {words[1]} left"
@@ -164,18 +166,21 @@ class Portfolio:
         with Annealer(self.model) as annealer:
             # Where the others took too long, this much of the budget is spent once more: an answer is worth it.
             left = max(self._left, policy.LEAST_FOR_ANNEALING * self.budget)
-            plan = self._plan(annealer, policy.FIRST_ROUND_SHARE * left, 0.0) or self._plan(annealer, left, 0.0)
-            if plan is None:
-                needed = policy.STATES_TOGETHER * LEAST_POINTS * annealer.seconds_per_sweep
+            whole = self._plan(annealer, policy.NEXT_ROUND_SHARE * left, math.inf)
+            if whole is None:
+                needed = policy.STATES_TOGETHER * LEAST_POINTS * annealer.seconds_per_sweep / policy.NEXT_ROUND_SHARE
                 words = clock.in_words(needed), clock.in_words(left)
                 why = f"the fewest states worth while would take about {words[0]}, {words[1]} are left"
                 self.not_run.update({name: why for name in ("annealing", "states") if name not in self.exclude})
                 return
             path = self._survey(annealer, left)
-            enough = path.length[-1] ** 2 / policy.SPREAD_WANTED
-            plan = replace(plan, points=int(max(min(plan.points, enough), LEAST_POINTS)))
+            first = self._plan(annealer, policy.FIRST_ROUND_SHARE * left, path.length[-1] ** 2)
+            is_hopeless = path.length[-1] ** 2 / whole.points > policy.HOPELESS_SPREAD
+            if first is None or is_hopeless:
+                self._go_both_ways(annealer, path, whole)
+                return
             annealer.resample_below = 0.0  # the variance of log-weights is what the next round is planned by
-            found = self._round(annealer, path, plan, [])
+            found = self._round(annealer, path, first, [])
             annealer.resample_below = RESAMPLE_BELOW
             while found and self._wanted_growth() > 1.0 and self._left > policy.LEAST_LEFT * self.budget:
                 last = found[-1]
@@ -195,16 +200,16 @@ class Portfolio:
                 found = self._round(annealer, path, plan, found)
 
     def _plan(self, annealer: Annealer, seconds: float, dissipation: float) -> Round | None:
-        """Divide the time that a round may take; of a dissipation that is not known points come first."""
-        sweeps = seconds / (self._seconds_per_sweep or annealer.seconds_per_sweep)
-        return plan_round(sweeps, dissipation or math.inf, self._room(annealer, []))
+        """Divide the time that a round may take."""
+        sweeps = seconds / (self._seconds_per_sweep or annealer.seconds_per_sweep_of_many)
+        return plan_round(sweeps, dissipation, self._room(annealer, []))
 
     def _room(self, annealer: Annealer, found: Sequence[Annealed]) -> float:
         return self.max_memory / annealer.bytes_per_state() - sum(run.size for run in found)
 
     def _survey(self, annealer: Annealer, left: float) -> Survey:
         """Measure the length of the path; where there is no time for it, take it for straight."""
-        needed = SURVEY_STATES * SURVEY_SWEEPS * LEAST_POINTS * annealer.seconds_per_sweep
+        needed = SURVEY_STATES * SURVEY_SWEEPS * (LEAST_POINTS + 1) * annealer.seconds_per_sweep
         if needed > policy.SURVEY_SHARE * left:
             return Survey(np.array([0.0, 1.0]), np.array([0.0, math.sqrt(self.model.n)]))
         with clock.until(clock.now() + policy.SURVEY_TIMES * needed):
@@ -231,7 +236,7 @@ class Portfolio:
         if "annealing" in self.exclude:
             return
         began = clock.seconds()
-        points = max(int(plan.points / policy.BOTH_WAYS_TIMES), LEAST_POINTS)
+        points = max(int(plan.points / policy.BOTH_WAYS_TIMES), policy.FEWEST_POINTS_BOTH_WAYS)
         ordered = along(annealer, self._directions) if self._directions else None
         size = plan.size * plan.runs
         found = anneal_both_ways(annealer, path.spaced(points), size, self._rng, ordered, self._tell)
@@ -393,11 +398,12 @@ def _seconds_of_ep_step(n: int) -> float:
     few = min(n, policy.TIMED_EP_SPINS)
     zero, coupling = np.zeros(few), np.full((few, few), 0.1 / max(few, 1))
     times = []
-    for _ in range(2):  # the first one may have to load libraries
-        began = clock.now()
-        point_at(zero, coupling, zero)
-        clock.charge(step_operations(few))
-        times.append(clock.now() - began)
+    with using_threads(None, NO_MATRICES):  # small matrices in several threads wait for each other
+        for _ in range(2):  # the first one may have to load libraries
+            began = clock.now()
+            point_at(zero, coupling, zero)
+            clock.charge(step_operations(few))
+            times.append(clock.now() - began)
     return min(times) * step_operations(n) / step_operations(few)
 
 
