@@ -22,7 +22,7 @@ from spectralz.kernels.sampling.lanes import LANES, _drawn, _exp_minus, _next_wo
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.model import FloatArray
+    FloatArray = NDArray[np.float64]
 
 __all__ = ["CollapsedPath", "draw_summed", "sweep_collapsed"]
 
