@@ -160,3 +160,14 @@ def test_a_trained_machine_with_few_hidden_units_is_solved_at_once():
     pushed = rbm.visible + h @ rbm.weights.T
     truth = logsumexp(h @ rbm.hidden + np.logaddexp(0.0, pushed).sum(axis=1))
     assert result.log_z == pytest.approx(truth, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_quenches_of_a_side_end_where_no_flip_helps(name):
+    model = 3.0 * MODELS[name]
+    space = space_of(model)
+    starts = random_states(20, space.width)
+    ends = space.quench(starts)
+    with Annealer(model) as annealer:
+        assert np.all(space.flip_changes(ends, annealer) <= 1e-12)
+    assert space.log_weight(ends).max() >= space.log_weight(starts).max()

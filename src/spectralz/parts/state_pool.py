@@ -57,7 +57,7 @@ LOG_SMALLEST_SHARE = math.log(1e-5)
 # that is looked at in choosing what to expand.
 SPIN_OPERATIONS, ENTRY_OPERATIONS, LOOK_OPERATIONS = 4.0, 0.3, 20.0
 # A coupling of a flipped spin with one that is summed out, in operations too.
-FLIP_OPERATIONS = 8.0
+FLIP_OPERATIONS, SWEEPS_OF_AN_ASCENT = 3.0, 4.0
 # All states of a side are written out where their log-weights have so many entries at most: about a second.
 MOST_ENTRIES = 1e9
 # Fewer independent states than this found again say nothing of the share.
@@ -162,6 +162,14 @@ class StatePool:
     def add(self, x: NDArray[np.int8]) -> None:
         """Add those of the states that are not here yet."""
         self._add(self.space.of_states(x))
+
+    def add_quenched(self, x: NDArray[np.int8]) -> None:
+        """Add quenched states, and those that the heaviest of them lead to with spins summed out, free to turn."""
+        self.add(x)
+        if self.space.summed:
+            ends = self.space.quench(self.space.of_states(x))
+            clock.charge(FLIP_OPERATIONS * SWEEPS_OF_AN_ASCENT * len(ends) * self.space.entries)
+            self._add(ends)
 
     def add_all(self) -> None:
         """Add all states there are."""
@@ -285,10 +293,10 @@ def fill(
         return
     for run in found:
         pool.add(run.x)
-        pool.add(annealer.quench(run.x))
+        pool.add_quenched(annealer.quench(run.x))
     if quenches:
         starts = rng.choice(np.array([-1, 1], dtype=np.int8), size=(quenches, pool.model.n))
-        pool.add(annealer.quench(starts))
+        pool.add_quenched(annealer.quench(starts))
 
 
 def search(pool: StatePool, annealer: Annealer, seconds: float = math.inf) -> None:

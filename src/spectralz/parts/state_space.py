@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from spectralz.kernels.coupling import frozen
 from spectralz.model import Ising
 from spectralz.parts.collapsed import two_sides
 
@@ -25,6 +26,9 @@ __all__ = ["Given", "KeptSide", "StateSpace", "WholeStates", "space_of"]
 
 # Couplings between the sides are written out where so large a share of the pairs is coupled.
 DENSE_FROM = 0.1
+# The heaviest states of each kind that are quenched with spins summed out: a few milliseconds for each of a large
+# machine's. Their sweeps end sooner; the second is against a cycle of rounded fields.
+MOST_QUENCHED, MOST_ASCENTS = 100, 100
 
 
 class Given(NamedTuple):
@@ -51,6 +55,9 @@ class StateSpace(Protocol):
 
     def flip_changes(self, v: NDArray[np.int8], annealer: Annealer) -> FloatArray:
         """Return by how much log-weights change with the flip of each spin."""
+
+    def quench(self, v: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Return heavier states that flips lead to from states which are local maxima among whole states."""
 
     def sizes(self) -> float:
         """Return a bound on the sum of the sizes of all terms of a log-weight."""
@@ -91,6 +98,10 @@ class WholeStates:
         """Return by how much log-weights change with the flip of each spin."""
         return np.asarray(-2.0 * v * annealer.fields(v))
 
+    def quench(self, v: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Return the states, which no flip makes heavier."""
+        return v
+
     def sizes(self) -> float:
         """Return the sum of the sizes of all terms."""
         return float(np.abs(self._bare.field).sum() + np.abs(self._bare.coupling).sum())
@@ -113,11 +124,16 @@ class KeptSide:
         self.n = model.n
         self.width, self.summed = len(sides.kept), len(sides.summed)
         self._sides = sides
-        block = sp.csr_array(2.0 * model.storage.written_out.block(sides.kept, sides.summed))
-        self._rows = block
-        self._weights: Any = block.toarray() if block.nnz > DENSE_FROM * self.width * self.summed else block
         self._kept, self._summed = model.field[sides.kept], model.field[sides.summed]
-        self.entries = float(block.nnz + self.summed)
+        rows = sp.csr_array(2.0 * model.storage.written_out.block(sides.kept, sides.summed))
+        if rows.nnz > DENSE_FROM * self.width * self.summed:
+            self._weights: Any = rows.toarray()
+            couplings = self._weights.ravel(), np.empty(0, np.int32), self.summed * np.arange(self.width + 1)
+        else:
+            self._weights = rows
+            couplings = rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int64)
+        self.entries = float(len(couplings[0]) + self.summed)
+        self._arrays = tuple(frozen(np.ascontiguousarray(array)) for array in (self._kept, *couplings))
 
     def of_states(self, x: NDArray[np.int8]) -> NDArray[np.int8]:
         """Return the kept side."""
@@ -140,21 +156,22 @@ class KeptSide:
         from spectralz.kernels.sampling.flips import flip_changes
 
         changes = np.empty(v.shape)
-        flip_changes(
-            v,
-            self._fields(v),
-            np.ascontiguousarray(self._kept),
-            self._rows.data,
-            self._rows.indices.astype(np.int32),
-            self._rows.indptr.astype(np.int64),
-            np.empty(self.summed),
-            changes,
-        )
+        flip_changes(v, self._fields(v), *self._arrays, np.empty(self.summed), changes)
         return changes
+
+    def quench(self, v: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Return where flips that make states heavier lead to, the other side summed out."""
+        from spectralz.kernels.sampling.flips import ascend
+
+        ends = np.unique(v, axis=0)
+        if len(ends) > MOST_QUENCHED:
+            ends = ends[np.argsort(-self.log_weight(ends), kind="stable")[:MOST_QUENCHED]]
+        ascend(ends, self._fields(ends), *self._arrays, np.empty(self.summed), MOST_ASCENTS)
+        return ends
 
     def sizes(self) -> float:
         """Return a bound on the sum of the sizes of all terms: log 2cosh g is at most |g| + log 2."""
-        sizes = float(np.abs(self._kept).sum() + np.abs(self._summed).sum() + np.abs(self._rows.data).sum())
+        sizes = float(np.abs(self._kept).sum() + np.abs(self._summed).sum() + np.abs(self._arrays[1]).sum())
         return sizes + math.log(2.0) * self.summed
 
     def given(self, v: NDArray[np.int8]) -> Given:
