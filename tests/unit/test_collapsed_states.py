@@ -171,3 +171,25 @@ def test_quenches_of_a_side_end_where_no_flip_helps(name):
     with Annealer(model) as annealer:
         assert np.all(space.flip_changes(ends, annealer) <= 1e-12)
     assert space.log_weight(ends).max() >= space.log_weight(starts).max()
+
+
+def test_random_states_of_a_side_lead_to_heavy_ones():
+    """Thirty units, of which five are coupled to all others, strongly, and held back by their fields."""
+    rng = np.random.default_rng(0)
+    weights = np.zeros((30, 60))
+    weights[:5] = 1.0
+    field = np.concatenate([np.full(30, -0.5), np.full(60, -0.5)])
+    field[:5] = -20.0
+    model = sz.Ising.from_bipartite(weights, field)
+    pool = StatePool(model, 5000)
+    pool.add_from_random(100, rng)
+    with Annealer(model) as annealer:
+        search(pool, annealer)
+    truth = 25 * np.logaddexp(0.5, -0.5) + logsumexp(
+        [
+            math.log(math.comb(5, up)) - 20.0 * (2 * up - 5) + 60 * np.logaddexp(2 * up - 5.5, 5.5 - 2 * up)
+            for up in range(6)
+        ]
+    )
+    assert pool.lower <= truth
+    assert pool.log_sum > truth - 5.0

@@ -57,7 +57,9 @@ LOG_SMALLEST_SHARE = math.log(1e-5)
 # that is looked at in choosing what to expand.
 SPIN_OPERATIONS, ENTRY_OPERATIONS, LOOK_OPERATIONS = 4.0, 0.3, 20.0
 # A coupling of a flipped spin with one that is summed out, in operations too.
-FLIP_OPERATIONS, SWEEPS_OF_AN_ASCENT = 3.0, 4.0
+FLIP_OPERATIONS, SWEEPS_OF_AN_ASCENT = 3.0, 6.0
+# Random states of a side that are quenched with the other summed out.
+FROM_RANDOM = 100
 # All states of a side are written out where their log-weights have so many entries at most: about a second.
 MOST_ENTRIES = 1e9
 # Fewer independent states than this found again say nothing of the share.
@@ -167,9 +169,21 @@ class StatePool:
         """Add quenched states, and those that the heaviest of them lead to with spins summed out, free to turn."""
         self.add(x)
         if self.space.summed:
-            ends = self.space.quench(self.space.of_states(x))
-            clock.charge(FLIP_OPERATIONS * SWEEPS_OF_AN_ASCENT * len(ends) * self.space.entries)
-            self._add(ends)
+            self._quench(self.space.of_states(x))
+
+    def add_from_random(self, count: int, rng: np.random.Generator) -> None:
+        """Add what random states lead to with spins summed out: states with few spins up, with few down, and between.
+
+        Of a machine's hidden units few are on in the heaviest states, where fair coins never lead.
+        """
+        if self.space.summed:
+            share = np.sin(0.5 * math.pi * rng.random((count, 1))) ** 2
+            self._quench(np.where(rng.random((count, self.space.width)) < share, 1, -1).astype(np.int8))
+
+    def _quench(self, v: NDArray[np.int8]) -> None:
+        ends = self.space.quench(v)
+        clock.charge(FLIP_OPERATIONS * SWEEPS_OF_AN_ASCENT * len(ends) * self.space.entries)
+        self._add(ends)
 
     def add_all(self) -> None:
         """Add all states there are."""
@@ -297,6 +311,7 @@ def fill(
     if quenches:
         starts = rng.choice(np.array([-1, 1], dtype=np.int8), size=(quenches, pool.model.n))
         pool.add_quenched(annealer.quench(starts))
+        pool.add_from_random(min(quenches, FROM_RANDOM), rng)
 
 
 def search(pool: StatePool, annealer: Annealer, seconds: float = math.inf) -> None:
