@@ -201,7 +201,7 @@ class Portfolio:
 
     def _plan(self, annealer: Annealer, seconds: float, dissipation: float) -> Round | None:
         """Divide the time that a round may take."""
-        sweeps = seconds / (self._seconds_per_sweep or annealer.seconds_per_sweep_of_many)
+        sweeps = seconds / (self._seconds_per_sweep or annealer.seconds_of_many(annealer.seconds_per_sweep))
         return plan_round(sweeps, dissipation, self._room(annealer, []))
 
     def _room(self, annealer: Annealer, found: Sequence[Annealed]) -> float:
@@ -212,8 +212,13 @@ class Portfolio:
         needed = SURVEY_STATES * SURVEY_SWEEPS * (LEAST_POINTS + 1) * annealer.seconds_per_sweep
         if needed > policy.SURVEY_SHARE * left:
             return Survey(np.array([0.0, 1.0]), np.array([0.0, math.sqrt(self.model.n)]))
-        with clock.until(clock.now() + policy.SURVEY_TIMES * needed):
-            return annealer.survey(self._rng)
+        began = clock.now()
+        with clock.until(began + policy.SURVEY_TIMES * needed):
+            found = annealer.survey(self._rng)
+        # Where cores are shared this tells more than a few sweeps did.
+        one = (clock.now() - began) / (SURVEY_STATES * SURVEY_SWEEPS * len(found.points))
+        self._seconds_per_sweep = annealer.seconds_of_many(max(one, annealer.seconds_per_sweep))
+        return found
 
     def _round(self, annealer: Annealer, path: Survey, plan: Round, earlier: list[Annealed]) -> list[Annealed]:
         """Make the runs of a round, and judge by all runs so far."""

@@ -20,7 +20,7 @@ from spectralz._support.compiling import compiled, inner, intrinsic, ir, types
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.model import FloatArray
+    FloatArray = NDArray[np.float64]
 
 __all__ = ["LANES", "DensePath", "SparsePath", "descend_sparse", "draw_spins", "sweep_dense", "sweep_sparse", "take"]
 
