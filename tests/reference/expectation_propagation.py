@@ -5,6 +5,7 @@ Opper and Winther, JMLR 6, 2005, Sec. 3. Nothing is taken from the package but t
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -71,6 +72,25 @@ class ExpectationConsistency:
                     product = cumulant(order, self.m[i]) * cumulant(order, self.m[j])
                     totals[order] += product / math.factorial(order) * ratio**order / 2
         return totals[3], totals[4]
+
+
+def loops(mean, variance, correlation):
+    """Corrections of three and four spins by their definition: two triangles, the square, the tetrahedron.
+
+    A labeled graph of p vertices has the weight 1 / p! and 1 / l! for each bundle of l lines; a triangle with two
+    double sides has 3 labelings, a square with two of them 6, the others 1.
+    """
+    n, C = len(mean), correlation - np.diag(np.diag(correlation))
+    k3, k4 = (np.array([cumulant(k, m) / v ** (k / 2) for m, v in zip(mean, variance, strict=True)]) for k in (3, 4))
+    triangle, double, square, tetrahedron = 0.0, 0.0, 0.0, 0.0
+    for i, j, k in itertools.product(range(n), repeat=3):
+        triangle += 3 / 6 / 4 * k4[i] * k3[j] * k3[k] * C[i, j] ** 2 * C[i, k] ** 2 * C[j, k]
+        double += 1 / 6 / 8 * k4[i] * k4[j] * k4[k] * (C[i, j] * C[i, k] * C[j, k]) ** 2
+        for m in range(n):
+            vertices = k3[i] * k3[j] * k3[k] * k3[m]
+            square += 6 / 24 / 4 * vertices * C[i, j] ** 2 * C[j, k] * C[k, m] ** 2 * C[m, i]
+            tetrahedron += vertices / 24 * C[i, j] * C[i, k] * C[i, m] * C[j, k] * C[j, m] * C[k, m]
+    return triangle, double, square, tetrahedron
 
 
 def cumulant(order, m):

@@ -72,7 +72,8 @@ def test_answers_are_good_and_their_errors_honest(family, strength):
     assert result.trusted
     for trial in result.tried:
         if trial.verdict in ("chosen", "agrees"):
-            assert abs(trial.log_z - truth) <= 4 * trial.std_error, trial.method
+            # All states of one side of a bipartite model are summed over, without an error.
+            assert abs(trial.log_z - truth) <= 4 * (trial.std_error or 1e-10), trial.method
     names = [row["method"] for row in result.details["tried"]]
     assert sorted(names) == ["annealing", "convex_mf", "ep", "mf", "sdp", "states", "trivial", "trw", "wmbe"]
     keys = {"method", "log_z", "std_error", "lower", "upper", "seconds", "verdict", "why"}

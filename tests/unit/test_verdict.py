@@ -63,9 +63,13 @@ def test_an_answer_without_samples_needs_more_than_a_sampler_in_doubt_that_contr
     outside = judged(ep=(10.0, 0.001, True), annealing=(-5.0, 0.1, False))
     assert (outside.log_z, outside.std_error, outside.trusted) == (10.0, 0.001, False)
     assert "outside the proven bounds: nothing confirms" in outside.why
-    agreeing = judged(ep=(10.0, 0.001, True), annealing=(11.0, 0.5, False))
+    agreeing = judged(ep=(10.0, 0.001, True), annealing=(10.3, 0.2, False))
     assert (agreeing.chosen, agreeing.trusted) == ("ep", True)
     assert agreeing.why.endswith("does not trust itself, and agrees")
+    # An error so wide that half of Z could be missing is no check, and is not called one: like none at all.
+    vague = judged(ep=(10.0, 0.001, True), annealing=(11.0, 0.5, False))
+    assert (vague.chosen, vague.trusted) == ("ep", True)
+    assert vague.why.endswith("does not trust itself, and is too wide to check it")
     alone = judged(ep=(10.0, 0.001, True))
     assert alone.trusted
     assert alone.why.endswith("there was no second method to check it")

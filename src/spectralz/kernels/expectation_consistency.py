@@ -26,7 +26,7 @@ from scipy.linalg import lapack
 
 from spectralz.kernels.single_spin import entropy
 
-__all__ = ["Point", "Terms", "correction_terms", "gradient", "higher_terms", "improved", "point_at"]
+__all__ = ["Point", "Terms", "correction_terms", "gradient", "higher_terms", "improved", "loop_terms", "point_at"]
 
 FloatArray = NDArray[np.float64]
 
@@ -252,6 +252,31 @@ def correction_terms(point: Point) -> Terms:
         fourth = (k4[:, None] * C**2) * (C**2 * k4) / 24.0
         sums = 0.5 * third.sum(), 0.5 * fourth.sum(), 0.5 * (np.abs(third).sum() + np.abs(fourth).sum())
     return Terms(*(float(total) for total in sums))
+
+
+def loop_terms(point: Point) -> tuple[float, float]:
+    """Return the next corrections, those of three and four spins: the sum of the positive ones, and of the negative.
+
+    With k_l in the units of :func:`correction_terms`, vertices of at least three lines and no line from a spin to
+    itself, these are: of five lines k_4 k_3 k_3 on a triangle with two double sides; of six k_3^4 on a square with two
+    double sides and on a tetrahedron, and k_4^3 on a triangle with three double sides. A mode that all spins share, C =
+    lambda u u' / n, puts lambda^5 / n^2 and lambda^6 / n^2 into the first three, lambda^6 / n^3 into the last: beside
+    lambda^3 / n and lambda^4 / n^2 of the correction these are the leading ones. Of one mode the tetrahedron has two
+    thirds of the square, of several no more; it would take n^4 operations and is counted in this way.
+    """
+    C = point.correlation.copy()
+    C[np.diag_indices(len(C))] = 0.0
+    k3 = -2.0 * point.mean / np.sqrt(point.variance)
+    k4 = (4.0 - 6.0 * point.variance) / point.variance
+    with np.errstate(over="ignore", invalid="ignore"):
+        C2 = C**2
+        third, fourth = C2 * k3, C2 * k4
+        triangle = float(((third @ C) * third).sum(axis=1) @ k4) / 8.0
+        ways = k3[:, None] * (third @ C)
+        square = float((ways * ways.T).sum()) / 16.0
+        double = float(((fourth @ fourth) * fourth.T).sum()) / 48.0
+    terms = np.array([triangle, 5.0 / 3.0 * square, double])
+    return float(terms[~(terms < 0.0)].sum()), float(terms[terms < 0.0].sum())
 
 
 def higher_terms(point: Point) -> float:

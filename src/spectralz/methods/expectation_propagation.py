@@ -50,10 +50,13 @@ MOST_STARTS, MOST_TARGETS = 12, 3
 # Between two phases there is this share of a weight that is the bound's at the lowest of so many places on the way.
 BARRIER_SHARE, BARRIER_POINTS = 0.5, 11
 # What is lighter than this, in the bound of mean field, is not looked for.
-NEGLIGIBLE = 1e-6
-# A soft mode that all spins share puts this many times the leading term's signed sum, and more with the softness, into
-# the terms beyond it, but no more than this share of that sum; as measured on Curie-Weiss models.
-SOFT_MODE, MOST_OF_SOFT_MODE = 5.0, 0.5
+NEGLIGIBLE = 1e-9
+# The weight on the way to another state is looked at in so many places, or in fewer where the time is up.
+SHELF_POINTS, FEW_SHELF_POINTS = 9, 3
+# The corrections that follow, relative to the leading ones: a positive sum grows by what follows it, a negative one
+# belongs to a series that alternates, and both come to no more than this share; as measured on Curie-Weiss models, on
+# blocks and on Hopfield networks. All of it is taken this many times.
+RISING, SETTLING, MOST_OF_LOOPS, SAFETY = 3.0, 1.5, 0.6, 1.25
 # A place is between two phases if the way through it is at most so many times as long as that between them.
 DETOUR = 1.1
 # Phases are believed where no coupling is larger than this.
@@ -145,24 +148,20 @@ class _Fit:
 
     @cached_property
     def left_out(self) -> float:
-        """A scale of what the corrections of higher order come to, by measurement.
+        """A scale of what the corrections of higher order come to.
 
-        The next ones have two more correlations for each of the leading one's terms: those of one pair, at most the
-        square of the largest, or those along a path through other spins, of which the largest eigenvalue takes the
-        sum. In a magnetized phase the mode that all spins share is skew; its terms do not cancel, and have one
-        eigenvalue more. Of spins that are all but fixed the higher cumulants are large: those of pairs are summed up.
+        They begin with those of three and four spins and those of pairs from l = 5 on. Where these are not small beside
+        the correction itself, what follows them counts as well.
         """
-        from spectralz.kernels.expectation_consistency import higher_terms
+        from spectralz.kernels.expectation_consistency import higher_terms, loop_terms
 
-        n = len(self.point.h)
-        C = self.point.correlation - np.eye(n)
-        if not n:
-            return 0.0
-        largest, all_of_it = float(np.abs(np.linalg.eigvalsh(C)[[0, -1]]).max()), float(np.linalg.norm(C))
-        shared = (largest / all_of_it) ** 2 if all_of_it > 0.0 else 0.0  # how far it is one mode's
-        softness = min(SOFT_MODE * largest * (1.0 + largest) ** 2 / n, MOST_OF_SOFT_MODE) * shared
-        beyond = self.terms.sizes * float(np.abs(C).max() ** 2 + largest**2 / n)
-        return beyond + abs(self.terms.third) * softness + higher_terms(self.point)
+        sizes = self.terms.sizes
+        if not 0.0 < sizes < math.inf:
+            return sizes
+        above, below = (abs(total) / sizes for total in loop_terms(self.point))
+        # In this order, what is no number counts as the most.
+        loops = min(MOST_OF_LOOPS, above * (1.0 + RISING * above) + below / (1.0 + SETTLING * below))
+        return SAFETY * (loops * sizes + higher_terms(self.point))
 
     def is_at(self, other: _Fit) -> bool:
         """Whether the means are those of another."""
@@ -348,6 +347,13 @@ class ExpectationPropagation(Method):
                     new if place == len(found) else replace(found[place], hits=found[place].hits + 1)
                 ]
             report("looking for states", (k + 1) / len(starts))
+        # In a weak field a state and its opposite both matter, and starts may come to one of them only.
+        for state in tuple(found):
+            if clock.is_up():
+                break
+            new = replace(_mean_field(problem, -state.h), hits=state.hits)
+            if not any(other.is_at(new.h) for other in found):
+                found.append(new)
         return sorted(found, key=lambda state: -state.lower)
 
     def _phases(self, problem: _Problem, states: list[_State]) -> _Phases | None:
@@ -492,6 +498,8 @@ def _missed(problem: _Problem, phases: _Phases, states: list[_State]) -> float:
             gains.append(state.lower)
     others = float(np.logaddexp.reduce([0.0, *(math.log(UNDERRATED) + gain - reference for gain in gains)]))
     unseen = _unseen(states) if phases.first.start == "mean field" else 0.0
+    if len(phases.fits) > 1:
+        unseen += _overlooked(states)
     elsewhere = _elsewhere(problem, phases, states, own.lower)
     return max(others, elsewhere) + _between(problem, phases, max(reference, own.lower)) + unseen
 
@@ -503,30 +511,51 @@ def _elsewhere(problem: _Problem, phases: _Phases, states: list[_State], referen
     each other, in all directions together, than samples are. Opposite means need be no optimum to hold a share of Z.
     """
     first = phases.first
-    opposite = -first.point.mean
     against = min(0.0, -2.0 * float(problem.field @ first.point.mean))
-    targets = [(against, opposite), *((state.lower - reference, np.tanh(state.h)) for state in states)]
+    # Only optima have a way to them that may be a shelf; with strong couplings Phi is too large on any.
+    targets = [(against, -first.point.mean, False)]
+    targets += [(state.lower - reference, np.tanh(state.h), problem.is_weak) for state in states]
     apart = [
-        mean
-        for gain, mean in sorted(targets, key=lambda target: -target[0])
+        (mean, has_way)
+        for gain, mean, has_way in sorted(targets, key=lambda target: -target[0])
         if gain > math.log(NEGLIGIBLE)
         and first.deviations_to(mean) > REACH
         and not any(fit.deviations_to(mean) <= REACH for fit in phases.fits)
         and not phases.has_between(mean)
     ]
-    return max((_beyond(problem, first, mean) for mean in apart[:MOST_TARGETS]), default=0.0)
+    return max((_beyond(problem, first, *target) for target in apart[:MOST_TARGETS]), default=0.0)
 
 
-def _beyond(problem: _Problem, fit: _Fit, mean: FloatArray) -> float:
-    """Return what another state adds, whose weight beside the first is exp(Phi) at its means, as measured."""
+def _beyond(problem: _Problem, fit: _Fit, mean: FloatArray, has_way: bool) -> float:
+    """Return what another state adds, and, if asked, the way to it beyond the Gaussian's reach.
+
+    The state's weight beside the first is exp(Phi) at its means, as measured, and that of the way the integral of
+    exp(Phi) over it, in deviations of the phase; the phase itself has 1. A state that is about to merge with a phase is
+    a shelf, all but flat, whose length counts for more than the height at its end.
+    """
+    length = fit.deviations_to(mean)
+    end = _weight_at(problem, fit, mean, length)
+    if not has_way:
+        return math.log1p(end)
+    # Densest where the weight falls off fastest.
+    places = np.geomspace(REACH, length, FEW_SHELF_POINTS if clock.is_up() else SHELF_POINTS)
+    line = (mean - fit.point.mean) / length
+    weights = [_weight_at(problem, fit, fit.point.mean + place * line, place) for place in places[:-1]]
+    steps = 0.5 * (np.diff(places[:-1], prepend=REACH) + np.diff(places))
+    return math.log1p(float(steps @ weights) / math.sqrt(2.0 * math.pi) + end)
+
+
+def _weight_at(problem: _Problem, fit: _Fit, mean: FloatArray, deviations: float) -> float:
+    """Return exp(Phi) at means that are so many deviations away, beside that of a phase, or 0 in the phase's tail."""
     from spectralz.kernels.expectation_consistency import point_at
 
     inside = np.clip(mean, -1.0 + UNIT_ROUNDOFF, 1.0 - UNIT_ROUNDOFF)
+    clock.charge(step_operations(problem.n))
     point = point_at(problem.field, problem.J, np.arctanh(inside), fit.point.precision)
     # What falls off as fast as the Gaussian, or half as fast, is its own tail.
-    if point is None or point.value - fit.point.value <= -0.25 * fit.deviations_to(mean) ** 2:
+    if point is None or point.value - fit.point.value <= -0.25 * deviations**2:
         return 0.0
-    return math.log1p(math.exp(min(point.value - fit.point.value, 0.0)))
+    return math.exp(min(point.value - fit.point.value, 0.0))
 
 
 def _between(problem: _Problem, phases: _Phases, reference: float) -> float:
@@ -555,6 +584,16 @@ def _unseen(states: list[_State]) -> float:
     hits = np.array([state.hits for state in states])
     ends = np.array([state.lower for state in states])
     return float(hits @ (ends[0] - ends) / hits.sum() / hits[0] ** 2)
+
+
+def _overlooked(states: list[_State]) -> float:
+    """Return what as many new starts would overlook of the states found: a state with k hits with probability exp(-k).
+
+    It stands for phases that these starts have overlooked themselves.
+    """
+    lower = np.array([state.lower for state in states])
+    shares = np.exp(lower - np.logaddexp.reduce(lower))
+    return math.log1p(float(shares @ np.exp([-state.hits for state in states])))
 
 
 def _sentence(problem: _Problem, phases: _Phases, settled: bool, left_out: float, missed: float) -> str:

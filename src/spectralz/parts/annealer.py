@@ -24,6 +24,7 @@ import numpy as np
 from spectralz._support import clock
 from spectralz._support.threads import NO_MATRICES, thread_count, using_threads
 from spectralz.parts.blocks import blocks_of
+from spectralz.parts.collapsed import CollapsedEngine, sides_of
 from spectralz.parts.lanes import DenseEngine, SparseEngine, fits_single_precision
 from spectralz.parts.populations import Annealed, log_means, mean_and_shares, systematic
 from spectralz.parts.rows import RowEngine
@@ -52,6 +53,8 @@ TIMED_STATES, TIMED_POINTS = 64, 4
 LENGTH_PER_ROOT = 0.8
 # States that relax make so many sweeps at least.
 FEWEST_TO_RELAX = 3
+# What each thread after the first adds, as measured.
+EFFICIENCY = 0.8
 # Between two looks at runs in other threads.
 SECONDS_TO_WAIT = 0.1
 # Operations of a quench: sweeps that it takes, and those of an entry that is summed up in double precision.
@@ -96,6 +99,8 @@ class Annealer:
         resample_below: float = RESAMPLE_BELOW,
         block_width: int | None = None,
     ) -> None:
+        self._threads = ThreadPoolExecutor(thread_count())
+        self._owner = threading.get_ident()
         self.n = model.n
         self.theta = np.ascontiguousarray(model.field)
         self.couplings = model.storage.for_kernels()
@@ -103,15 +108,16 @@ class Annealer:
         self.step = step
         self.resample_below = resample_below
         self.blocks = blocks_of(model, block_width, self.couplings)
-        self.engine: Engine = self._engine()
-        self._threads = ThreadPoolExecutor(thread_count())
-        self._owner = threading.get_ident()
+        self.engine: Engine = self._engine(model)
         self._is_stopped = False
         self._limits = ExitStack()
 
-    def _engine(self) -> Engine:
+    def _engine(self, model: Ising) -> Engine:
         if not fits_single_precision(self.theta, self.couplings):
             return RowEngine(self.theta, self.couplings, self._spread, self.blocks)
+        sides = sides_of(model)
+        if sides is not None:
+            return CollapsedEngine(model, sides, self._spread)
         if self.couplings.is_dense:
             return DenseEngine(self.theta, self.couplings, self._spread)
         return SparseEngine(self.theta, self.couplings, self._spread, self.blocks)
@@ -247,6 +253,11 @@ class Annealer:
         clock.charge(self.operations(TIMED_POINTS, TIMED_STATES))
         chains.sweep(zeros, zeros, zeros, self.sweeps)
         return (clock.now() - began) / (TIMED_POINTS * TIMED_STATES * self.sweeps)
+
+    def seconds_of_many(self, seconds: float) -> float:
+        """Return how long that takes where all threads have states to sweep; operations count whoever does them."""
+        threads = 1 if clock.counts_operations() else self._threads._max_workers
+        return seconds / (1.0 + EFFICIENCY * (threads - 1))
 
     def seconds_per_state(self) -> float:
         """Predict the time that a state takes along the path."""

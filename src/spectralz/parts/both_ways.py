@@ -36,9 +36,11 @@ RELAXING_SHARE = 0.25
 # States along a leading eigenvector begin the way back where their log-weights are larger than those of the annealed
 # ones by so many of their joint errors.
 DEVIATIONS_BETTER = 3.0
-# The error, as a share of what the gap and the variances are inconsistent by, as found on lattices with a closed form;
-# and from where on that is more than noise.
-ERROR_PER_INCONSISTENCY, NOISE_DEVIATIONS = 1.0 / 3.0, 3.0
+# The error, as a share of what the gap and the variances are inconsistent by, and of the gap itself, since the two lags
+# are alike to first order only: as found on lattices with a closed form, at the critical point and on both sides of it.
+ERROR_PER_INCONSISTENCY, ERROR_PER_GAP = 1.0 / 3.0, 1.0 / 16.0
+# From where on an inconsistency is more than noise.
+NOISE_DEVIATIONS = 3.0
 # Less than this is no inconsistency, however small the noise.
 LEAST_INCONSISTENCY = 0.05
 
@@ -91,7 +93,7 @@ class BothWays:
     @property
     def std_error(self) -> float:
         """Scatter and lag together."""
-        return math.hypot(self.scatter, ERROR_PER_INCONSISTENCY * self.inconsistency)
+        return math.hypot(self.scatter, ERROR_PER_INCONSISTENCY * self.inconsistency, ERROR_PER_GAP * self.gap)
 
     @property
     def is_trusted(self) -> bool:

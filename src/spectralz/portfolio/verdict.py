@@ -175,7 +175,9 @@ def _checked_by_doubtful(chosen: Answer, answers: Sequence[Answer], bounds: Boun
     if not doubtful:
         return "; there was no second method to check it", []
     if not contradicting:
-        return f"; {_named(doubtful)} does not trust itself, and agrees", []
+        is_check = any(answer.error <= policy.LARGEST_CHECKING_ERROR for answer in doubtful)
+        words = "agrees" if is_check else "is too wide to check it"
+        return f"; {_named(doubtful)} does not trust itself, and {words}", []
     outside = any(not answer.is_within(bounds) for answer in contradicting)
     words = "is outside the proven bounds" if outside else "does not trust itself, but disagrees"
     return f"; {_named(contradicting)} {words}: nothing confirms this answer", contradicting
