@@ -37,7 +37,8 @@ def test_the_middle_and_its_error_by_hand():
     # Variances 1 and 2
     assert found.inconsistency == pytest.approx(abs(5.0 - 1.5) + 0.5)
     assert found.scatter == pytest.approx(0.5 * math.sqrt(1.0 + 2.0))
-    assert found.std_error == pytest.approx(math.hypot(found.scatter, 4.0 / 3.0))
+    # A third of the inconsistency, and a sixteenth of the gap
+    assert found.std_error == pytest.approx(math.hypot(found.scatter, 4.0 / 3.0, 5.0 / 16.0))
 
 
 @pytest.mark.parametrize("variance", [0.1, 1.0, 9.0, 100.0])

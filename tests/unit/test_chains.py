@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 import spectralz as sz
 from spectralz.kernels.coupling import Couplings
+from spectralz.parts import lanes as lanes_part
 from spectralz.parts.annealer import Annealer
 from spectralz.parts.blocks import BlockTurns, blocks_of
 from spectralz.parts.lanes import LARGEST_LOG_ODDS, DenseEngine, SparseEngine, fits_single_precision, log_z_of_fields
@@ -197,6 +198,12 @@ def test_single_precision_is_for_fields_that_it_can_hold(is_dense):
     assert 20 < sum(answers) < 180
 
 
+def test_spins_without_couplings_have_no_share_in_those_of_others():
+    couplings = sz.Ising.from_edges(4, [(1, 2)], [100.0]).storage.for_kernels()
+    assert fits_single_precision(np.array([450.0, 0.0, 0.0, 450.0]), couplings)
+    assert not fits_single_precision(np.array([0.0, 450.0, 0.0, 0.0]), couplings)
+
+
 @pytest.mark.parametrize(
     ("model", "kind"),
     [
@@ -214,10 +221,12 @@ def test_huge_fields_are_kept_in_double_precision(model, kind):
         assert type(annealer.engine) is kind
 
 
-def test_fields_of_dense_couplings_are_summed_up_anew_before_rounding_shows():
-    model = sz.generators.complete(n=40, strength=3.0, seed=2)
-    chains = engine_of("dense", model).start(64, np.random.default_rng(9))
-    for _ in range(300):
-        back, _ = chains.sweep(np.array([0.0]), np.array([0.05]), np.array([0.05]), 10)
-    scale = np.abs(states.dense(model)).sum()
-    assert -back[0] / 0.05 == pytest.approx(energy("dense", model, chains.states()), abs=1e-6 * scale)
+@pytest.mark.parametrize("name", ["dense", "rows"])
+def test_fields_are_summed_up_anew_before_rounding_shows(name):
+    chains = engine_of(name, DENSE).start(100, np.random.default_rng(9))
+    at = np.full(1, 0.5)
+    chains.sweep(0.0 * at, at, at, 1)
+    chains._h += 0.25  # a rounding that shows
+    for _ in range(lanes_part.POINTS_PER_REFRESH):
+        back, _ = chains.sweep(0.0 * at, at, at, 1)
+    assert back[0] == pytest.approx(-0.5 * energy(name, DENSE, chains.states()), abs=1e-5)

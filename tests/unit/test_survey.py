@@ -94,18 +94,15 @@ def test_points_go_where_the_variance_is_least(monkeypatch):
     assert np.abs(np.diff(edges) - best).max() <= 1
 
 
-def test_parts_with_few_points_want_more_of_them_than_their_variance_says(monkeypatch):
-    # The same variance from 5 points and from 20: with m points they would add v 5 / m and v 20 / m.
-    monkeypatch.setattr(survey_part, "PARTS", 2)
+@pytest.mark.parametrize("count", [17, 31, 41, 100])  # parts of one or two points, of four or five
+def test_points_that_add_the_same_are_where_they_should_be(monkeypatch, count):
     monkeypatch.setattr(survey_part, "LEAST_POINTS", 1)
-    points = np.concatenate([np.linspace(0.0, 0.5, 21), np.linspace(0.5, 1.0, 21)[1:]])
-    variance = np.linspace(0.0, 2.0, 41)
-    even = Survey.of_variance(points, variance)
-    assert even.length[1] == pytest.approx(even.length[2] / 2.0)
-    # Halves of the list, one of which holds a tenth of the path
-    points = np.concatenate([np.linspace(0.0, 0.1, 21), np.linspace(0.1, 1.0, 21)[1:]])
-    found = Survey.of_variance(points, variance).spaced(40)
-    assert ((found > 0.0) & (found <= 0.1 + 1e-9)).sum() == 20
+    points = np.linspace(0.0, 1.0, count) ** 3
+    found = Survey.of_variance(points, np.linspace(0.0, 2.0, count))
+    places = np.searchsorted(points, found.points)
+    assert found.length / found.length[-1] == pytest.approx(places / (count - 1))
+    again = found.spaced(count - 1)
+    assert again[places] == pytest.approx(points[places])
 
 
 def test_a_part_without_variance_still_has_points():
