@@ -19,6 +19,7 @@ import pytest
 import spectralz as sz
 from spectralz._support.progress import listening
 from spectralz.parts.annealer import Annealer
+from spectralz.parts.collapsed import CollapsedChains
 from spectralz.parts.lanes import DenseChains, SparseChains
 from spectralz.parts.outcome import Outcome
 from spectralz.parts.rows import RowChains
@@ -57,12 +58,13 @@ def count_sweeps(monkeypatch, clock: FakeClock, seconds_per_spin: float) -> None
 
     def counted(sweep):
         def swept(self, before, at, after, sweeps):
-            clock.advance(seconds_per_spin * len(at) * sweeps * self.size * self.states().shape[1])
+            n = self._x.shape[1] if isinstance(self, SparseChains | DenseChains) else self._engine.n
+            clock.advance(seconds_per_spin * len(at) * sweeps * self.size * n)
             return sweep(self, before, at, after, sweeps)
 
         return swept
 
-    for chains in (SparseChains, DenseChains, RowChains):
+    for chains in (SparseChains, DenseChains, RowChains, CollapsedChains):
         monkeypatch.setattr(chains, "sweep", counted(chains.sweep))
 
 

@@ -11,7 +11,6 @@ import scipy.sparse as sp
 
 import spectralz as sz
 from spectralz.kernels.coupling import Couplings
-from spectralz.parts import lanes as lanes_part
 from spectralz.parts.annealer import Annealer
 from spectralz.parts.blocks import BlockTurns, blocks_of
 from spectralz.parts.lanes import LARGEST_LOG_ODDS, DenseEngine, SparseEngine, fits_single_precision, log_z_of_fields
@@ -227,6 +226,6 @@ def test_fields_are_summed_up_anew_before_rounding_shows(name):
     at = np.full(1, 0.5)
     chains.sweep(0.0 * at, at, at, 1)
     chains._h += 0.25  # a rounding that shows
-    for _ in range(lanes_part.POINTS_PER_REFRESH):
+    for _ in range(64):
         back, _ = chains.sweep(0.0 * at, at, at, 1)
     assert back[0] == pytest.approx(-0.5 * energy(name, DENSE, chains.states()), abs=1e-5)
