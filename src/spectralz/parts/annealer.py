@@ -48,7 +48,7 @@ SHARE_PER_LOOK, MOST_PER_LOOK, OPERATIONS_PER_LOOK = 1.0 / 32.0, 64, 3e7
 # Quenches end sooner; this is against a cycle of rounded fields.
 MOST_DESCENTS = 1000
 # States and points that are timed to predict the time of others.
-TIMED_STATES, TIMED_POINTS = 64, 4
+TIMED_STATES, TIMED_POINTS = 64, 2
 # The length of the path, expected before it is surveyed: this many times the root of the number of spins.
 LENGTH_PER_ROOT = 0.8
 # States that relax make so many sweeps at least.
@@ -249,13 +249,17 @@ class Annealer:
     @cached_property
     def seconds_per_sweep(self) -> float:
         """The time that a sweep over one state takes, as measured at the start of the path."""
+        return self.seconds_per_point(TIMED_STATES) / (TIMED_STATES * self.sweeps)
+
+    def seconds_per_point(self, size: int) -> float:
+        """Return the time that so many states take at a point of the path, all threads at work, as measured."""
         zeros = np.zeros(TIMED_POINTS)
-        chains = self.engine.start(TIMED_STATES, np.random.default_rng(0))
-        chains.sweep(zeros[:1], zeros[:1], zeros[:1], self.sweeps)  # compiles
+        chains = self.engine.start(size, np.random.default_rng(0))
+        chains.sweep(zeros[:1], zeros[:1], zeros[:1], self.sweeps)  # compiles, and sums up fields
         began = clock.now()
-        clock.charge(self.operations(TIMED_POINTS, TIMED_STATES))
+        clock.charge(self.operations(TIMED_POINTS, size))
         chains.sweep(zeros, zeros, zeros, self.sweeps)
-        return (clock.now() - began) / (TIMED_POINTS * TIMED_STATES * self.sweeps)
+        return (clock.now() - began) / TIMED_POINTS
 
     def seconds_of_many(self, seconds: float) -> float:
         """Return how long that takes where all threads have states to sweep; operations count whoever does them."""

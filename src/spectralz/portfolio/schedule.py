@@ -241,9 +241,11 @@ class Portfolio:
         if "annealing" in self.exclude:
             return
         began = clock.seconds()
-        points = max(int(plan.points / policy.BOTH_WAYS_TIMES), policy.FEWEST_POINTS_BOTH_WAYS)
         ordered = along(annealer, self._directions) if self._directions else None
         size = plan.size * plan.runs
+        seconds = policy.NEXT_ROUND_SHARE * max(self._left, policy.LEAST_FOR_ANNEALING * self.budget)
+        affordable = seconds / (annealer.seconds_per_point(size) * policy.BOTH_WAYS_TIMES)
+        points = int(max(min(affordable, policy.MOST_POINTS), policy.FEWEST_POINTS_BOTH_WAYS))
         found = anneal_both_ways(annealer, path.spaced(points), size, self._rng, ordered, self._tell)
         words = f"{size} states to the model and back through {points} points"
         outcome = found.outcome(self.model, words)
