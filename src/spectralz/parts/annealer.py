@@ -48,11 +48,13 @@ SHARE_PER_LOOK, MOST_PER_LOOK, OPERATIONS_PER_LOOK = 1.0 / 32.0, 64, 3e7
 # Quenches end sooner; this is against a cycle of rounded fields.
 MOST_DESCENTS = 1000
 # States and points that are timed to predict the time of others.
-TIMED_STATES, TIMED_POINTS = 64, 4
+TIMED_STATES, TIMED_POINTS = 64, 2
 # The length of the path, expected before it is surveyed: this many times the root of the number of spins.
 LENGTH_PER_ROOT = 0.8
 # States that relax make so many sweeps at least.
 FEWEST_TO_RELAX = 3
+# Operations of a state's weights at a point of the path.
+WEIGHT_OPERATIONS = 40.0
 # What each thread after the first adds, as measured.
 EFFICIENCY = 0.8
 # Between two looks at runs in other threads.
@@ -156,14 +158,15 @@ class Annealer:
         chains = self.engine.start(size, rng)
         before, after = np.concatenate([betas[:1], betas[:-1]]), np.concatenate([betas[1:], betas[-1:]])
         log_z, log_weight, family = self.engine.log_z_of_base, np.zeros(size), np.arange(size)
-        gap, last_growth = 0.0, 0.0
+        gap, last_growth, mean = 0.0, 0.0, 0.0
         variances: list[FloatArray] = []
         variance = 0.0
         for part in self.parts(len(betas), size):
             back, on = chains.sweep(before[part], betas[part], after[part], self.sweeps)
             weights = log_weight + np.cumsum(on, axis=0)
             earlier = np.concatenate([log_weight[None], weights[:-1]])
-            means, means_earlier = log_means(weights), log_means(earlier)
+            means = log_means(weights)
+            means_earlier = np.concatenate([[mean], means[:-1]])
             # What log Z grows by from the point before, as seen by the states after the sweeps and before them.
             behind = means_earlier - log_means(earlier + back)
             growth = means - means_earlier
@@ -176,7 +179,7 @@ class Annealer:
                 places = np.repeat(np.arange(size), systematic(share, rng.random(), size))
                 chains.take(places)
                 family, log_weight = family[places], np.zeros(size)
-                log_z += mean
+                log_z, mean = log_z + mean, 0.0
                 variance = float(variances[-1][-1])
             tell(part.stop / len(betas))
             if self._is_stopped:
@@ -241,18 +244,22 @@ class Annealer:
 
     def operations(self, points: int, size: int) -> float:
         """Return what so many states count at so many points of the path."""
-        return float(points * size * self.sweeps) * self.engine.operations
+        return float(points * size) * (self.sweeps * self.engine.operations + WEIGHT_OPERATIONS)
 
     @cached_property
     def seconds_per_sweep(self) -> float:
         """The time that a sweep over one state takes, as measured at the start of the path."""
+        return self.seconds_per_point(TIMED_STATES) / (TIMED_STATES * self.sweeps)
+
+    def seconds_per_point(self, size: int) -> float:
+        """Return the time that so many states take at a point of the path, all threads at work, as measured."""
         zeros = np.zeros(TIMED_POINTS)
-        chains = self.engine.start(TIMED_STATES, np.random.default_rng(0))
-        chains.sweep(zeros[:1], zeros[:1], zeros[:1], self.sweeps)  # compiles
+        chains = self.engine.start(size, np.random.default_rng(0))
+        chains.sweep(zeros[:1], zeros[:1], zeros[:1], self.sweeps)  # compiles, and sums up fields
         began = clock.now()
-        clock.charge(self.operations(TIMED_POINTS, TIMED_STATES))
+        clock.charge(self.operations(TIMED_POINTS, size))
         chains.sweep(zeros, zeros, zeros, self.sweeps)
-        return (clock.now() - began) / (TIMED_POINTS * TIMED_STATES * self.sweeps)
+        return (clock.now() - began) / TIMED_POINTS
 
     def seconds_of_many(self, seconds: float) -> float:
         """Return how long that takes where all threads have states to sweep; operations count whoever does them."""
