@@ -109,7 +109,7 @@ def test_a_slow_machine_gives_few_states_instead_of_none(monkeypatch):
     with told_by(clock):
         result = sz.log_z(model, exclude=["exact", "ep"], budget=1.0)
     assert verdicts(result)["annealing"] == "chosen"
-    assert not result.trusted
+    assert result.std_error > 0.05
     assert clock.time < 1.2 + 1.0
     truth = sz.log_z(model, "annealing", population=2000).log_z
     assert abs(result.log_z - truth) < 4 * result.std_error
@@ -122,9 +122,9 @@ def test_a_machine_too_slow_for_any_state_says_what_they_would_take(monkeypatch)
     with told_by(clock):
         result = sz.log_z(sz.generators.complete(40, 0.3, seed=0), exclude=["exact", "ep"], budget=1.0)
     rows = {row.method: row for row in result.tried}
-    for name in ("annealing", "states"):
+    for name in ("annealing", "states"):  # 64 states through 16 points in 70 % of what is left
         assert rows[name].verdict == "not run"
-        assert "the fewest states worth while would take about 4.1 s" in rows[name].why
+        assert "the fewest states worth while would take about 5.9 s" in rows[name].why
 
 
 def test_the_number_of_temperatures_is_foreseen():
