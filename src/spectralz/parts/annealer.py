@@ -26,7 +26,7 @@ from spectralz._support.threads import NO_MATRICES, thread_count, using_threads
 from spectralz.parts.blocks import blocks_of
 from spectralz.parts.collapsed import CollapsedEngine, sides_of
 from spectralz.parts.lanes import DenseEngine, SparseEngine, fits_single_precision
-from spectralz.parts.populations import Annealed, log_means, mean_and_shares, systematic
+from spectralz.parts.populations import Annealed, log_means, mean_and_shares, systematic, variance_of
 from spectralz.parts.rows import RowEngine
 from spectralz.parts.survey import LEAST_POINTS, Survey, survey
 
@@ -172,7 +172,7 @@ class Annealer:
             growth = means - means_earlier
             gap += float(behind.sum() - growth[:-1].sum()) - last_growth
             last_growth = float(growth[-1])
-            variances.append(variance + weights.var(axis=1))
+            variances.append(variance + variance_of(earlier))
             log_weight = weights[-1]
             mean, share = mean_and_shares(log_weight)
             if 1.0 / float((share**2).sum()) < self.resample_below * size and part.stop < len(betas):
@@ -180,7 +180,7 @@ class Annealer:
                 chains.take(places)
                 family, log_weight = family[places], np.zeros(size)
                 log_z, mean = log_z + mean, 0.0
-                variance = float(variances[-1][-1])
+                variance += float(variance_of(weights[-1]))
             tell(part.stop / len(betas))
             if self._is_stopped:
                 raise _StoppedError

@@ -21,7 +21,7 @@ from spectralz.methods.expectation_propagation import ExpectationPropagation, st
 from spectralz.methods.mean_field import MeanField
 from spectralz.parts.annealer import RESAMPLE_BELOW, Annealer
 from spectralz.parts.both_ways import anneal_both_ways
-from spectralz.parts.collective import Elsewhere, along, look_elsewhere
+from spectralz.parts.collective import Elsewhere, heaviest_along, look_elsewhere
 from spectralz.parts.leading import leading_directions
 from spectralz.parts.outcome import MarginalOutcome, Outcome
 from spectralz.parts.populations import Annealed, Mean, combine, marginals_of, outcome_of_runs
@@ -175,8 +175,9 @@ class Portfolio:
                 self.not_run.update({name: why for name in ("annealing", "states") if name not in self.exclude})
                 return
             path = self._survey(annealer, left)
-            first = self._plan(annealer, policy.FIRST_ROUND_SHARE * left, path.length[-1] ** 2)
-            is_hopeless = path.length[-1] ** 2 / whole.points > policy.HOPELESS_SPREAD
+            length = float(path.length[-1])
+            first = self._plan(annealer, policy.FIRST_ROUND_SHARE * left, length**2)
+            is_hopeless = length**2 / whole.points > policy.HOPELESS_SPREAD
             if first is None or is_hopeless:
                 self._go_both_ways(annealer, path, whole, policy.NEXT_ROUND_SHARE * (end - clock.now()))
                 return
@@ -191,10 +192,15 @@ class Portfolio:
                 if plan is None:
                     return
                 spread = last.spread[-1] * (len(last.points) / plan.points) ** policy.SPREAD_POWER
-                if spread > policy.HOPELESS_SPREAD or (len(found) > plan.runs and not self._has_families):
+                is_stuck = len(found) > plan.runs and not self._has_families
+                if not self._has_pool and (spread > policy.HOPELESS_SPREAD or is_stuck):
                     self._go_both_ways(annealer, path, plan, seconds)
                     return
-                if spread > policy.MOST_SPREAD:  # half of the time is kept for both ways
+                if self._has_pool and spread > policy.SPREAD_WANTED:
+                    # What holds all but everything is tested by independent states: many of them, however uneven.
+                    many = policy.SPREAD_WANTED * policy.POINTS_PER_LENGTH * length
+                    plan = self._plan(annealer, seconds, many) or plan
+                elif spread > policy.MOST_SPREAD:  # half of the time is kept for both ways
                     plan = replace(plan, points=max(plan.points // 2, LEAST_POINTS))
                 wanted = sum(run.effort for run in found) * self._wanted_growth()
                 if wanted < plan.updates:
@@ -203,7 +209,8 @@ class Portfolio:
 
     def _plan(self, annealer: Annealer, seconds: float, dissipation: float) -> Round | None:
         """Divide the time that a round may take."""
-        sweeps = seconds / (self._seconds_per_sweep or annealer.seconds_of_many(annealer.seconds_per_sweep))
+        one = self._seconds_per_sweep or annealer.seconds_of_many(annealer.seconds_per_sweep)
+        sweeps = seconds / max(one, policy.TICK)
         return plan_round(sweeps, dissipation, self._room(annealer, []))
 
     def _room(self, annealer: Annealer, found: Sequence[Annealed]) -> float:
@@ -243,9 +250,9 @@ class Portfolio:
         if "annealing" in self.exclude:
             return
         began = clock.seconds()
-        ordered = along(annealer, self._directions) if self._directions else None
+        ordered = heaviest_along(self.model, annealer, self._directions) if self._directions else None
         size = plan.size * plan.runs
-        affordable = seconds / (annealer.seconds_per_point(size) * policy.BOTH_WAYS_TIMES)
+        affordable = seconds / max(annealer.seconds_per_point(size) * policy.BOTH_WAYS_TIMES, policy.TICK)
         points = int(max(min(affordable, policy.MOST_POINTS), policy.FEWEST_POINTS_BOTH_WAYS))
         found = anneal_both_ways(annealer, path.spaced(points), size, self._rng, ordered, self._tell)
         words = f"{size} states to the model and back through {points} points"
@@ -261,6 +268,19 @@ class Portfolio:
             self._elsewhere = look_elsewhere(self.model, annealer, found, self._rng, self._directions)
         if self._elsewhere is not None:
             self._judge_annealing(found, 0.0)
+
+    @property
+    def _has_weights(self) -> bool:
+        """Whether the runs so far have families left, of which the weights of the states say something."""
+        if "annealing" not in self.answers:
+            return False
+        details = self.answers["annealing"].outcome.details
+        return bool(details["families"] >= policy.FEWEST_FAMILIES_PER_RUN * len(details["log_z_of_runs"]))
+
+    @property
+    def _has_pool(self) -> bool:
+        """Whether there are states that hold a share of Z."""
+        return "states" in self.answers and self.answers["states"].outcome.is_trusted
 
     @property
     def _has_families(self) -> bool:
