@@ -190,3 +190,14 @@ def test_two_versions_can_be_compared(tmp_path, monkeypatch, capsys):
     assert "mf: kind" in capsys.readouterr().out
     assert same_results.differs([1.0, 2.0], [1.0, 2.0 + 1e-9])
     assert not same_results.differs([1.0, 2.0], [1.0, 2.0 + 1e-12])
+
+
+def test_the_benchmark_of_machines_runs(monkeypatch):
+    import numpy as np
+    from benchmarks import bipartite
+
+    monkeypatch.setattr(bipartite, "SECONDS", 0.01)
+    rng = np.random.default_rng(0)
+    models = {"6 x 8": sz.Ising.from_bipartite(0.3 * rng.normal(size=(6, 8)), rng.normal(size=14))}
+    assert "6 x 8" in bipartite.sweeps(models)
+    assert "exact" in bipartite.states(models)

@@ -34,10 +34,11 @@ from spectralz.portfolio import policy
 from spectralz.portfolio.rounds import plan_round
 from tests.helpers import heard
 
-# One whose spins are swept in turn, and one with matrix products.
+# One whose spins are swept in turn, one with matrix products, one with a side that is summed out.
 MODELS = {
     "grid": sz.generators.grid(side=5, strength=3.0, seed=0),
     "dense": sz.generators.complete(n=24, strength=0.4, seed=1),
+    "bipartite": sz.generators.bipartite(n=40, strength=0.3, seed=0),
 }
 OPTIONS = {"population": 150, "runs": 5, "step": 0.5, "seed": 3}
 HERE = {name: sz.marginals(model, "annealing", **OPTIONS) for name, model in MODELS.items()}

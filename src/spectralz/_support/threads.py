@@ -24,7 +24,7 @@ __all__ = ["NO_MATRICES", "available_cores", "thread_count", "using_threads"]
 
 # Factorisations of smaller matrices take less than a thread's wait for the others, where cores are shared: linear
 # algebra in two threads on a busy machine can be a hundred times slower than in one.
-LARGEST_SMALL = 500
+LARGEST_SMALL = 1000
 # No machine has more cores, and libraries take no larger numbers.
 MOST_THREADS = 2**16
 # In place of the size of matrices: linear algebra works in one thread, so that it adds in one order always.

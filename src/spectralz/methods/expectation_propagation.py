@@ -259,7 +259,7 @@ class ExpectationPropagation(Method):
         For these starts.
     threads
         Most threads to use; by default all cores that the process may use. They are those of linear algebra, which has
-        one for up to 500 spins; beyond, the answer depends on their number, but only by rounding.
+        one for up to 1,000 spins; beyond, the answer depends on their number, but only by rounding.
 
     See Also
     --------
@@ -523,7 +523,12 @@ def _elsewhere(problem: _Problem, phases: _Phases, states: list[_State], referen
         and not any(fit.deviations_to(mean) <= REACH for fit in phases.fits)
         and not phases.has_between(mean)
     ]
-    return max((_beyond(problem, first, *target) for target in apart[:MOST_TARGETS]), default=0.0)
+    gains = [0.0]
+    for target in apart[:MOST_TARGETS]:
+        if clock.is_up():  # what is not looked at may be as heavy as the phase itself
+            return math.log(2.0)
+        gains.append(_beyond(problem, first, *target))
+    return max(gains)
 
 
 def _beyond(problem: _Problem, fit: _Fit, mean: FloatArray, has_way: bool) -> float:

@@ -106,7 +106,7 @@ class Spectral(Method):
         Most memory for the eigen-decomposition, in bytes or like ``"4 GiB"``.
     threads
         Most threads to use; by default all cores that the process may use. They are those of linear algebra, which has
-        one for up to 500 spins; beyond, the answer depends on their number, but only by rounding.
+        one for up to 1,000 spins; beyond, the answer depends on their number, but only by rounding.
 
     Raises
     ------

@@ -117,7 +117,7 @@ class TreeReweighted(Method):
         spins those of trees that share the edges evenly.
     threads
         Most threads to use; by default all cores that the process may use. They are those of linear algebra, which has
-        one for up to 500 spins; beyond, the answer depends on their number, but only by rounding.
+        one for up to 1,000 spins; beyond, the answer depends on their number, but only by rounding.
 
     See Also
     --------

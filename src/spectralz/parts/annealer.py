@@ -24,6 +24,7 @@ import numpy as np
 from spectralz._support import clock
 from spectralz._support.threads import NO_MATRICES, thread_count, using_threads
 from spectralz.parts.blocks import blocks_of
+from spectralz.parts.collapsed import CollapsedEngine, sides_of
 from spectralz.parts.lanes import DenseEngine, SparseEngine, fits_single_precision
 from spectralz.parts.populations import Annealed, log_means, mean_and_shares, systematic
 from spectralz.parts.rows import RowEngine
@@ -48,11 +49,15 @@ SHARE_PER_LOOK, MOST_PER_LOOK, OPERATIONS_PER_LOOK = 1.0 / 32.0, 64, 3e7
 # Quenches end sooner; this is against a cycle of rounded fields.
 MOST_DESCENTS = 1000
 # States and points that are timed to predict the time of others.
-TIMED_STATES, TIMED_POINTS = 64, 4
+TIMED_STATES, TIMED_POINTS = 64, 2
 # The length of the path, expected before it is surveyed: this many times the root of the number of spins.
 LENGTH_PER_ROOT = 0.8
 # States that relax make so many sweeps at least.
 FEWEST_TO_RELAX = 3
+# Operations of a state's weights at a point of the path.
+WEIGHT_OPERATIONS = 40.0
+# What each thread after the first adds, as measured.
+EFFICIENCY = 0.8
 # Between two looks at runs in other threads.
 SECONDS_TO_WAIT = 0.1
 # Operations of a quench: sweeps that it takes, and those of an entry that is summed up in double precision.
@@ -98,6 +103,8 @@ class Annealer:
         block_width: int | None = None,
     ) -> None:
         self._model = model
+        self._threads = ThreadPoolExecutor(thread_count())
+        self._owner = threading.get_ident()
         self.n = model.n
         self.theta = np.ascontiguousarray(model.field)
         self.couplings = model.storage.for_kernels()
@@ -105,9 +112,7 @@ class Annealer:
         self.step = step
         self.resample_below = resample_below
         self.blocks = blocks_of(model, block_width, self.couplings)
-        self.engine: Engine = self._engine()
-        self._threads = ThreadPoolExecutor(thread_count())
-        self._owner = threading.get_ident()
+        self.engine: Engine = self._engine(model)
         self._is_stopped = False
         self._limits = ExitStack()
         self.workers = Workers()
@@ -124,15 +129,18 @@ class Annealer:
         # From the model, whose arrays stay as kernels are compiled for on their way.
         self.theta = np.ascontiguousarray(self._model.field)
         self.couplings = self._model.storage.for_kernels()
-        self.engine = self._engine()
         self._threads = ThreadPoolExecutor(1)
         self._owner = threading.get_ident()
+        self.engine = self._engine(self._model)
         self._limits = ExitStack()
         self.workers = Workers()
 
-    def _engine(self) -> Engine:
+    def _engine(self, model: Ising) -> Engine:
         if not fits_single_precision(self.theta, self.couplings):
             return RowEngine(self.theta, self.couplings, self._spread, self.blocks)
+        sides = sides_of(model)
+        if sides is not None:
+            return CollapsedEngine(model, sides, self._spread)
         if self.couplings.is_dense:
             return DenseEngine(self.theta, self.couplings, self._spread)
         return SparseEngine(self.theta, self.couplings, self._spread, self.blocks)
@@ -171,14 +179,15 @@ class Annealer:
         chains = self.engine.start(size, rng)
         before, after = np.concatenate([betas[:1], betas[:-1]]), np.concatenate([betas[1:], betas[-1:]])
         log_z, log_weight, family = self.engine.log_z_of_base, np.zeros(size), np.arange(size)
-        gap, last_growth = 0.0, 0.0
+        gap, last_growth, mean = 0.0, 0.0, 0.0
         variances: list[FloatArray] = []
         variance = 0.0
         for part in self.parts(len(betas), size):
             back, on = chains.sweep(before[part], betas[part], after[part], self.sweeps)
             weights = log_weight + np.cumsum(on, axis=0)
             earlier = np.concatenate([log_weight[None], weights[:-1]])
-            means, means_earlier = log_means(weights), log_means(earlier)
+            means = log_means(weights)
+            means_earlier = np.concatenate([[mean], means[:-1]])
             # What log Z grows by from the point before, as seen by the states after the sweeps and before them.
             behind = means_earlier - log_means(earlier + back)
             growth = means - means_earlier
@@ -191,7 +200,7 @@ class Annealer:
                 places = np.repeat(np.arange(size), systematic(share, rng.random(), size))
                 chains.take(places)
                 family, log_weight = family[places], np.zeros(size)
-                log_z += mean
+                log_z, mean = log_z + mean, 0.0
                 variance = float(variances[-1][-1])
             tell(part.stop / len(betas))
             if self._is_stopped:
@@ -265,18 +274,27 @@ class Annealer:
 
     def operations(self, points: int, size: int) -> float:
         """Return what so many states count at so many points of the path."""
-        return float(points * size * self.sweeps) * self.engine.operations
+        return float(points * size) * (self.sweeps * self.engine.operations + WEIGHT_OPERATIONS)
 
     @cached_property
     def seconds_per_sweep(self) -> float:
         """The time that a sweep over one state takes, as measured at the start of the path."""
+        return self.seconds_per_point(TIMED_STATES) / (TIMED_STATES * self.sweeps)
+
+    def seconds_per_point(self, size: int) -> float:
+        """Return the time that so many states take at a point of the path, all threads at work, as measured."""
         zeros = np.zeros(TIMED_POINTS)
-        chains = self.engine.start(TIMED_STATES, np.random.default_rng(0))
-        chains.sweep(zeros[:1], zeros[:1], zeros[:1], self.sweeps)  # compiles
+        chains = self.engine.start(size, np.random.default_rng(0))
+        chains.sweep(zeros[:1], zeros[:1], zeros[:1], self.sweeps)  # compiles, and sums up fields
         began = clock.now()
-        clock.charge(self.operations(TIMED_POINTS, TIMED_STATES))
+        clock.charge(self.operations(TIMED_POINTS, size))
         chains.sweep(zeros, zeros, zeros, self.sweeps)
-        return (clock.now() - began) / (TIMED_POINTS * TIMED_STATES * self.sweeps)
+        return (clock.now() - began) / TIMED_POINTS
+
+    def seconds_of_many(self, seconds: float) -> float:
+        """Return how long that takes where all threads have states to sweep; operations count whoever does them."""
+        threads = 1 if clock.counts_operations() else self._threads._max_workers
+        return seconds / (1.0 + EFFICIENCY * (threads - 1))
 
     def seconds_per_state(self) -> float:
         """Predict the time that a state takes along the path."""

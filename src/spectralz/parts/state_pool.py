@@ -3,6 +3,8 @@
 Distinct states' weights add up to at most Z, whatever way they were found. If states drawn from P(x), independently of
 the found ones, are among them with frequency p, then Z is their sum divided by p. At low temperature few states hold
 nearly everything and both are sharp; at high temperature no number of states that fits into a memory holds anything.
+
+On a bipartite model the states are those of its smaller side, with the other one summed out (``state_space.py``).
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ import numpy as np
 from spectralz._support import clock
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.model import Ising
 from spectralz.parts.outcome import MarginalOutcome, Outcome, with_kind_of_means
 from spectralz.parts.populations import pair_means, weights_of, with_rounding
+from spectralz.parts.state_space import space_of
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -26,9 +28,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.model import FloatArray
+    from spectralz.model import FloatArray, Ising
     from spectralz.parts.annealer import Annealer
     from spectralz.parts.populations import Annealed
+    from spectralz.parts.state_space import Given
 
 __all__ = [
     "MOST_STATES",
@@ -53,12 +56,18 @@ LOG_SMALLEST_SHARE = math.log(1e-5)
 # In operations: a spin of a state that is looked up, an entry of the coupling in a state's log-weight, and a log-weight
 # that is looked at in choosing what to expand.
 SPIN_OPERATIONS, ENTRY_OPERATIONS, LOOK_OPERATIONS = 4.0, 0.3, 20.0
+# A coupling of a flipped spin with one that is summed out, in operations too.
+FLIP_OPERATIONS, SWEEPS_OF_AN_ASCENT = 3.0, 6.0
+# Random states of a side that are quenched with the other summed out.
+FROM_RANDOM = 100
+# All states of a side are written out where their log-weights have so many entries at most: about a second.
+MOST_ENTRIES = 1e9
 # Fewer independent states than this found again say nothing of the share.
 FEWEST_HITS = 10.0
 
 
 class StatePool:
-    """Distinct states of a model with their log-weights.
+    """Distinct states of a model, or of one of its two sides, with their log-weights.
 
     Parameters
     ----------
@@ -72,17 +81,15 @@ class StatePool:
 
     def __init__(self, model: Ising, max_states: int, max_memory: int = 2**30) -> None:
         self.model = model
-        # The constant is added in the end: a huge one would round the differences between states away.
-        self._bare = Ising(model.field, model.storage.without_diagonal())
-        words = max(-(-model.n // 64), 1)
+        self.space = space_of(model)
+        words = max(-(-self.space.width // 64), 1)
         fitting = max(max_memory // (8 * (words + 6)), 1)  # a key, a log-weight, two to four slots of the table
-        self.max_states: int = min(max_states, fitting, 2 ** min(model.n, 60))
+        self.max_states: int = min(max_states, fitting, 2 ** min(self.space.width, 60))
         self._table = np.full(1 << (2 * self.max_states).bit_length(), -1, dtype=np.int64)
         self._keys = np.empty((self.max_states, words), dtype=np.uint64)
         self._log_weight = np.empty(self.max_states)
         self._is_expanded = np.zeros(self.max_states, dtype=np.bool_)
         self._count = 0
-        self._entries = 2.0 * model.edge_count
 
     def __len__(self) -> int:
         return self._count
@@ -95,7 +102,13 @@ class StatePool:
     @property
     def is_complete(self) -> bool:
         """Whether these are all states there are."""
-        return self.model.n < 60 and self._count == 2**self.model.n
+        return self.space.width < 60 and self._count == 2**self.space.width
+
+    @property
+    def can_be_filled(self) -> bool:
+        """Whether all states of a side are few enough to be written out at once."""
+        states = 2.0**self.space.width
+        return bool(self.space.summed and states <= self.max_states and states * self.space.entries <= MOST_ENTRIES)
 
     @property
     def log_weight(self) -> FloatArray:
@@ -117,9 +130,9 @@ class StatePool:
     @property
     def rounding(self) -> float:
         """A bound on what rounding may have changed in the states' log-weights and in the log of their sum."""
-        # Each log-weight is a sum of n + n^2 terms; the products of a row are n of them.
-        sizes = float(np.abs(self._bare.field).sum() + np.abs(self._bare.coupling).sum())
-        return UNIT_ROUNDOFF * (2.0 * (self.model.n + 8.0) * sizes + self._count + 8.0)
+        # Each log-weight is a sum of n + n^2 terms; the products of a row are n of them. Logarithms of 2cosh are summed
+        # to eight units of theirs.
+        return UNIT_ROUNDOFF * (2.0 * (self.model.n + 8.0) * self.space.sizes() + self._count + 8.0)
 
     @property
     def weight(self) -> FloatArray:
@@ -127,22 +140,68 @@ class StatePool:
         return np.asarray(np.exp(self.log_weight - _log_sum(self.log_weight)))
 
     def states(self) -> NDArray[np.int8]:
-        """Return the states, one a row."""
-        return _unpack(self._keys[: self._count], self.model.n)
+        """Return the states, one a row; of spins that are summed out the likelier value."""
+        parts = [np.where(given.mean >= 0.0, 1, -1).astype(np.int8) for _, given in self.given()]
+        return np.concatenate([np.empty((0, self.model.n), dtype=np.int8), *parts])
+
+    def given(self) -> Iterator[tuple[FloatArray, Given]]:
+        """Yield the weights of the states, which add up to 1, and what the spins are in them, some states at a time."""
+        rows, weight = self._rows_at_once, self.weight
+        for k in range(0, self._count, rows):
+            here = slice(k, min(k + rows, self._count))
+            yield weight[here], self.space.given(_unpack(self._keys[here], self.space.width))
+
+    def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
+        """Draw states by their weights."""
+        weight = self.weight
+        places = rng.choice(self._count, size=size, p=weight / weight.sum())
+        return self.space.drawn(_unpack(self._keys[places], self.space.width), rng)
+
+    @property
+    def _rows_at_once(self) -> int:
+        return max(SPINS_AT_ONCE // max(self.model.n, 1), 1)
 
     def add(self, x: NDArray[np.int8]) -> None:
         """Add those of the states that are not here yet."""
+        self._add(self.space.of_states(x))
+
+    def add_quenched(self, x: NDArray[np.int8]) -> None:
+        """Add quenched states, and those that the heaviest of them lead to with spins summed out, free to turn."""
+        self.add(x)
+        if self.space.summed:
+            self._quench(self.space.of_states(x))
+
+    def add_from_random(self, count: int, rng: np.random.Generator) -> None:
+        """Add what random states lead to with spins summed out: states with few spins up, with few down, and between.
+
+        Of a machine's hidden units few are on in the heaviest states, where fair coins never lead.
+        """
+        if self.space.summed:
+            share = np.sin(0.5 * math.pi * rng.random((count, 1))) ** 2
+            self._quench(np.where(rng.random((count, self.space.width)) < share, 1, -1).astype(np.int8))
+
+    def _quench(self, v: NDArray[np.int8]) -> None:
+        ends = self.space.quench(v)
+        clock.charge(FLIP_OPERATIONS * SWEEPS_OF_AN_ASCENT * len(ends) * self.space.entries)
+        self._add(ends)
+
+    def add_all(self) -> None:
+        """Add all states there are."""
+        width = self.space.width
+        self._add(_unpack(np.arange(2**width, dtype=np.uint64)[:, None], width))
+
+    def _add(self, v: NDArray[np.int8]) -> None:
         from spectralz.kernels.sampling.state_table import insert, pack
 
-        rows = max(SPINS_AT_ONCE // max(self.model.n, 1), 1)
-        for part in (x[k : k + rows] for k in range(0, len(x), rows)):
+        rows = self._rows_at_once
+        for part in (v[k : k + rows] for k in range(0, len(v), rows)):
             old = self._count
             clock.charge(SPIN_OPERATIONS * part.size)
             is_new = np.empty(len(part), dtype=np.bool_)
             self._count = insert(self._table, self._keys, old, pack(part), is_new)
             if self._count > old:
-                clock.charge(ENTRY_OPERATIONS * (self._count - old) * self._entries)
-                self._log_weight[old : self._count] = self._bare.log_weight(part[is_new])
+                clock.charge(ENTRY_OPERATIONS * (self._count - old) * self.space.entries)
+                self._log_weight[old : self._count] = self.space.log_weight(part[is_new])
 
     def contains(self, x: NDArray[np.int8]) -> NDArray[np.bool_]:
         """Say of each state whether it is here."""
@@ -150,30 +209,33 @@ class StatePool:
 
         clock.charge(SPIN_OPERATIONS * x.size)
         found = np.empty(len(x), dtype=np.bool_)
-        contains(self._table, self._keys, pack(x), found)
+        contains(self._table, self._keys, pack(self.space.of_states(x)), found)
         return found
 
     def expand(self, annealer: Annealer) -> bool:
         """Add the heavy neighbours of the heaviest states not expanded yet; return whether to go on."""
+        width = self.space.width
         waiting = np.flatnonzero(~self._is_expanded[: self._count])
-        if self.is_full or not len(waiting) or not self.model.n:
+        if self.is_full or not len(waiting) or not width:
             return False
         clock.charge(LOOK_OPERATIONS * self._count)
         if _log_sum(self._log_weight[waiting]) < _log_sum(self.log_weight) + LOG_SMALLEST_SHARE:
             return False
-        batch = max(SPINS_AT_ONCE // self.model.n**2, 1)
+        batch = int(max(SPINS_AT_ONCE // max(width**2, self.space.entries), 1))
         if len(waiting) > batch:
             waiting = waiting[np.argpartition(-self._log_weight[waiting], batch)[:batch]]
         self._is_expanded[waiting] = True
-        x = _unpack(self._keys[waiting], self.model.n)
-        clock.charge(SPIN_OPERATIONS * x.size)
-        change = -2.0 * x * annealer.fields(x)
+        v = _unpack(self._keys[waiting], width)
+        clock.charge(SPIN_OPERATIONS * v.size)
+        if self.space.summed:
+            clock.charge(FLIP_OPERATIONS * len(v) * self.space.entries)
+        change = self.space.flip_changes(v, annealer)
         rows, spins = np.nonzero(self._log_weight[waiting][:, None] + change > self.log_weight.max() - CUTOFF)
-        few = max(SPINS_AT_ONCE // self.model.n, 1)  # of very many spins not all neighbours are written out
+        few = max(SPINS_AT_ONCE // width, 1)  # of very many spins not all neighbours are written out
         rows, spins = rows[:few], spins[:few]
-        neighbours = x[rows]
+        neighbours = v[rows]
         neighbours[np.arange(len(rows)), spins] *= -1
-        self.add(neighbours)
+        self._add(neighbours)
         return True
 
 
@@ -239,13 +301,17 @@ def share_held(pool: StatePool, found: Sequence[Annealed]) -> Share:
 def fill(
     pool: StatePool, annealer: Annealer, found: Sequence[Annealed], quenches: int, rng: np.random.Generator
 ) -> None:
-    """Put into the pool the states of populations, and what they and random states are quenched to."""
+    """Put into the pool the states of populations, and what they and random states are quenched to; all if few."""
+    if pool.can_be_filled:
+        pool.add_all()
+        return
     for run in found:
         pool.add(run.x)
-        pool.add(annealer.quench(run.x))
+        pool.add_quenched(annealer.quench(run.x))
     if quenches:
         starts = rng.choice(np.array([-1, 1], dtype=np.int8), size=(quenches, pool.model.n))
-        pool.add(annealer.quench(starts))
+        pool.add_quenched(annealer.quench(starts))
+        pool.add_from_random(min(quenches, FROM_RANDOM), rng)
 
 
 def search(pool: StatePool, annealer: Annealer, seconds: float = math.inf) -> None:
@@ -287,16 +353,16 @@ def pool_outcome(pool: StatePool, share: Share) -> Outcome:
         return Outcome(
             log_z=log_sum,
             kind=Kind.EXACT,
-            status=Status(f"all {len(pool)} states were found"),
+            status=Status(f"all {_counted(pool)} were found"),
             lower=lower,
             upper=2.0 * log_sum - lower,
             details=details,
         )
     if not share.is_useful:
-        words = f"useless here: {len(pool)} states hold {share.share:.2g} of P(x); the bound holds, but says little"
+        words = f"useless here: {_counted(pool)} hold {share.share:.2g} of P(x); the bound holds, but says little"
         if share.families < 2.0 * FEWEST_HITS:
             worth = f"{share.families:.2g} independent ones"
-            words = f"{len(pool)} states; populations worth {worth} can't tell what share of P(x) they hold"
+            words = f"{_counted(pool)}; populations worth {worth} can't tell what share of P(x) they hold"
         return Outcome(
             log_z=log_sum,
             kind=Kind.LOWER_BOUND,
@@ -308,7 +374,7 @@ def pool_outcome(pool: StatePool, share: Share) -> Outcome:
     return Outcome(
         log_z=log_sum - math.log(share.share),
         kind=Kind.ESTIMATE,
-        status=Status(f"{len(pool)} states hold {100.0 * share.share:.6g}% of P(x)"),
+        status=Status(f"{_counted(pool)} hold {100.0 * share.share:.6g}% of P(x)"),
         lower=lower,
         std_error=with_rounding(share.std_error, log_sum),
         trusted=True,
@@ -316,22 +382,31 @@ def pool_outcome(pool: StatePool, share: Share) -> Outcome:
     )
 
 
+def _counted(pool: StatePool) -> str:
+    words = f"{len(pool)} states"
+    if pool.space.summed:
+        words += f" of {pool.space.width} spins, the other {pool.space.summed} summed out,"
+    return words
+
+
 def pool_marginals(pool: StatePool, outcome: Outcome) -> MarginalOutcome:
     """Return the marginals of P(x) restricted to the pool."""
     model = pool.model
-    x = pool.states()
-    weight = pool.weight
-    up, down = weight @ (x > 0), weight @ (x < 0)
-    total = up + down
-    pair_mean = pair_means(x, x, weight, model.edges()[0])
+    pairs, _ = model.edges()
+    up, down, pair_mean, total = np.zeros(model.n), np.zeros(model.n), np.zeros(len(pairs)), 0.0
+    for weight, given in pool.given():
+        up += weight @ given.up
+        down += weight @ given.down
+        pair_mean += pair_means(given.mean, given.mean, weight, pairs)  # of a pair at most one spin is summed out
+        total += float(weight.sum())
     kind = Kind.ESTIMATE
     if outcome.kind is Kind.EXACT:
         # Log-weights that are off by at most r change a mean by at most 2 r, and every digit if they are huge.
         outcome, kind = with_kind_of_means(outcome, 2.0 * (pool.rounding + model.storage.rounding))
     return MarginalOutcome(
-        probability=np.stack([down, up], axis=1) / total[:, None],
-        mean=(up - down) / total,
-        pair_mean=np.clip(pair_mean / weight.sum(), -1.0, 1.0),
+        probability=np.stack([down, up], axis=1) / (up + down)[:, None],
+        mean=(up - down) / (up + down),
+        pair_mean=np.clip(pair_mean / total, -1.0, 1.0),
         kind=kind,
         outcome=outcome,
     )

@@ -53,17 +53,19 @@ SURVEY_SHARE, SURVEY_TIMES = 0.25, 2.0
 STATES_TOGETHER, FEWEST_RUNS, RUNS_PER_ROUND = 64, 2, 4
 SPREAD_WANTED, MOST_SPREAD, HOPELESS_SPREAD, BOTH_WAYS_TIMES = 0.25, 4.0, 40.0, 2.3
 SPREAD_POWER = 0.7
-MOST_POINTS = 1_000_000
+MOST_POINTS, FEWEST_POINTS_BOTH_WAYS = 1_000_000, 8
 # Shares of what is left for expectation propagation, which is of little use where couplings are strong, and the fewest
 # steps that are worth while; a step is timed with so many spins at most.
 EP_SHARE, STRONG_EP_SHARE = 0.5, 0.15
 FEWEST_EP_STEPS, TIMED_EP_SPINS = 6.0, 300
+# It is not even timed where the operations of those steps, as counted, take so many times its share.
+HOPELESS_EP_TIMES = 10.0
 SEARCH_SHARE = 0.5
 ELSEWHERE_SHARE = 0.05
 LARGEST_POPULATION = 200_000
 QUENCHES, QUENCHES_SHARE = 1000, 0.1
-# With more spins than this, states that hold nothing of P(x) in one round are not looked for in the next.
-MOST_SPINS_TO_COLLECT_AGAIN = 300
+# With more spins than this, states are collected only where annealing has come to the same one twice.
+MOST_SPINS_TO_COLLECT = 300
 RESTARTS = 20
 # Operations of exact methods per term of their sums: for log Z, and for marginals.
 EXACT_OPERATIONS, EXACT_MEANS_OPERATIONS = 5.0, 30.0

@@ -15,7 +15,7 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz._support.progress import report
-from spectralz._support.threads import using_threads
+from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import SpectralzError, is_interrupt
 from spectralz.methods.expectation_propagation import ExpectationPropagation, step_operations
 from spectralz.methods.mean_field import MeanField
@@ -39,6 +39,8 @@ from spectralz.result import Bounds, Kind, Status, Trial, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     from spectralz.model import FloatArray, Ising
 
@@ -91,7 +93,6 @@ class Portfolio:
         self.is_interrupted = False
         self._elsewhere: Elsewhere | None = None
         self._workers = Workers()
-        self._share: Share | None = None
         self._marginals: dict[str, Callable[[], MarginalOutcome]] = {}
         self._seconds_per_sweep = 0.0
         self._rng = np.random.default_rng(seed)
@@ -144,7 +145,9 @@ class Portfolio:
             return
         is_weak = self.model.storage.for_kernels().mean_strength < 1.0
         share = (policy.EP_SHARE if is_weak else policy.STRONG_EP_SHARE) * self._left
-        needed = policy.FEWEST_EP_STEPS * _seconds_of_ep_step(self.model.n)
+        needed = policy.FEWEST_EP_STEPS * step_operations(self.model.n) / clock.OPERATIONS_PER_SECOND
+        if needed <= policy.HOPELESS_EP_TIMES * share:  # otherwise not even worth timing
+            needed = policy.FEWEST_EP_STEPS * _seconds_of_ep_step(self.model.n)
         if needed > share:
             words = clock.in_words(needed), clock.in_words(max(share, 0.0))
             self.not_run["ep"] = f"a few steps would take about {words[0]}, and its share has {words[1]} left"
@@ -166,18 +169,21 @@ class Portfolio:
             self._workers = annealer.workers
             # Where the others took too long, this much of the budget is spent once more: an answer is worth it.
             left = max(self._left, policy.LEAST_FOR_ANNEALING * self.budget)
-            plan = self._plan(annealer, policy.FIRST_ROUND_SHARE * left, 0.0) or self._plan(annealer, left, 0.0)
-            if plan is None:
-                needed = policy.STATES_TOGETHER * LEAST_POINTS * annealer.seconds_per_sweep
+            whole = self._plan(annealer, policy.NEXT_ROUND_SHARE * left, math.inf)
+            if whole is None:
+                needed = policy.STATES_TOGETHER * LEAST_POINTS * annealer.seconds_per_sweep / policy.NEXT_ROUND_SHARE
                 words = clock.in_words(needed), clock.in_words(left)
                 why = f"the fewest states worth while would take about {words[0]}, {words[1]} are left"
                 self.not_run.update({name: why for name in ("annealing", "states") if name not in self.exclude})
                 return
             path = self._survey(annealer, left)
-            enough = path.length[-1] ** 2 / policy.SPREAD_WANTED
-            plan = replace(plan, points=int(max(min(plan.points, enough), LEAST_POINTS)))
+            first = self._plan(annealer, policy.FIRST_ROUND_SHARE * left, path.length[-1] ** 2)
+            is_hopeless = path.length[-1] ** 2 / whole.points > policy.HOPELESS_SPREAD
+            if first is None or is_hopeless:
+                self._go_both_ways(annealer, path, whole)
+                return
             annealer.resample_below = 0.0  # the variance of log-weights is what the next round is planned by
-            found = self._round(annealer, path, plan, [])
+            found = self._round(annealer, path, first, [])
             annealer.resample_below = RESAMPLE_BELOW
             while found and self._wanted_growth() > 1.0 and self._left > policy.LEAST_LEFT * self.budget:
                 last = found[-1]
@@ -197,20 +203,25 @@ class Portfolio:
                 found = self._round(annealer, path, plan, found)
 
     def _plan(self, annealer: Annealer, seconds: float, dissipation: float) -> Round | None:
-        """Divide the time that a round may take; of a dissipation that is not known points come first."""
-        sweeps = seconds / (self._seconds_per_sweep or annealer.seconds_per_sweep)
-        return plan_round(sweeps, dissipation or math.inf, self._room(annealer, []), self._worker_count)
+        """Divide the time that a round may take."""
+        sweeps = seconds / (self._seconds_per_sweep or annealer.seconds_of_many(annealer.seconds_per_sweep))
+        return plan_round(sweeps, dissipation, self._room(annealer, []), self._worker_count)
 
     def _room(self, annealer: Annealer, found: Sequence[Annealed]) -> float:
         return self.max_memory / annealer.bytes_per_state() - sum(run.size for run in found)
 
     def _survey(self, annealer: Annealer, left: float) -> Survey:
         """Measure the length of the path; where there is no time for it, take it for straight."""
-        needed = SURVEY_STATES * SURVEY_SWEEPS * LEAST_POINTS * annealer.seconds_per_sweep
+        needed = SURVEY_STATES * SURVEY_SWEEPS * (LEAST_POINTS + 1) * annealer.seconds_per_sweep
         if needed > policy.SURVEY_SHARE * left:
             return Survey(np.array([0.0, 1.0]), np.array([0.0, math.sqrt(self.model.n)]))
-        with clock.until(clock.now() + policy.SURVEY_TIMES * needed):
-            return annealer.survey(self._rng)
+        began = clock.now()
+        with clock.until(began + policy.SURVEY_TIMES * needed):
+            found = annealer.survey(self._rng)
+        # Where cores are shared this tells more than a few sweeps did.
+        one = (clock.now() - began) / (SURVEY_STATES * SURVEY_SWEEPS * len(found.points))
+        self._seconds_per_sweep = annealer.seconds_of_many(max(one, annealer.seconds_per_sweep))
+        return found
 
     def _round(self, annealer: Annealer, path: Survey, plan: Round, earlier: list[Annealed]) -> list[Annealed]:
         """Make the runs of a round, and judge by all runs so far."""
@@ -233,10 +244,14 @@ class Portfolio:
         if "annealing" in self.exclude:
             return
         began = clock.seconds()
-        points = max(int(plan.points / policy.BOTH_WAYS_TIMES), LEAST_POINTS)
         ordered = along(annealer, self._directions) if self._directions else None
-        runs = plan.runs if self._worker_count > 1 else 1
-        size = plan.size * plan.runs // runs
+        seconds = policy.NEXT_ROUND_SHARE * max(self._left, policy.LEAST_FOR_ANNEALING * self.budget)
+        runs, size, seconds_per_point = 1, plan.size * plan.runs, 0.0
+        if self._worker_count > 1:  # each makes its runs one after the other, in one thread
+            runs, size = plan.runs, plan.size
+            seconds_per_point = annealer.seconds_per_sweep * size * math.ceil(runs / self._worker_count)
+        affordable = seconds / ((seconds_per_point or annealer.seconds_per_point(size)) * policy.BOTH_WAYS_TIMES)
+        points = int(max(min(affordable, policy.MOST_POINTS), policy.FEWEST_POINTS_BOTH_WAYS))
         found = both_ways_in_runs(annealer, path.spaced(points), size, runs, self._rng, ordered, self._tell)
         words = f"{len(found.there)} states to the model and back through {points} points"
         outcome = found.outcome(self.model, words)
@@ -289,7 +304,9 @@ class Portfolio:
         """Sum over states; those of one part of the runs are found again in the other, or not."""
         if "states" in self.exclude or not found or (not earlier and len(found) < 2):
             return
-        if self._share is not None and self._share.share == 0.0 and self.model.n > policy.MOST_SPINS_TO_COLLECT_AGAIN:
+        if self.model.n > policy.MOST_SPINS_TO_COLLECT and not any(_has_repeats(run.x) for run in found):
+            if "states" not in self.answers:
+                self.not_run["states"] = "of the states drawn no two are the same: none holds a share of Z worth while"
             return
         began = clock.seconds()
         half = len(found) // 2
@@ -298,7 +315,7 @@ class Portfolio:
         affordable = policy.QUENCHES_SHARE * max(self._left, 0.0) / annealer.seconds_per_quench()
         quenches = int(min(policy.QUENCHES, affordable))
         *_, share = collect(pool, annealer, finding, testing, quenches, self._rng, self._seconds_to_search)
-        outcome, self._share = pool_outcome(pool, share), share
+        outcome = pool_outcome(pool, share)
         self._keep("states", outcome, clock.seconds() - began, lambda: pool_marginals(pool, outcome))
         assert self.bounds is not None
         if pool.lower > self.bounds.lower:
@@ -356,6 +373,11 @@ class Portfolio:
         )
 
 
+def _has_repeats(x: NDArray[np.int8]) -> bool:
+    """Say whether a state occurs twice."""
+    return len({row.tobytes() for row in x}) < len(x)
+
+
 def _centered(mean: Mean) -> Mean:
     """Return the mean of runs that are out of equilibrium as the middle of what the ways down and back say of log Z.
 
@@ -394,11 +416,12 @@ def _seconds_of_ep_step(n: int) -> float:
     few = min(n, policy.TIMED_EP_SPINS)
     zero, coupling = np.zeros(few), np.full((few, few), 0.1 / max(few, 1))
     times = []
-    for _ in range(2):  # the first one may have to load libraries
-        began = clock.now()
-        point_at(zero, coupling, zero)
-        clock.charge(step_operations(few))
-        times.append(clock.now() - began)
+    with using_threads(None, NO_MATRICES):  # small matrices in several threads wait for each other
+        for _ in range(2):  # the first one may have to load libraries
+            began = clock.now()
+            point_at(zero, coupling, zero)
+            clock.charge(step_operations(few))
+            times.append(clock.now() - began)
     return min(times) * step_operations(n) / step_operations(few)
 
 

@@ -20,7 +20,7 @@ from spectralz._support.compiling import compiled, inner, intrinsic, ir, types
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.model import FloatArray
+    FloatArray = NDArray[np.float64]
 
 __all__ = ["LANES", "DensePath", "SparsePath", "descend_sparse", "draw_spins", "sweep_dense", "sweep_sparse", "take"]
 
@@ -107,13 +107,19 @@ def _next_word(state: NDArray[np.uint32], lane: int) -> Any:
 
 
 @inner
-def _drawn(log_odds: Any, word: Any) -> Any:
-    """Return a spin, +1 with log-odds as given, by 24 random bits."""
-    exponent = abs(log_odds) * MINUS_LOG2_E
+def _exp_minus(d: Any) -> Any:
+    """Return exp(-d) for d >= 0 in single precision, d beyond 87 counting as 87."""
+    exponent = d * MINUS_LOG2_E
     exponent = exponent if exponent > SMALLEST_EXPONENT else SMALLEST_EXPONENT
     k = np.int32(exponent)
     f = exponent - np.float32(k)
-    unlikely = _times_power_of_two((((((P6 * f + P5) * f + P4) * f + P3) * f + P2) * f + P1) * f + ONE, k)
+    return _times_power_of_two((((((P6 * f + P5) * f + P4) * f + P3) * f + P2) * f + P1) * f + ONE, k)
+
+
+@inner
+def _drawn(log_odds: Any, word: Any) -> Any:
+    """Return a spin, +1 with log-odds as given, by 24 random bits."""
+    unlikely = _exp_minus(abs(log_odds))
     u = np.float32(np.int32(word >> U8)) * LAST_OF_24_BITS
     likely = ONE if log_odds >= ZERO else -ONE
     # P(x = the likely side) = 1 / (1 + exp(-|log-odds|))

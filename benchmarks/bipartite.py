@@ -1,0 +1,121 @@
+"""Trained machines with a side summed out: ``python -m benchmarks.bipartite [FILE.npz ...]``; one thread, two minutes.
+
+``sweeps``: the time of a sweep over one state, collapsed and spin by spin, and how the weights of annealed importance
+sampling scatter with both at equal time. ``states``: the sum over the states of the smaller side. Machines are trained
+here on scikit-learn's digits; files with ``W``, ``visible`` and ``hidden`` are added to them.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import spectralz as sz
+from benchmarks.harness import processor, table
+from spectralz.kernels.coupling import Couplings
+from spectralz.parts.annealer import Annealer
+from spectralz.parts.collapsed import CollapsedEngine, sides_of
+from spectralz.parts.lanes import DenseEngine
+from spectralz.parts.populations import mean_and_shares
+from spectralz.parts.state_pool import StatePool, fill, search
+
+SHAPES = ((64, 100), (64, 500), (784, 10), (784, 20), (784, 500))
+STATES, SECONDS, SEEDS = 256, 1.0, (1, 2, 3)
+
+
+def trained(visible: int, hidden: int, passes: int = 20) -> sz.Ising:
+    """Return a machine trained on digits of 8 x 8 pixels, or on the same enlarged to 28 x 28."""
+    from scipy.ndimage import zoom
+    from sklearn.datasets import load_digits
+    from sklearn.neural_network import BernoulliRBM
+
+    images = load_digits().images / 16.0
+    enlarged = images if visible == 64 else zoom(images, (1, 3.5, 3.5), order=1).clip(0.0, 1.0)
+    pixels = enlarged.reshape(len(images), visible)
+    data = (pixels > np.random.default_rng(0).random(pixels.shape)).astype(float)
+    rbm = BernoulliRBM(n_components=hidden, n_iter=passes, learning_rate=0.05, batch_size=20, random_state=0)
+    return sz.RBM.from_sklearn(rbm.fit(data)).to_ising()
+
+
+def read(path: str) -> sz.Ising:
+    """Return the machine of a file."""
+    kept = np.load(path)
+    return sz.RBM(kept["W"], kept["visible"], kept["hidden"]).to_ising()
+
+
+def annealed(engine: Any, betas: np.ndarray, seed: int) -> np.ndarray:
+    """Return log-weights of annealed importance sampling."""
+    chains = engine.start(STATES, np.random.default_rng(seed))
+    _, on = chains.sweep(np.append(0.0, betas[:-2]), betas[:-1], betas[1:], 1)
+    return engine.log_z_of_base + on.sum(axis=0)
+
+
+def seconds_per_sweep(engine: Any) -> float:
+    """Return the least of three times of a sweep over one state."""
+    betas = np.linspace(0.0, 1.0, 21)
+    annealed(engine, betas, 0)  # compiles
+    times = []
+    for _ in range(3):
+        began = time.perf_counter()
+        annealed(engine, betas, 0)
+        times.append(time.perf_counter() - began)
+    return min(times) / (20 * STATES)
+
+
+def sweeps(models: dict[str, sz.Ising]) -> str:
+    """Return times of sweeps, and variances of log-weights at equal time."""
+    lines = []
+    for name, model in models.items():
+        sides = sides_of(model)
+        assert sides is not None
+        began = time.perf_counter()
+        collapsed = CollapsedEngine(model, sides)
+        chosen = time.perf_counter() - began
+        dense = DenseEngine(model.field, Couplings.of_dense(2.0 * model.storage.dense()))
+        cells = [name, f"{chosen:.2f}"]
+        for engine in (dense, collapsed):
+            each = seconds_per_sweep(engine)
+            betas = np.linspace(0.0, 1.0, max(int(SECONDS / (STATES * each)), 2) + 1)
+            found = [annealed(engine, betas, seed) for seed in SEEDS]
+            means = [mean_and_shares(log_weight)[0] + model.constant for log_weight in found]
+            shares = [1.0 / (STATES * (mean_and_shares(log_weight)[1] ** 2).sum()) for log_weight in found]
+            cells += [f"{1e6 * each:.2f}", f"{len(betas) - 1}", f"{np.mean([one.var() for one in found]):.2g}"]
+            cells += [f"{100 * np.mean(shares):.0f}%", f"{np.mean(means):.2f} ({np.std(means):.2f})"]
+        lines.append(cells)
+    heads = ["us per sweep", "points", "variance", "effective", "log Z (scatter)"]
+    both = [f"{which}: {head}" for which in ("dense", "collapsed") for head in heads]
+    return table(["machine", "base, s", *both], lines)
+
+
+def states(models: dict[str, sz.Ising]) -> str:
+    """Return the sums over states of the smaller side, from quenches of random states and a search among neighbors."""
+    lines = []
+    for name, model in models.items():
+        with Annealer(model) as annealer:
+            annealer.quench(np.ones((1, model.n), dtype=np.int8))
+            StatePool(model, 2).add(np.ones((1, model.n), dtype=np.int8))
+            began = time.perf_counter()
+            pool = StatePool(model, 20_000)
+            fill(pool, annealer, [], 200, np.random.default_rng(0))
+            search(pool, annealer, 5.0)
+            seconds = time.perf_counter() - began
+        kind = "exact" if pool.is_complete else "lower bound"
+        lines.append([name, f"{pool.space.width}", f"{len(pool)}", f"{pool.lower:.6f}", kind, f"{seconds:.2f}"])
+    return table(["machine", "kept spins", "states", "log of their sum", "which is", "seconds"], lines)
+
+
+def main(paths: list[str]) -> None:
+    """Print both tables."""
+    models = {f"{visible} x {hidden}": trained(visible, hidden) for visible, hidden in SHAPES}
+    models |= {Path(path).stem: read(path) for path in paths}
+    print(f"{processor()}; {STATES} states, {SECONDS:g} s for each run, {len(SEEDS)} seeds\n")
+    print(sweeps(models), end="\n\n")
+    print(states(models))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,173 @@
+"""Block heat-bath sweeps over 64 states of a bipartite model at once, one side of which is summed out, compiled.
+
+A state is the kept side ``v`` alone. On the path from independent spins to the model it weighs, at ``beta``,
+
+    exp(sum_i f_i v_i) prod_j 2cosh(g_j),    f = f_0 + beta (f_1 - f_0),    g = g_0 + beta (g_1 - g_0 + W'v),
+
+with f_0, g_0 the fields of the base, f_1, g_1 those of the model, and W the couplings J between the sides. Spins of one
+side are independent given the other side, so that a sweep is two matrix products in single precision, each followed by
+a loop without branches. Weights are summed in double precision.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from spectralz._support.compiling import compiled, inner
+from spectralz.kernels.sampling.lanes import LANES, _drawn, _exp_minus, _next_word
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    FloatArray = NDArray[np.float64]
+
+__all__ = ["CollapsedPath", "draw_summed", "sweep_collapsed"]
+
+# 1 + exp(-2|g|) is at most 2: the product of so many of them is still a number, and has one logarithm.
+FACTORS_PER_LOG = 512
+
+
+class CollapsedPath(NamedTuple):
+    """The models on a path.
+
+    Attributes
+    ----------
+    weights
+        W, kept side x summed side.
+    kept, kept_change
+        Fields of the kept side: those of the base, and those of the model less them.
+    summed, summed_change
+        Fields of the summed side, likewise.
+    """
+
+    weights: NDArray[np.float32]
+    kept: FloatArray
+    kept_change: FloatArray
+    summed: FloatArray
+    summed_change: FloatArray
+
+
+@inner
+def _draw_side(
+    x: NDArray[np.float32],
+    pushes: NDArray[np.float32],
+    state: NDArray[np.uint32],
+    beta: float,
+    base: FloatArray,
+    change: FloatArray,
+) -> None:
+    """Draw all spins of a side into ``x``, given the fields ``pushes`` that the other side has on them."""
+    scale = np.float32(2.0 * beta)
+    for i in range(len(x)):
+        field = np.float32(2.0 * (base[i] + beta * change[i]))
+        for lane in range(LANES):
+            x[i, lane] = _drawn(field + scale * pushes[i, lane], _next_word(state, lane))
+
+
+@compiled
+def draw_summed(
+    h: NDArray[np.float32],
+    pushes: NDArray[np.float32],
+    state: NDArray[np.uint32],
+    beta: float,
+    base: FloatArray,
+    change: FloatArray,
+) -> None:
+    """Draw the summed side of 64 states given the fields that the kept side has on it, (summed, 64)."""
+    _draw_side(h, pushes, state, beta, base, change)
+
+
+@compiled
+def sweep_collapsed(
+    v: NDArray[np.float32],
+    pushes: NDArray[np.float32],
+    state: NDArray[np.uint32],
+    points: FloatArray,
+    sweeps: int,
+    path: CollapsedPath,
+    h: NDArray[np.float32],
+    returned: NDArray[np.float32],
+    room: FloatArray,
+    factor: NDArray[np.float32],
+    back: FloatArray,
+    on: FloatArray,
+) -> None:
+    """Sweep over 64 states at one point of the path after the other, and record how their log-weights change from it.
+
+    ``points`` has a row for each: where the path came from, where to sweep, where it leads. ``v`` is (kept, 64);
+    ``pushes`` = W'v is (summed, 64) and kept up to date; ``back`` and ``on`` are (points, 64). ``h`` (summed, 64),
+    ``returned`` (kept, 64), ``room`` (6, 64) and ``factor`` (64) are room.
+    """
+    for k in range(len(points)):
+        beta = points[k, 1]
+        for _ in range(sweeps):
+            _draw_side(h, pushes, state, beta, path.summed, path.summed_change)
+            np.dot(path.weights, h, returned)
+            _draw_side(v, returned, state, beta, path.kept, path.kept_change)
+            np.dot(path.weights.T, v, pushes)
+        _record(v, pushes, points[k], path, room[:3], room[3:], factor, back[k], on[k])
+
+
+@inner
+def _record(
+    v: NDArray[np.float32],
+    pushes: NDArray[np.float32],
+    points: FloatArray,
+    path: CollapsedPath,
+    logs: FloatArray,
+    products: FloatArray,
+    factor: NDArray[np.float32],
+    back: FloatArray,
+    on: FloatArray,
+) -> None:
+    """Write down the log-weights at the first and the last of three points less those at the second."""
+    for lane in range(LANES):
+        back[lane] = 0.0
+    for i in range(len(v)):
+        change = path.kept_change[i]
+        for lane in range(LANES):
+            back[lane] += change * np.float64(v[i, lane])
+    for p in range(3):
+        for lane in range(LANES):
+            logs[p, lane] = points[p] * back[lane]
+    for begin in range(0, len(pushes), FACTORS_PER_LOG):
+        end = begin + FACTORS_PER_LOG if begin + FACTORS_PER_LOG < len(pushes) else len(pushes)
+        for p in range(3):
+            for lane in range(LANES):
+                products[p, lane] = 1.0
+        for j in range(begin, end):
+            for p in range(3):
+                field = path.summed[j] + points[p] * path.summed_change[j]
+                _multiply(field, points[p], pushes[j], logs[p], products[p], factor)
+        for p in range(3):
+            for lane in range(LANES):
+                logs[p, lane] += math.log(products[p, lane])
+    for lane in range(LANES):
+        back[lane] = logs[0, lane] - logs[1, lane]
+        on[lane] = logs[2, lane] - logs[1, lane]
+
+
+@inner
+def _multiply(
+    field: float,
+    beta: float,
+    push: NDArray[np.float32],
+    logs: FloatArray,
+    products: FloatArray,
+    factor: NDArray[np.float32],
+) -> None:
+    """Multiply a spin's 2cosh(g) = exp(|g|) (1 + exp(-2|g|)) in: the first as a logarithm, the second as it is.
+
+    The exponential is in single precision, off by 2e-7 at most and always by the same for the same g: this amounts to a
+    model, and its base, whose log-weights are off by as little. Each loop is of one precision, which makes it faster.
+    """
+    twice, scale = np.float32(2.0 * field), np.float32(2.0 * beta)
+    for lane in range(LANES):
+        factor[lane] = _exp_minus(abs(twice + scale * push[lane]))
+    for lane in range(LANES):
+        logs[lane] += abs(field + beta * np.float64(push[lane]))
+    for lane in range(LANES):
+        products[lane] *= 1.0 + np.float64(factor[lane])

@@ -1,0 +1,127 @@
+"""Log-weights of one side of a bipartite model with the other summed out, and what flips change in them, compiled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spectralz._support.compiling import compiled_in_any_order, inner
+from spectralz.kernels.logsum import log_2cosh
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["ascend", "flip_changes", "sums_of_logs"]
+
+
+@compiled_in_any_order
+def sums_of_logs(fields: NDArray[np.float64], sums: NDArray[np.float64]) -> None:
+    """Write the sum of log 2cosh over each row of ``fields`` to ``sums``."""
+    rows, columns = fields.shape
+    for r in range(rows):
+        total = 0.0
+        for j in range(columns):
+            total += log_2cosh(fields[r, j])
+        sums[r] = total
+
+
+# Compiled by itself: what is inlined keeps its own rules for sums, and this one is to be added in any order.
+@compiled_in_any_order
+def _change(
+    fields: NDArray[np.float64],
+    logs: NDArray[np.float64],
+    push: float,
+    i: int,
+    data: NDArray[np.float64],
+    indices: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+) -> float:
+    """Return what the flip of kept spin i changes in the sum of log 2cosh, by J times ``push`` in each field."""
+    change, begin, count = 0.0, indptr[i], indptr[i + 1] - indptr[i]
+    if len(indices) == 0:  # all pairs, a loop that goes into vectors
+        for j in range(count):
+            change += log_2cosh(fields[j] + push * data[begin + j]) - logs[j]
+    else:
+        for place in range(begin, begin + count):
+            j = indices[place]
+            change += log_2cosh(fields[j] + push * data[place]) - logs[j]
+    return change
+
+
+@inner
+def _turn(
+    fields: NDArray[np.float64],
+    logs: NDArray[np.float64],
+    push: float,
+    i: int,
+    data: NDArray[np.float64],
+    indices: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+) -> None:
+    """Tell the fields that kept spin i has been flipped."""
+    begin, count = indptr[i], indptr[i + 1] - indptr[i]
+    if len(indices) == 0:
+        for j in range(count):
+            fields[j] += push * data[begin + j]
+        for j in range(count):
+            logs[j] = log_2cosh(fields[j])
+    else:
+        for place in range(begin, begin + count):
+            j = indices[place]
+            fields[j] += push * data[place]
+            logs[j] = log_2cosh(fields[j])
+
+
+@compiled_in_any_order
+def flip_changes(
+    v: NDArray[np.int8],
+    fields: NDArray[np.float64],
+    field: NDArray[np.float64],
+    data: NDArray[np.float64],
+    indices: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+    logs: NDArray[np.float64],
+    changes: NDArray[np.float64],
+) -> None:
+    """Write down by how much log-weights change with the flip of each kept spin of each state.
+
+    ``fields`` are those of the summed spins, (states, summed); ``field`` is that of the kept spins alone; row i of the
+    CSR arrays holds the couplings J of kept spin i, to all others if there are no indices; ``logs`` is room for a
+    number per summed spin.
+    """
+    states, kept = v.shape
+    for r in range(states):
+        for j in range(len(logs)):
+            logs[j] = log_2cosh(fields[r, j])
+        for i in range(kept):
+            push = -2.0 * v[r, i]
+            changes[r, i] = push * field[i] + _change(fields[r], logs, push, i, data, indices, indptr)
+
+
+@compiled_in_any_order
+def ascend(
+    v: NDArray[np.int8],
+    fields: NDArray[np.float64],
+    field: NDArray[np.float64],
+    data: NDArray[np.float64],
+    indices: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+    logs: NDArray[np.float64],
+    most_sweeps: int,
+) -> None:
+    """Flip kept spins of states, one after the other, while that makes them heavier; arrays as above."""
+    states, kept = v.shape
+    for r in range(states):
+        for j in range(len(logs)):
+            logs[j] = log_2cosh(fields[r, j])
+        for _ in range(most_sweeps):
+            flipped = 0
+            for i in range(kept):
+                push = -2.0 * v[r, i]
+                if push * field[i] + _change(fields[r], logs, push, i, data, indices, indptr) <= 0.0:
+                    continue
+                flipped += 1
+                v[r, i] = -v[r, i]
+                _turn(fields[r], logs, push, i, data, indices, indptr)
+            if flipped == 0:
+                break

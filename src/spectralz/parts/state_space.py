@@ -1,0 +1,191 @@
+"""What a pool of states collects: states of all spins, or of one side of a bipartite model with the other summed out.
+
+A state of the kept side weighs as much as all states of the model that have it: the sum over the other side is a
+product of 2cosh. Distinct states' weights add up to at most Z either way.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from spectralz.kernels.coupling import frozen
+from spectralz.model import Ising
+from spectralz.parts.collapsed import two_sides
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spectralz.model import FloatArray
+    from spectralz.parts.annealer import Annealer
+    from spectralz.parts.collapsed import Sides
+
+__all__ = ["Given", "KeptSide", "StateSpace", "WholeStates", "space_of"]
+
+# Couplings between the sides are written out where so large a share of the pairs is coupled.
+DENSE_FROM = 0.1
+# The heaviest states of each kind that are quenched with spins summed out: a few milliseconds for each of a large
+# machine's. Their sweeps end sooner; the second is against a cycle of rounded fields.
+MOST_QUENCHED, MOST_ASCENTS = 100, 100
+
+
+class Given(NamedTuple):
+    """Probabilities of +1 and of -1 of all spins of states, one a row, and their means."""
+
+    up: NDArray[Any]
+    down: NDArray[Any]
+    mean: NDArray[Any]
+
+
+class StateSpace(Protocol):
+    """How states are told apart, and what they weigh."""
+
+    # Spins by which states are told apart, those that are summed out, and entries of the coupling in a log-weight.
+    width: int
+    summed: int
+    entries: float
+
+    def of_states(self, x: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Return those spins of whole states, one a row, by which they are told apart."""
+
+    def log_weight(self, v: NDArray[np.int8]) -> FloatArray:
+        """Return log-weights, offset and trace not included."""
+
+    def flip_changes(self, v: NDArray[np.int8], annealer: Annealer) -> FloatArray:
+        """Return by how much log-weights change with the flip of each spin."""
+
+    def quench(self, v: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Return heavier states that flips lead to from states which are local maxima among whole states."""
+
+    def sizes(self) -> float:
+        """Return a bound on the sum of the sizes of all terms of a log-weight."""
+
+    def given(self, v: NDArray[np.int8]) -> Given:
+        """Return what all spins are, given those by which states are told apart."""
+
+    def drawn(self, v: NDArray[np.int8], rng: np.random.Generator) -> NDArray[np.int8]:
+        """Return whole states, those spins drawn that are summed out."""
+
+
+def space_of(model: Ising) -> StateSpace:
+    """Return the smaller side of a model that is bipartite, otherwise all spins."""
+    sides = two_sides(model)
+    return WholeStates(model) if sides is None or not len(sides.kept) else KeptSide(model, sides)
+
+
+class WholeStates:
+    """States of all spins."""
+
+    summed = 0
+
+    def __init__(self, model: Ising) -> None:
+        self.width = model.n
+        self.entries = 2.0 * model.edge_count
+        # The constant is added in the end: a huge one would round the differences between states away.
+        self._bare = Ising(model.field, model.storage.without_diagonal())
+
+    def of_states(self, x: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Return the states."""
+        return x
+
+    def log_weight(self, v: NDArray[np.int8]) -> FloatArray:
+        """Return log-weights."""
+        return np.asarray(self._bare.log_weight(v))
+
+    def flip_changes(self, v: NDArray[np.int8], annealer: Annealer) -> FloatArray:
+        """Return by how much log-weights change with the flip of each spin."""
+        return np.asarray(-2.0 * v * annealer.fields(v))
+
+    def quench(self, v: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Return the states, which no flip makes heavier."""
+        return v
+
+    def sizes(self) -> float:
+        """Return the sum of the sizes of all terms."""
+        return float(np.abs(self._bare.field).sum() + np.abs(self._bare.coupling).sum())
+
+    def given(self, v: NDArray[np.int8]) -> Given:
+        """Return the spins themselves."""
+        return Given(v > 0, v < 0, v)
+
+    def drawn(self, v: NDArray[np.int8], rng: np.random.Generator) -> NDArray[np.int8]:
+        """Return the states."""
+        return v
+
+
+class KeptSide:
+    """States of the smaller side of a bipartite model."""
+
+    def __init__(self, model: Ising, sides: Sides) -> None:
+        import scipy.sparse as sp
+
+        self.n = model.n
+        self.width, self.summed = len(sides.kept), len(sides.summed)
+        self._sides = sides
+        self._kept, self._summed = model.field[sides.kept], model.field[sides.summed]
+        rows = sp.csr_array(2.0 * model.storage.written_out.block(sides.kept, sides.summed))
+        if rows.nnz > DENSE_FROM * self.width * self.summed:
+            self._weights: Any = rows.toarray()
+            couplings = self._weights.ravel(), np.empty(0, np.int32), self.summed * np.arange(self.width + 1)
+        else:
+            self._weights = rows
+            couplings = rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int64)
+        self.entries = float(len(couplings[0]) + self.summed)
+        self._arrays = tuple(frozen(np.ascontiguousarray(array)) for array in (self._kept, *couplings))
+
+    def of_states(self, x: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Return the kept side."""
+        return np.ascontiguousarray(x[:, self._sides.kept])
+
+    def _fields(self, v: NDArray[np.int8]) -> FloatArray:
+        """Return the fields of the summed side."""
+        return np.ascontiguousarray(self._summed + v.astype(np.float64) @ self._weights)
+
+    def log_weight(self, v: NDArray[np.int8]) -> FloatArray:
+        """Return log-weights, the other side summed out."""
+        from spectralz.kernels.sampling.flips import sums_of_logs
+
+        sums = np.empty(len(v))
+        sums_of_logs(self._fields(v), sums)
+        return np.asarray(sums + v @ self._kept)
+
+    def flip_changes(self, v: NDArray[np.int8], annealer: Annealer) -> FloatArray:
+        """Return by how much log-weights change with the flip of each kept spin."""
+        from spectralz.kernels.sampling.flips import flip_changes
+
+        changes = np.empty(v.shape)
+        flip_changes(v, self._fields(v), *self._arrays, np.empty(self.summed), changes)
+        return changes
+
+    def quench(self, v: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Return where flips that make states heavier lead to, the other side summed out."""
+        from spectralz.kernels.sampling.flips import ascend
+
+        ends = np.unique(v, axis=0)
+        if len(ends) > MOST_QUENCHED:
+            ends = ends[np.argsort(-self.log_weight(ends), kind="stable")[:MOST_QUENCHED]]
+        ascend(ends, self._fields(ends), *self._arrays, np.empty(self.summed), MOST_ASCENTS)
+        return ends
+
+    def sizes(self) -> float:
+        """Return a bound on the sum of the sizes of all terms: log 2cosh g is at most |g| + log 2."""
+        sizes = float(np.abs(self._kept).sum() + np.abs(self._summed).sum() + np.abs(self._arrays[1]).sum())
+        return sizes + math.log(2.0) * self.summed
+
+    def given(self, v: NDArray[np.int8]) -> Given:
+        """Return the kept spins themselves, and what the others are given them."""
+        from scipy.special import expit
+
+        kept, summed, fields = self._sides.kept, self._sides.summed, self._fields(v)
+        found = Given(*(np.empty((len(v), self.n)) for _ in range(3)))
+        found.up[:, kept], found.down[:, kept], found.mean[:, kept] = v > 0, v < 0, v
+        found.up[:, summed], found.down[:, summed] = expit(2.0 * fields), expit(-2.0 * fields)
+        found.mean[:, summed] = np.tanh(fields)
+        return found
+
+    def drawn(self, v: NDArray[np.int8], rng: np.random.Generator) -> NDArray[np.int8]:
+        """Return whole states, the summed side drawn given the kept one."""
+        up = self.given(v).up
+        return np.where(rng.random(up.shape) < up, 1, -1).astype(np.int8)

@@ -1,0 +1,285 @@
+"""Chains with a side summed out: their weights, their law and their bases against sums over all states."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+import spectralz as sz
+from spectralz.parts.collapsed import CollapsedEngine, base_rates, sides_of, two_sides
+
+BETAS = np.linspace(0.0, 1.0, 21)
+
+
+def machine(kept=4, summed=6, strength=0.6, seed=0, field=0.5):
+    rng = np.random.default_rng(seed)
+    weights = strength * rng.normal(size=(kept, summed))
+    return sz.Ising.from_bipartite(weights, field * rng.normal(size=kept + summed))
+
+
+def all_states(n):
+    return np.array(list(itertools.product([-1, 1], repeat=n)), dtype=np.int8)
+
+
+def literal(model, sides, base, v, beta):
+    """Log-weight of kept states at a point of the path, summed over every state of the other side."""
+    found = []
+    for kept in v:
+        x = np.empty((2 ** len(sides.summed), model.n))
+        x[:, sides.kept] = kept
+        x[:, sides.summed] = all_states(len(sides.summed))
+        found.append(logsumexp((1.0 - beta) * (x @ base) + beta * (model.log_weight(x) - model.constant)))
+    return np.array(found)
+
+
+def steps_of(betas):
+    return np.append(betas[0], betas[:-1]), betas, np.append(betas[1:], betas[-1])
+
+
+# ------------------------------------------------------------------------------------------------------- the sides
+
+
+def test_sides_are_independent_and_the_larger_one_is_summed_out():
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        n = int(rng.integers(1, 12))
+        color = rng.integers(2, size=n)
+        pairs = [(i, j) for i, j in itertools.combinations(range(n), 2) if color[i] != color[j] and rng.random() < 0.3]
+        model = sz.Ising.from_edges(n, pairs, np.ones(len(pairs)))
+        sides = two_sides(model)
+        assert sorted([*sides.kept, *sides.summed]) == list(range(n))
+        assert not np.any(model.coupling.toarray()[np.ix_(sides.kept, sides.kept)])
+        assert not np.any(model.coupling.toarray()[np.ix_(sides.summed, sides.summed)])
+        # The larger color of each connected part.
+        parts = model.storage.component_labels()
+        assert len(sides.summed) == sum(
+            max(np.sum(parts[sides.summed] == part), np.sum(parts[sides.kept] == part)) for part in set(parts.tolist())
+        )
+        assert len(sides.summed) >= len(sides.kept)
+
+
+def test_what_is_not_bipartite_has_no_sides():
+    triangle = sz.Ising.from_edges(5, [(0, 1), (1, 2), (0, 2), (3, 4)], np.ones(4))
+    assert two_sides(triangle) is None
+    assert two_sides(sz.generators.complete(n=30, strength=1.0, seed=0)) is None
+    assert sides_of(sz.Ising([0.1, 0.2])) is None  # nothing to keep
+
+
+def test_a_dense_matrix_of_two_layers_has_sides_too():
+    model = machine(3, 5)
+    dense = sz.Ising(model.field, model.storage.dense())
+    assert [list(side) for side in (two_sides(dense).kept, two_sides(dense).summed)] == [[0, 1, 2], [3, 4, 5, 6, 7]]
+
+
+def test_machines_are_collapsed_and_grids_are_not():
+    assert sides_of(machine(64, 100)) is not None
+    assert sides_of(machine(500, 784)) is not None
+    assert sides_of(machine(784, 10)) is not None
+    for side in (6, 10, 30):
+        assert sides_of(sz.generators.grid(side=side, strength=1.0, seed=0)) is None
+    assert sides_of(sz.Ising.from_edges(500, [(i, i + 1) for i in range(499)], np.ones(499))) is None
+
+
+# ----------------------------------------------------------------------------------------------------- the weights
+
+
+@pytest.mark.parametrize("strength", [0.1, 1.0, 20.0])
+@pytest.mark.parametrize("shape", [(4, 6), (7, 3), (1, 1), (0, 3)])
+def test_weights_change_along_the_path_as_sums_over_all_states_do(shape, strength):
+    model = machine(*shape, strength=strength)
+    sides = two_sides(model)
+    base = np.random.default_rng(5).normal(size=model.n)
+    engine = CollapsedEngine(model, sides, base=base)
+    chains = engine.start(70, np.random.default_rng(0))
+    before, at, after = np.array([0.0, 0.2]), np.array([0.3, 0.7]), np.array([0.6, 1.0])
+    for k in range(2):
+        back, on = chains.sweep(before[k : k + 1], at[k : k + 1], after[k : k + 1], 2)
+        v = chains.states()[:, sides.kept]
+        here = literal(model, sides, base, v, at[k])
+        # Couplings and exponentials have 7 digits, and there are some tens of terms.
+        tolerance = 1e-6 * (1.0 + strength)
+        assert np.allclose(back[0], literal(model, sides, base, v, before[k]) - here, atol=tolerance)
+        assert np.allclose(on[0], literal(model, sides, base, v, after[k]) - here, atol=tolerance)
+    assert engine.log_z_of_base == pytest.approx(logsumexp(all_states(model.n) @ base), abs=1e-9)
+
+
+@pytest.mark.parametrize("field", [0.01, 1.0])
+def test_many_summed_spins_take_more_than_one_logarithm(field):
+    # With small fields the factors are about 2, and the product of all of them is no number.
+    model = machine(5, 1300, strength=0.05 * field, field=0.3 * field)
+    sides = two_sides(model)
+    base = field * np.random.default_rng(5).normal(size=model.n)
+    chains = CollapsedEngine(model, sides, base=base).start(64, np.random.default_rng(0))
+    (back,), (on,) = chains.sweep(np.array([0.4]), np.array([0.5]), np.array([0.7]), 1)
+    v = chains.states()[:, sides.kept].astype(float)
+    W = 2.0 * model.storage.dense()[np.ix_(sides.kept, sides.summed)]
+
+    def log_weight(beta):
+        fields = base + beta * (model.field - base)
+        g = fields[sides.summed] + beta * (v @ W)
+        return v @ fields[sides.kept] + np.logaddexp(g, -g).sum(axis=1)
+
+    assert np.allclose(back, log_weight(0.4) - log_weight(0.5), atol=2e-5)
+    assert np.allclose(on, log_weight(0.7) - log_weight(0.5), atol=2e-5)
+
+
+# --------------------------------------------------------------------------------------------------------- the law
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.6, 1.0])
+def test_chains_end_in_the_law_of_their_point(beta):
+    """All 2^7 states, kept side and drawn side, by chi-square."""
+    model = machine(3, 4, strength=0.8)
+    sides = two_sides(model)
+    base = 0.4 * np.random.default_rng(2).normal(size=model.n)
+    engine = CollapsedEngine(model, sides, base=base)
+    size = 128 * 400
+    chains = engine.start(size, np.random.default_rng(1))
+    chains.sweep(*(np.full(1, beta) for _ in range(3)), 40)
+    counts = np.bincount((chains.states() > 0) @ 2 ** np.arange(7)[::-1], minlength=128)
+    x = all_states(7)
+    log_p = (1.0 - beta) * (x @ base) + beta * (model.log_weight(x) - model.constant)
+    expected = size * np.exp(log_p - logsumexp(log_p))
+    chi = ((counts - expected) ** 2 / expected).sum()
+    assert abs(chi - 127) < 4 * math.sqrt(2 * 127)
+
+
+def test_states_are_drawn_from_the_base():
+    model = machine(3, 4)
+    base = np.linspace(-1.0, 1.0, 7)
+    x = CollapsedEngine(model, two_sides(model), base=base).start(40_000, np.random.default_rng(0)).states()
+    assert np.abs(x.mean(axis=0) - np.tanh(base)).max() < 4 / math.sqrt(40_000)
+    assert np.abs(np.cov(x.T) - np.diag(1 - np.tanh(base) ** 2)).max() < 4 / math.sqrt(40_000)
+
+
+@pytest.mark.parametrize("base", [None, "field", "wrong"])
+def test_annealed_weights_are_an_unbiased_estimate_of_z(base):
+    model = machine(5, 8, strength=0.7, seed=4)
+    sides = two_sides(model)
+    chosen = {None: None, "field": model.field.copy(), "wrong": np.linspace(-1.0, 1.0, model.n)}[base]
+    engine = CollapsedEngine(model, sides, base=chosen)
+    chains = engine.start(20_000, np.random.default_rng(0))
+    _, on = chains.sweep(*steps_of(BETAS), 1)
+    weight = np.exp(engine.log_z_of_base + on.sum(axis=0) - (sz.log_z(model, "exact").log_z - model.constant))
+    assert abs(weight.mean() - 1.0) < 4.0 * weight.std() / math.sqrt(20_000)
+    assert weight.std() < 2.0
+
+
+@pytest.mark.parametrize("error", ["factor 2", "sign", "field", "base", "2cosh"])
+def test_planted_errors_are_seen(error):
+    """Engines with an error in their path, or cosh for 2cosh in the base: what is compared above is far off."""
+    model = machine(5, 8, strength=0.7, seed=4)
+    sides = two_sides(model)
+    base = 0.3 * np.random.default_rng(5).normal(size=model.n)
+    engine = CollapsedEngine(model, sides, base=base)
+    path = engine.path
+    engine.path = {
+        "factor 2": path._replace(weights=path.weights / 2),
+        "sign": path._replace(weights=-path.weights),
+        "field": path._replace(summed_change=0 * path.summed_change),
+        "base": path._replace(kept=0 * path.kept),
+        "2cosh": path,
+    }[error]
+    engine.log_z_of_base -= len(sides.summed) * math.log(2.0) if error == "2cosh" else 0.0
+    chains = engine.start(20_000, np.random.default_rng(0))
+    _, on = chains.sweep(*steps_of(BETAS), 1)
+    weight = np.exp(engine.log_z_of_base + on.sum(axis=0) - (sz.log_z(model, "exact").log_z - model.constant))
+    assert abs(weight.mean() - 1.0) > 8.0 * weight.std() / math.sqrt(20_000)
+
+
+# ------------------------------------------------------------------------------------------------------ the chains
+
+
+def test_results_do_not_depend_on_threads_nor_on_calls():
+    model = machine(20, 30)
+    sides = two_sides(model)
+    base = np.zeros(50)
+
+    def run(spread, pieces):
+        engine = CollapsedEngine(model, sides, base=base, **({"spread": spread} if spread else {}))
+        chains = engine.start(200, np.random.default_rng(0))
+        parts = [chains.sweep(*(column[piece] for column in steps_of(BETAS)), 2) for piece in pieces]
+        return np.concatenate([on for _, on in parts]), chains.states()
+
+    with ThreadPoolExecutor(3) as pool:
+        threaded = run(lambda work, numbers: list(pool.map(work, numbers)), [slice(0, 21)])
+    alone = run(None, [slice(0, 7), slice(7, 21)])
+    assert np.array_equal(threaded[0], alone[0])
+    assert np.array_equal(threaded[1], alone[1])
+
+
+def test_given_states_come_back_and_are_taken():
+    model = machine(20, 30)
+    engine = CollapsedEngine(model, two_sides(model), base=np.zeros(50))
+    x = np.random.default_rng(0).choice(np.array([-1, 1], dtype=np.int8), size=(100, 50))
+    chains = engine.start_from(x, np.random.default_rng(1))
+    assert np.array_equal(chains.states(), x)
+    places = np.random.default_rng(2).integers(100, size=100)
+    chains.take(places)
+    assert np.array_equal(chains.states(), x[places])
+    # Weights after a step of no sweeps are those of the states taken.
+    one = np.ones(1)
+    back, _ = chains.sweep(0.5 * one, one, one, 0)
+    fresh = engine.start_from(x[places], np.random.default_rng(3))
+    assert np.allclose(back, fresh.sweep(0.5 * one, one, one, 0)[0])
+
+
+def test_a_single_state_and_a_chunk_and_one_more():
+    model = machine(3, 4)
+    engine = CollapsedEngine(model, two_sides(model), base=np.zeros(7))
+    for size in (1, 64, 65):
+        chains = engine.start(size, np.random.default_rng(0))
+        back, on = chains.sweep(*steps_of(BETAS), 1)
+        assert back.shape == on.shape == (21, size)
+        assert chains.states().shape == (size, 7)
+        assert set(np.unique(chains.states())) <= {-1, 1}
+
+
+# -------------------------------------------------------------------------------------------------------- the base
+
+
+def test_a_symmetric_model_has_a_symmetric_base():
+    model = machine(10, 20, strength=2.0, field=0.0)
+    assert not np.any(base_rates(model, two_sides(model)))
+
+
+def test_a_base_between_two_phases_loses_neither():
+    """A ferromagnet whose lighter phase has an eighth of the weight: chains must arrive in both."""
+    model = sz.Ising.from_bipartite(np.full((16, 40), 0.12), np.full(56, 0.02))
+    sides = two_sides(model)
+    engine = CollapsedEngine(model, sides)
+    chains = engine.start(2000, np.random.default_rng(0))
+    betas = np.linspace(0.0, 1.0, 101)
+    _, on = chains.sweep(*steps_of(betas), 1)
+    weight = np.exp(engine.log_z_of_base + on.sum(axis=0) - sz.log_z(model, "exact").log_z)
+    assert abs(weight.mean() - 1.0) < 4.0 * weight.std() / math.sqrt(2000)
+    down = weight[chains.states().sum(axis=1) < 0].sum() / weight.sum()
+    x = all_states(16)
+    fields = 0.02 + 0.12 * x.sum(axis=1)
+    log_p = 0.02 * x.sum(axis=1) + 40 * np.logaddexp(fields, -fields)
+    truth = np.exp(logsumexp(log_p[x.sum(axis=1) < 0]) - logsumexp(log_p))
+    assert down == pytest.approx(truth, abs=0.05)
+
+
+def test_a_trained_machine_has_even_weights():
+    neural_network = pytest.importorskip("sklearn.neural_network")
+    from sklearn.datasets import load_digits
+
+    rng = np.random.default_rng(0)
+    pixels = load_digits().data / 16.0
+    rbm = neural_network.BernoulliRBM(n_components=16, n_iter=15, learning_rate=0.05, random_state=0)
+    model = sz.RBM.from_sklearn(rbm.fit((pixels > rng.random(pixels.shape)).astype(float))).to_ising()
+    sides = sides_of(model)
+    assert len(sides.kept) == 16
+    engine = CollapsedEngine(model, sides)
+    chains = engine.start(512, np.random.default_rng(0))
+    _, on = chains.sweep(*steps_of(np.linspace(0.0, 1.0, 301)), 1)
+    weight = np.exp(engine.log_z_of_base + on.sum(axis=0) + model.constant - sz.log_z(model, "exact").log_z)
+    assert abs(weight.mean() - 1.0) < 4.0 * weight.std() / math.sqrt(512)
+    # From the model's own fields the weights scatter three times as much.
+    assert weight.std() < 0.5
