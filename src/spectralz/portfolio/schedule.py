@@ -169,6 +169,7 @@ class Portfolio:
             self._workers = annealer.workers
             # Where the others took too long, this much of the budget is spent once more: an answer is worth it.
             left = max(self._left, policy.LEAST_FOR_ANNEALING * self.budget)
+            end = clock.now() + left
             whole = self._plan(annealer, policy.NEXT_ROUND_SHARE * left, math.inf)
             if whole is None:
                 needed = policy.STATES_TOGETHER * LEAST_POINTS * annealer.seconds_per_sweep / policy.NEXT_ROUND_SHARE
@@ -180,20 +181,21 @@ class Portfolio:
             first = self._plan(annealer, policy.FIRST_ROUND_SHARE * left, path.length[-1] ** 2)
             is_hopeless = path.length[-1] ** 2 / whole.points > policy.HOPELESS_SPREAD
             if first is None or is_hopeless:
-                self._go_both_ways(annealer, path, whole)
+                self._go_both_ways(annealer, path, whole, policy.NEXT_ROUND_SHARE * (end - clock.now()))
                 return
             annealer.resample_below = 0.0  # the variance of log-weights is what the next round is planned by
             found = self._round(annealer, path, first, [])
             annealer.resample_below = RESAMPLE_BELOW
-            while found and self._wanted_growth() > 1.0 and self._left > policy.LEAST_LEFT * self.budget:
+            while found and self._wanted_growth() > 1.0 and end - clock.now() > policy.LEAST_LEFT * left:
+                seconds = policy.NEXT_ROUND_SHARE * (end - clock.now())
                 last = found[-1]
                 path = Survey.of_variance(last.points, last.spread) if last.spread[-1] > 0.0 else path
-                plan = self._plan(annealer, policy.NEXT_ROUND_SHARE * self._left, last.dissipation)
+                plan = self._plan(annealer, seconds, last.dissipation)
                 if plan is None:
                     return
                 spread = last.spread[-1] * (len(last.points) / plan.points) ** policy.SPREAD_POWER
                 if spread > policy.HOPELESS_SPREAD or (len(found) > plan.runs and not self._has_families):
-                    self._go_both_ways(annealer, path, plan)
+                    self._go_both_ways(annealer, path, plan, seconds)
                     return
                 if spread > policy.MOST_SPREAD:  # half of the time is kept for both ways
                     plan = replace(plan, points=max(plan.points // 2, LEAST_POINTS))
@@ -239,13 +241,12 @@ class Portfolio:
         self._collect(annealer, earlier, found)
         return [*earlier, *found]
 
-    def _go_both_ways(self, annealer: Annealer, path: Survey, plan: Round) -> None:
+    def _go_both_ways(self, annealer: Annealer, path: Survey, plan: Round, seconds: float) -> None:
         """Go to the model and back, where the weights of states on their way there alone say little."""
         if "annealing" in self.exclude:
             return
         began = clock.seconds()
         ordered = along(annealer, self._directions) if self._directions else None
-        seconds = policy.NEXT_ROUND_SHARE * max(self._left, policy.LEAST_FOR_ANNEALING * self.budget)
         runs, size, seconds_per_point = 1, plan.size * plan.runs, 0.0
         if self._worker_count > 1:  # each makes its runs one after the other, in one thread
             runs, size = plan.runs, plan.size
