@@ -17,7 +17,7 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from spectralz.parts.lanes import DenseEngine, SparseEngine, fits_single_precisi
 from spectralz.parts.populations import Annealed, log_means, mean_and_shares, systematic, variance_of
 from spectralz.parts.rows import RowEngine
 from spectralz.parts.survey import LEAST_POINTS, Survey, survey
+from spectralz.parts.workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -101,6 +102,7 @@ class Annealer:
         resample_below: float = RESAMPLE_BELOW,
         block_width: int | None = None,
     ) -> None:
+        self._model = model
         self._threads = ThreadPoolExecutor(thread_count())
         self._owner = threading.get_ident()
         self.n = model.n
@@ -113,6 +115,25 @@ class Annealer:
         self.engine: Engine = self._engine(model)
         self._is_stopped = False
         self._limits = ExitStack()
+        self.workers = Workers()
+        self.is_copy = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy in a worker is made from: the blocks, which take long to find, but nothing of ours."""
+        own = ("theta", "couplings", "engine", "_threads", "_owner", "_limits", "workers")
+        return {name: value for name, value in self.__dict__.items() if name not in own}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.is_copy = True
+        # From the model, whose arrays stay as kernels are compiled for on their way.
+        self.theta = np.ascontiguousarray(self._model.field)
+        self.couplings = self._model.storage.for_kernels()
+        self._threads = ThreadPoolExecutor(1)
+        self._owner = threading.get_ident()
+        self.engine = self._engine(self._model)
+        self._limits = ExitStack()
+        self.workers = Workers()
 
     def _engine(self, model: Ising) -> Engine:
         if not fits_single_precision(self.theta, self.couplings):
@@ -208,9 +229,18 @@ class Annealer:
         """Anneal populations through the same points; ``tell`` hears how far all have come.
 
         Each has a stream of random numbers of its own: what comes out does not depend on the number of threads, which
-        are for the runs where these are small, and for parts of one otherwise.
+        are for the runs where these are small, and for parts of one otherwise. Nor does it depend on an executor whose
+        workers make the runs, as long as they lose none.
         """
         streams = rng.spawn(count)
+        if self.workers:
+            is_any_done = False
+            for found in self.workers.runs(Annealer.anneal, self, betas, size, streams, tell=tell):
+                clock.charge(self.operations(len(betas), size))
+                is_any_done = True
+                yield found
+            if is_any_done:
+                return
         if self._threads._max_workers == 1 or count == 1 or size >= TIMED_STATES * 2 * self._threads._max_workers:
             for k, stream in enumerate(streams):
                 yield self.anneal(betas, size, stream, lambda done, k=k: tell((k + done) / count))  # type: ignore[misc]

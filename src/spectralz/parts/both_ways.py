@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from spectralz.parts.annealer import Annealer
     from spectralz.parts.chains import Chains
 
-__all__ = ["BothWays", "anneal_both_ways"]
+__all__ = ["BothWays", "anneal_both_ways", "both_ways_in_runs"]
 
 # Sweeps at the model before the way back, as a share of the points of the path.
 RELAXING_SHARE = 0.25
@@ -163,6 +163,30 @@ def anneal_both_ways(
         chains = others if is_ordered else chains
     back = base - _log_weights(annealer, chains, betas[::-1], lambda done: tell(0.55 + 0.45 * done))
     return BothWays(there, back, x, is_ordered)
+
+
+def both_ways_in_runs(
+    annealer: Annealer,
+    betas: FloatArray,
+    size: int,
+    count: int,
+    rng: np.random.Generator,
+    ordered: NDArray[np.int8] | None = None,
+    tell: Callable[[float], None] = lambda _: None,
+) -> BothWays:
+    """Take ``count`` times ``size`` states to the model and back: by the annealer's workers, or all of them here."""
+    if annealer.workers and count > 1:
+        streams = rng.spawn(count)
+        runs = annealer.workers.runs(anneal_both_ways, annealer, betas, size, streams, ordered, tell=tell)
+        found = list(runs)
+        if found:
+            return BothWays(
+                np.concatenate([run.there for run in found]),
+                np.concatenate([run.back for run in found]),
+                np.concatenate([run.x for run in found]),
+                any(run.is_ordered for run in found),
+            )
+    return anneal_both_ways(annealer, betas, size * count, rng, ordered, tell)
 
 
 def _log_weights(annealer: Annealer, chains: Chains, points: FloatArray, tell: Callable[[float], None]) -> FloatArray:

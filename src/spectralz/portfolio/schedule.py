@@ -20,7 +20,7 @@ from spectralz.errors import SpectralzError, is_interrupt
 from spectralz.methods.expectation_propagation import ExpectationPropagation, step_operations
 from spectralz.methods.mean_field import MeanField
 from spectralz.parts.annealer import RESAMPLE_BELOW, Annealer
-from spectralz.parts.both_ways import anneal_both_ways
+from spectralz.parts.both_ways import both_ways_in_runs
 from spectralz.parts.collective import Elsewhere, heaviest_along, look_elsewhere
 from spectralz.parts.leading import leading_directions
 from spectralz.parts.outcome import MarginalOutcome, Outcome
@@ -29,6 +29,7 @@ from spectralz.parts.state_pool import MOST_STATES, Share, StatePool, collect, p
 from spectralz.parts.survey import LEAST_POINTS, Survey
 from spectralz.parts.survey import STATES as SURVEY_STATES
 from spectralz.parts.survey import SWEEPS as SURVEY_SWEEPS
+from spectralz.parts.workers import Workers
 from spectralz.portfolio import policy
 from spectralz.portfolio.bounders import BOUNDERS, NAMES
 from spectralz.portfolio.bracket import better_of, bracket
@@ -91,6 +92,7 @@ class Portfolio:
         self.not_run: dict[str, str] = {}
         self.is_interrupted = False
         self._elsewhere: Elsewhere | None = None
+        self._workers = Workers()
         self._marginals: dict[str, Callable[[], MarginalOutcome]] = {}
         self._seconds_per_sweep = 0.0
         self._rng = np.random.default_rng(seed)
@@ -164,6 +166,7 @@ class Portfolio:
         if {"annealing", "states"} <= set(self.exclude):
             return
         with Annealer(self.model) as annealer:
+            self._workers = annealer.workers
             # Where the others took too long, this much of the budget is spent once more: an answer is worth it.
             left = max(self._left, policy.LEAST_FOR_ANNEALING * self.budget)
             end = clock.now() + left
@@ -204,14 +207,14 @@ class Portfolio:
                     plan = replace(plan, points=max(plan.points // 2, LEAST_POINTS))
                 wanted = sum(run.effort for run in found) * self._wanted_growth()
                 if wanted < plan.updates:
-                    plan = plan_round(wanted, last.dissipation, self._room(annealer, found)) or plan
+                    plan = plan_round(wanted, last.dissipation, self._room(annealer, found), self._worker_count) or plan
                 found = self._round(annealer, path, plan, found)
 
     def _plan(self, annealer: Annealer, seconds: float, dissipation: float) -> Round | None:
         """Divide the time that a round may take."""
         one = self._seconds_per_sweep or annealer.seconds_of_many(annealer.seconds_per_sweep)
         sweeps = seconds / max(one, policy.TICK)
-        return plan_round(sweeps, dissipation, self._room(annealer, []))
+        return plan_round(sweeps, dissipation, self._room(annealer, []), self._worker_count)
 
     def _room(self, annealer: Annealer, found: Sequence[Annealed]) -> float:
         return self.max_memory / annealer.bytes_per_state() - sum(run.size for run in found)
@@ -251,11 +254,15 @@ class Portfolio:
             return
         began = clock.seconds()
         ordered = heaviest_along(self.model, annealer, self._directions) if self._directions else None
-        size = plan.size * plan.runs
-        affordable = seconds / max(annealer.seconds_per_point(size) * policy.BOTH_WAYS_TIMES, policy.TICK)
+        runs, size, one = 1, plan.size * plan.runs, 0.0
+        if self._worker_count > 1:  # each makes its runs one after the other, in one thread
+            runs, size = plan.runs, plan.size
+            one = annealer.seconds_per_sweep * size * math.ceil(runs / self._worker_count)
+        one = max(one or annealer.seconds_per_point(size), policy.TICK)
+        affordable = seconds / (one * policy.BOTH_WAYS_TIMES)
         points = int(max(min(affordable, policy.MOST_POINTS), policy.FEWEST_POINTS_BOTH_WAYS))
-        found = anneal_both_ways(annealer, path.spaced(points), size, self._rng, ordered, self._tell)
-        words = f"{size} states to the model and back through {points} points"
+        found = both_ways_in_runs(annealer, path.spaced(points), size, runs, self._rng, ordered, self._tell)
+        words = f"{len(found.there)} states to the model and back through {points} points"
         outcome = found.outcome(self.model, words)
         if self._elsewhere is not None:
             outcome = _doubted_for(outcome, self._elsewhere)
@@ -268,6 +275,11 @@ class Portfolio:
             self._elsewhere = look_elsewhere(self.model, annealer, found, self._rng, self._directions)
         if self._elsewhere is not None:
             self._judge_annealing(found, 0.0)
+
+    @cached_property
+    def _worker_count(self) -> int:
+        """How many runs are made at once; where operations are counted the plan must not depend on it."""
+        return 1 if clock.counts_operations() else self._workers.count
 
     @property
     def _has_weights(self) -> bool:
@@ -370,7 +382,7 @@ class Portfolio:
             log_z=verdict.log_z,
             kind=Kind.ESTIMATE,
             status=Status(
-                f"interrupted: {verdict.why}" if self.is_interrupted else verdict.why,
+                ("interrupted: " if self.is_interrupted else "") + verdict.why + self._workers.complaint,
                 converged=verdict.trusted and not self.is_interrupted,
             ),
             lower=self.bounds.lower,
