@@ -18,6 +18,7 @@ from spectralz.methods.exact import Exact
 from spectralz.methods.quadrature import Quadrature
 from spectralz.parts.annealer import Annealer
 from spectralz.parts.decomposition import decompose
+from spectralz.parts.pairs import are_pairs_wanted, pairs_of
 from spectralz.portfolio import policy
 from spectralz.portfolio.budget import Budget
 from spectralz.portfolio.purse import Purse, operations_of_plan
@@ -380,13 +381,14 @@ def _error_of(outcome: Outcome) -> float:
 
 def _joined(model: Ising, parts: list[IntArray], found: list[MarginalOutcome]) -> MarginalOutcome:
     """Put the marginals of components together."""
-    edges, _ = model.edges()
+    edges = pairs_of(model)
     places = edges[:, 0] * model.n + edges[:, 1]  # in order, as edges are
     mean, probability, pair_mean = np.empty(model.n), np.empty((model.n, 2)), np.empty(len(edges))
     for spins, part in zip(parts, found, strict=True):
         mean[spins], probability[spins] = part.mean, part.probability
-        pairs = spins[model.submodel(spins).edges()[0]]
-        pair_mean[np.searchsorted(places, pairs[:, 0] * model.n + pairs[:, 1])] = part.pair_mean
+        if are_pairs_wanted():
+            pairs = spins[model.submodel(spins).edges()[0]]
+            pair_mean[np.searchsorted(places, pairs[:, 0] * model.n + pairs[:, 1])] = part.pair_mean
     kinds = {part.kind for part in found}
     return MarginalOutcome(
         probability=probability,
