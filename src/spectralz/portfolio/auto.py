@@ -52,10 +52,10 @@ class _Choice:
 class Auto(Method):
     """The best answer within a budget: exact where tractable or of low rank, otherwise estimates that are compared.
 
-    Where no exact method is within reach, ``ep``, ``annealing`` and ``states`` run as far as the budget allows, beside
-    the methods that prove bounds. The answer is that of the method with the smallest error among those that trust
-    themselves and that the bounds permit; ``std_error`` covers what the others say. ``tried`` lists them all,
-    and ``status`` says in words why this one was chosen. An interrupt (Ctrl-C) ends with the best answer so far.
+    Where no exact method is within reach, ``ep`` or ``bp``, ``annealing`` and ``states`` run as far as the budget
+    allows, beside the methods that prove bounds. The answer is that of the method with the smallest error among those
+    that trust themselves and that the bounds permit; ``std_error`` covers what the others say. ``tried`` lists them
+    all, and ``status`` says in words why this one was chosen. An interrupt (Ctrl-C) ends with the best answer so far.
     A model of several components is solved component by component.
 
     Parameters
