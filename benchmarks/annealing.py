@@ -34,7 +34,7 @@ def unbiased() -> str:
         for below in (0.0, 0.5, 1.0):
             rng = np.random.default_rng(FIRST_SEED)
             with Annealer(model, step=1.0, resample_below=below) as annealer:
-                betas = annealer.temperatures(100, rng)
+                betas = annealer.temperatures(rng)
                 logs = np.array([annealer.anneal(betas, 32, rng).log_z for _ in range(RUNS)])
             ratio = np.exp(logs + model.constant - truth)
             error = ratio.std(ddof=1) / math.sqrt(RUNS)

@@ -6,6 +6,7 @@ import itertools
 import json
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,7 +19,10 @@ import pytest
 import spectralz as sz
 from spectralz._support.progress import listening
 from spectralz.parts.annealer import Annealer
+from spectralz.parts.collapsed import CollapsedChains
+from spectralz.parts.lanes import DenseChains, SparseChains
 from spectralz.parts.outcome import Outcome
+from spectralz.parts.rows import RowChains
 from spectralz.portfolio.verdict import Answer
 from spectralz.report import Claim, Figure
 from spectralz.sweeps import Contestant, Row, Sweep
@@ -38,24 +42,30 @@ class FakeClock:
     def __init__(self, step: float = 0.0) -> None:
         self.step = step
         self.time = 0.0
+        self._lock = threading.Lock()
 
     def __call__(self) -> float:
-        self.time += self.step
+        self.advance(self.step)
         return self.time
 
     def advance(self, seconds: float) -> None:
-        self.time += seconds
+        with self._lock:  # sweeps may be made in several threads
+            self.time += seconds
 
 
 def count_sweeps(monkeypatch, clock: FakeClock, seconds_per_spin: float) -> None:
     """Let the clock go on with what annealing does: so many seconds for each spin of each state that is swept."""
-    sweep = Annealer._sweep
 
-    def counted(self, population, *arguments):
-        clock.advance(seconds_per_spin * population.x.size)
-        sweep(self, population, *arguments)
+    def counted(sweep):
+        def swept(self, before, at, after, sweeps):
+            n = self._x.shape[1] if isinstance(self, SparseChains | DenseChains) else self._engine.n
+            clock.advance(seconds_per_spin * len(at) * sweeps * self.size * n)
+            return sweep(self, before, at, after, sweeps)
 
-    monkeypatch.setattr(Annealer, "_sweep", counted)
+        return swept
+
+    for chains in (SparseChains, DenseChains, RowChains, CollapsedChains):
+        monkeypatch.setattr(chains, "sweep", counted(chains.sweep))
 
 
 @contextmanager

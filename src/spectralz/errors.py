@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FormatError",
     "InaccurateWarning",
+    "LostRunsWarning",
     "MissingDependencyError",
     "ModelError",
     "NotConvergedError",
@@ -84,6 +85,10 @@ class MissingDependencyError(SpectralzError, ImportError):
 
 class InaccurateWarning(UserWarning):
     """An answer is not to be trusted: an array of samples, which has no place for a status, or what ``auto`` found."""
+
+
+class LostRunsWarning(UserWarning):
+    """The workers of an executor lost every run that they were given; the answer is as good, but made without them."""
 
 
 def warn_inaccurate(sentence: str, stacklevel: int = 4) -> None:

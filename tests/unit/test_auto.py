@@ -95,8 +95,9 @@ def test_a_loose_tolerance_stops_early():
     model = sz.generators.complete(20, 0.3, seed=0)
     loose, tight = (sz.log_z(model, exclude=["exact"], tol=tol, budget=2) for tol in (0.5, 1e-4))
     why = [next(row.why for row in result.tried if row.method == "annealing") for result in (loose, tight)]
-    assert why[0].startswith("4 runs")  # one round of them
-    assert re.match(r"(8|12|16) runs", why[1])
+    runs = [int(re.match(r"(\d+) runs", words)[1]) for words in why]
+    assert runs[0] in (2, 4)  # one round of them
+    assert runs[1] >= runs[0] + 2
 
 
 @pytest.mark.parametrize("left_out", ["ep", "annealing", "states", "wmbe"])
@@ -251,13 +252,13 @@ def test_rounds_go_on_while_a_fifth_of_the_budget_is_left(monkeypatch, clock):
     original = Portfolio._round
 
     def counted(self, *arguments):
-        clock.advance(0.3)
+        clock.advance(0.1)
         rounds.append(self._left)
         return original(self, *arguments)
 
     monkeypatch.setattr(Portfolio, "_round", counted)
     sz.log_z(sz.generators.complete(12, 0.3, seed=0), tol=1e-9, exclude=["exact", "states"], budget=2)
-    assert len(rounds) > 2
+    assert len(rounds) >= 2
     assert rounds[-2] > 0.2 * 2  # or the last round would not have begun
     assert rounds[-1] < 0.6 * 2
 
@@ -414,9 +415,10 @@ def test_no_tolerance_and_no_memory_are_no_crash():
     assert verdicts(result)["annealing"] == "not run"
 
 
-def test_samples_respect_the_budget_and_what_is_excluded(monkeypatch):
+@pytest.mark.usefixtures("clock")
+def test_samples_respect_the_budget_and_what_is_excluded():
     model = sz.generators.complete(80, 0.1, seed=0)
-    population = [sz.Auto(budget=seconds)._annealing(model).population for seconds in (1e-6, 4, 8, 1e6)]
+    population = [sz.Auto(budget=seconds)._annealing(model).population for seconds in (1e-6, 0.5, 1.0, 1e6)]
     assert population[0] == policy.FEWEST_TO_DRAW_FROM
     assert population[0] < population[1] < population[3]
     assert population[2] == pytest.approx(2 * population[1], abs=1)

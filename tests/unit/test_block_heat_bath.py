@@ -16,8 +16,13 @@ from spectralz.errors import OptionError
 from spectralz.kernels.elimination.order import adjacency_of
 from spectralz.kernels.sampling.block_heat_bath import LANES, Block, block_heat_bath, block_of, choose_blocks
 from spectralz.kernels.sampling.heat_bath import refresh
+from spectralz.parts import blocks as blocks_part
+from spectralz.parts import lanes as lanes_part
 from spectralz.parts.annealer import Annealer
+from spectralz.parts.blocks import BlockTurns
+from spectralz.parts.lanes import SparseEngine
 from spectralz.parts.populations import combine
+from spectralz.parts.rows import RowEngine
 from tests.reference.states import all_states, dense, places_of
 
 BETA = 0.7
@@ -213,28 +218,47 @@ def test_no_spins() -> None:
     assert choose_blocks([], 2, 3, np.random.default_rng(0)) == [[]]
 
 
-def test_annealing_with_blocks_is_unbiased() -> None:
+@pytest.mark.parametrize("scale", [1.0, 1000.0], ids=["lanes", "rows"])
+def test_annealing_with_blocks_is_unbiased(monkeypatch: pytest.MonkeyPatch, scale: float) -> None:
+    monkeypatch.setattr(blocks_part, "MOST_SWEEPS_BETWEEN", 2)  # or short paths would have no turn
+    monkeypatch.setattr(lanes_part, "LARGEST_LOG_ODDS", lanes_part.LARGEST_LOG_ODDS / scale)
     model = sz.generators.grid(4, 1.5, 3)
     exact = sz.log_z(model, "exact").log_z - model.constant
     rng = np.random.default_rng(4)
     with Annealer(model, step=0.5, block_width=1) as annealer:
-        betas = annealer.temperatures(50, rng)
+        assert isinstance(annealer.engine, SparseEngine if scale == 1.0 else RowEngine)
+        betas = annealer.temperatures(rng)
+        assert annealer.blocks is not None
+        assert len(annealer.blocks.due(betas, 0)) > 3
         ratios = np.exp([annealer.anneal(betas, 10, rng).log_z - exact for _ in range(600)])
     assert ratios.std() > 0.05  # or there would be nothing to test
     assert abs(ratios.mean() - 1.0) < 3.0 * ratios.std() / math.sqrt(len(ratios))
 
 
-def test_blocks_mend_what_single_spins_cannot() -> None:
+def test_blocks_mend_what_single_spins_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks_part, "MOST_SWEEPS_BETWEEN", 1)
     model = sz.generators.grid(8, 4.0, 1)
     exact = sz.log_z(model, "exact").log_z - model.constant
     families = []
     for width in (0, 4):
         rng = np.random.default_rng(0)
         with Annealer(model, block_width=width) as annealer:
-            mean = combine([annealer.anneal(annealer.temperatures(100, rng), 100, rng) for _ in range(4)])
+            mean = combine([annealer.anneal(annealer.temperatures(rng), 100, rng) for _ in range(4)])
         families.append(mean.families)
     assert families[1] > 2.0 * families[0]
     assert abs(mean.log_z - exact) < 4.0 * mean.std_error
+
+
+def test_blocks_take_turns_where_it_is_cold() -> None:
+    (first, second, *_) = blocks_of(MODELS["grid"], 1)
+    turns = BlockTurns([first, second], first=0.5, every=3, operations=0.0)
+    at = np.linspace(0.0, 1.0, 21)  # 0.5 is the tenth
+    whole = turns.due(at, 0)
+    assert [k for k, _ in whole] == [12, 15, 18]
+    assert [block is second for _, block in whole] == [False, True, False]
+    # The same turns in two parts of the path.
+    parts = [*turns.due(at[:14], 0), *((14 + k, block) for k, block in turns.due(at[14:], 14))]
+    assert [(k, id(block)) for k, block in parts] == [(k, id(block)) for k, block in whole]
 
 
 @pytest.mark.parametrize("width", [-1, 2.5, 13, "wide"])
@@ -253,11 +277,14 @@ def test_a_width_that_cannot_be_is_refused(width: object) -> None:
     ],
 )
 def test_the_graph_chooses_the_width(model: sz.Ising, width: int) -> None:
-    with Annealer(model) as annealer:
-        assert annealer.block_width == width
-        assert bool(annealer.blocks) == (width > 0)
+    with Annealer(model) as annealer, Annealer(model, block_width=width) as told:
+        assert (annealer.blocks is not None) == (told.blocks is not None) == (width > 0)
+        if annealer.blocks is not None and told.blocks is not None:
+            assert max(block.width for block in annealer.blocks.blocks) == width
+            for one, other in zip(annealer.blocks.blocks, told.blocks.blocks, strict=True):
+                assert_array_equal(one.spins, other.spins)
 
 
 def test_a_warm_model_does_without_blocks() -> None:
     with Annealer(sz.generators.grid(6, 0.1, 0)) as annealer:
-        assert not annealer.blocks
+        assert annealer.blocks is None

@@ -108,7 +108,7 @@ def test_the_share_is_that_of_the_side():
     pool = StatePool(model, 20)
     pool.add(random_states(20, 15))
     x = sz.sample(model, 20_000, "exact", seed=1)
-    run = Annealed(0.0, x, np.zeros(x.shape), np.full(len(x), 1.0 / len(x)), np.arange(len(x)), 0.0)
+    run = Annealed(0.0, x, np.full(len(x), 1.0 / len(x)), np.arange(len(x)), 0.0)
     share = share_held(pool, [run])
     truth = pool.log_sum - sz.log_z(model, "exact").log_z
     assert abs(math.log(share.share) - truth) < 4 * share.std_error

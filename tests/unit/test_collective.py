@@ -52,7 +52,7 @@ def test_the_trap_is_summed_up_right():
 def elsewhere(model, seed=0):
     rng = np.random.default_rng(seed)
     with Annealer(model) as annealer:
-        betas = annealer.temperatures(200, rng)
+        betas = annealer.temperatures(rng)
         found = list(annealer.runs(betas, 200, 2, rng))
         return look_elsewhere(model, annealer, found, rng)
 

@@ -27,7 +27,7 @@ def drawn_exactly(model, count, seed, family=None):
     """A population of exact samples, each its own family unless told."""
     x = sz.sample(model, count, "exact", seed=seed)
     family = np.arange(count) if family is None else family
-    return Annealed(0.0, x, np.zeros(x.shape), np.full(count, 1.0 / count), family, 0.0)
+    return Annealed(0.0, x, np.full(count, 1.0 / count), family, 0.0)
 
 
 # --------------------------------------------------------------------------------------------------------- the set
@@ -175,7 +175,6 @@ def test_states_of_one_family_count_as_one():
     copied = Annealed(
         0.0,
         np.repeat(single.x, 10, axis=0),
-        np.zeros((10_000, 6)),
         np.full(10_000, 1e-4),
         np.repeat(np.arange(1000), 10),
         0.0,
@@ -191,7 +190,7 @@ def test_runs_count_by_their_estimates_of_z():
     pool.add(states.all_states(4)[:1])
 
     def run(log_z, x):
-        return Annealed(log_z, x, np.zeros(x.shape), np.full(len(x), 1.0 / len(x)), np.arange(len(x)), 0.0)
+        return Annealed(log_z, x, np.full(len(x), 1.0 / len(x)), np.arange(len(x)), 0.0)
 
     inside, outside = np.repeat(states.all_states(4)[:1], 10, axis=0), np.repeat(states.all_states(4)[1:2], 10, axis=0)
     share = share_held(pool, [run(0.0, inside), run(math.log(3.0), outside)])

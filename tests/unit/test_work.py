@@ -12,7 +12,9 @@ import pytest
 
 import spectralz as sz
 from spectralz._support import clock
+from spectralz.parts import survey
 from spectralz.parts.annealer import Annealer
+from spectralz.parts.both_ways import anneal_both_ways
 from spectralz.parts.state_pool import StatePool, search
 from spectralz.portfolio import bounders
 from spectralz.portfolio.allowance import Allowance
@@ -181,10 +183,13 @@ def test_the_annealer_and_the_pool_count_all_that_they_do(model):
     pool = StatePool(model, 1000)
     with Annealer(model) as annealer:
         few, many = (counted(annealer.anneal, np.linspace(0.0, 1.0, count), size, rng) for count in (9, 17))
-        # The fields are summed up anew at both ends alike; the sweeps between are left, 10 operations a spin at least.
-        assert many - few >= 10.0 * 8 * x.size
+        # An operation and a half for each spin that is swept, at least.
+        assert many - few >= 1.5 * 8 * x.size
         assert counted(annealer.anneal, np.linspace(0.0, 1.0, 9), 2 * size, rng) == 2 * few
-        assert counted(annealer.temperatures, size, rng) >= 10.0 * x.size
+        assert counted(annealer.survey, rng) >= 1.5 * survey.LEAST_POINTS * survey.STATES * survey.SWEEPS * model.n
+        assert counted(annealer.relax, x, 5, rng) >= 1.5 * 5 * x.size
+        there_and_back = counted(anneal_both_ways, annealer, np.linspace(0.0, 1.0, 9), size, rng)
+        assert 2.0 * few < there_and_back < 3.0 * few
         assert counted(annealer.fields, x) >= x.size
         assert counted(annealer.quench, x) >= counted(annealer.fields, x) + 10.0 * x.size
         new, known = counted(pool.add, x), counted(pool.add, x)  # a new state's weight is summed up

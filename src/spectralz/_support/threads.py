@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,10 +88,52 @@ def using_threads(count: int | None, matrices: int | None = None) -> Iterator[No
     limit = 1 if is_small else count
     with ExitStack() as stack:
         if limit is not None:
-            stack.enter_context(_controller().limit(limits=limit, user_api="blas"))
+            stack.enter_context(_linear_algebra.limited(limit))
         if count is not None:
             stack.callback(_count.reset, _count.set(count))
         yield
+
+
+class _LinearAlgebra:
+    """The threads of linear algebra, which are the whole process's.
+
+    Blocks of several threads of ours overlap, and end in any order: the fewest that any of these threads asks for in
+    its innermost block hold, and what was before is put back when the last block ends.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._asked: dict[int, list[int]] = {}
+        self._limit: int | None = None
+        self._limiter: Any = None
+
+    @contextmanager
+    def limited(self, count: int) -> Iterator[None]:
+        """Let it use so many inside the ``with`` block."""
+        thread = threading.get_ident()
+        with self._lock:
+            self._asked.setdefault(thread, []).append(count)
+            self._apply()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._asked[thread].pop()
+                if not self._asked[thread]:
+                    del self._asked[thread]
+                self._apply()
+
+    def _apply(self) -> None:
+        fewest = min((counts[-1] for counts in self._asked.values()), default=None)
+        if fewest == self._limit:
+            return
+        if self._limiter is not None:
+            self._limiter.restore_original_limits()
+        self._limiter = None if fewest is None else _controller().limit(limits=fewest, user_api="blas")
+        self._limit = fewest
+
+
+_linear_algebra = _LinearAlgebra()
 
 
 @cache

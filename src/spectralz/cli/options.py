@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import ast
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import spectralz as sz
+from spectralz._support.executors import dask_client
 from spectralz._support.options import checked_count
 from spectralz._support.threads import using_threads
 from spectralz.cli import completion
+from spectralz.cli.console import say
 from spectralz.errors import OptionError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
 __all__ = [
     "AsJson",
     "Beta",
     "Budget",
+    "Dask",
     "EvidenceFile",
     "Format",
     "Given",
@@ -38,6 +43,7 @@ __all__ = [
     "method_options",
     "methods_with_options",
     "names_in",
+    "on_dask",
 ]
 
 # ---------------------------------------------------------------------------------------------- the model and the files
@@ -125,6 +131,15 @@ Threads = Annotated[
     int | None,
     typer.Option(
         "--threads", "-t", metavar="N", help="Most threads to use; all cores if not given.", show_default=False
+    ),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Let the workers of this Dask scheduler make the runs of auto, annealing or states (extra dask).",
+        show_default=False,
     ),
 ]
 
@@ -225,3 +240,15 @@ def _value(text: str) -> Any:
 def in_threads(threads: int | None) -> AbstractContextManager[None]:
     """Return the context in which a command works with ``--threads``."""
     return using_threads(None if threads is None else checked_count(threads, "--threads", least=1))
+
+
+@contextmanager
+def on_dask(address: str | None) -> Iterator[Any]:
+    """Yield a client of the scheduler of ``--dask`` for the time of a command, or None if there is none."""
+    if address is None:
+        yield None
+        return
+    with dask_client(address) as client:
+        if not client.ncores():
+            say(f"the Dask scheduler at {address} has no workers yet; waiting for them")
+        yield client

@@ -21,6 +21,7 @@ from spectralz.cli.options import (
     AsJson,
     Beta,
     Budget,
+    Dask,
     EvidenceFile,
     Format,
     Given,
@@ -37,6 +38,7 @@ from spectralz.cli.options import (
     method_options,
     methods_with_options,
     names_in,
+    on_dask,
 )
 from spectralz.cli.outputs import (
     check_output,
@@ -51,7 +53,7 @@ from spectralz.cli.outputs import (
     write_states,
 )
 from spectralz.cli.printing import print_json
-from spectralz.errors import InaccurateWarning
+from spectralz.errors import InaccurateWarning, LostRunsWarning
 from spectralz.io import write_mar, write_pr
 from spectralz.show import tables
 from spectralz.show.numbers import rounded_down, rounded_up
@@ -92,6 +94,7 @@ def solve(
         ),
     ] = None,
     threads: Threads = None,
+    dask: Dask = None,
     evidence: EvidenceFile = None,
     given: Given = None,
     beta: Beta = 1.0,
@@ -124,12 +127,14 @@ def solve(
         in_threads(threads),
         progress(budget_of(chosen)),
         warnings.catch_warnings(action="ignore", category=InaccurateWarning),  # it is said below, once
+        on_dask(dask) as executor,
     ):
+        warnings.simplefilter("ignore", LostRunsWarning)  # the status says it
         if marginals or mar is not None:
-            found = sz.marginals(problem.model, chosen, given=problem.given, pairs=pairs)
+            found = sz.marginals(problem.model, chosen, given=problem.given, pairs=pairs, executor=executor)
             estimate = found.estimate
         else:
-            estimate = sz.log_z(problem.model, chosen, given=problem.given)
+            estimate = sz.log_z(problem.model, chosen, given=problem.given, executor=executor)
     shown = found if marginals else None
     try:
         _print_answer(problem, estimate, shown, as_json)
@@ -415,6 +420,7 @@ def sample(
         ),
     ] = None,
     threads: Threads = None,
+    dask: Dask = None,
     evidence: EvidenceFile = None,
     given: Given = None,
     beta: Beta = 1.0,
@@ -429,9 +435,15 @@ def sample(
     check_states(out)
     chosen = sz.inference.as_method(method, method_options(settings or [], budget, exclude, work))
     problem = load(file, evidence, given, beta, format)
-    with in_threads(threads), progress(budget_of(chosen)), warnings.catch_warnings(record=True) as warned:
+    with (
+        in_threads(threads),
+        progress(budget_of(chosen)),
+        warnings.catch_warnings(record=True) as warned,
+        on_dask(dask) as executor,
+    ):
         warnings.simplefilter("always", InaccurateWarning)
-        states = sz.sample(problem.model, size, chosen, seed, given=problem.given)
+        warnings.simplefilter("always", LostRunsWarning)
+        states = sz.sample(problem.model, size, chosen, seed, given=problem.given, executor=executor)
     sentences = [str(each.message) for each in warned]
     for sentence in sentences:
         warn(sentence)

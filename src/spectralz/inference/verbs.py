@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any
 
+from spectralz._support.executors import using_executor
 from spectralz._support.options import checked_count, checked_positive, flag
 from spectralz._support.threads import using_threads
 from spectralz.errors import OptionError, SpectralzError, UnknownMethodError, warn_inaccurate
@@ -19,6 +20,7 @@ from spectralz.result import Comparison, ComparisonRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from contextlib import AbstractContextManager
 
     import numpy as np
     from numpy.typing import NDArray
@@ -30,7 +32,12 @@ __all__ = ["as_method", "bounds", "compare", "log_z", "marginals", "sample"]
 
 
 def log_z(
-    model: Ising | RBM, method: str | Method = "auto", *, given: Mapping[Any, int] | None = None, **options: Any
+    model: Ising | RBM,
+    method: str | Method = "auto",
+    *,
+    given: Mapping[Any, int] | None = None,
+    executor: Any = None,
+    **options: Any,
 ) -> Estimate:
     """Return log of the partition function of ``model``, with how far it can be trusted.
 
@@ -45,6 +52,10 @@ def log_z(
     given
         Evidence: spins that are fixed, by their names (by their numbers, where the model has none), as in
         ``{"a": +1, "b": -1}``; of an RBM in the values of its units. log Z is then the sum over the free spins.
+    executor
+        Who makes the runs of ``auto``, ``annealing`` or ``states``: a Dask client, or an executor as those of
+        ``concurrent.futures``. It is not shut down. The answer of ``annealing`` and ``states`` is the same with any
+        number of workers, or none; a worker that dies costs its run, and ``status`` says so.
     **options
         Options of the method, if it is given by name.
 
@@ -53,6 +64,8 @@ def log_z(
     InaccurateWarning
         If ``auto`` found nothing that is to be trusted; ``status`` and ``tried`` say why. Other methods say so only in
         their results.
+    LostRunsWarning
+        If the workers of ``executor`` lost every run that they were given, and runs were made here instead.
 
     Examples
     --------
@@ -66,7 +79,8 @@ def log_z(
     P(x_0 = +1) = 0.500000
     """
     chosen = as_method(method, options)
-    result = chosen.run(Asked.about(model, given).free)
+    with _spreading(chosen, executor):
+        result = chosen.run(Asked.about(model, given).free)
     _warn_of(chosen, result)
     return result
 
@@ -77,13 +91,14 @@ def marginals(
     *,
     given: Mapping[Any, int] | None = None,
     pairs: bool | None = None,
+    executor: Any = None,
     **options: Any,
 ) -> Marginals:
     """Return E[x_i] for every spin and E[x_i x_j] for every edge of ``model``.
 
     Parameters
     ----------
-    model, method, given, **options
+    model, method, given, executor, **options
         As in :func:`log_z`. Spins that are given are listed too, with the mean that they are given.
     pairs
         Whether to list the edges; without them ``edges`` and ``pair_mean`` are empty, and the means of spins are the
@@ -106,7 +121,8 @@ def marginals(
         raise OptionError(f"method {chosen.name!r} gives no marginals; these do: {able}")
     asked = Asked.about(model, given)
     wanted = has_few_pairs(asked.whole) if pairs is None else flag(pairs, "pairs")
-    found = asked.marginals(chosen.run_marginals(asked.free, pairs=wanted))
+    with _spreading(chosen, executor):
+        found = asked.marginals(chosen.run_marginals(asked.free, pairs=wanted))
     _warn_of(chosen, found.estimate)
     return found
 
@@ -118,6 +134,7 @@ def sample(
     seed: int = 0,
     *,
     given: Mapping[Any, int] | None = None,
+    executor: Any = None,
     **options: Any,
 ) -> NDArray[np.int8]:
     """Return ``size`` states of ``model`` as rows of -1 and +1, distributed as P(x); of an RBM, of its units' values.
@@ -132,7 +149,7 @@ def sample(
         The model.
     size
         How many.
-    method, given, **options
+    method, given, executor, **options
         As in :func:`log_z`. Spins that are given are columns too.
     seed
         The same seed gives the same states.
@@ -150,7 +167,8 @@ def sample(
         able = ", ".join(name for name, known in METHODS.items() if known.gives_samples)
         raise OptionError(f"method {chosen.name!r} gives no samples; these do: {able}")
     asked = Asked.about(model, given)
-    return asked.states(chosen.run_sample(asked.free, size, seed))
+    with _spreading(chosen, executor):
+        return asked.states(chosen.run_sample(asked.free, size, seed))
 
 
 def compare(
@@ -239,6 +257,14 @@ def _warn_of(method: Method, result: Estimate) -> None:
     """Warn whoever called the verb that what ``auto`` found is not to be trusted; who interrupted it knows."""
     if isinstance(method, Auto) and not result.trusted and not result.interrupted:
         warn_inaccurate(f"this answer is not to be trusted, nor is its error: {result.status}", stacklevel=4)
+
+
+def _spreading(method: Method, executor: Any) -> AbstractContextManager[None]:
+    """Return the context in which a method works with an executor, or refuse it."""
+    if executor is not None and not method.spreads_runs:
+        able = ", ".join(name for name, known in METHODS.items() if known.spreads_runs)
+        raise OptionError(f"method {method.name!r} has no runs that an executor could make; these have: {able}")
+    return using_executor(executor)
 
 
 def _row(model: Ising, method: Method, name: str) -> ComparisonRow:

@@ -97,6 +97,7 @@ class Annealing(Method):
     name: ClassVar[str] = "annealing"
     gives_marginals: ClassVar[bool] = True
     gives_samples: ClassVar[bool] = True
+    spreads_runs: ClassVar[bool] = True
 
     def _solve(self, model: Ising) -> Outcome:
         return self._run(model)[0]
@@ -136,7 +137,7 @@ class Annealing(Method):
                 if not found or not is_interrupt(error):
                     raise
                 is_interrupted = True
-        return self._outcome(model, betas, found, is_interrupted), found
+        return self._outcome(model, betas, found, is_interrupted, annealer.workers.complaint), found
 
     def _refuse_too_large(self, annealer: Annealer) -> None:
         assert isinstance(self.max_memory, int)
@@ -148,9 +149,11 @@ class Annealing(Method):
                 "choose a smaller population or block_width"
             )
 
-    def _outcome(self, model: Ising, betas: FloatArray, found: Sequence[Annealed], is_interrupted: bool) -> Outcome:
+    def _outcome(
+        self, model: Ising, betas: FloatArray, found: Sequence[Annealed], is_interrupted: bool, of_lost: str
+    ) -> Outcome:
         mean = combine(found)
-        words = f"{len(found)} runs of {self.population} states through {len(betas)} temperatures"
+        words = f"{len(found)} runs of {self.population} states through {len(betas)} temperatures{of_lost}"
         if is_interrupted:
             words = f"interrupted; {words}"
         return outcome_of_runs(model, found, mean, len(betas), words + mean.complaint, interrupted=is_interrupted)

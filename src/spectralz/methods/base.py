@@ -44,12 +44,14 @@ class Method(ABC):
 
     A method that may use several threads has the option ``threads``. Linear algebra works in one of them, which makes
     the result the same for any number, unless ``works_on_matrices`` says that the time goes into large matrices.
+    One whose runs may be made by the workers of an executor says so by ``spreads_runs = True``.
     """
 
     name: ClassVar[str]
     gives_marginals: ClassVar[bool] = False
     gives_samples: ClassVar[bool] = False
     works_on_matrices: ClassVar[bool] = False
+    spreads_runs: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         apply_checks(self)

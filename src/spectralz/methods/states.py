@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from spectralz.errors import warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.parts.annealer import Annealer
 from spectralz.parts.state_pool import MOST_STATES, Share, StatePool, collect, pool_marginals, pool_outcome
+from spectralz.result import Status
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,31 +71,32 @@ class States(Method):
     name: ClassVar[str] = "states"
     gives_marginals: ClassVar[bool] = True
     gives_samples: ClassVar[bool] = True
+    spreads_runs: ClassVar[bool] = True
 
     def _solve(self, model: Ising) -> Outcome:
-        pool, share = self._collect(model)
-        return pool_outcome(pool, share)
+        return self._collect(model)[2]
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
-        pool, share = self._collect(model)
-        return pool_marginals(pool, pool_outcome(pool, share))
+        pool, _, outcome = self._collect(model)
+        return pool_marginals(pool, outcome)
 
     def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
-        pool, share = self._collect(model)
+        pool, share, _ = self._collect(model)
         if share.share < LEAST_SHARE_TO_SAMPLE:
             warn_inaccurate(f"the states found hold {share.share:.2g} of P(x), and only they were drawn from")
         return pool.sample(size, rng)
 
-    def _collect(self, model: Ising) -> tuple[StatePool, Share]:
+    def _collect(self, model: Ising) -> tuple[StatePool, Share, Outcome]:
         rng = np.random.default_rng(self.seed)
         pool = StatePool(model, self.max_states)
         if pool.can_be_filled:
             pool.add_all()
-            return pool, Share(1.0, 0.0, math.inf)
+            whole = Share(1.0, 0.0, math.inf)
+            return pool, whole, pool_outcome(pool, whole)
         with Annealer(model) as annealer:
             betas = annealer.temperatures(rng)
             found = list(annealer.runs(betas, self.population, self.runs, rng, reporter_of("annealing")))
-            half = self.runs // 2
+            half = len(found) // 2
             *_, share = collect(
                 pool,
                 annealer,
@@ -104,4 +106,6 @@ class States(Method):
                 rng,
                 lambda share: math.inf if share.is_useful else 0.0,
             )
-        return pool, share
+        outcome = pool_outcome(pool, share)
+        status = Status(f"{outcome.status}{annealer.workers.complaint}", converged=outcome.status.converged)
+        return pool, share, replace(outcome, status=status)

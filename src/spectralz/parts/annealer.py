@@ -17,7 +17,7 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,9 +26,10 @@ from spectralz._support.threads import NO_MATRICES, thread_count, using_threads
 from spectralz.parts.blocks import blocks_of
 from spectralz.parts.collapsed import CollapsedEngine, sides_of
 from spectralz.parts.lanes import DenseEngine, SparseEngine, fits_single_precision
-from spectralz.parts.populations import Annealed, log_means, mean_and_shares, systematic
+from spectralz.parts.populations import Annealed, log_means, mean_and_shares, systematic, variance_of
 from spectralz.parts.rows import RowEngine
 from spectralz.parts.survey import LEAST_POINTS, Survey, survey
+from spectralz.parts.workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +49,7 @@ SHARE_PER_LOOK, MOST_PER_LOOK, OPERATIONS_PER_LOOK = 1.0 / 32.0, 64, 3e7
 # Quenches end sooner; this is against a cycle of rounded fields.
 MOST_DESCENTS = 1000
 # States and points that are timed to predict the time of others.
-TIMED_STATES, TIMED_POINTS = 64, 4
+TIMED_STATES, TIMED_POINTS = 64, 2
 # The length of the path, expected before it is surveyed: this many times the root of the number of spins.
 LENGTH_PER_ROOT = 0.8
 # States that relax make so many sweeps at least.
@@ -101,6 +102,7 @@ class Annealer:
         resample_below: float = RESAMPLE_BELOW,
         block_width: int | None = None,
     ) -> None:
+        self._model = model
         self._threads = ThreadPoolExecutor(thread_count())
         self._owner = threading.get_ident()
         self.n = model.n
@@ -113,6 +115,25 @@ class Annealer:
         self.engine: Engine = self._engine(model)
         self._is_stopped = False
         self._limits = ExitStack()
+        self.workers = Workers()
+        self.is_copy = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy in a worker is made from: the blocks, which take long to find, but nothing of ours."""
+        own = ("theta", "couplings", "engine", "_threads", "_owner", "_limits", "workers")
+        return {name: value for name, value in self.__dict__.items() if name not in own}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.is_copy = True
+        # From the model, whose arrays stay as kernels are compiled for on their way.
+        self.theta = np.ascontiguousarray(self._model.field)
+        self.couplings = self._model.storage.for_kernels()
+        self._threads = ThreadPoolExecutor(1)
+        self._owner = threading.get_ident()
+        self.engine = self._engine(self._model)
+        self._limits = ExitStack()
+        self.workers = Workers()
 
     def _engine(self, model: Ising) -> Engine:
         if not fits_single_precision(self.theta, self.couplings):
@@ -172,7 +193,7 @@ class Annealer:
             growth = means - means_earlier
             gap += float(behind.sum() - growth[:-1].sum()) - last_growth
             last_growth = float(growth[-1])
-            variances.append(variance + weights.var(axis=1))
+            variances.append(variance + variance_of(earlier))
             log_weight = weights[-1]
             mean, share = mean_and_shares(log_weight)
             if 1.0 / float((share**2).sum()) < self.resample_below * size and part.stop < len(betas):
@@ -180,7 +201,7 @@ class Annealer:
                 chains.take(places)
                 family, log_weight = family[places], np.zeros(size)
                 log_z, mean = log_z + mean, 0.0
-                variance = float(variances[-1][-1])
+                variance += float(variance_of(weights[-1]))
             tell(part.stop / len(betas))
             if self._is_stopped:
                 raise _StoppedError
@@ -208,9 +229,18 @@ class Annealer:
         """Anneal populations through the same points; ``tell`` hears how far all have come.
 
         Each has a stream of random numbers of its own: what comes out does not depend on the number of threads, which
-        are for the runs where these are small, and for parts of one otherwise.
+        are for the runs where these are small, and for parts of one otherwise. Nor does it depend on an executor whose
+        workers make the runs, as long as they lose none.
         """
         streams = rng.spawn(count)
+        if self.workers:
+            is_any_done = False
+            for found in self.workers.runs(Annealer.anneal, self, betas, size, streams, tell=tell):
+                clock.charge(self.operations(len(betas), size))
+                is_any_done = True
+                yield found
+            if is_any_done:
+                return
         if self._threads._max_workers == 1 or count == 1 or size >= TIMED_STATES * 2 * self._threads._max_workers:
             for k, stream in enumerate(streams):
                 yield self.anneal(betas, size, stream, lambda done, k=k: tell((k + done) / count))  # type: ignore[misc]
@@ -249,13 +279,17 @@ class Annealer:
     @cached_property
     def seconds_per_sweep(self) -> float:
         """The time that a sweep over one state takes, as measured at the start of the path."""
+        return self.seconds_per_point(TIMED_STATES) / (TIMED_STATES * self.sweeps)
+
+    def seconds_per_point(self, size: int) -> float:
+        """Return the time that so many states take at a point of the path, all threads at work, as measured."""
         zeros = np.zeros(TIMED_POINTS)
-        chains = self.engine.start(TIMED_STATES, np.random.default_rng(0))
-        chains.sweep(zeros[:1], zeros[:1], zeros[:1], self.sweeps)  # compiles
+        chains = self.engine.start(size, np.random.default_rng(0))
+        chains.sweep(zeros[:1], zeros[:1], zeros[:1], self.sweeps)  # compiles, and sums up fields
         began = clock.now()
-        clock.charge(self.operations(TIMED_POINTS, TIMED_STATES))
+        clock.charge(self.operations(TIMED_POINTS, size))
         chains.sweep(zeros, zeros, zeros, self.sweeps)
-        return (clock.now() - began) / (TIMED_POINTS * TIMED_STATES * self.sweeps)
+        return (clock.now() - began) / TIMED_POINTS
 
     def seconds_of_many(self, seconds: float) -> float:
         """Return how long that takes where all threads have states to sweep; operations count whoever does them."""

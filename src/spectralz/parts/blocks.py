@@ -65,10 +65,14 @@ class BlockTurns:
 
 
 def blocks_of(model: Ising, width: int | None, couplings: Couplings) -> BlockTurns | None:
-    """Choose blocks of a width, None for what suits the graph; None if there is no use for any."""
+    """Choose blocks of a width, None for what suits the graph; None if there is no use for any.
+
+    Blocks of a width that was asked for are drawn with every sweep, others as often as pays.
+    """
     from spectralz.kernels.elimination.order import adjacency_of
     from spectralz.kernels.sampling.block_heat_bath import block_of, choose_blocks
 
+    is_asked = width is not None
     if width is None and model.n > MOST_SPINS_WITH_BLOCKS:
         width = 0
     if width is None:
@@ -80,5 +84,5 @@ def blocks_of(model: Ising, width: int | None, couplings: Couplings) -> BlockTur
     orders = choose_blocks(adjacency, width, BLOCKS, np.random.default_rng(0))
     blocks = [block_of(order, adjacency, couplings) for order in orders]
     cost = max(COST_OF_BLOCK_SPIN * len(block.spins) + COST_OF_ENTRY * block.entries for block in blocks)
-    every = min(max(round(cost / model.n), 1), MOST_SWEEPS_BETWEEN)
+    every = 1 if is_asked else min(max(round(cost / model.n), 1), MOST_SWEEPS_BETWEEN)
     return BlockTurns(blocks, COLD / strength, every, UPDATE_OPERATIONS * cost / every)

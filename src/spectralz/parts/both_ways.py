@@ -17,7 +17,7 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz.parts.outcome import Outcome
-from spectralz.parts.populations import Annealed, with_rounding
+from spectralz.parts.populations import Annealed, variance_of, with_rounding
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from spectralz.parts.annealer import Annealer
     from spectralz.parts.chains import Chains
 
-__all__ = ["BothWays", "anneal_both_ways"]
+__all__ = ["BothWays", "anneal_both_ways", "both_ways_in_runs"]
 
 # Sweeps at the model before the way back, as a share of the points of the path.
 RELAXING_SHARE = 0.25
@@ -40,7 +40,7 @@ DEVIATIONS_BETTER = 3.0
 # are alike to first order only: as found on lattices with a closed form, at the critical point and on both sides of it.
 ERROR_PER_INCONSISTENCY, ERROR_PER_GAP = 1.0 / 3.0, 1.0 / 16.0
 # From where on an inconsistency is more than noise.
-NOISE_DEVIATIONS = 3.0
+NOISE_DEVIATIONS = 2.0
 # Less than this is no inconsistency, however small the noise.
 LEAST_INCONSISTENCY = 0.05
 
@@ -77,18 +77,22 @@ class BothWays:
     @property
     def scatter(self) -> float:
         """Standard error of the middle, from the scatter of the states."""
-        return 0.5 * math.sqrt((float(self.there.var()) + float(self.back.var())) / max(len(self.there) - 1, 1))
+        return 0.5 * math.sqrt(
+            (float(variance_of(self.there)) + float(variance_of(self.back))) / max(len(self.there) - 1, 1)
+        )
 
     @property
     def inconsistency(self) -> float:
         """By how much the gap is not the mean of the variances, and these are not alike."""
-        there, back = float(self.there.var()), float(self.back.var())
+        there, back = float(variance_of(self.there)), float(variance_of(self.back))
         return abs(self.gap - 0.5 * (there + back)) + 0.5 * abs(there - back)
 
     @property
     def noise(self) -> float:
         """The part of the inconsistency that is to be expected of variances of so few states."""
-        return math.hypot(self.there.var(), self.back.var()) * math.sqrt(2.0 / max(len(self.there) - 1, 1))
+        return math.hypot(float(variance_of(self.there)), float(variance_of(self.back))) * math.sqrt(
+            2.0 / max(len(self.there) - 1, 1)
+        )
 
     @property
     def std_error(self) -> float:
@@ -147,18 +151,42 @@ def anneal_both_ways(
     base = annealer.engine.log_z_of_base
     chains = annealer.engine.start(size, rng)
     there = base + _log_weights(annealer, chains, betas, lambda done: tell(0.45 * done))
-    energy = _relax(chains, relaxing)
+    energy = _relax(annealer, chains, relaxing)
     x = chains.states()
     is_ordered = False
     if ordered is not None and len(ordered):
         clock.charge(annealer.operations(relaxing, size))
         others = annealer.engine.start_from(ordered[np.arange(size) % len(ordered)], rng)
-        better = _relax(others, relaxing)
-        error = math.sqrt((float(energy.var()) + float(better.var())) / size)
+        better = _relax(annealer, others, relaxing)
+        error = math.sqrt((float(variance_of(energy)) + float(variance_of(better))) / size)
         is_ordered = bool(better.mean() - energy.mean() > DEVIATIONS_BETTER * error)
         chains = others if is_ordered else chains
     back = base - _log_weights(annealer, chains, betas[::-1], lambda done: tell(0.55 + 0.45 * done))
     return BothWays(there, back, x, is_ordered)
+
+
+def both_ways_in_runs(
+    annealer: Annealer,
+    betas: FloatArray,
+    size: int,
+    count: int,
+    rng: np.random.Generator,
+    ordered: NDArray[np.int8] | None = None,
+    tell: Callable[[float], None] = lambda _: None,
+) -> BothWays:
+    """Take ``count`` times ``size`` states to the model and back: by the annealer's workers, or all of them here."""
+    if annealer.workers and count > 1:
+        streams = rng.spawn(count)
+        runs = annealer.workers.runs(anneal_both_ways, annealer, betas, size, streams, ordered, tell=tell)
+        found = list(runs)
+        if found:
+            return BothWays(
+                np.concatenate([run.there for run in found]),
+                np.concatenate([run.back for run in found]),
+                np.concatenate([run.x for run in found]),
+                any(run.is_ordered for run in found),
+            )
+    return anneal_both_ways(annealer, betas, size * count, rng, ordered, tell)
 
 
 def _log_weights(annealer: Annealer, chains: Chains, points: FloatArray, tell: Callable[[float], None]) -> FloatArray:
@@ -172,9 +200,10 @@ def _log_weights(annealer: Annealer, chains: Chains, points: FloatArray, tell: C
     return total
 
 
-def _relax(chains: Chains, sweeps: int) -> FloatArray:
+def _relax(annealer: Annealer, chains: Chains, sweeps: int) -> FloatArray:
     """Sweep at the model; return log-weights, less those of the base."""
     ones = np.ones(sweeps)
-    chains.sweep(ones, ones, ones, 1)
+    for part in annealer.parts(sweeps, chains.size):
+        chains.sweep(ones[part], ones[part], ones[part], 1)
     back, _ = chains.sweep(np.zeros(1), np.ones(1), np.ones(1), 1)
     return np.asarray(-back[0])

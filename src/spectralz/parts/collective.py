@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from spectralz.parts.annealer import Annealer
     from spectralz.parts.populations import Annealed
 
-__all__ = ["Elsewhere", "along", "look_elsewhere"]
+__all__ = ["Elsewhere", "along", "heaviest_along", "look_elsewhere"]
 
 # Chains from each state along a leading eigenvector, and their sweeps.
 CHAINS, SWEEPS = 8, 20
 # The population has met a state if this share of it is as close to it as the chains are, up to so many deviations.
 SHARE_MET, CHAIN_DEVIATIONS = 1e-3, 4.0
+# States are as heavy as each other if their log-weights differ by less than this share.
+LEVEL = 1e-9
 # Fields from which mean field begins in a state: all but sure of it.
 FIRST_FIELD = 3.0
 MEAN_FIELD_SWEEPS, MEAN_FIELD_TOLERANCE = 100, 1e-6
@@ -61,6 +63,13 @@ def along(annealer: Annealer, directions: Sequence[FloatArray]) -> NDArray[np.in
     """Return the distinct states that the signs of some directions, and their mirror images, are quenched to."""
     starts = np.array([np.where(sign * v >= 0.0, 1, -1) for v in directions for sign in (1, -1)], dtype=np.int8)
     return np.unique(annealer.quench(starts), axis=0)
+
+
+def heaviest_along(model: Ising, annealer: Annealer, directions: Sequence[FloatArray]) -> NDArray[np.int8]:
+    """Return the heaviest of those states, with its mirror image where that is as heavy."""
+    states = along(annealer, directions)
+    weights = model.log_weight(states)
+    return np.asarray(states[weights >= weights.max() - LEVEL * max(abs(float(weights.max())), 1.0)])
 
 
 def look_elsewhere(

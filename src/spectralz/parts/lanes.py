@@ -164,7 +164,7 @@ class _Lanes:
     def fill(self, x: NDArray[np.int8]) -> None:
         """Put given states into the lanes, the last one into those that are left over."""
         padded = np.concatenate([x, np.repeat(x[-1:], self._lanes - len(x), axis=0)])
-        self._x[:] = padded.reshape(self._chunks, -1, x.shape[1]).transpose(0, 2, 1)
+        self._x[:] = padded.reshape(self._chunks, self._lanes // self._chunks, x.shape[1]).transpose(0, 2, 1)
 
     def take(self, places: NDArray[np.int64]) -> None:
         """Let the state at ``places[r]`` become the r-th."""
@@ -173,7 +173,7 @@ class _Lanes:
     def states(self) -> NDArray[np.int8]:
         """Return the states, one a row."""
         rows = self._x.transpose(0, 2, 1).reshape(self._lanes, -1)[: self.size]
-        return np.ascontiguousarray(rows, dtype=np.int8)
+        return np.array(rows, dtype=np.int8, order="C")  # a copy, also of a single spin's
 
     def sweep(
         self, before: FloatArray, at: FloatArray, after: FloatArray, sweeps: int

@@ -31,6 +31,7 @@ __all__ = [
     "pair_means",
     "sample_of",
     "systematic",
+    "variance_of",
     "weights_of",
     "with_rounding",
 ]
@@ -42,6 +43,8 @@ MISSING_FAMILIES = 20.0
 # The gap between the way down and the way back is noise up to so many of its errors, harmless up to this share of the
 # answer's error, and not looked at below the last of these.
 GAP_DEVIATIONS, GAP_SHARE, LEAST_GAP = 3.0, 0.5, 0.05
+# In place of what would overflow.
+LARGEST_VARIANCE = 1e300
 # Spins of states whose fields are summed up together.
 SPINS_AT_ONCE = 4_000_000
 
@@ -118,6 +121,14 @@ def log_means(log_weights: FloatArray) -> FloatArray:
     """Return the logs of the mean weights of each row."""
     top = log_weights.max(axis=1)
     return np.asarray(top + np.log(np.exp(log_weights - top[:, None]).mean(axis=1)))
+
+
+def variance_of(values: FloatArray) -> FloatArray:
+    """Return the variance of each row, or of all numbers of a vector, whose squares may overflow; 1e300 at most."""
+    apart = values - values.mean(axis=-1, keepdims=True)
+    largest = np.maximum(np.abs(apart).max(axis=-1), np.finfo(float).tiny)
+    ratio = ((apart / largest[..., None]) ** 2).mean(axis=-1)
+    return np.asarray(np.where(largest < 1e149, ratio * np.minimum(largest, 1e149) ** 2, LARGEST_VARIANCE))
 
 
 def systematic(weight: FloatArray, u: float, size: int) -> NDArray[np.int64]:

@@ -116,5 +116,5 @@ class RowChains:
         self.x, self._h = self.x[places], self._h[places]
 
     def states(self) -> NDArray[np.int8]:
-        """Return the states."""
-        return self.x
+        """Return the states, as they are now."""
+        return self.x.copy()

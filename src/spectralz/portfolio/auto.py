@@ -107,6 +107,7 @@ class Auto(Method):
     name: ClassVar[str] = "auto"
     gives_marginals: ClassVar[bool] = True
     gives_samples: ClassVar[bool] = True
+    spreads_runs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -53,6 +53,11 @@ SURVEY_SHARE, SURVEY_TIMES = 0.25, 2.0
 STATES_TOGETHER, FEWEST_RUNS, RUNS_PER_ROUND = 64, 2, 4
 SPREAD_WANTED, MOST_SPREAD, HOPELESS_SPREAD, BOTH_WAYS_TIMES = 0.25, 4.0, 40.0, 2.3
 SPREAD_POWER = 0.7
+# Points for each unit of length where many states are wanted rather than even weights.
+POINTS_PER_LENGTH = 2.0
+# With so many families left in each run, weights on the way there are rather to be believed than both ways that are
+# out of equilibrium.
+FEWEST_FAMILIES_PER_RUN = 5.0
 MOST_POINTS, FEWEST_POINTS_BOTH_WAYS = 1_000_000, 8
 # Shares of what is left for expectation propagation, which is of little use where couplings are strong, and the fewest
 # steps that are worth while; a step is timed with so many spins at most.

@@ -29,7 +29,7 @@ class Round:
         return self.points * self.size * self.runs
 
 
-def plan_round(sweeps: float, dissipation: float, most_states: float) -> Round | None:
+def plan_round(sweeps: float, dissipation: float, most_states: float, workers: int = 1) -> Round | None:
     """Divide so many sweeps over a state; None where they are too few for anything.
 
     Parameters
@@ -40,6 +40,9 @@ def plan_round(sweeps: float, dissipation: float, most_states: float) -> Round |
         The variance of log-weights times the number of points, as far as it is known.
     most_states
         What the memory holds.
+    workers
+        How many runs are made at once: there are as many runs, or several times as many, so that none has to wait
+        for the last of the others.
 
     Examples
     --------
@@ -47,13 +50,16 @@ def plan_round(sweeps: float, dissipation: float, most_states: float) -> Round |
     Round(points=400, size=576, runs=4)
     >>> plan_round(1e6, 1e5, 1e5)
     Round(points=7812, size=64, runs=2)
+    >>> plan_round(1e6, 100.0, 1e5, workers=3), plan_round(1e6, 1e5, 1e5, workers=3)
+    (Round(points=400, size=384, runs=6), Round(points=5208, size=64, runs=3))
     """
+    many, few = (workers * -(-runs // workers) for runs in (policy.RUNS_PER_ROUND, policy.FEWEST_RUNS))
     together = policy.STATES_TOGETHER
     if most_states < together or sweeps < together * LEAST_POINTS:
         return None
-    fewest = min(policy.FEWEST_RUNS * together, most_states)
+    fewest = min(few * together, most_states)
     wanted = max(dissipation / policy.SPREAD_WANTED, LEAST_POINTS)
     points = int(min(max(min(wanted, sweeps / fewest), LEAST_POINTS), policy.MOST_POINTS))
     states = min(sweeps / points, most_states, policy.LARGEST_POPULATION)
-    runs = next((runs for runs in (policy.RUNS_PER_ROUND, policy.FEWEST_RUNS) if states >= runs * together), 1)
+    runs = next((runs for runs in (many, few, policy.FEWEST_RUNS) if states >= runs * together), 1)
     return Round(points, int(states / runs // together * together), runs)

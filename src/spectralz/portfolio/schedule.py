@@ -22,8 +22,8 @@ from spectralz.methods.belief_propagation import BYTES_PER_MESSAGE, BeliefPropag
 from spectralz.methods.expectation_propagation import ExpectationPropagation, step_operations
 from spectralz.methods.mean_field import MeanField
 from spectralz.parts.annealer import RESAMPLE_BELOW, Annealer
-from spectralz.parts.both_ways import anneal_both_ways
-from spectralz.parts.collective import Elsewhere, along, look_elsewhere
+from spectralz.parts.both_ways import both_ways_in_runs
+from spectralz.parts.collective import Elsewhere, heaviest_along, look_elsewhere
 from spectralz.parts.leading import leading_directions
 from spectralz.parts.outcome import MarginalOutcome, Outcome
 from spectralz.parts.populations import Annealed, Mean, combine, marginals_of, outcome_of_runs, with_rounding
@@ -31,6 +31,7 @@ from spectralz.parts.state_pool import MOST_STATES, Share, StatePool, collect, p
 from spectralz.parts.survey import LEAST_POINTS, Survey
 from spectralz.parts.survey import STATES as SURVEY_STATES
 from spectralz.parts.survey import SWEEPS as SURVEY_SWEEPS
+from spectralz.parts.workers import Workers
 from spectralz.portfolio import policy
 from spectralz.portfolio.bounders import BOUNDERS, NAMES
 from spectralz.portfolio.bracket import better_of, bracket
@@ -94,6 +95,7 @@ class Portfolio:
         self.not_run: dict[str, str] = {}
         self.is_interrupted = False
         self._elsewhere: Elsewhere | None = None
+        self._workers = Workers()
         self._marginals: dict[str, Callable[[], MarginalOutcome]] = {}
         self._seconds_per_sweep = 0.0
         self._rng = np.random.default_rng(seed)
@@ -198,8 +200,10 @@ class Portfolio:
         if {"annealing", "states"} <= set(self.exclude):
             return
         with Annealer(self.model) as annealer:
+            self._workers = annealer.workers
             # Where the others took too long, this much of the budget is spent once more: an answer is worth it.
             left = max(self._left, policy.LEAST_FOR_ANNEALING * self.budget)
+            end = clock.now() + left
             whole = self._plan(annealer, policy.NEXT_ROUND_SHARE * left, math.inf)
             if whole is None:
                 needed = policy.STATES_TOGETHER * LEAST_POINTS * annealer.seconds_per_sweep / policy.NEXT_ROUND_SHARE
@@ -208,35 +212,43 @@ class Portfolio:
                 self.not_run.update({name: why for name in ("annealing", "states") if name not in self.exclude})
                 return
             path = self._survey(annealer, left)
-            first = self._plan(annealer, policy.FIRST_ROUND_SHARE * left, path.length[-1] ** 2)
-            is_hopeless = path.length[-1] ** 2 / whole.points > policy.HOPELESS_SPREAD
+            length = float(path.length[-1])
+            first = self._plan(annealer, policy.FIRST_ROUND_SHARE * left, length**2)
+            is_hopeless = length**2 / whole.points > policy.HOPELESS_SPREAD
             if first is None or is_hopeless:
-                self._go_both_ways(annealer, path, whole)
+                self._go_both_ways(annealer, path, whole, policy.NEXT_ROUND_SHARE * (end - clock.now()))
                 return
             annealer.resample_below = 0.0  # the variance of log-weights is what the next round is planned by
             found = self._round(annealer, path, first, [])
             annealer.resample_below = RESAMPLE_BELOW
-            while found and self._wanted_growth() > 1.0 and self._left > policy.LEAST_LEFT * self.budget:
+            while found and self._wanted_growth() > 1.0 and end - clock.now() > policy.LEAST_LEFT * left:
+                seconds = policy.NEXT_ROUND_SHARE * (end - clock.now())
                 last = found[-1]
                 path = Survey.of_variance(last.points, last.spread) if last.spread[-1] > 0.0 else path
-                plan = self._plan(annealer, policy.NEXT_ROUND_SHARE * self._left, last.dissipation)
+                plan = self._plan(annealer, seconds, last.dissipation)
                 if plan is None:
                     return
                 spread = last.spread[-1] * (len(last.points) / plan.points) ** policy.SPREAD_POWER
-                if spread > policy.HOPELESS_SPREAD or (len(found) > plan.runs and not self._has_families):
-                    self._go_both_ways(annealer, path, plan)
+                is_stuck = len(found) > plan.runs and not self._has_families
+                if not self._has_pool and (spread > policy.HOPELESS_SPREAD or is_stuck):
+                    self._go_both_ways(annealer, path, plan, seconds)
                     return
-                if spread > policy.MOST_SPREAD:  # half of the time is kept for both ways
+                if self._has_pool and spread > policy.SPREAD_WANTED:
+                    # What holds all but everything is tested by independent states: many of them, however uneven.
+                    many = policy.SPREAD_WANTED * policy.POINTS_PER_LENGTH * length
+                    plan = self._plan(annealer, seconds, many) or plan
+                elif spread > policy.MOST_SPREAD:  # half of the time is kept for both ways
                     plan = replace(plan, points=max(plan.points // 2, LEAST_POINTS))
                 wanted = sum(run.effort for run in found) * self._wanted_growth()
                 if wanted < plan.updates:
-                    plan = plan_round(wanted, last.dissipation, self._room(annealer, found)) or plan
+                    plan = plan_round(wanted, last.dissipation, self._room(annealer, found), self._worker_count) or plan
                 found = self._round(annealer, path, plan, found)
 
     def _plan(self, annealer: Annealer, seconds: float, dissipation: float) -> Round | None:
         """Divide the time that a round may take."""
-        sweeps = seconds / (self._seconds_per_sweep or annealer.seconds_of_many(annealer.seconds_per_sweep))
-        return plan_round(sweeps, dissipation, self._room(annealer, []))
+        one = self._seconds_per_sweep or annealer.seconds_of_many(annealer.seconds_per_sweep)
+        sweeps = seconds / max(one, policy.TICK)
+        return plan_round(sweeps, dissipation, self._room(annealer, []), self._worker_count)
 
     def _room(self, annealer: Annealer, found: Sequence[Annealed]) -> float:
         return self.max_memory / annealer.bytes_per_state() - sum(run.size for run in found)
@@ -270,16 +282,21 @@ class Portfolio:
         self._collect(annealer, earlier, found)
         return [*earlier, *found]
 
-    def _go_both_ways(self, annealer: Annealer, path: Survey, plan: Round) -> None:
+    def _go_both_ways(self, annealer: Annealer, path: Survey, plan: Round, seconds: float) -> None:
         """Go to the model and back, where the weights of states on their way there alone say little."""
         if "annealing" in self.exclude:
             return
         began = clock.seconds()
-        points = max(int(plan.points / policy.BOTH_WAYS_TIMES), policy.FEWEST_POINTS_BOTH_WAYS)
-        ordered = along(annealer, self._directions) if self._directions else None
-        size = plan.size * plan.runs
-        found = anneal_both_ways(annealer, path.spaced(points), size, self._rng, ordered, self._tell)
-        words = f"{size} states to the model and back through {points} points"
+        ordered = heaviest_along(self.model, annealer, self._directions) if self._directions else None
+        runs, size, one = 1, plan.size * plan.runs, 0.0
+        if self._worker_count > 1:  # each makes its runs one after the other, in one thread
+            runs, size = plan.runs, plan.size
+            one = annealer.seconds_per_sweep * size * math.ceil(runs / self._worker_count)
+        one = max(one or annealer.seconds_per_point(size), policy.TICK)
+        affordable = seconds / (one * policy.BOTH_WAYS_TIMES)
+        points = int(max(min(affordable, policy.MOST_POINTS), policy.FEWEST_POINTS_BOTH_WAYS))
+        found = both_ways_in_runs(annealer, path.spaced(points), size, runs, self._rng, ordered, self._tell)
+        words = f"{len(found.there)} states to the model and back through {points} points"
         outcome = found.outcome(self.model, words)
         if self._elsewhere is not None:
             outcome = _doubted_for(outcome, self._elsewhere)
@@ -292,6 +309,24 @@ class Portfolio:
             self._elsewhere = look_elsewhere(self.model, annealer, found, self._rng, self._directions)
         if self._elsewhere is not None:
             self._judge_annealing(found, 0.0)
+
+    @cached_property
+    def _worker_count(self) -> int:
+        """How many runs are made at once; where operations are counted the plan must not depend on it."""
+        return 1 if clock.counts_operations() else self._workers.count
+
+    @property
+    def _has_weights(self) -> bool:
+        """Whether the runs so far have families left, of which the weights of the states say something."""
+        if "annealing" not in self.answers:
+            return False
+        details = self.answers["annealing"].outcome.details
+        return bool(details["families"] >= policy.FEWEST_FAMILIES_PER_RUN * len(details["log_z_of_runs"]))
+
+    @property
+    def _has_pool(self) -> bool:
+        """Whether there are states that hold a share of Z."""
+        return "states" in self.answers and self.answers["states"].outcome.is_trusted
 
     @property
     def _has_families(self) -> bool:
@@ -381,7 +416,7 @@ class Portfolio:
             log_z=verdict.log_z,
             kind=Kind.ESTIMATE,
             status=Status(
-                f"interrupted: {verdict.why}" if self.is_interrupted else verdict.why,
+                ("interrupted: " if self.is_interrupted else "") + verdict.why + self._workers.complaint,
                 converged=verdict.trusted and not self.is_interrupted,
             ),
             lower=self.bounds.lower,

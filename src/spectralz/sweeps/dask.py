@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from spectralz._support.executors import dask_client
 from spectralz._support.extras import from_extra
-from spectralz.errors import OptionError
 from spectralz.sweeps.task import MOST_ATTEMPTS, failed_rows, in_words, run_task
 
 if TYPE_CHECKING:
@@ -23,17 +22,8 @@ __all__ = ["on_dask"]
 def on_dask(address: str, tasks: Sequence[Task], sweep: Sweep) -> Answers:
     """Yield the rows of each task as the cluster has done it; one that fails there is tried once more."""
     distributed = from_extra("distributed", "dask", "a Dask cluster")
-    with _client(distributed, address) as client:
+    with dask_client(address) as client:
         yield from _gathered(distributed, client, tasks, sweep)
-
-
-def _client(distributed: Any, address: str) -> Any:
-    if not re.fullmatch(r"(tcp|tls|ws|wss|ucx|inproc)://.+", address):
-        raise OptionError(f"the address of the Dask scheduler is {address!r}; it must look like tcp://10.0.0.1:8786")
-    try:
-        return distributed.Client(address, timeout=10, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise OptionError(f"no Dask scheduler answers at {address!r}: {in_words(error)}") from error
 
 
 def _gathered(distributed: Any, client: Any, tasks: Sequence[Task], sweep: Sweep) -> Answers:

@@ -1,0 +1,231 @@
+"""Chains on a path from a base to a model: of every engine, for any number of states and spins."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import spectralz as sz
+from spectralz.kernels.coupling import Couplings
+from spectralz.parts.annealer import Annealer
+from spectralz.parts.blocks import BlockTurns, blocks_of
+from spectralz.parts.lanes import LARGEST_LOG_ODDS, DenseEngine, SparseEngine, fits_single_precision, log_z_of_fields
+from spectralz.parts.rows import RowEngine
+from tests.reference import states
+
+SPARSE = sz.Ising.from_edges(
+    7,
+    [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (1, 4)],
+    [1.0, -2.0, 0.5, 1.5, 1.2, -0.7],
+    [0.3, 0, -1, 0.2, 0, 0.5, 0.1],
+)
+DENSE = sz.generators.complete(n=7, strength=0.5, seed=1)
+
+
+def with_blocks(model):
+    """Return blocks of a model that are drawn at every other point."""
+    turns = blocks_of(model, 1, model.storage.for_kernels())
+    assert turns is not None
+    return BlockTurns(turns.blocks, 0.2, 2, 0.0)
+
+
+def engine_of(name, model):
+    kind = {"sparse": SparseEngine, "dense": DenseEngine, "rows": RowEngine}[name.split()[0]]
+    theta, couplings = np.ascontiguousarray(model.field), model.storage.for_kernels()
+    if "blocks" in name:
+        return kind(theta, couplings, blocks=with_blocks(model))
+    return kind(theta, couplings)
+
+
+ENGINES = [
+    pytest.param("sparse", SPARSE, id="sparse"),
+    pytest.param("sparse with blocks", SPARSE, id="sparse with blocks"),
+    pytest.param("dense", DENSE, id="dense"),
+    pytest.param("rows", DENSE, id="rows, dense"),
+    pytest.param("rows", SPARSE, id="rows, sparse"),
+    pytest.param("rows with blocks", SPARSE, id="rows with blocks"),
+]
+
+
+def energy(name, model, x):
+    """Return by how much log-weights grow from the base to the model: of lanes the fields are in the base."""
+    whole = model.log_weight(x) - model.constant
+    return whole if name.startswith("rows") else whole - x @ model.field
+
+
+def steps(points):
+    points = np.asarray(points, float)
+    return np.append(points[0], points[:-1]), points, np.append(points[1:], points[-1])
+
+
+# ------------------------------------------------------------------------------------------------ the estimate of Z
+
+
+@pytest.mark.parametrize(("name", "model"), ENGINES)
+@pytest.mark.parametrize(("size", "runs"), [(64 * 150, 1), (1, 2500), (65, 150)])
+def test_weights_on_a_short_path_have_z_as_their_mean(name, model, size, runs):
+    # Every state is independent of the others, so that all are draws of one number whose mean is 1.
+    engine = engine_of(name, model)
+    rng = np.random.default_rng(1)
+    total = []
+    for _ in range(runs):
+        chains = engine.start(size, rng)
+        _, on = chains.sweep(*steps([0.0, 0.1, 0.25, 0.45, 0.7, 1.0]), 1)
+        total.append(on.sum(axis=0))
+    ratio = np.exp(engine.log_z_of_base + np.concatenate(total) + model.constant - states.solve(model)[0])
+    error = ratio.std(ddof=1) / math.sqrt(len(ratio))
+    assert len(ratio) == size * runs
+    assert 0.002 < error < 0.05  # a lost factor would be seen, and there is something to test
+    assert abs(ratio.mean() - 1.0) < 4.0 * error
+
+
+@pytest.mark.parametrize(("name", "model"), ENGINES)
+@pytest.mark.parametrize("size", [1, 64, 65, 130])
+def test_weights_change_by_the_energies_of_the_states_that_are_left(name, model, size):
+    engine = engine_of(name, model)
+    chains = engine.start(size, np.random.default_rng(2))
+    for before, at, after in ((0.0, 0.0, 0.3), (0.0, 0.3, 0.9), (0.3, 0.9, 1.0), (0.9, 1.0, 1.0)):
+        back, on = chains.sweep(np.array([before]), np.array([at]), np.array([after]), 2)
+        x = chains.states()
+        assert x.shape == (size, model.n)
+        assert set(np.unique(x)) <= {-1, 1}
+        assert back.shape == on.shape == (1, size)
+        expected = energy(name, model, x)
+        assert back[0] == pytest.approx((before - at) * expected, abs=1e-5)
+        assert on[0] == pytest.approx((after - at) * expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(("name", "model"), ENGINES)
+def test_a_path_in_parts_is_the_whole_path(name, model):
+    before, at, after = steps(np.linspace(0.0, 1.0, 13))
+    engine = engine_of(name, model)
+    whole, parts = (engine.start(100, np.random.default_rng(3)) for _ in range(2))
+    back, on = whole.sweep(before, at, after, 1)
+    cuts = [slice(0, 1), slice(1, 6), slice(6, 13)]
+    found = [parts.sweep(before[cut], at[cut], after[cut], 1) for cut in cuts]
+    assert np.array_equal(np.concatenate([each for each, _ in found]), back)
+    assert np.array_equal(np.concatenate([each for _, each in found]), on)
+    assert np.array_equal(parts.states(), whole.states())
+
+
+@pytest.mark.parametrize(("name", "model"), ENGINES)
+def test_states_go_where_they_are_taken(name, model):
+    rng = np.random.default_rng(4)
+    chains = engine_of(name, model).start(100, rng)
+    chains.sweep(*steps([0.0, 0.5]), 1)
+    x = chains.states().copy()
+    places = rng.integers(100, size=100)
+    chains.take(places)
+    assert np.array_equal(chains.states(), x[places])
+    one = np.ones(1)
+    back, _ = chains.sweep(0.0 * one, one, one, 1)  # with the fields of the states taken
+    assert back[0] == pytest.approx(-energy(name, model, chains.states()), abs=1e-5)
+    assert len(np.unique(chains.states(), axis=0)) > 10  # copies go their own ways
+
+
+@pytest.mark.parametrize(("name", "model"), ENGINES)
+@pytest.mark.parametrize("size", [1, 65])
+def test_chains_begin_in_the_states_given(name, model, size):
+    rng = np.random.default_rng(5)
+    x = rng.choice(np.array([-1, 1], dtype=np.int8), size=(size, model.n))
+    given = x.copy()
+    chains = engine_of(name, model).start_from(x, rng)
+    assert np.array_equal(chains.states(), given)
+    one = np.ones(1)
+    back, _ = chains.sweep(0.0 * one, one, one, 1)
+    assert back[0] == pytest.approx(-energy(name, model, chains.states()), abs=1e-5)
+    assert np.array_equal(x, given)
+
+
+@pytest.mark.parametrize(("name", "model"), [*ENGINES, pytest.param("sparse", sz.Ising(field=[0.1]), id="one spin")])
+def test_states_that_were_given_out_stay_as_they_were(name, model):
+    chains = engine_of(name, model).start(100, np.random.default_rng(6))
+    given = chains.states()
+    kept = given.copy()
+    chains.sweep(*steps([0.0, 0.2]), 1)
+    assert np.array_equal(given, kept)
+
+
+# --------------------------------------------------------------------------------------------------------- the ends
+
+
+@pytest.mark.parametrize("name", ["sparse", "dense", "rows"])
+@pytest.mark.parametrize("n", [0, 1])
+def test_no_spin_and_one_spin(name, n):
+    matrix = np.zeros((n, n)) if name == "dense" else sp.csr_array((n, n))
+    couplings = Couplings.of_dense(matrix) if name == "dense" else Couplings.of_csr(matrix)
+    engine = {"sparse": SparseEngine, "dense": DenseEngine, "rows": RowEngine}[name](np.full(n, 0.4), couplings)
+    assert engine.operations > 0.0
+    rng = np.random.default_rng(7)
+    chains = engine.start(70, rng)
+    _, on = chains.sweep(*steps(np.linspace(0.0, 1.0, 200)), 1)
+    estimate = engine.log_z_of_base + on.sum(axis=0).mean()
+    assert estimate == pytest.approx(n * math.log(2.0 * math.cosh(0.4)), abs=0.02)
+    chains.take(np.arange(70)[::-1].copy())
+    assert chains.states().shape == (70, n)
+    again = engine.start_from(np.ones((3, n), dtype=np.int8), rng)
+    assert np.array_equal(again.states(), np.ones((3, n)))
+
+
+def test_log_z_of_independent_spins():
+    theta = np.array([0.0, 1e-9, -0.3, 2.0, -17.0, 800.0])
+    with mpmath.workdps(50):
+        truth = mpmath.fsum(mpmath.log(2 * mpmath.cosh(mpmath.mpf(float(each)))) for each in theta)
+    assert log_z_of_fields(theta) == pytest.approx(float(truth), rel=1e-14)
+    assert log_z_of_fields(np.zeros(0)) == 0.0
+
+
+# ---------------------------------------------------------------------------------------------- the choice of engine
+
+
+@pytest.mark.parametrize("is_dense", [False, True])
+def test_single_precision_is_for_fields_that_it_can_hold(is_dense):
+    rng = np.random.default_rng(8)
+    answers = []
+    for _ in range(200):
+        n = int(rng.integers(1, 7))
+        J = np.triu(rng.normal(size=(n, n)) * (rng.random((n, n)) < 0.4) * 10.0 ** rng.uniform(0, 3), 1)
+        J, theta = J + J.T, rng.normal(size=n) * 10.0 ** rng.uniform(0, 3)
+        couplings = Couplings.of_dense(J) if is_dense else Couplings.of_csr(sp.csr_array(J))
+        expected = all(2.0 * (abs(theta[i]) + sum(abs(J[i]))) <= LARGEST_LOG_ODDS for i in range(n))
+        assert fits_single_precision(theta, couplings) == expected
+        answers.append(expected)
+    assert 20 < sum(answers) < 180
+
+
+def test_spins_without_couplings_have_no_share_in_those_of_others():
+    couplings = sz.Ising.from_edges(4, [(1, 2)], [100.0]).storage.for_kernels()
+    assert fits_single_precision(np.array([450.0, 0.0, 0.0, 450.0]), couplings)
+    assert not fits_single_precision(np.array([0.0, 450.0, 0.0, 0.0]), couplings)
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [
+        (sz.generators.complete(8, 1.0, seed=0), DenseEngine),
+        (sz.generators.grid(3, 1.0, seed=0), SparseEngine),
+        (sz.generators.complete(8, 1e3, seed=0), RowEngine),
+        (sz.generators.grid(3, 1e3, seed=0), RowEngine),
+        (sz.Ising(field=[0.0, 600.0]), RowEngine),
+        (sz.Ising(field=[0.0, 400.0]), SparseEngine),
+        (sz.Ising.from_edges(3, [(1, 2)], [501.0]), RowEngine),
+    ],
+)
+def test_huge_fields_are_kept_in_double_precision(model, kind):
+    with Annealer(model) as annealer:
+        assert type(annealer.engine) is kind
+
+
+@pytest.mark.parametrize("name", ["dense", "rows"])
+def test_fields_are_summed_up_anew_before_rounding_shows(name):
+    chains = engine_of(name, DENSE).start(100, np.random.default_rng(9))
+    at = np.full(1, 0.5)
+    chains.sweep(0.0 * at, at, at, 1)
+    chains._h += 0.25  # a rounding that shows
+    for _ in range(64):
+        back, _ = chains.sweep(0.0 * at, at, at, 1)
+    assert back[0] == pytest.approx(-0.5 * energy(name, DENSE, chains.states()), abs=1e-5)

@@ -1,0 +1,207 @@
+"""Where a path's points stand: at equal lengths, which a survey measures."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+import spectralz as sz
+from spectralz._support.clock import told_by, until
+from spectralz.parts import survey as survey_part
+from spectralz.parts.annealer import Annealer
+from spectralz.parts.rows import RowEngine
+from spectralz.parts.survey import LEAST_POINTS, Survey, survey
+from tests.helpers import FakeClock, heard
+
+
+class MadeUp:
+    """Chains, and their engine, whose energies at each point are the quantiles of a normal law of known deviation."""
+
+    log_z_of_base, operations, bytes_per_state = 0.0, 1.0, 1
+
+    def __init__(self, deviation, n=100):
+        self.deviation, self.n = deviation, n
+        self.at = []
+
+    def start(self, size, rng):
+        self.size = size
+        quantiles = norm.ppf((np.arange(size) + 0.5) / size)
+        self.energies = quantiles / quantiles.std()
+        return self
+
+    def sweep(self, before, at, after, sweeps):
+        self.at.extend(at)
+        energies = np.array([self.deviation(beta) for beta in at])[:, None] * self.energies
+        return (before - at)[:, None] * energies, (after - at)[:, None] * energies
+
+
+# --------------------------------------------------------------------------------------------------------- spacing
+
+
+def random_surveys():
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        points = np.concatenate([[0.0], np.sort(rng.random(int(rng.integers(0, 40)))), [1.0]])
+        growth = 10.0 ** rng.uniform(-4, 3, size=len(points) - 1)
+        yield Survey(points, np.concatenate([[0.0], np.cumsum(growth)])), float(rng.uniform(0.2, 300.0))
+
+
+def test_points_rise_from_base_to_model_in_steps_that_are_not_too_long():
+    for found, count in random_surveys():
+        points = found.spaced(count)
+        assert points[0] == 0.0
+        assert points[-1] == 1.0
+        steps = np.diff(points)
+        assert (steps > 0.0).all()
+        assert steps.max() <= 1.0 / LEAST_POINTS + 1e-12
+        assert max(LEAST_POINTS, math.ceil(count)) + 1 <= len(points) <= math.ceil(count) + LEAST_POINTS
+
+
+def test_points_stand_at_equal_lengths(monkeypatch):
+    monkeypatch.setattr(survey_part, "LEAST_POINTS", 1)
+    for found, count in random_surveys():
+        points = found.spaced(count)
+        assert len(points) == math.ceil(count) + 1
+        lengths = np.diff(np.interp(points, found.points, found.length))
+        assert lengths == pytest.approx(found.length[-1] / math.ceil(count), rel=1e-6)
+
+
+@pytest.mark.parametrize("length", [0.0, math.inf])
+def test_a_path_of_no_length_or_too_much_of_it_is_divided_evenly(length):
+    points = Survey(np.array([0.0, 1.0]), np.array([0.0, length])).spaced(5.0)
+    assert set(np.round(points, 12)) == {*np.round(np.linspace(0, 1, LEAST_POINTS + 1), 12), 0.2, 0.4, 0.6, 0.8}
+
+
+# -------------------------------------------------------------------------------------------------------- variances
+
+
+def test_points_go_where_the_variance_is_least(monkeypatch):
+    # Three parts of ten points add 1, 4 and 25 to the variance: of all ways to give out 60 points, which is best?
+    monkeypatch.setattr(survey_part, "PARTS", 3)
+    monkeypatch.setattr(survey_part, "LEAST_POINTS", 1)
+    added, counts, total = np.array([1.0, 4.0, 25.0]), np.array([10, 10, 10]), 60
+    points = np.linspace(0.0, 1.0, 31)
+    variance = np.concatenate([[0.0], np.cumsum(np.repeat(added / counts, counts))])
+    ways = [(a, b, total - a - b) for a, b in itertools.product(range(1, total), repeat=2) if a + b < total]
+    best = min(ways, key=lambda way: float((added * counts / np.array(way)).sum()))
+    found = Survey.of_variance(points, variance).spaced(total)
+    edges = np.searchsorted(found, [1e-9, 1 / 3, 2 / 3, 1.0 + 1e-9])
+    assert np.abs(np.diff(edges) - best).max() <= 1
+
+
+@pytest.mark.parametrize("count", [17, 31, 41, 100])  # parts of one or two points, of four or five
+def test_points_that_add_the_same_are_where_they_should_be(monkeypatch, count):
+    monkeypatch.setattr(survey_part, "LEAST_POINTS", 1)
+    points = np.linspace(0.0, 1.0, count) ** 3
+    found = Survey.of_variance(points, np.linspace(0.0, 2.0, count))
+    places = np.searchsorted(points, found.points)
+    assert found.length / found.length[-1] == pytest.approx(places / (count - 1))
+    again = found.spaced(count - 1)
+    assert again[places] == pytest.approx(points[places])
+
+
+def test_a_part_without_variance_still_has_points():
+    points = np.linspace(0.0, 1.0, 49)
+    variance = np.where(points < 0.5, 0.0, 4.0 * (points - 0.5))
+    found = Survey.of_variance(points, variance)
+    assert (np.diff(found.length) > 0.0).all()
+    falling = Survey.of_variance(points, variance[::-1].copy())  # noise, after which nothing is added
+    assert np.diff(falling.length) == pytest.approx(np.diff(falling.length)[0])
+
+
+def test_the_variance_of_a_run_is_that_of_its_log_weights():
+    model = sz.generators.complete(10, 0.5, seed=0)
+    betas = np.array([0.0, 0.3, 0.6, 1.0])
+    with Annealer(model, resample_below=0.0) as annealer:
+        found = annealer.anneal(betas, 640, np.random.default_rng(1))
+        chains = annealer.engine.start(640, np.random.default_rng(1))
+        _, on = chains.sweep(np.append(0.0, betas[:-1]), betas, np.append(betas[1:], 1.0), 1)
+    total = on.sum(axis=0)
+    assert np.array_equal(found.points, betas)
+    assert found.spread[-1] == pytest.approx(total.var())
+    assert found.dissipation == pytest.approx(4 * total.var())
+    assert found.log_z == pytest.approx(annealer.engine.log_z_of_base + np.log(np.exp(total).mean()))
+
+
+# -------------------------------------------------------------------------------------------------------- surveying
+
+
+@pytest.mark.parametrize(
+    "deviation",
+    [
+        lambda beta: 3.0,
+        lambda beta: 20.0 / (1.0 + 10.0 * beta),
+        lambda beta: 5.0 + 20.0 * np.exp(-((beta - 0.5) ** 2) * 50.0),
+    ],
+    ids=["even", "falling", "peak"],
+)
+def test_the_length_is_the_integral_of_the_deviation(deviation):
+    engine = MadeUp(deviation)
+    found = survey(engine, np.random.default_rng(0))
+    truth = quad(deviation, 0.0, 1.0)[0]
+    assert found.length[-1] == pytest.approx(truth, rel=0.02)  # the trapezoids of a few tens of points
+    for point, length in zip(found.points, found.length, strict=True):
+        assert length == pytest.approx(quad(deviation, 0.0, point)[0], abs=0.02 * truth)
+    assert np.array_equal(found.points, engine.at)
+    assert found.points[0] == 0.0
+    assert found.points[-1] == 1.0
+    assert np.diff(found.points).max() <= 1.0 / LEAST_POINTS + 1e-12
+    # No step changes log-weights by more than is said, but for growth where it is cold.
+    most = max(survey_part.CHANGE, survey_part.CHANGE_PER_ROOT * 10.0)
+    longest = np.maximum(most / np.array([deviation(p) for p in found.points[:-1]]), 0.25 * found.points[:-1])
+    assert (np.diff(found.points) <= longest + 1e-9).all()
+
+
+def test_states_that_are_stuck_at_different_energies_do_not_keep_it_for_ever():
+    n = 100
+    found = survey(MadeUp(lambda beta: 1e6, n), np.random.default_rng(0))
+    assert len(found.points) < 100
+    # From where beta E varies by 3 sqrt(n) on, only that much is believed: 3 sqrt(n) (1 + log 1 / beta).
+    most = survey_part.MOST_DEVIATION * math.sqrt(n)
+    assert found.length[-1] == pytest.approx(most * (1.0 + math.log(1e6 / most)), rel=0.1)
+
+
+def test_a_survey_in_a_hurry_ends_sooner():
+    with told_by(FakeClock(step=1.0)), until(4.0), heard() as told:
+        found = survey(MadeUp(lambda beta: 1e6), np.random.default_rng(0))
+    assert len(found.points) < 40
+    assert found.points[-1] == 1.0
+    assert told[-1] == ("surveying the path", 1.0)
+
+
+def test_independent_spins_have_the_length_that_they_should():
+    # From fair coins to spins in fields: E = sum theta_i x_i varies by sum theta_i^2 (1 - tanh(beta theta_i)^2).
+    theta = np.random.default_rng(2).normal(size=60)
+    engine = RowEngine(theta, sz.Ising(field=theta).storage.for_kernels())
+    truth = quad(lambda beta: math.sqrt((theta**2 / np.cosh(beta * theta) ** 2).sum()), 0.0, 1.0)[0]
+    lengths = [survey(engine, np.random.default_rng(seed)).length[-1] for seed in range(8)]
+    assert np.mean(lengths) == pytest.approx(truth, rel=0.03)  # 64 states measure a deviation to a tenth, 17 times
+    with Annealer(sz.Ising(field=theta)) as annealer:  # the fields alone are the base
+        assert survey(annealer.engine, np.random.default_rng(0)).length[-1] == 0.0
+
+
+def test_curie_weiss_has_the_length_that_it_should():
+    n, strength = 50, 0.3
+    up = np.arange(n + 1)
+    log_count = np.array([math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) for k in up])
+    energy = strength * ((2 * up - n) ** 2 - n) / (2 * n)
+
+    def deviation(beta):
+        p = np.exp(log_count + beta * energy - (log_count + beta * energy).max())
+        p /= p.sum()
+        return math.sqrt(p @ energy**2 - (p @ energy) ** 2)
+
+    # Hot, all pairs are independent.
+    assert deviation(0.0) == pytest.approx(math.sqrt(n * (n - 1) / 2) * strength / n)
+    truth = quad(deviation, 0.0, 1.0)[0]
+    coupling = np.full((n, n), strength / (2 * n))
+    np.fill_diagonal(coupling, 0.0)
+    with Annealer(sz.Ising(coupling=coupling)) as annealer:
+        lengths = [annealer.survey(np.random.default_rng(seed)).length[-1] for seed in range(12)]
+    # A square of a normal number has heavy tails: its deviation by 64 states is off by a quarter, and 3 % too small.
+    assert np.mean(lengths) == pytest.approx(0.97 * truth, rel=0.06)
