@@ -182,5 +182,7 @@ def test_bp_says_why_it_did_not_run(sparse, monkeypatch):
     strong = row_of(sz.log_z(sparse.scaled(5.0), exclude=OTHERS, work=1e9))
     assert strong.verdict is sz.Verdict.NOT_RUN
     assert "diverge" in strong.why or "stopped after" in strong.why
+    chain = sz.generators.chain(n=320, strength=0.5)
+    assert "exact was excluded" in row_of(sz.log_z(chain, exclude=OTHERS, work=1e9)).why
     monkeypatch.setattr(policy, "BP_SHARE", 0.0)
     assert row_of(sz.log_z(sparse, exclude=OTHERS, work=1e9)).verdict is sz.Verdict.NOT_RUN

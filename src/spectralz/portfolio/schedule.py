@@ -189,6 +189,8 @@ class Portfolio:
         method = BeliefPropagation(max_iter=policy.MOST_BP_ITERATIONS, damping=policy.BP_DAMPING, tol=policy.BP_TOL)
         with clock.until(clock.now() + share):
             found, loops = method.solve_with_loops(self.model)
+        if found.outcome.kind is Kind.EXACT and "exact" in self.exclude:
+            loops = "left out: it is exact here, and exact was excluded"
         if isinstance(loops, str):
             self.not_run["bp"] = loops
             return
