@@ -296,6 +296,23 @@ def test_marginals_are_a_table_with_names(run, model):
     assert "given b = +1" in out
 
 
+@pytest.mark.usefixtures("model")
+def test_pairs_are_shown_if_asked_for(run):
+    truth = sz.marginals(sz.read("m.json"))
+    for line in ("--pairs", "--marginals --pairs"):
+        found = answer(run, "solve", "m.json", *line.split())
+        assert len(found["marginals"]) == 4
+        assert [tuple(each["names"]) for each in found["pairs"]] == [
+            tuple(NAMES[i] for i in pair) for pair in truth.edges.tolist()
+        ]
+        assert np.allclose([each["mean"] for each in found["pairs"]], truth.pair_mean, atol=1e-12)
+    for line in ("--marginals", "--marginals --no-pairs"):
+        assert "pairs" not in answer(run, "solve", "m.json", *line.split())
+    out = run("solve", "m.json", "--pairs")[1]
+    assert "mean of the product" in out
+    assert f"{truth.pair_mean[0]:+.6f}" in out
+
+
 def test_numbers_that_json_does_not_have_are_null(capsys):
     print_json({"lower": -math.inf, "rows": [{"x": math.nan, "y": (1.5, None)}]})
     assert json.loads(capsys.readouterr().out) == {
@@ -310,7 +327,7 @@ def test_every_json_object_says_what_and_by_which_version_and_the_page_names_its
     monkeypatch.setattr(sz, "warm_up", lambda: sz.compilation.Compilation(kernels=3, compiled=0, folder=None))
     fields = set(re.findall(r"`(\w+)`", (DOCS / "command-line.md").read_text().split("## JSON")[1]))
     for line in (
-        "solve m.json -g a=+1 --marginals",
+        "solve m.json -g a=+1 --marginals --pairs",
         "compare m.json -m exact",
         "bounds m.json -w 1e6",
         "info m.json",

@@ -72,6 +72,7 @@ OPTIONS_OF_BOUNDS = ("budget", "work", "exclude", "threads")
     "spectralz solve grid.uai -m wmbe -s ibound=4 -s max_iter=20   # one method, with options of its own",
     "spectralz solve grid.uai -e grid.evid --pr grid.PR --mar grid.MAR",
     "spectralz solve names.csv -g a=+1 -g b=-1 --marginals         # two spins are known: the others, given them",
+    "spectralz solve grid.uai --marginals --pairs                  # and the mean product of every edge",
     "spectralz solve glass.npz --work 1e8 --json                   # the same answer in every run",
     "spectralz solve grid.uai --beta 0.5 --html grid.html          # at twice the temperature; a page to show",
     "cat grid.uai | spectralz solve - --format uai",
@@ -101,6 +102,9 @@ def solve(
     marginals: Annotated[
         bool, typer.Option("--marginals", help="Show the mean of every spin, and its probability to be +1.")
     ] = False,
+    pairs: Annotated[
+        bool, typer.Option("--pairs/--no-pairs", help="Show marginals, with the mean product of every coupled pair.")
+    ] = False,
     as_json: AsJson = False,
     pr: Annotated[Path | None, typer.Option(metavar="OUT", help="Write log10 Z as a UAI .PR answer.")] = None,
     mar: Annotated[Path | None, typer.Option(metavar="OUT", help="Write marginals as a UAI .MAR answer.")] = None,
@@ -112,6 +116,7 @@ def solve(
 
     Where nothing is exact, auto tries several methods and shows what each said.
     """
+    marginals = marginals or pairs
     check_outputs({"--pr": pr, "--mar": mar, "--plot": plot, "--html": html}, [file, evidence])
     check_picture(plot)
     check_page(html)
@@ -126,7 +131,7 @@ def solve(
     ):
         warnings.simplefilter("ignore", LostRunsWarning)  # the status says it
         if marginals or mar is not None:
-            found = sz.marginals(problem.model, chosen, given=problem.given, executor=executor)
+            found = sz.marginals(problem.model, chosen, given=problem.given, pairs=pairs, executor=executor)
             estimate = found.estimate
         else:
             estimate = sz.log_z(problem.model, chosen, given=problem.given, executor=executor)
@@ -154,11 +159,15 @@ def solve(
 def _print_answer(problem: Problem, estimate: sz.Estimate, shown: sz.Marginals | None, as_json: bool) -> None:
     if as_json:
         means = {} if shown is None else {"marginals": _marginals_in_json(problem, shown)}
+        if shown is not None and shown.has_pairs:
+            means["pairs"] = _pairs_in_json(problem, shown)
         print_json({**problem.about(), **estimate.to_dict(), **means})
     else:
         _print_estimate(problem, estimate)
         if shown is not None:
             print_table(_marginals_table(problem, shown))
+            if shown.has_pairs:
+                print_table(_pairs_table(problem, shown))
     _warn_of_disagreement(estimate)
 
 
@@ -202,6 +211,22 @@ def _marginals_in_json(problem: Problem, found: sz.Marginals) -> list[dict[str, 
     return [
         {"name": name_in_json(problem.model, i), "mean": mean, "probability": plus}
         for i, (mean, (_, plus)) in enumerate(zip(found.mean.tolist(), found.probability.tolist(), strict=True))
+    ]
+
+
+def _pairs_table(problem: Problem, found: sz.Marginals) -> tables.Table:
+    label = problem.model.label
+    rows = (
+        (label(i), label(j), f"{mean:+.6f}")
+        for (i, j), mean in zip(found.edges.tolist(), found.pair_mean.tolist(), strict=True)
+    )
+    return tables.Table(headings=("spin", "spin", "mean of the product"), rows=tuple(rows))
+
+
+def _pairs_in_json(problem: Problem, found: sz.Marginals) -> list[dict[str, Any]]:
+    return [
+        {"names": [name_in_json(problem.model, i) for i in pair], "mean": mean}
+        for pair, mean in zip(found.edges.tolist(), found.pair_mean.tolist(), strict=True)
     ]
 
 

@@ -70,7 +70,7 @@ class Asked:
         mean[self._kept], probability[self._kept] = found.mean, found.probability
         mean[self.fixed] = self.value
         probability[self.fixed] = np.column_stack([self.value < 0, self.value > 0])
-        edges = self.whole.edges()[0]
+        edges = self.whole.edges()[0] if found.has_pairs else found.edges
         touched = edges[np.isin(edges, self.fixed).any(axis=1)]
         # A fixed spin and any other are independent, so that the mean of their product is that of their means.
         pairs = np.concatenate([self._kept[found.edges], touched])

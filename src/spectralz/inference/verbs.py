@@ -6,11 +6,12 @@ import difflib
 from typing import TYPE_CHECKING, Any
 
 from spectralz._support.executors import using_executor
-from spectralz._support.options import checked_count, checked_positive
+from spectralz._support.options import checked_count, checked_positive, flag
 from spectralz._support.threads import using_threads
 from spectralz.errors import OptionError, SpectralzError, UnknownMethodError, warn_inaccurate
 from spectralz.inference.asked import Asked
 from spectralz.methods import Method
+from spectralz.methods.base import has_few_pairs
 from spectralz.portfolio.auto import Auto
 from spectralz.portfolio.bracket import bracket
 from spectralz.portfolio.budget import Budget
@@ -89,12 +90,19 @@ def marginals(
     method: str | Method = "auto",
     *,
     given: Mapping[Any, int] | None = None,
+    pairs: bool | None = None,
     executor: Any = None,
     **options: Any,
 ) -> Marginals:
     """Return E[x_i] for every spin and E[x_i x_j] for every edge of ``model``.
 
-    Parameters are those of :func:`log_z`. Spins that are given are listed too, with the mean that they are given.
+    Parameters
+    ----------
+    model, method, given, executor, **options
+        As in :func:`log_z`. Spins that are given are listed too, with the mean that they are given.
+    pairs
+        Whether to list the edges; without them ``edges`` and ``pair_mean`` are empty, and the means of spins are the
+        same. By default only where the model has at most 10 million of them: a dense one of 20,000 spins has 2e8.
 
     Examples
     --------
@@ -104,14 +112,17 @@ def marginals(
     ([0.4621, 0.3519], [0.7616])
     >>> sz.marginals(sz.Ising.from_edges(2, [(0, 1)], [1.0], names=["a", "b"]), given={"b": -1})["a"]
     -0.76...
+    >>> sz.marginals(sz.generators.complete(n=12, strength=0.1, seed=0), pairs=False)
+    Marginals(n=12, pairs left out, exact, means ... by exact)
     """
     chosen = as_method(method, options)
     if not chosen.gives_marginals:
         able = ", ".join(name for name, known in METHODS.items() if known.gives_marginals)
         raise OptionError(f"method {chosen.name!r} gives no marginals; these do: {able}")
     asked = Asked.about(model, given)
+    wanted = has_few_pairs(asked.whole) if pairs is None else flag(pairs, "pairs")
     with _spreading(chosen, executor):
-        found = asked.marginals(chosen.run_marginals(asked.free))
+        found = asked.marginals(chosen.run_marginals(asked.free, pairs=wanted))
     _warn_of(chosen, found.estimate)
     return found
 

@@ -14,6 +14,7 @@ from spectralz._support.options import apply_checks, bytes_in_words, checked_cou
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import OptionError, TooLargeError
 from spectralz.parts.outcome import MarginalOutcome, Outcome, with_proven_kind
+from spectralz.parts.pairs import pairs_of, wanting_pairs
 from spectralz.result import Estimate, Marginals
 
 if TYPE_CHECKING:
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
 
     from spectralz.model import Ising
 
-__all__ = ["MarginalOutcome", "Method", "Outcome"]
+__all__ = ["MarginalOutcome", "Method", "Outcome", "has_few_pairs"]
 
 
 # A byte each: what one call of sample may return.
 MOST_SAMPLED_SPINS = 16 * 2**30
+# Where nothing is said, pairs are listed up to so many: with their means, 240 MB.
+MOST_PAIRS = 10_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,19 +73,25 @@ class Method(ABC):
             return self._pack(self._solve(model), started)
 
     @final
-    def run_marginals(self, model: Ising) -> Marginals:
-        """Return the means of spins and edges of ``model`` as this method finds them."""
+    def run_marginals(self, model: Ising, *, pairs: bool | None = None) -> Marginals:
+        """Return the means of spins and edges of ``model`` as this method finds them.
+
+        Those of edges are left out if ``pairs`` is False, or if it is None and there are more than 10 million.
+        """
         started = clock.seconds()
-        with self._in_threads(model):
+        wanted = has_few_pairs(model) if pairs is None else pairs
+        with self._in_threads(model), wanting_pairs(wanted):
             found = self._solve_marginals(model)
+            edges = pairs_of(model)
         return Marginals(
             mean=found.mean,
             probability=found.probability,
-            edges=model.edges()[0],
-            pair_mean=found.pair_mean,
+            edges=edges,
+            pair_mean=found.pair_mean if wanted else np.empty(0),
             kind=found.kind,
             estimate=self._pack(found.outcome, started),
             names=model.names,
+            has_pairs=wanted,
         )
 
     @final
@@ -119,3 +128,10 @@ class Method(ABC):
                 wanted = "its options are " + ", ".join(known) if known else "it has none"
                 raise OptionError(f"method {cls.name!r} has no option {name!r}; {wanted}")
         return cls(**options)
+
+
+def has_few_pairs(model: Ising) -> bool:
+    """Say whether a model has few enough coupled pairs to list them all unasked; of factors, all pairs count."""
+    if model.storage.terms is not None:  # to count those that are coupled, they would have to be written out
+        return model.n * (model.n - 1) // 2 <= MOST_PAIRS
+    return model.edge_count <= MOST_PAIRS

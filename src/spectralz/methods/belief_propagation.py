@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from spectralz._support import clock
 from spectralz._support.options import below_one, choice, count, option, positive
 from spectralz._support.progress import report
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
+from spectralz.parts.leading import leading_directions
+from spectralz.parts.loops import Loops, loops_at, operations_of_loops
 from spectralz.parts.network import Forest, Network, beliefs
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["BeliefPropagation"]
+__all__ = ["BYTES_PER_MESSAGE", "BeliefPropagation", "operations_of_bp"]
 
 SCHEDULES = ("parallel", "sequential")
 # Progress is reported after about this many messages, a tenth of a second.
 MESSAGES_PER_REPORT = 2_000_000
+# What a message counts in all but the iterations, and in each of them.
+LAYOUT_OPERATIONS, MESSAGE_OPERATIONS = 900.0, 70.0
+# Most that is held at once, as measured with dense models.
+BYTES_PER_MESSAGE = 130
+# The largest field that messages start with where they look for other phases, and means that are those of one phase.
+STARTING_FIELD, SAME_MEANS, ITERATIONS_TOGETHER = 3.0, 0.05, 5
 # The Bethe value is called impossible only where it misses a bound by more than rounding could.
 SANITY_SLACK = 1e-9
 
@@ -92,7 +102,49 @@ class BeliefPropagation(Method):
         network = Network.of(model)
         if network.is_forest:
             return Forest.of(network).marginal_outcome(model)
+        return self._packed(network, *self._run(model, network))
+
+    def solve_with_loops(self, model: Ising) -> tuple[MarginalOutcome, Loops | str]:
+        """Return the marginals, and what Bethe's log Z leaves out, or in words why that is not known.
+
+        Messages must settle, in a stable fixed point; and where they start along a leading eigenvector of the couplings
+        they must come to the same, since beliefs are those of one phase only.
+        """
+        network = Network.of(model)
+        clock.charge(LAYOUT_OPERATIONS * len(network.coupling))
+        if network.is_forest:
+            return Forest.of(network).marginal_outcome(model), Loops(0.0, 0.0, 0.0)
         outcome, total, without = self._run(model, network)
+        found = self._packed(network, outcome, total, without)
+        if not outcome.status.converged:
+            return found, str(outcome.status)
+        clock.charge(operations_of_loops(network.n, len(network.graph.slots)))
+        loops = loops_at(network, total, without)
+        if loops is None:
+            return found, f"{outcome.status}, but couplings are too strong: the loops that it leaves out diverge"
+        return found, self._doubts(model, network, found.mean) or loops
+
+    def _doubts(self, model: Ising, network: Network, mean: FloatArray) -> str:
+        """Say whether messages that start in a collective state, either way up, settle elsewhere; nothing if not."""
+        from spectralz.kernels.messages import fields, messages_between
+
+        quick = replace(self, max_iter=ITERATIONS_TOGETHER)
+        signs = (1.0, -1.0) if np.any(network.field) else (1.0,)  # without fields one is the other turned over
+        for direction, sign in itertools.product(leading_directions(model.storage, 1), signs):
+            h = sign * STARTING_FIELD * direction[network.graph.source]
+            u = messages_between(network.coupling, h)
+            for _ in range(0, self.max_iter, ITERATIONS_TOGETHER):
+                u, _, residual = quick._iterate(network, u)
+                total, _ = fields(network.graph, network.field, network.ones, u)
+                if residual <= self.tol or np.abs(np.tanh(total) - mean).max() <= SAME_MEANS:
+                    break
+                if clock.is_up():
+                    return "its share of the time was up before it had looked for other phases"
+            if np.abs(np.tanh(total) - mean).max() > SAME_MEANS:
+                return "there may be more phases than one: from a leading eigenvector messages do not come to the same"
+        return ""
+
+    def _packed(self, network: Network, outcome: Outcome, total: FloatArray, without: FloatArray) -> MarginalOutcome:
         probability, mean, pair_mean = beliefs(network.graph, network.coupling, total, without)
         return MarginalOutcome(
             probability=probability, mean=mean, pair_mean=pair_mean, kind=Kind.ESTIMATE, outcome=outcome
@@ -127,14 +179,15 @@ class BeliefPropagation(Method):
         )
         return outcome, total, without
 
-    def _iterate(self, network: Network) -> tuple[FloatArray, int, float]:
-        """Return the messages, the number of iterations and the last residual."""
+    def _iterate(self, network: Network, u: FloatArray | None = None) -> tuple[FloatArray, int, float]:
+        """Return the messages, the number of iterations and the last residual; ``u`` to start from, zero if None."""
         from spectralz.kernels.messages import parallel_iterations, sequential_iterations
 
-        u = np.zeros(len(network.coupling))
+        if u is None:
+            u = np.zeros(len(network.coupling))
         block = max(1, MESSAGES_PER_REPORT // len(u))
         done, residual = 0, math.inf
-        while done < self.max_iter and residual > self.tol:
+        while done < self.max_iter and residual > self.tol and not clock.is_up():
             count = min(block, self.max_iter - done)
             given = (network.field, network.coupling, network.ones, u, self.damping, self.tol, count)
             if self.schedule == "parallel":
@@ -142,8 +195,14 @@ class BeliefPropagation(Method):
             else:
                 u, made, residual = sequential_iterations(network.graph, network.order, *given)
             done += made
+            clock.charge(MESSAGE_OPERATIONS * made * len(u))
             report("passing messages", done / self.max_iter)
         return u, done, residual
+
+
+def operations_of_bp(n: int, edges: int, iterations: float) -> float:
+    """Return what so many iterations count, with the sums over loops."""
+    return 2.0 * edges * (LAYOUT_OPERATIONS + iterations * MESSAGE_OPERATIONS) + operations_of_loops(n, edges)
 
 
 def _complaint(value: float, best: float, n: int, total_weight: float) -> str:

@@ -19,6 +19,7 @@ from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.parts.independent_spins import probabilities
 from spectralz.parts.leading import leading_directions
 from spectralz.parts.mean_field import ascend_in_time, bound_at
+from spectralz.parts.pairs import pairs_of
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -302,7 +303,7 @@ class ExpectationPropagation(Method):
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
         outcome, h, covariance = self._run(model)
         mean = np.tanh(h)
-        i, j = model.edges()[0].T
+        i, j = pairs_of(model).T
         # No two spins with these means have a mean product beyond these.
         least, most = np.abs(mean[i] + mean[j]) - 1.0, 1.0 - np.abs(mean[i] - mean[j])
         return MarginalOutcome(

@@ -122,7 +122,7 @@ class MeanField(Method):
         if self.start == "bp":
             from spectralz.methods.belief_propagation import BeliefPropagation
 
-            mean = BeliefPropagation(damping=0.5).run_marginals(model).mean
+            mean = BeliefPropagation(damping=0.5).run_marginals(model, pairs=False).mean
             return np.arctanh(np.clip(mean, -1.0 + 1e-15, 1.0 - 1e-15))
         return np.zeros(model.n)
 

@@ -16,6 +16,7 @@ from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.methods.low_rank import LowRank
 from spectralz.parts.decomposition import Decomposition, decompose
 from spectralz.parts.outcome import EXACT_WIDTH, with_kind_of_means
+from spectralz.parts.pairs import pairs_of
 from spectralz.parts.quantized import lattice_steps, predicted_cells, sample_decomposed, warn_of_rounding
 from spectralz.result import Kind, Status
 
@@ -190,7 +191,7 @@ class Quadrature(Method):
         weight = np.exp(nodes.log_term - total)
         used = weight > 1e-18 * weight.max()
         theta, pushes = np.asarray(model.field), nodes.g[used] @ positive
-        edges, _ = model.edges()
+        edges = pairs_of(model)
         if len(negative):
             probability, mean, pairs = _moments_with_negative(theta, pushes, negative, weight[used], edges)
         else:

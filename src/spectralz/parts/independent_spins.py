@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.parts.outcome import MarginalOutcome, Outcome
+from spectralz.parts.pairs import pairs_of
 from spectralz.result import Kind
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def probabilities(h: FloatArray) -> FloatArray:
 def independent_spins(model: Ising, h: FloatArray, outcome: Outcome) -> MarginalOutcome:
     """Return the marginals of independent spins with the fields h; exact where the model's spins are independent."""
     mean = np.tanh(h)
-    pairs, _ = model.edges()
+    pairs = pairs_of(model)
     return MarginalOutcome(
         mean=mean,
         probability=probabilities(h),

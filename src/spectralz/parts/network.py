@@ -11,6 +11,7 @@ import numpy as np
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.parts.independent_spins import probabilities
 from spectralz.parts.outcome import MarginalOutcome, Outcome, with_kind_of_means
+from spectralz.parts.pairs import are_pairs_wanted
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -148,13 +149,13 @@ def _forest_rounding(network: Network) -> float:
 def beliefs(
     graph: Graph, coupling: FloatArray, total: FloatArray, without: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return P(x_i = -1) and P(x_i = +1), E[x_i], and E[x_i x_j] of each edge, as the messages have them.
+    """Return P(x_i = -1) and P(x_i = +1), E[x_i], and E[x_i x_j] of each edge if wanted, as the messages have them.
 
     A pair's weights are exp(J x y + a x + b y) with the fields a, b of its spins without each other's message, so
     that its mean is tanh(J + log(cosh(a + b) / cosh(a - b)) / 2), which is tanh(J + atanh(tanh a tanh b)).
     """
     from spectralz.kernels.messages import messages_between
 
-    first, second = graph.slots.T
+    first, second = graph.slots.T if are_pairs_wanted() else graph.slots[:0].T
     pair_mean = np.tanh(coupling[first] + messages_between(without[first], without[second]))
     return probabilities(total), np.tanh(total), pair_mean

@@ -52,7 +52,11 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class MarginalOutcome:
-    """What ``_solve_marginals`` of a method returns; pairs are those of ``model.edges()``, in its order."""
+    """What ``_solve_marginals`` of a method returns.
+
+    Pairs are those of ``model.edges()``, in its order; where they are not wanted (``parts/pairs.py``) nobody looks at
+    ``pair_mean``.
+    """
 
     probability: NDArray[np.float64]
     mean: NDArray[np.float64]

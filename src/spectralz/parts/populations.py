@@ -10,6 +10,7 @@ import numpy as np
 
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.parts.outcome import MarginalOutcome, Outcome
+from spectralz.parts.pairs import pairs_of
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -274,7 +275,7 @@ def marginals_of(model: Ising, found: Sequence[Annealed], outcome: Outcome) -> M
 
     from spectralz.kernels.sampling.heat_bath import refresh
 
-    pairs, _ = model.edges()
+    pairs = pairs_of(model)
     up = np.zeros(model.n)
     down = np.zeros(model.n)
     pair_mean = np.zeros(len(pairs))
@@ -286,7 +287,8 @@ def marginals_of(model: Ising, found: Sequence[Annealed], outcome: Outcome) -> M
             refresh(x, h, model.field, couplings)
             up += weight[part] @ expit(2.0 * h)
             down += weight[part] @ expit(-2.0 * h)
-            pair_mean += pair_means(x, np.tanh(h), weight[part], pairs)
+            if len(pairs):
+                pair_mean += pair_means(x, np.tanh(h), weight[part], pairs)
     total = up + down  # 1 but for rounding
     return MarginalOutcome(
         probability=np.stack([down, up], axis=1) / total[:, None],

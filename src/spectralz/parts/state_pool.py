@@ -19,6 +19,7 @@ from spectralz._support import clock
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.parts.outcome import MarginalOutcome, Outcome, with_kind_of_means
+from spectralz.parts.pairs import pairs_of
 from spectralz.parts.populations import pair_means, weights_of, with_rounding
 from spectralz.parts.state_space import space_of
 from spectralz.result import Kind, Status
@@ -392,7 +393,7 @@ def _counted(pool: StatePool) -> str:
 def pool_marginals(pool: StatePool, outcome: Outcome) -> MarginalOutcome:
     """Return the marginals of P(x) restricted to the pool."""
     model = pool.model
-    pairs, _ = model.edges()
+    pairs = pairs_of(model)
     up, down, pair_mean, total = np.zeros(model.n), np.zeros(model.n), np.zeros(len(pairs)), 0.0
     for weight, given in pool.given():
         up += weight @ given.up

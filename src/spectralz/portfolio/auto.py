@@ -18,6 +18,7 @@ from spectralz.methods.exact import Exact
 from spectralz.methods.quadrature import Quadrature
 from spectralz.parts.annealer import Annealer
 from spectralz.parts.decomposition import decompose
+from spectralz.parts.pairs import are_pairs_wanted, pairs_of
 from spectralz.portfolio import policy
 from spectralz.portfolio.budget import Budget
 from spectralz.portfolio.purse import Purse, operations_of_plan
@@ -51,10 +52,10 @@ class _Choice:
 class Auto(Method):
     """The best answer within a budget: exact where tractable or of low rank, otherwise estimates that are compared.
 
-    Where no exact method is within reach, ``ep``, ``annealing`` and ``states`` run as far as the budget allows, beside
-    the methods that prove bounds. The answer is that of the method with the smallest error among those that trust
-    themselves and that the bounds permit; ``std_error`` covers what the others say. ``tried`` lists them all,
-    and ``status`` says in words why this one was chosen. An interrupt (Ctrl-C) ends with the best answer so far.
+    Where no exact method is within reach, ``ep`` or ``bp``, ``annealing`` and ``states`` run as far as the budget
+    allows, beside the methods that prove bounds. The answer is that of the method with the smallest error among those
+    that trust themselves and that the bounds permit; ``std_error`` covers what the others say. ``tried`` lists them
+    all, and ``status`` says in words why this one was chosen. An interrupt (Ctrl-C) ends with the best answer so far.
     A model of several components is solved component by component.
 
     Parameters
@@ -381,13 +382,14 @@ def _error_of(outcome: Outcome) -> float:
 
 def _joined(model: Ising, parts: list[IntArray], found: list[MarginalOutcome]) -> MarginalOutcome:
     """Put the marginals of components together."""
-    edges, _ = model.edges()
+    edges = pairs_of(model)
     places = edges[:, 0] * model.n + edges[:, 1]  # in order, as edges are
     mean, probability, pair_mean = np.empty(model.n), np.empty((model.n, 2)), np.empty(len(edges))
     for spins, part in zip(parts, found, strict=True):
         mean[spins], probability[spins] = part.mean, part.probability
-        pairs = spins[model.submodel(spins).edges()[0]]
-        pair_mean[np.searchsorted(places, pairs[:, 0] * model.n + pairs[:, 1])] = part.pair_mean
+        if are_pairs_wanted():
+            pairs = spins[model.submodel(spins).edges()[0]]
+            pair_mean[np.searchsorted(places, pairs[:, 0] * model.n + pairs[:, 1])] = part.pair_mean
     kinds = {part.kind for part in found}
     return MarginalOutcome(
         probability=probability,

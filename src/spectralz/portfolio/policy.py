@@ -24,7 +24,7 @@ WIDTHS_PER_DEVIATION = math.sqrt(12.0)
 # Samples are distrusted where a state that they have not met holds at least this share of Z.
 SHARE_ELSEWHERE = 0.02
 # Methods whose error is no scatter of samples: a sampler that disagrees is right rather than these.
-WITHOUT_SAMPLES = ("ep",)
+WITHOUT_SAMPLES = ("ep", "bp")
 # Methods whose doubtful answers say something of others'.
 SAMPLERS = ("annealing",)
 
@@ -65,6 +65,10 @@ EP_SHARE, STRONG_EP_SHARE = 0.5, 0.15
 FEWEST_EP_STEPS, TIMED_EP_SPINS = 6.0, 300
 # It is not even timed where the operations of those steps, as counted, take so many times its share.
 HOPELESS_EP_TIMES = 10.0
+# Where ep does not trust itself, or could not run, belief propagation has this share of what is left, if so many of its
+# iterations fit in, of so many at most; with fewer spins than the last of these ep is the better one, if it runs.
+BP_SHARE, FEWEST_BP_ITERATIONS, MOST_BP_ITERATIONS, FEWEST_BP_SPINS = 0.15, 20, 300, 300
+BP_DAMPING, BP_TOL = 0.3, 1e-8
 SEARCH_SHARE = 0.5
 ELSEWHERE_SHARE = 0.05
 LARGEST_POPULATION = 200_000

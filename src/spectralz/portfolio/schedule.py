@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support import clock
+from spectralz._support.options import bytes_in_words
 from spectralz._support.progress import report
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import SpectralzError, is_interrupt
+from spectralz.methods.belief_propagation import BYTES_PER_MESSAGE, BeliefPropagation, operations_of_bp
 from spectralz.methods.expectation_propagation import ExpectationPropagation, step_operations
 from spectralz.methods.mean_field import MeanField
 from spectralz.parts.annealer import RESAMPLE_BELOW, Annealer
@@ -24,7 +26,7 @@ from spectralz.parts.both_ways import both_ways_in_runs
 from spectralz.parts.collective import Elsewhere, heaviest_along, look_elsewhere
 from spectralz.parts.leading import leading_directions
 from spectralz.parts.outcome import MarginalOutcome, Outcome
-from spectralz.parts.populations import Annealed, Mean, combine, marginals_of, outcome_of_runs
+from spectralz.parts.populations import Annealed, Mean, combine, marginals_of, outcome_of_runs, with_rounding
 from spectralz.parts.state_pool import MOST_STATES, Share, StatePool, collect, pool_marginals, pool_outcome
 from spectralz.parts.survey import LEAST_POINTS, Survey
 from spectralz.parts.survey import STATES as SURVEY_STATES
@@ -43,11 +45,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.model import FloatArray, Ising
+    from spectralz.parts.loops import Loops
 
 __all__ = ["METHODS_TRIED", "Portfolio", "tried_in_details"]
 
 # What may be left out; the bounders go by their own names.
-METHODS_TRIED = tuple(dict.fromkeys(["exact", "quadrature", "ep", "annealing", "states", *BOUNDERS]))
+METHODS_TRIED = tuple(dict.fromkeys(["exact", "quadrature", "ep", "bp", "annealing", "states", *BOUNDERS]))
 
 
 class Portfolio:
@@ -117,6 +120,7 @@ class Portfolio:
             self.is_interrupted = self.bounds.interrupted
             if not self.is_interrupted:
                 self._propagate()
+                self._believe()
                 self._anneal()
                 self._bound_again(left_out)
         except (KeyboardInterrupt, SystemError) as error:
@@ -160,6 +164,38 @@ class Portfolio:
             self.not_run["ep"] = str(error)
             return
         self._keep("ep", found.outcome, clock.seconds() - began, lambda: found)
+
+    def _believe(self) -> None:
+        """Pass messages where ep has no answer to be trusted: never trusted alone, but with a scale of its error."""
+        ep = self.answers.get("ep")
+        if "bp" in self.exclude or (
+            ep is not None and (ep.outcome.is_trusted or self.model.n < policy.FEWEST_BP_SPINS)
+        ):
+            return
+        if self.model.n < policy.FEWEST_BP_SPINS and "ep" not in self.not_run:
+            return
+        edges = self.model.edge_count
+        share = policy.BP_SHARE * max(self._left, 0.0)
+        needed = operations_of_bp(self.model.n, edges, policy.FEWEST_BP_ITERATIONS) / clock.OPERATIONS_PER_SECOND
+        if needed > share:
+            words = clock.in_words(needed), clock.in_words(share)
+            self.not_run["bp"] = f"a few iterations would take about {words[0]}, and its share has {words[1]} left"
+            return
+        if 2 * edges * BYTES_PER_MESSAGE > self.max_memory:
+            needs = bytes_in_words(2 * edges * BYTES_PER_MESSAGE)
+            self.not_run["bp"] = f"its messages need {needs}; max_memory is {bytes_in_words(self.max_memory)}"
+            return
+        began = clock.seconds()
+        method = BeliefPropagation(max_iter=policy.MOST_BP_ITERATIONS, damping=policy.BP_DAMPING, tol=policy.BP_TOL)
+        with clock.until(clock.now() + share):
+            found, loops = method.solve_with_loops(self.model)
+        if found.outcome.kind is Kind.EXACT and "exact" in self.exclude:
+            loops = "left out: it is exact here, and exact was excluded"
+        if isinstance(loops, str):
+            self.not_run["bp"] = loops
+            return
+        outcome = _with_scale_of(loops, found.outcome)
+        self._keep("bp", outcome, clock.seconds() - began, lambda: replace(found, outcome=outcome))
 
     def _anneal(self) -> None:
         """Anneal in rounds: a short one, then as many points and states as the error wants and the budget permits."""
@@ -428,6 +464,23 @@ def _doubted_for(outcome: Outcome, elsewhere: Elsewhere) -> Outcome:
         std_error=max(outcome.std_error or 0.0, gain),
         trusted=False,
         status=Status(f"{outcome.status}{words}", converged=False),
+    )
+
+
+def _with_scale_of(loops: Loops, outcome: Outcome) -> Outcome:
+    """Return Bethe's log Z with the scale of what it leaves out, not to be trusted alone."""
+    words = (
+        f"{outcome.status}; the loops left out are about {loops.signed:+.2g}, {math.sqrt(loops.variance):.2g} if random"
+    )
+    return replace(
+        outcome,
+        kind=Kind.ESTIMATE,
+        lower=None,
+        upper=None,
+        std_error=with_rounding(loops.scale, outcome.log_z),
+        trusted=False,
+        status=Status(words, converged=outcome.status.converged),
+        details={**outcome.details, "loops": loops.signed, "loops_variance": loops.variance},
     )
 
 

@@ -33,7 +33,7 @@ class Marginals:
         P(x_i = -1) and P(x_i = +1), two numbers per spin, each with its digits where the other is close to 1; of units
         0 and 1, those of 0 and of 1.
     edges, pair_mean
-        The edges (m x 2, i < j) and E[x_i x_j] on each.
+        The edges (m x 2, i < j) and E[x_i x_j] on each; both are empty where pairs were left out.
     kind
         Whether these numbers are exact or an estimate.
     estimate
@@ -42,6 +42,8 @@ class Marginals:
         One name per spin, or None.
     values
         What the spins are: ``"pm1"``, -1 and +1; or ``"01"``, 0 and 1, as the units of an RBM may be.
+    has_pairs
+        Whether pairs are listed. Of models with more than 10 million they are not, unless asked for (``pairs=True``).
 
     Examples
     --------
@@ -66,6 +68,7 @@ class Marginals:
     estimate: Estimate
     names: tuple[Hashable, ...] | None = None
     values: Literal["pm1", "01"] = "pm1"
+    has_pairs: bool = True
 
     def __post_init__(self) -> None:
         for name in ("mean", "probability", "pair_mean"):
@@ -95,6 +98,7 @@ class Marginals:
             "estimate": self.estimate.to_dict(),
             "names": None if self.names is None else list(self.names),
             "values": self.values,
+            "has_pairs": self.has_pairs,
         }
 
     def __repr__(self) -> str:

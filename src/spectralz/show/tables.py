@@ -167,7 +167,8 @@ def marginals(result: Marginals) -> Table:
     """Return the range of the means, the spins at its ends, and the run that they come from: names and values."""
     n, own = len(result.mean), result.estimate
     noun = "unit" if result.values == "01" else "spin"
-    rows = [("marginals", f"{counted(n, noun)}, {counted(len(result.edges), 'edge')} ({result.kind})")]
+    edges = counted(len(result.edges), "edge") if result.has_pairs else "pairs left out"
+    rows = [("marginals", f"{counted(n, noun)}, {edges} ({result.kind})")]
     if n:
         rows.append(("means", _means(result)))
     if len(result.edges):

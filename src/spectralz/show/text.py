@@ -106,7 +106,8 @@ def marginals_repr(result: Marginals) -> str:
     ends = (tables.mean_in_words(result, end) for end in (mean.min(), mean.max())) if len(mean) else ()
     span = f", means {' to '.join(ends)}" if len(mean) else ""
     own = result.estimate
-    return f"Marginals(n={len(mean)}, edges={len(result.edges)}, {result.kind}{span}, by {own.method.name})"
+    edges = f"edges={len(result.edges)}" if result.has_pairs else "pairs left out"
+    return f"Marginals(n={len(mean)}, {edges}, {result.kind}{span}, by {own.method.name})"
 
 
 def description(result: Description) -> str:
