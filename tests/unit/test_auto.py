@@ -180,7 +180,7 @@ def test_components_are_solved_apart_and_their_errors_added():
     assert len(parts) == 2
     assert len(result.details["tried"]) == sum(len(part["tried"]) for part in parts)
     assert [trial.to_dict() for trial in result.tried] == result.details["tried"]
-    found = sz.marginals(model, exclude=["exact"], budget=2)
+    found = sz.marginals(model, exclude=["exact"], budget=10)
     assert np.abs(found.mean - sz.marginals(model, "exact").mean).max() < 0.02
 
 
@@ -235,7 +235,7 @@ def test_expectation_propagation_is_left_out_where_it_would_take_too_long(monkey
         assert (rows_of(result)["ep"].verdict != "not run") == is_run
 
 
-def test_a_round_that_uses_up_the_budget_ends_with_its_second_run(monkeypatch, clock):
+def test_a_round_that_uses_up_the_budget_is_the_last(monkeypatch, clock):
     original = Annealer.anneal
 
     def slow(self, *arguments):
@@ -244,7 +244,7 @@ def test_a_round_that_uses_up_the_budget_ends_with_its_second_run(monkeypatch, c
 
     monkeypatch.setattr(Annealer, "anneal", slow)
     result = sz.log_z(sz.generators.complete(12, 0.5, seed=0), exclude=["exact"], budget=2)
-    assert rows_of(result)["annealing"].why.startswith("2 runs")
+    assert rows_of(result)["annealing"].why.startswith("4 runs")
 
 
 def test_rounds_go_on_while_a_fifth_of_the_budget_is_left(monkeypatch, clock):

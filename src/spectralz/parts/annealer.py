@@ -16,6 +16,7 @@ import math
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -347,6 +348,21 @@ class Annealer:
         clock.charge(10.0 * SWEEPS_OF_A_QUENCH * len(x) * self.engine.operations)
         self._in_parts(lambda part: descend(ends[part], h[part], MOST_DESCENTS, self.couplings), len(x))
         return ends
+
+    def prolonged(self, run: Annealed, sweeps: int, rng: np.random.Generator) -> Annealed:
+        """Let the states of a run go on at the model, and return it with all that they pass, each with a share."""
+        chains, one = self.engine.start_from(run.x, rng), np.ones(1)
+        clock.charge(self.operations(sweeps, run.size))
+        passed = [run.x]
+        for _ in range(sweeps - 1):
+            chains.sweep(one, one, one, 1)
+            passed.append(chains.states())
+        return replace(
+            run,
+            x=np.concatenate(passed),
+            weight=np.tile(run.weight, sweeps) / sweeps,
+            family=np.tile(run.family, sweeps),
+        )
 
     def relax(self, x: NDArray[np.int8], sweeps: int, rng: np.random.Generator) -> NDArray[np.int8]:
         """Return where states are after so many sweeps at beta = 1, or fewer of them once the time is up."""

@@ -53,8 +53,13 @@ SURVEY_SHARE, SURVEY_TIMES = 0.25, 2.0
 STATES_TOGETHER, FEWEST_RUNS, RUNS_PER_ROUND = 64, 2, 4
 SPREAD_WANTED, MOST_SPREAD, HOPELESS_SPREAD, BOTH_WAYS_TIMES = 0.25, 4.0, 40.0, 2.3
 SPREAD_POWER = 0.7
-# Points for each unit of length where many states are wanted rather than even weights.
-POINTS_PER_LENGTH = 2.0
+# Marginals come from a pool of states that holds this share of P(x), if samples are there instead.
+SHARE_FOR_MARGINALS = 0.99
+# Marginals are averages over so many states, or as many as have this many spins.
+STATES_FOR_MARGINALS, SPINS_FOR_MARGINALS = 20_000, 1e8
+# Few spins freeze into few states, whose weights no number of points makes even: a round then has as many states as
+# have this many spins, for these to be told apart by how often they are met.
+FEWEST_SPINS = 32_768
 # With so many families left in each run, weights on the way there are rather to be believed than both ways that are
 # out of equilibrium.
 FEWEST_FAMILIES_PER_RUN = 5.0

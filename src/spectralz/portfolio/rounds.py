@@ -29,7 +29,9 @@ class Round:
         return self.points * self.size * self.runs
 
 
-def plan_round(sweeps: float, dissipation: float, most_states: float, workers: int = 1) -> Round | None:
+def plan_round(
+    sweeps: float, dissipation: float, most_states: float, workers: int = 1, spins: int = 10_000
+) -> Round | None:
     """Divide so many sweeps over a state; None where they are too few for anything.
 
     Parameters
@@ -43,6 +45,8 @@ def plan_round(sweeps: float, dissipation: float, most_states: float, workers: i
     workers
         How many runs are made at once: there are as many runs, or several times as many, so that none has to wait
         for the last of the others.
+    spins
+        Of the model: few of them want more states.
 
     Examples
     --------
@@ -50,6 +54,8 @@ def plan_round(sweeps: float, dissipation: float, most_states: float, workers: i
     Round(points=400, size=576, runs=4)
     >>> plan_round(1e6, 1e5, 1e5)
     Round(points=7812, size=64, runs=2)
+    >>> plan_round(1e6, 1e5, 1e5, spins=16)
+    Round(points=488, size=512, runs=4)
     >>> plan_round(1e6, 100.0, 1e5, workers=3), plan_round(1e6, 1e5, 1e5, workers=3)
     (Round(points=400, size=384, runs=6), Round(points=5208, size=64, runs=3))
     """
@@ -57,7 +63,7 @@ def plan_round(sweeps: float, dissipation: float, most_states: float, workers: i
     together = policy.STATES_TOGETHER
     if most_states < together or sweeps < together * LEAST_POINTS:
         return None
-    fewest = min(few * together, most_states)
+    fewest = min(max(few * together, policy.FEWEST_SPINS / max(spins, policy.STATES_TOGETHER // 8)), most_states)
     wanted = max(dissipation / policy.SPREAD_WANTED, LEAST_POINTS)
     points = int(min(max(min(wanted, sweeps / fewest), LEAST_POINTS), policy.MOST_POINTS))
     states = min(sweeps / points, most_states, policy.LARGEST_POPULATION)

@@ -214,7 +214,7 @@ class Portfolio:
                 self.not_run.update({name: why for name in ("annealing", "states") if name not in self.exclude})
                 return
             path = self._survey(annealer, left)
-            length = float(path.length[-1])
+            length, n = float(path.length[-1]), self.model.n
             first = self._plan(annealer, policy.FIRST_ROUND_SHARE * left, length**2)
             is_hopeless = length**2 / whole.points > policy.HOPELESS_SPREAD
             if first is None or is_hopeless:
@@ -235,22 +235,20 @@ class Portfolio:
                 if not self._has_pool and (spread > policy.HOPELESS_SPREAD or is_stuck):
                     self._go_both_ways(annealer, path, plan, seconds)
                     return
-                if self._has_pool and spread > policy.SPREAD_WANTED:
-                    # What holds all but everything is tested by independent states: many of them, however uneven.
-                    many = policy.SPREAD_WANTED * policy.POINTS_PER_LENGTH * length
-                    plan = self._plan(annealer, seconds, many) or plan
-                elif spread > policy.MOST_SPREAD:  # half of the time is kept for both ways
+                if spread > policy.MOST_SPREAD:  # half of the time is kept for both ways
                     plan = replace(plan, points=max(plan.points // 2, LEAST_POINTS))
                 wanted = sum(run.effort for run in found) * self._wanted_growth()
                 if wanted < plan.updates:
-                    plan = plan_round(wanted, last.dissipation, self._room(annealer, found), self._worker_count) or plan
+                    plan = (
+                        plan_round(wanted, last.dissipation, self._room(annealer, found), self._worker_count, n) or plan
+                    )
                 found = self._round(annealer, path, plan, found)
 
     def _plan(self, annealer: Annealer, seconds: float, dissipation: float) -> Round | None:
         """Divide the time that a round may take."""
         one = self._seconds_per_sweep or annealer.seconds_of_many(annealer.seconds_per_sweep)
         sweeps = seconds / max(one, policy.TICK)
-        return plan_round(sweeps, dissipation, self._room(annealer, []), self._worker_count)
+        return plan_round(sweeps, dissipation, self._room(annealer, []), self._worker_count, self.model.n)
 
     def _room(self, annealer: Annealer, found: Sequence[Annealed]) -> float:
         return self.max_memory / annealer.bytes_per_state() - sum(run.size for run in found)
@@ -300,10 +298,14 @@ class Portfolio:
         found = both_ways_in_runs(annealer, path.spaced(points), size, runs, self._rng, ordered, self._tell)
         words = f"{len(found.there)} states to the model and back through {points} points"
         outcome = found.outcome(self.model, words)
+        states = [found.as_annealed()]
+        if self._elsewhere is None:
+            self._elsewhere = look_elsewhere(self.model, annealer, states, self._rng, self._directions)
         if self._elsewhere is not None:
             outcome = _doubted_for(outcome, self._elsewhere)
-        states = [found.as_annealed()]
-        self._keep("annealing", outcome, clock.seconds() - began, lambda: marginals_of(self.model, states, outcome))
+        if self._has_weights and not (outcome.is_trusted and found.std_error < self.answers["annealing"].error):
+            return
+        self._keep("annealing", outcome, clock.seconds() - began, lambda: self._marginals_of(states, outcome))
 
     def _look_elsewhere(self, annealer: Annealer, found: list[Annealed]) -> None:
         """Look for a collective state that the populations have not met, and judge them again if there is one."""
@@ -356,7 +358,17 @@ class Portfolio:
         outcome = outcome_of_runs(self.model, found, _centered(mean), temperatures, words + mean.complaint)
         if self._elsewhere is not None:
             outcome = _doubted_for(outcome, self._elsewhere)
-        self._keep("annealing", outcome, seconds, lambda: marginals_of(self.model, found, outcome))
+        self._keep("annealing", outcome, seconds, lambda: self._marginals_of(found, outcome))
+
+    def _marginals_of(self, found: list[Annealed], outcome: Outcome) -> MarginalOutcome:
+        """Return marginals from states that go on at the model: few are enough for log Z, but not for means."""
+        states = sum(run.size for run in found)
+        affordable = policy.SPINS_FOR_MARGINALS / (states * max(self.model.n, 1))
+        sweeps = int(min(policy.STATES_FOR_MARGINALS / states, affordable))
+        if sweeps > 1:
+            with Annealer(self.model, block_width=0) as annealer:
+                found = [annealer.prolonged(run, sweeps, self._rng) for run in found]
+        return marginals_of(self.model, found, outcome)
 
     def _collect(self, annealer: Annealer, earlier: list[Annealed], found: list[Annealed]) -> None:
         """Sum over states; those of one part of the runs are found again in the other, or not."""
@@ -406,7 +418,12 @@ class Portfolio:
         if verdict.chosen is None:
             # All that is known of the spins is what mean field says of them.
             return replace(MeanField(restarts=policy.RESTARTS)._solve_marginals(self.model), outcome=outcome)
-        return replace(self._marginals[verdict.chosen](), kind=Kind.ESTIMATE, outcome=outcome)
+        chosen = verdict.chosen
+        if chosen == "states" and "annealing" in self.answers and self.answers["annealing"].outcome.is_trusted:
+            # A pool that holds 80% of P(x) may tell log Z, since the share is measured, but not the means.
+            share = self.answers["states"].outcome.details["share"]
+            chosen = "annealing" if share < policy.SHARE_FOR_MARGINALS else chosen
+        return replace(self._marginals[chosen](), kind=Kind.ESTIMATE, outcome=outcome)
 
     def _verdict(self) -> Conclusion:
         assert self.bounds is not None
