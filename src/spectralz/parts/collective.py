@@ -8,11 +8,12 @@ no state like theirs, show that something may be missing; mean field's bound in 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectralz.kernels.coupling import frozen
 from spectralz.parts.leading import leading_directions
 from spectralz.parts.mean_field import ascend_in_time, bound_of_model
 from spectralz.parts.populations import weights_of
@@ -49,10 +50,14 @@ class Elsewhere:
         A proven bound on log Z from that state alone.
     overlap
         How close the chains stay to it, from 0 to 1.
+    beyond
+        What log Z may be beyond that bound: by other states that have not been met, and by what spins of the state
+        fluctuate together (Onsager's term).
     """
 
     lower: float
     overlap: float
+    beyond: float = 0.0
 
     def share(self, log_z: float) -> float:
         """Return the least share of it in Z, beside a population that says ``log_z`` without it."""
@@ -90,8 +95,12 @@ def look_elsewhere(
         return None
     seeds = along(annealer, directions)
     unmet = [(seed, overlap) for seed in seeds if (overlap := _unmet_overlap(seed, annealer, found, rng)) is not None]
-    states = [Elsewhere(_bound_in(model, seed), overlap) for seed, overlap in unmet]
-    return max(states, key=lambda state: state.lower, default=None)
+    states = [_state(model, seed, overlap) for seed, overlap in unmet]
+    if not states:
+        return None
+    heaviest = max(states, key=lambda state: state.lower)
+    together = float(np.logaddexp.reduce([state.lower for state in states]))
+    return replace(heaviest, beyond=heaviest.beyond + together - heaviest.lower)
 
 
 def _unmet_overlap(
@@ -109,8 +118,17 @@ def _unmet_overlap(
     return None if met >= SHARE_MET else float(overlaps.mean())
 
 
-def _bound_in(model: Ising, seed: NDArray[np.int8]) -> float:
-    """Return the bound of mean field from a state, rounding taken off."""
+def _state(model: Ising, seed: NDArray[np.int8], overlap: float) -> Elsewhere:
+    lower, onsager = _bound_in(model, seed)
+    return Elsewhere(lower, overlap, onsager)
+
+
+def _bound_in(model: Ising, seed: NDArray[np.int8]) -> tuple[float, float]:
+    """Return the bound of mean field from a state, rounding taken off, and Onsager's term."""
     h, couplings = np.array(FIRST_FIELD * seed, dtype=np.float64), model.storage.for_kernels()
     ascend_in_time(h, model.field, couplings, MEAN_FIELD_SWEEPS, MEAN_FIELD_TOLERANCE)
-    return bound_of_model(model, couplings, h)[1]
+    variance = 1.0 / np.cosh(np.clip(h, -300.0, 300.0)) ** 2
+    with np.errstate(over="ignore"):  # huge couplings between spins that are not sure: nothing is known of such a state
+        squares = couplings._replace(data=frozen(couplings.data**2))
+        onsager = 0.25 * float(variance @ squares.times(variance))
+    return bound_of_model(model, couplings, h)[1], onsager if math.isfinite(onsager) else math.inf

@@ -23,6 +23,8 @@ DOUBT = 2.0
 WIDTHS_PER_DEVIATION = math.sqrt(12.0)
 # Samples are distrusted where a state that they have not met holds at least this share of Z.
 SHARE_ELSEWHERE = 0.02
+# With such a state added, the error is this at least, or what was added.
+LEAST_ERROR_ELSEWHERE = 0.5
 # Methods whose error is no scatter of samples: a sampler that disagrees is right rather than these.
 WITHOUT_SAMPLES = ("ep", "bp")
 # Methods whose doubtful answers say something of others'.
@@ -70,6 +72,8 @@ EP_SHARE, STRONG_EP_SHARE = 0.5, 0.15
 FEWEST_EP_STEPS, TIMED_EP_SPINS = 6.0, 300
 # It is not even timed where the operations of those steps, as counted, take so many times its share.
 HOPELESS_EP_TIMES = 10.0
+# Messages do not see a phase that is the mirror image of theirs, or as heavy: log 2 is two of this error.
+LEAST_BP_ERROR = 0.35
 # Where ep does not trust itself, or could not run, belief propagation has this share of what is left, if so many of its
 # iterations fit in, of so many at most; with fewer spins than the last of these ep is the better one, if it runs.
 BP_SHARE, FEWEST_BP_ITERATIONS, MOST_BP_ITERATIONS, FEWEST_BP_SPINS = 0.15, 20, 300, 300

@@ -468,17 +468,19 @@ def _centered(mean: Mean) -> Mean:
 def _doubted_for(outcome: Outcome, elsewhere: Elsewhere) -> Outcome:
     """Return an outcome of samples that is not trusted where a state they have not met holds a share of Z.
 
-    What that state is proven to hold is added to the answer, and to its error, since it may be more.
+    What that state is proven to hold is added to the answer, with half of what it may hold beyond that; the error is
+    as much, with that of the samples as far as they count, or a part of what was added, since they may miss others.
     """
     share = elsewhere.share(outcome.log_z)
     if share < policy.SHARE_ELSEWHERE:
         return outcome
-    gain = max(float(np.logaddexp(outcome.log_z, elsewhere.lower)) - outcome.log_z, 0.0)
+    gain = max(float(np.logaddexp(outcome.log_z, elsewhere.lower + 0.5 * elsewhere.beyond)) - outcome.log_z, 0.0)
+    own = (1.0 - share) * (outcome.std_error or 0.0)
     words = f"; chains from a state along a leading eigenvector, at least {share:.0%} of Z, do not merge with it"
     return replace(
         outcome,
         log_z=outcome.log_z + gain,
-        std_error=max(outcome.std_error or 0.0, gain),
+        std_error=max(own, elsewhere.beyond, min(gain, policy.LEAST_ERROR_ELSEWHERE)),
         trusted=False,
         status=Status(f"{outcome.status}{words}", converged=False),
     )
@@ -494,7 +496,7 @@ def _with_scale_of(loops: Loops, outcome: Outcome) -> Outcome:
         kind=Kind.ESTIMATE,
         lower=None,
         upper=None,
-        std_error=with_rounding(loops.scale, outcome.log_z),
+        std_error=with_rounding(math.hypot(loops.scale, policy.LEAST_BP_ERROR), outcome.log_z),
         trusted=False,
         status=Status(words, converged=outcome.status.converged),
         details={**outcome.details, "loops": loops.signed, "loops_variance": loops.variance},
