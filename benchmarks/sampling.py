@@ -69,12 +69,12 @@ def kernel() -> str:
     lines = []
     for name, make in (SPARSE | DENSE).items():
         model = make()
-        points = 33
+        points = 257 if name in SPARSE else 65
         few = 16 if model.n < 1000 or name in SPARSE else 4
         many = 256 if name in SPARSE or model.n <= 300 else 64
         times: list[tuple[float, float]] = []
         for _ in range(4):  # the first one compiles
-            old = a_state_at_a_time(model, few, points) / (few * points * model.n)
+            old = a_state_at_a_time(model, few, 33) / (few * 33 * model.n)
             new = together(model, many, points) / (many * points * model.n)
             times.append((old, new))
         old, new = (min(column) for column in zip(*times[1:], strict=True))
@@ -88,8 +88,8 @@ def threads() -> str:
     lines = []
     for name, make in (SPARSE | DENSE).items():
         model = make()
-        points = 65 if name in SPARSE else 17
-        found = [[together(model, 512, points, count) for count in (1, 2)] for _ in range(3)][1:]
+        points = 513 if model.n <= 300 else 129 if name in SPARSE else 17
+        found = [[together(model, 512, points, count) for count in (1, 2)] for _ in range(4)][1:]
         one, two = (min(column) for column in zip(*found, strict=True))
         lines.append([name, f"{one:.2f}", f"{two:.2f}", f"{one / two:.2f}"])
     return table(["model", "one thread, s", "two, s", "times faster"], lines)

@@ -10,7 +10,7 @@ import pytest
 from tests import fuzzed
 from tests.reference import states
 
-EACH = 300
+EACH = 200
 MODELS = 10_000
 
 

@@ -485,7 +485,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("moment", range(4))
+@pytest.mark.parametrize("moment", [0, *(pytest.param(moment, marks=pytest.mark.slow) for moment in range(1, 4))])
 def test_an_interrupt_while_workers_start_is_not_lost(tmp_path, moment):
     """Sent to the whole group, as a terminal does it, at a random moment of the start of two workers."""
     seed = random.SystemRandom().randrange(2**32)

@@ -98,9 +98,9 @@ def test_what_the_bounds_forbid_is_not_believed():
 def test_where_nothing_is_trusted_the_error_is_widened_but_not_beyond_the_bracket():
     found = judged(annealing=(10.0, 0.1, False), ep=(10.5, 0.3, False))
     assert found.chosen == "annealing"
-    assert found.std_error == pytest.approx(0.2)
+    assert found.std_error == pytest.approx(0.125)
     assert not found.trusted
-    assert found.why.endswith("annealing has the smallest error, widened 2 times")
+    assert found.why.endswith("annealing has the smallest error, widened 1.25 times")
     far = judged(annealing=(10.0, 0.1, False), ep=(14.0, 1.0, False))
     assert far.std_error == pytest.approx(2.0)
     assert far.why.endswith("widened to cover the others")

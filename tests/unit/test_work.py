@@ -122,10 +122,16 @@ def states_of(result):
     return int(re.search(r"(\d+) states in all", row.why)[1])
 
 
+def points_of(result):
+    (row,) = (row for row in result.tried if row.method == "annealing")
+    return int(re.search(r"up to (\d+) temperatures", row.why)[1])
+
+
 def test_more_work_means_more_states():
     model = MODELS["dense"]()
     some, more = (sz.log_z(model, exclude=["exact", "states"], work=work, tol=1e-9) for work in (1e8, 2e8))
-    assert states_of(more) > 1.2 * states_of(some)
+    # Points of the path count too: more of both together.
+    assert states_of(more) * points_of(more) > 1.2 * states_of(some) * points_of(some)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ OUTSIDE_BOUNDS = 2.0
 # An error bar that its own method does not trust is widened so many times, but not beyond the deviation of a number
 # that may be anywhere between the bounds: their width divided by the second one. The methods themselves have put into
 # it what their runs know.
-DOUBT = 2.0
+DOUBT = 1.25
 WIDTHS_PER_DEVIATION = math.sqrt(12.0)
 # Samples are distrusted where a state that they have not met holds at least this share of Z.
 SHARE_ELSEWHERE = 0.02

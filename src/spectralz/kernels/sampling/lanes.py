@@ -194,7 +194,7 @@ def _record(x: NDArray[np.int8], path: SparsePath, energies: FloatArray, k: int)
             j, coupling = path.indices[place], path.data_change[place]
             if j > i and coupling != 0.0:
                 for lane in range(LANES):
-                    energies[k, lane] += coupling * np.float64(x[i, lane] * x[j, lane])
+                    energies[k, lane] += coupling * np.float64(np.int32(x[i, lane] * x[j, lane]))
 
 
 @compiled
