@@ -420,3 +420,30 @@ def test_a_gap_is_the_difference_of_the_two_ways():
     share = np.exp(before) / np.exp(before).sum()
     backward = -np.log(share @ np.exp(-after))
     assert found.gap == pytest.approx(backward - forward, abs=1e-5)  # fields in single precision
+
+
+def test_states_that_go_on_at_the_model_keep_its_law_and_sharpen_the_means():
+    model = sz.generators.grid(3, 0.6, seed=4)
+    x = np.array(list(itertools.product([-1, 1], repeat=model.n)), dtype=np.int8)
+    p = np.exp(model.log_weight(x) - sz.log_z(model, "exact").log_z)
+    rng = np.random.default_rng(0)
+    with Annealer(model) as annealer:
+        run = annealer.anneal(annealer.temperatures(rng), 100, rng)
+        longer = annealer.prolonged(run, 200, rng)
+    assert longer.weight.sum() == pytest.approx(1.0)
+    assert longer.size == 200 * run.size
+    assert longer.log_z == run.log_z
+    assert np.array_equal(longer.x[:100], run.x)
+    truth = p @ x
+    errors = [np.abs(each.weight @ each.x - truth).max() for each in (run, longer)]
+    assert errors[1] < 0.03
+    assert errors[1] < 0.5 * errors[0]
+
+
+def test_variances_of_huge_numbers_do_not_overflow():
+    values = np.random.default_rng(0).normal(size=(3, 50))
+    assert populations.variance_of(values) == pytest.approx(values.var(axis=1))
+    assert populations.variance_of(values[0]) == pytest.approx(values[0].var())
+    assert populations.variance_of(1e100 * values[0]) == pytest.approx(1e200 * values[0].var())
+    assert populations.variance_of(1e160 * values[0]) == 1e300
+    assert populations.variance_of(np.full(5, 1e300)) == 0.0

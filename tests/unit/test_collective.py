@@ -9,7 +9,7 @@ import pytest
 
 import spectralz as sz
 from spectralz.parts.annealer import Annealer
-from spectralz.parts.collective import look_elsewhere
+from spectralz.parts.collective import along, heaviest_along, look_elsewhere
 from spectralz.parts.leading import leading_directions
 
 pytestmark = pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
@@ -115,3 +115,23 @@ def test_leading_directions():
     again = leading_directions(sz.generators.grid(12, 1.0, 0).storage, 2)
     for first, second in zip(again, leading_directions(sz.generators.grid(12, 1.0, 0).storage, 2), strict=True):
         assert np.array_equal(first, second)
+
+
+def test_the_heaviest_state_along_the_leading_directions_comes_with_its_mirror_image():
+    """Beside the two uniform states of a ferromagnet the next directions give stripes, which are lighter."""
+    model = sz.generators.torus(12, 12, 0.6)
+    directions = leading_directions(model.storage, 3)
+    with Annealer(model) as annealer:
+        assert len(along(annealer, directions)) > 2
+        heaviest = heaviest_along(model, annealer, directions)
+    assert sorted(heaviest.sum(axis=1).tolist()) == [-144, 144]
+    with Annealer(model + sz.Ising(np.full(144, 0.1))) as annealer:
+        tilted = heaviest_along(model + sz.Ising(np.full(144, 0.1)), annealer, directions)
+    assert tilted.sum(axis=1).tolist() == [144]
+
+
+def test_a_mirror_image_that_was_missed_too_counts_beyond_the_bound():
+    model, truth = trap(100, 5.0, field=0.0)
+    state = elsewhere(model)
+    assert state.beyond == pytest.approx(math.log(2.0), abs=0.05)
+    assert state.lower + state.beyond == pytest.approx(truth, abs=0.1)

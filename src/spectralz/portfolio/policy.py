@@ -49,11 +49,11 @@ MOST_GROWTH = 1e6
 # times as long.
 SURVEY_SHARE, SURVEY_TIMES = 0.25, 2.0
 # A round of annealing has so many runs of as many states as are swept together, or more; with states to spare more of
-# both. Log-weights should vary by so much. Where they would vary by more than the second, half of the time is kept for
-# states that go both ways; by more than the third, all of it. That takes so many times as long. The variance falls as
-# this power of the number of points, if not faster.
+# both. Log-weights should vary by so much. Where they would vary by more than the second, all of the time is for states
+# that go both ways, which takes so many times as long. The variance falls as this power of the number of points, if
+# not faster.
 STATES_TOGETHER, FEWEST_RUNS, RUNS_PER_ROUND = 64, 2, 4
-SPREAD_WANTED, MOST_SPREAD, HOPELESS_SPREAD, BOTH_WAYS_TIMES = 0.25, 4.0, 40.0, 2.3
+SPREAD_WANTED, HOPELESS_SPREAD, BOTH_WAYS_TIMES = 0.25, 40.0, 2.3
 SPREAD_POWER = 0.7
 # Marginals come from a pool of states that holds this share of P(x), if samples are there instead.
 SHARE_FOR_MARGINALS = 0.99
@@ -62,9 +62,9 @@ STATES_FOR_MARGINALS, SPINS_FOR_MARGINALS = 20_000, 1e8
 # Few spins freeze into few states, whose weights no number of points makes even: a round then has as many states as
 # have this many spins, for these to be told apart by how often they are met.
 FEWEST_SPINS = 32_768
-# With so many families left in each run, weights on the way there are rather to be believed than both ways that are
-# out of equilibrium.
-FEWEST_FAMILIES_PER_RUN = 5.0
+# With so many families left, weights on the way there are rather to be believed than both ways that are out of
+# equilibrium. The logarithm of an unbiased estimate is k too large with a probability of exp(-k) at most.
+FEWEST_FAMILIES_LEFT, UNLIKELY_NATS = 5.0, 2.0
 MOST_POINTS, FEWEST_POINTS_BOTH_WAYS = 1_000_000, 8
 # Shares of what is left for expectation propagation, which is of little use where couplings are strong, and the fewest
 # steps that are worth while; a step is timed with so many spins at most.

@@ -235,8 +235,6 @@ class Portfolio:
                 if not self._has_pool and (spread > policy.HOPELESS_SPREAD or is_stuck):
                     self._go_both_ways(annealer, path, plan, seconds)
                     return
-                if spread > policy.MOST_SPREAD:  # half of the time is kept for both ways
-                    plan = replace(plan, points=max(plan.points // 2, LEAST_POINTS))
                 wanted = sum(run.effort for run in found) * self._wanted_growth()
                 if wanted < plan.updates:
                     plan = (
@@ -303,7 +301,10 @@ class Portfolio:
             self._elsewhere = look_elsewhere(self.model, annealer, states, self._rng, self._directions)
         if self._elsewhere is not None:
             outcome = _doubted_for(outcome, self._elsewhere)
-        if self._has_weights and not (outcome.is_trusted and found.std_error < self.answers["annealing"].error):
+        before = self.answers.get("annealing")
+        if before is not None and before.log_z - policy.UNLIKELY_NATS > outcome.log_z:
+            return  # an unbiased estimate is hardly ever that much too large: both ways are too small
+        if before is not None and self._has_weights and not (outcome.is_trusted and found.std_error < before.error):
             return
         self._keep("annealing", outcome, clock.seconds() - began, lambda: self._marginals_of(states, outcome))
 
@@ -324,8 +325,7 @@ class Portfolio:
         """Whether the runs so far have families left, of which the weights of the states say something."""
         if "annealing" not in self.answers:
             return False
-        details = self.answers["annealing"].outcome.details
-        return bool(details["families"] >= policy.FEWEST_FAMILIES_PER_RUN * len(details["log_z_of_runs"]))
+        return bool(self.answers["annealing"].outcome.details["families"] >= policy.FEWEST_FAMILIES_LEFT)
 
     @property
     def _has_pool(self) -> bool:
