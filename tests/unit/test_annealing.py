@@ -11,7 +11,7 @@ from scipy import stats
 
 import spectralz as sz
 from spectralz._support.progress import listening
-from spectralz.kernels.sampling.heat_bath import GOLDEN, draw_states, heat_bath, refresh, replace_states
+from spectralz.kernels.sampling.heat_bath import GOLDEN, draw_states, heat_bath, refresh
 from spectralz.parts import populations
 from spectralz.parts import survey as survey_part
 from spectralz.parts.annealer import Annealer
@@ -119,15 +119,6 @@ def test_systematic_resampling_is_fair_and_exact_in_number():
     assert np.all(offspring.sum(axis=1) == 25)
     assert np.all((offspring == np.floor(25 * weight)) | (offspring == np.ceil(25 * weight)))
     assert np.allclose(offspring.mean(axis=0), 25 * weight, atol=1e-3)
-
-
-def test_places_of_the_dead_are_taken_by_second_copies():
-    x = np.arange(5, dtype=np.int8)[:, None]
-    h, energy, family = x.astype(float), np.arange(5.0), np.arange(5)
-    replace_states(x, h, energy, family, np.array([0, 3, 1, 0, 1]))
-    assert sorted(x[:, 0].tolist()) == [1, 1, 1, 2, 4]
-    for array in (h[:, 0], energy, family):
-        assert np.array_equal(array, x[:, 0])
 
 
 # ------------------------------------------------------------------------------------------------ the estimate of Z

@@ -39,6 +39,8 @@ __all__ = ["Annealing"]
 class Annealing(Method):
     """An unbiased estimate of Z by population annealing, with an error bar; samples and marginals come with it.
 
+    States go along a path from independent spins in the model's own fields to the model, 64 of them swept together.
+
     Parameters
     ----------
     population
@@ -46,18 +48,19 @@ class Annealing(Method):
     runs
         Independent runs; their mean is the answer, and their scatter checks the error bar of each.
     sweeps
-        Heat-bath sweeps at every temperature.
+        Heat-bath sweeps at every point of the path.
     step
-        Relative variance of the weights that a step of temperature aims at; smaller means more temperatures.
+        Relative variance of the weights that a step of the path aims at; smaller means more points.
     resample_below
         Resample once the effective share of the population falls below this: 1 at every step (population
         annealing as it is written), 0 never (annealed importance sampling).
     block_width
-        After each sweep a block of spins is drawn anew jointly and exactly, whose subgraph has at most this treewidth;
+        With each sweep a block of spins is drawn anew jointly and exactly, whose subgraph has at most this treewidth;
         this is done where the model is so cold that single spins hold each other. Wider blocks hold more spins and take
-        longer: an entry of their tables, up to ``2**block_width`` a spin, takes a fifth of the time of a single spin.
-        0 is for single spins alone; None for 6 where a spin has up to 4.5 neighbours on average (as on a grid), 4 up to
-        6.5 (as on a lattice of three dimensions), and 0 beyond or with more than 2,000 spins.
+        longer: an entry of their tables, up to ``2**block_width`` a spin, takes the time of some six single spins.
+        0 is for single spins alone; None for 6 where a spin has up to 4.5 neighbors on average (as on a grid), 4 up to
+        6.5 (as on a lattice of three dimensions), and 0 beyond or with more than 2,000 spins, each drawn as often as
+        pays.
     seed
         The same seed gives the same answer.
     max_memory

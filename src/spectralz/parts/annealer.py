@@ -62,7 +62,7 @@ EFFICIENCY = 0.8
 # Between two looks at runs in other threads.
 SECONDS_TO_WAIT = 0.1
 # Operations of a quench: sweeps that it takes, and those of an entry that is summed up in double precision.
-SWEEPS_OF_A_QUENCH = 1.5
+SWEEPS_OF_A_QUENCH = 15.0
 SUM_OPERATIONS, SPARSE_SUM_OPERATIONS = 1.0, 2.0
 
 
@@ -303,7 +303,7 @@ class Annealer:
 
     def seconds_per_quench(self) -> float:
         """Predict the time that quenching a state takes."""
-        return 10.0 * SWEEPS_OF_A_QUENCH * self.seconds_per_sweep
+        return SWEEPS_OF_A_QUENCH * self.seconds_per_sweep
 
     def _points_expected(self) -> float:
         """Predict how many points there will be.
@@ -344,8 +344,10 @@ class Annealer:
         """Return the local maxima of the weight that states are quenched to."""
         from spectralz.kernels.sampling.heat_bath import descend
 
+        clock.charge(SWEEPS_OF_A_QUENCH * len(x) * self.engine.operations)
+        if isinstance(self.engine, SparseEngine):
+            return self.engine.quenched(x, MOST_DESCENTS)
         ends, h = x.copy(), self.fields(x)
-        clock.charge(10.0 * SWEEPS_OF_A_QUENCH * len(x) * self.engine.operations)
         self._in_parts(lambda part: descend(ends[part], h[part], MOST_DESCENTS, self.couplings), len(x))
         return ends
 

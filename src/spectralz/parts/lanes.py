@@ -105,6 +105,19 @@ class SparseEngine:
         chains.fill(x)
         return chains
 
+    def quenched(self, x: NDArray[np.int8], most_sweeps: int) -> NDArray[np.int8]:
+        """Return the local maxima of the weight that states are quenched to, after so many sweeps at most."""
+        from spectralz.kernels.sampling.lanes import LANES, descend_sparse
+
+        if not len(x):
+            return x.copy()
+        chains = self.start_from(x, np.random.default_rng(0))
+        field, J = self.path.field, self.couplings
+        chains.each(
+            lambda chunk: descend_sparse(chunk, most_sweeps, field, J.data, J.indices, J.indptr, np.empty(LANES))
+        )
+        return chains.states()
+
 
 class DenseEngine:
     """Chains of a dense coupling, which is kept in single precision; parameters as of :class:`SparseEngine`."""
@@ -193,6 +206,10 @@ class _Lanes:
         taken = np.empty_like(x)
         take(x, np.concatenate([places, np.arange(len(places), self._lanes)]), taken)
         return taken
+
+    def each(self, work: Callable[[Any], None]) -> None:
+        """Call a function on each chunk of states, (n, 64)."""
+        self._each(lambda chunk: work(self._x[chunk]))
 
     def _each(self, work: Callable[[int], None]) -> None:
         self._spread(work, range(self._chunks))

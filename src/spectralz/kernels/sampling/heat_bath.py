@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.coupling import Couplings
 
-__all__ = ["descend", "draw_states", "heat_bath", "refresh", "replace_states"]
+__all__ = ["descend", "draw_states", "heat_bath", "refresh"]
 
 # Steele, Lea and Flood's splitmix64: a counter in steps of the golden ratio, its bits then mixed.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -150,26 +150,3 @@ def descend(
                     still = False
             if still:
                 break
-
-
-@compiled
-def replace_states(
-    x: NDArray[np.int8],
-    h: NDArray[np.float64],
-    energy: NDArray[np.float64],
-    family: NDArray[np.int64],
-    offspring: NDArray[np.int64],
-) -> None:
-    """Put the second and further copies of states with many offspring in the places of those without any."""
-    size, n = x.shape
-    free = 0
-    for r in range(size):
-        for _ in range(offspring[r] - 1):
-            while offspring[free] > 0:
-                free += 1
-            for i in range(n):
-                x[free, i] = x[r, i]
-                h[free, i] = h[r, i]
-            energy[free] = energy[r]
-            family[free] = family[r]
-            free += 1
