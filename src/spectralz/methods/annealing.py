@@ -1,4 +1,4 @@
-"""Population annealing as a method: several runs through the temperatures that a pilot chose."""
+"""Population annealing as a method: several runs through the points of a path that a survey chose."""
 
 from __future__ import annotations
 

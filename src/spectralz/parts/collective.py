@@ -94,8 +94,9 @@ def look_elsewhere(
     if not directions:
         return None
     seeds = along(annealer, directions)
-    unmet = [(seed, overlap) for seed in seeds if (overlap := _unmet_overlap(seed, annealer, found, rng)) is not None]
-    states = [_state(model, seed, overlap) for seed, overlap in unmet]
+    chains = annealer.relax(np.repeat(seeds, CHAINS, axis=0), SWEEPS, rng).reshape(len(seeds), CHAINS, -1)
+    overlaps = [_unmet_overlap(seed, ends, found) for seed, ends in zip(seeds, chains, strict=True)]
+    states = [_state(model, seed, each) for seed, each in zip(seeds, overlaps, strict=True) if each is not None]
     if not states:
         return None
     heaviest = max(states, key=lambda state: state.lower)
@@ -103,12 +104,9 @@ def look_elsewhere(
     return replace(heaviest, beyond=heaviest.beyond + together - heaviest.lower)
 
 
-def _unmet_overlap(
-    seed: NDArray[np.int8], annealer: Annealer, found: Sequence[Annealed], rng: np.random.Generator
-) -> float | None:
-    """Return how close chains stay to a state, or None if the population has states as close."""
+def _unmet_overlap(seed: NDArray[np.int8], chains: NDArray[np.int8], found: Sequence[Annealed]) -> float | None:
+    """Return how close chains from a state stay to it, or None if the population has states as close."""
     n = len(seed)
-    chains = annealer.relax(np.repeat(seed[None], CHAINS, axis=0), SWEEPS, rng)
     overlaps = chains @ seed.astype(np.float64) / n
     least = float(overlaps.mean() - CHAIN_DEVIATIONS * max(overlaps.std(), 1.0 / n))
     met = sum(

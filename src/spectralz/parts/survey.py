@@ -58,15 +58,15 @@ class Survey:
     points: FloatArray
     length: FloatArray
 
-    def spaced(self, count: float) -> FloatArray:
-        """Return about ``count`` + 1 points from 0 to 1 at equal distances, and no step that is too long."""
+    def spaced(self, count: float, least: int = LEAST_POINTS) -> FloatArray:
+        """Return about ``count`` + 1 points from 0 to 1 at equal distances, and no step longer than 1 / ``least``."""
         count = int(max(math.ceil(count), 1))
-        even = np.linspace(0.0, 1.0, LEAST_POINTS + 1)
+        even = np.linspace(0.0, 1.0, least + 1)
         if not 0.0 < self.length[-1] < math.inf:
             return np.unique(np.concatenate([even, np.linspace(0.0, 1.0, count + 1)]))
         found = np.interp(np.linspace(0.0, self.length[-1], count + 1), self.length, self.points)
         found[0], found[-1] = 0.0, 1.0
-        if np.diff(found).max() > 1.0 / LEAST_POINTS:
+        if np.diff(found).max() > 1.0 / least:
             found = np.concatenate([found, even])
         return np.unique(found)
 

@@ -53,7 +53,7 @@ SURVEY_SHARE, SURVEY_TIMES = 0.25, 2.0
 # that go both ways, which takes so many times as long. The variance falls as this power of the number of points, if
 # not faster.
 STATES_TOGETHER, FEWEST_RUNS, RUNS_PER_ROUND = 64, 2, 4
-SPREAD_WANTED, HOPELESS_SPREAD, BOTH_WAYS_TIMES = 0.25, 40.0, 2.3
+SPREAD_WANTED, HOPELESS_SPREAD, BOTH_WAYS_TIMES = 0.25, 40.0, 2.6
 SPREAD_POWER = 0.7
 # Marginals come from a pool of states that holds this share of P(x), if samples are there instead.
 SHARE_FOR_MARGINALS = 0.99

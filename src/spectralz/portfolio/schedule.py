@@ -293,12 +293,13 @@ class Portfolio:
         one = max(one or annealer.seconds_per_point(size), policy.TICK)
         affordable = seconds / (one * policy.BOTH_WAYS_TIMES)
         points = int(max(min(affordable, policy.MOST_POINTS), policy.FEWEST_POINTS_BOTH_WAYS))
-        found = both_ways_in_runs(annealer, path.spaced(points), size, runs, self._rng, ordered, self._tell)
-        words = f"{len(found.there)} states to the model and back through {points} points"
+        betas = path.spaced(points, policy.FEWEST_POINTS_BOTH_WAYS)
+        found = both_ways_in_runs(annealer, betas, size, runs, self._rng, ordered, self._tell)
+        words = f"{len(found.there)} states to the model and back through {len(betas)} points"
         outcome = found.outcome(self.model, words)
         states = [found.as_annealed()]
         if self._elsewhere is None:
-            self._elsewhere = look_elsewhere(self.model, annealer, states, self._rng, self._directions)
+            self._seek(annealer, states)
         if self._elsewhere is not None:
             outcome = _doubted_for(outcome, self._elsewhere)
         before = self.answers.get("annealing")
@@ -310,10 +311,13 @@ class Portfolio:
 
     def _look_elsewhere(self, annealer: Annealer, found: list[Annealed]) -> None:
         """Look for a collective state that the populations have not met, and judge them again if there is one."""
-        with clock.until(clock.now() + policy.ELSEWHERE_SHARE * max(self._left, 0.0)):
-            self._elsewhere = look_elsewhere(self.model, annealer, found, self._rng, self._directions)
+        self._seek(annealer, found)
         if self._elsewhere is not None:
             self._judge_annealing(found, 0.0)
+
+    def _seek(self, annealer: Annealer, found: list[Annealed]) -> None:
+        with clock.until(clock.now() + policy.ELSEWHERE_SHARE * max(self._left, 0.0)):
+            self._elsewhere = look_elsewhere(self.model, annealer, found, self._rng, self._directions)
 
     @cached_property
     def _worker_count(self) -> int:
