@@ -58,8 +58,9 @@ class Survey:
     points: FloatArray
     length: FloatArray
 
-    def spaced(self, count: float, least: int = LEAST_POINTS) -> FloatArray:
+    def spaced(self, count: float, least: int | None = None) -> FloatArray:
         """Return about ``count`` + 1 points from 0 to 1 at equal distances, and no step longer than 1 / ``least``."""
+        least = LEAST_POINTS if least is None else least
         count = int(max(math.ceil(count), 1))
         even = np.linspace(0.0, 1.0, least + 1)
         if not 0.0 < self.length[-1] < math.inf:
