@@ -106,7 +106,7 @@ def test_where_nothing_is_trusted_the_error_is_widened_but_not_beyond_the_bracke
     assert far.why.endswith("widened to cover the others")
     vague = judged(annealing=(10.0, 0.1, False), ep=(14.0, 3.0, False))
     assert vague.std_error == pytest.approx(0.125)
-    narrow = judged(9.9, 10.2, annealing=(10.0, 0.05, False))
+    narrow = judged(9.9, 10.2, annealing=(10.0, 0.08, False))
     assert narrow.std_error == pytest.approx(0.3 / math.sqrt(12.0))
     assert "widened" not in narrow.why
     assert narrow.why.endswith("or that of a number that may be anywhere between the bounds")
