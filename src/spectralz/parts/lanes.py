@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray
     from spectralz.parts.blocks import BlockTurns
 
-__all__ = ["DenseEngine", "SparseEngine", "fits_single_precision"]
+__all__ = ["DenseEngine", "SparseEngine", "dense_operations", "fits_single_precision"]
 
 # Log-odds up to this size keep four digits after the point in single precision.
 LARGEST_LOG_ODDS = 1000.0
@@ -130,7 +130,7 @@ class DenseEngine:
         coupling = couplings.data.reshape(self.n, self.n).astype(np.float32)
         self.path = DensePath(frozen(field), frozen(field), frozen(coupling))
         self.log_z_of_base = log_z_of_fields(theta)
-        self.operations = 2.0 * UPDATE_OPERATIONS * max(self.n, 1) + DENSE_ENTRY_OPERATIONS * self.n**2
+        self.operations = dense_operations(self.n)
         self.bytes_per_state = 13 * self.n + 64
         self.spread = spread
 
@@ -145,6 +145,11 @@ class DenseEngine:
         chains = DenseChains(self, len(x), rng)
         chains.fill(x)
         return chains
+
+
+def dense_operations(n: int) -> float:
+    """Return what a sweep over one state of a dense coupling counts."""
+    return 2.0 * UPDATE_OPERATIONS * max(n, 1) + DENSE_ENTRY_OPERATIONS * n**2
 
 
 def log_z_of_fields(theta: FloatArray) -> float:

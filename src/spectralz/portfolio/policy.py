@@ -45,6 +45,8 @@ NEXT_ROUND_SHARE = 0.7
 LEAST_LEFT = 0.2
 LEAST_FOR_ANNEALING = 0.3
 MOST_GROWTH = 1e6
+# Dense models beyond this size are not annealed where the fewest states, as counted, would take so many times as long.
+LARGE_DENSE, HOPELESS_TIMES = 8000, 3.0
 # The length of the path is surveyed if that takes this share of what is left, as predicted, and no more than so many
 # times as long.
 SURVEY_SHARE, SURVEY_TIMES = 0.25, 2.0

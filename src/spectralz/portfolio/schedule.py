@@ -24,6 +24,7 @@ from spectralz.methods.mean_field import MeanField
 from spectralz.parts.annealer import RESAMPLE_BELOW, Annealer
 from spectralz.parts.both_ways import both_ways_in_runs
 from spectralz.parts.collective import Elsewhere, heaviest_along, look_elsewhere
+from spectralz.parts.lanes import dense_operations
 from spectralz.parts.leading import leading_directions
 from spectralz.parts.outcome import MarginalOutcome, Outcome
 from spectralz.parts.populations import Annealed, Mean, combine, marginals_of, outcome_of_runs, with_rounding
@@ -201,6 +202,16 @@ class Portfolio:
         """Anneal in rounds: a short one, then as many points and states as the error wants and the budget permits."""
         if {"annealing", "states"} <= set(self.exclude):
             return
+        if self.model.n > policy.LARGE_DENSE and self.model.storage.for_kernels().is_dense:
+            # Even to copy the coupling, and to time a sweep, takes as long as all else.
+            needed = (
+                policy.STATES_TOGETHER * LEAST_POINTS * dense_operations(self.model.n) / clock.OPERATIONS_PER_SECOND
+            )
+            left = max(self._left, policy.LEAST_FOR_ANNEALING * self.budget)
+            if needed > policy.HOPELESS_TIMES * left:
+                why = f"the fewest states worth while would take about {clock.in_words(needed)}"
+                self.not_run.update({name: why for name in ("annealing", "states") if name not in self.exclude})
+                return
         with Annealer(self.model) as annealer:
             self._workers = annealer.workers
             # Where the others took too long, this much of the budget is spent once more: an answer is worth it.
