@@ -71,6 +71,20 @@ class Couplings(NamedTuple):
 
         return np.asarray(sp.csr_array((self.data, self.indices, self.indptr), shape=(n, n)) @ v)
 
+    def row_sums_of_sizes(self) -> NDArray[np.float64]:
+        """Return sum_j |J_ij| for each row i."""
+        n = len(self.indptr) - 1
+        sums = np.zeros(n)
+        if self.is_dense:
+            rows, together = self.data.reshape(n, n), max(PART // max(n, 1), 1)
+            for begin in range(0, n, together):  # in parts, lest a large model is copied for it
+                sums[begin : begin + together] = np.abs(rows[begin : begin + together]).sum(axis=1)
+        elif len(self.data):
+            # The sum of an empty row would be the next row's first entry.
+            starts = np.add.reduceat(np.append(np.abs(self.data), 0.0), self.indptr[:-1])
+            sums = np.where(np.diff(self.indptr) > 0, starts, 0.0)
+        return sums
+
     @property
     def longest_row(self) -> int:
         """Most entries in a row."""

@@ -7,20 +7,24 @@ states is a product of 2cosh. It leaves fewer spins whose weights can scatter, a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spectralz._support import clock
 from spectralz.kernels.coupling import frozen
 from spectralz.kernels.single_spin import log_2cosh
-from spectralz.parts.lanes import DENSE_ENTRY_OPERATIONS, UPDATE_OPERATIONS, Map, log_z_of_fields, one_after_the_other
-from spectralz.parts.lanes import ENTRY_OPERATIONS as SPARSE_ENTRY_OPERATIONS
+from spectralz.parts.lanes import (
+    Lanes,
+    Map,
+    dense_operations,
+    log_z_of_fields,
+    one_after_the_other,
+    sparse_operations,
+)
 from spectralz.parts.populations import mean_and_shares
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from spectralz.kernels.sampling.collapsed import CollapsedPath
@@ -90,10 +94,7 @@ def sides_of(model: Ising) -> Sides | None:
     sides = two_sides(model)
     if sides is None or not len(sides.kept):
         return None
-    n, edges = model.n, model.edge_count
-    sparse = UPDATE_OPERATIONS * n + 2.0 * SPARSE_ENTRY_OPERATIONS * edges
-    dense = 2.0 * UPDATE_OPERATIONS * n + DENSE_ENTRY_OPERATIONS * n**2
-    spin_by_spin = min(sparse, dense)
+    spin_by_spin = min(sparse_operations(model.n, 2 * model.edge_count), dense_operations(model.n))
     return sides if operations_of(sides) <= MOST_TIMES * spin_by_spin else None
 
 
@@ -258,21 +259,16 @@ def _weakened(base: FloatArray, sides: Sides, x: NDArray[np.int8], weight: Float
     return np.zeros(len(base))
 
 
-class CollapsedChains:
-    """States of the kept side, in chunks of 64 lanes, with the fields that they have on the summed side."""
+class CollapsedChains(Lanes):
+    """States of the kept side, with the fields that they have on the summed side."""
 
     def __init__(self, engine: CollapsedEngine, size: int, rng: np.random.Generator) -> None:
-        from spectralz.kernels.sampling.lanes import LANES
-
-        self.size = size
+        super().__init__(size, engine.spread, rng)
         self._engine = engine
         self._path: CollapsedPath = engine.path
-        self._chunks = -(-size // LANES)
-        self._lanes = self._chunks * LANES
-        self._random = rng.integers(2**32, size=(self._chunks, 4, LANES), dtype=np.uint32)
         kept, summed = self._path.weights.shape
-        self._v = np.empty((self._chunks, kept, LANES), dtype=np.float32)
-        self._pushes = np.empty((self._chunks, summed, LANES), dtype=np.float32)
+        self._v = self._room(kept, np.float32)
+        self._pushes = self._room(summed, np.float32)
         self._beta = 0.0
         # The summed side of states that were given, until the first sweep.
         self._given: NDArray[np.int8] | None = None
@@ -288,10 +284,9 @@ class CollapsedChains:
         self._each(work)
 
     def fill(self, x: NDArray[np.int8]) -> None:
-        """Put given states into the lanes, the last one into those that are left over."""
+        """Put given states into the lanes."""
         sides = self._engine.sides
-        padded = np.concatenate([x, np.repeat(x[-1:], self._lanes - len(x), axis=0)])[:, sides.kept]
-        self._v[:] = padded.reshape(self._chunks, -1, len(sides.kept)).transpose(0, 2, 1)
+        self._put(x[:, sides.kept], self._v)
         self._given = x[:, sides.summed]
         self._each(self._push)
 
@@ -306,7 +301,7 @@ class CollapsedChains:
         from spectralz.kernels.sampling.lanes import LANES
 
         points = np.stack([before, at, after], axis=1)
-        changes = np.empty((2, self._chunks, len(at), LANES))
+        back, on = self._room(len(at), np.float64), self._room(len(at), np.float64)
         kept, summed = self._path.weights.shape
 
         def work(chunk: int) -> None:
@@ -321,15 +316,14 @@ class CollapsedChains:
                 np.empty((kept, LANES), np.float32),
                 np.empty((6, LANES)),
                 np.empty(LANES, np.float32),
-                changes[0, chunk],
-                changes[1, chunk],
+                back[chunk],
+                on[chunk],
             )
 
         self._each(work)
         if len(at):
             self._beta, self._given = float(at[-1]), None
-        back, on = changes.transpose(0, 2, 1, 3).reshape(2, len(at), -1)[:, :, : self.size]
-        return back, on
+        return self._joined(back), self._joined(on)
 
     def log_weights_at_end(self) -> FloatArray:
         """Return the log-weights of the states in the model, the other side summed out."""
@@ -340,20 +334,13 @@ class CollapsedChains:
 
     def take(self, places: NDArray[np.int64]) -> None:
         """Let the state at ``places[r]`` become the r-th."""
-        from spectralz.kernels.sampling.lanes import take
-
-        everywhere = np.concatenate([places, np.arange(len(places), self._lanes)])
-        for name in ("_v", "_pushes"):
-            old = getattr(self, name)
-            taken = np.empty_like(old)
-            take(old, everywhere, taken)
-            setattr(self, name, taken)
+        self._v, self._pushes = self._taken(self._v, places), self._taken(self._pushes, places)
         if self._given is not None:
             self._given = self._given[places]
 
     def states(self) -> NDArray[np.int8]:
         """Return the states, one a row, the summed side drawn given the kept one at the last point of the path."""
-        from spectralz.kernels.sampling.collapsed import draw_summed
+        from spectralz.kernels.sampling.collapsed import draw_side
         from spectralz.kernels.sampling.lanes import LANES
 
         sides, path = self._engine.sides, self._path
@@ -365,15 +352,9 @@ class CollapsedChains:
 
         def work(chunk: int) -> None:
             h = np.empty((len(sides.summed), LANES), np.float32)
-            draw_summed(h, self._pushes[chunk], self._random[chunk], self._beta, path.summed, path.summed_change)
+            draw_side(h, self._pushes[chunk], self._random[chunk], self._beta, path.summed, path.summed_change)
             these = slice(chunk * LANES, min((chunk + 1) * LANES, self.size))
             x[these, sides.summed] = h.T[: these.stop - these.start]
 
         self._each(work)
         return x
-
-    def _rows(self, lanes: NDArray[np.float32]) -> Any:
-        return lanes.transpose(0, 2, 1).reshape(self._lanes, -1)[: self.size]
-
-    def _each(self, work: Callable[[int], None]) -> None:
-        self._engine.spread(work, range(self._chunks))

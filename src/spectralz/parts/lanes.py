@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz.kernels.coupling import frozen
+from spectralz.kernels.single_spin import log_2cosh
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,12 +40,7 @@ def fits_single_precision(theta: FloatArray, couplings: Couplings) -> bool:
     n = len(theta)
     if not n:
         return True
-    largest = np.abs(theta)
-    if len(couplings.data):
-        # The sum of an empty row would be the next row's first entry.
-        sums = np.add.reduceat(np.append(np.abs(couplings.data), 0.0), couplings.indptr[:-1])
-        largest = largest + np.where(np.diff(couplings.indptr) > 0, sums, 0.0)
-    return bool(2.0 * largest.max() <= LARGEST_LOG_ODDS)
+    return bool(2.0 * (np.abs(theta) + couplings.row_sums_of_sizes()).max() <= LARGEST_LOG_ODDS)
 
 
 def one_after_the_other(work: Callable[[int], None], numbers: Sequence[int]) -> None:
@@ -88,7 +84,7 @@ class SparseEngine:
             couplings.indptr,
         )
         self.log_z_of_base = log_z_of_fields(theta)
-        self.operations = UPDATE_OPERATIONS * max(self.n, 1) + ENTRY_OPERATIONS * len(couplings.data)
+        self.operations = sparse_operations(self.n, len(couplings.data))
         self.operations += blocks.operations if blocks is not None else 0.0
         self.bytes_per_state = 2 * self.n + 64
         self.spread = spread
@@ -107,15 +103,10 @@ class SparseEngine:
 
     def quenched(self, x: NDArray[np.int8], most_sweeps: int) -> NDArray[np.int8]:
         """Return the local maxima of the weight that states are quenched to, after so many sweeps at most."""
-        from spectralz.kernels.sampling.lanes import LANES, descend_sparse
-
         if not len(x):
             return x.copy()
         chains = self.start_from(x, np.random.default_rng(0))
-        field, J = self.path.field, self.couplings
-        chains.each(
-            lambda chunk: descend_sparse(chunk, most_sweeps, field, J.data, J.indices, J.indptr, np.empty(LANES))
-        )
+        chains.quench(most_sweeps)
         return chains.states()
 
 
@@ -147,6 +138,11 @@ class DenseEngine:
         return chains
 
 
+def sparse_operations(n: int, entries: int) -> float:
+    """Return what a sweep over one state counts, on a graph with so many entries in its coupling."""
+    return UPDATE_OPERATIONS * max(n, 1) + ENTRY_OPERATIONS * entries
+
+
 def dense_operations(n: int) -> float:
     """Return what a sweep over one state of a dense coupling counts."""
     return 2.0 * UPDATE_OPERATIONS * max(n, 1) + DENSE_ENTRY_OPERATIONS * n**2
@@ -154,22 +150,57 @@ def dense_operations(n: int) -> float:
 
 def log_z_of_fields(theta: FloatArray) -> float:
     """Return log Z of independent spins."""
-    size = np.abs(theta)
-    return float((size + np.log1p(np.exp(-2.0 * size))).sum())
+    return float(log_2cosh(theta).sum())
 
 
-class _Lanes:
-    """Chunks of 64 states, of which those at the end may stand for nothing."""
+class Lanes:
+    """States in chunks of 64 that are swept together; the lanes left over in the last chunk stand for nothing."""
 
-    def __init__(self, engine: SparseEngine | DenseEngine, size: int, kind: Any, rng: np.random.Generator) -> None:
+    def __init__(self, size: int, spread: Map, rng: np.random.Generator) -> None:
         from spectralz.kernels.sampling.lanes import LANES
 
         self.size = size
         self._chunks = -(-size // LANES)
         self._lanes = self._chunks * LANES
         self._random = rng.integers(2**32, size=(self._chunks, 4, LANES), dtype=np.uint32)
-        self._x = np.empty((self._chunks, engine.n, LANES), dtype=kind)
-        self._spread = engine.spread
+        self._spread = spread
+
+    def _room(self, spins: int, kind: Any) -> Any:
+        """Return an array for so many spins of all states, (chunks, spins, 64)."""
+        return np.empty((self._chunks, spins, self._lanes // self._chunks), dtype=kind)
+
+    def _put(self, rows: NDArray[np.int8], x: Any) -> None:
+        """Put states, one a row, into such an array, the last one into the lanes that are left over."""
+        padded = np.concatenate([rows, np.repeat(rows[-1:], self._lanes - len(rows), axis=0)])
+        x[:] = padded.reshape(self._chunks, self._lanes // self._chunks, rows.shape[1]).transpose(0, 2, 1)
+
+    def _rows(self, x: Any) -> Any:
+        """Return the states of such an array, one a row."""
+        return x.transpose(0, 2, 1).reshape(self._lanes, -1)[: self.size]
+
+    def _taken(self, x: Any, places: NDArray[np.int64]) -> Any:
+        """Return such an array with the state at ``places[r]`` as the r-th."""
+        from spectralz.kernels.sampling.lanes import take
+
+        taken = np.empty_like(x)
+        take(x, np.concatenate([places, np.arange(len(places), self._lanes)]), taken)
+        return taken
+
+    def _joined(self, found: FloatArray) -> FloatArray:
+        """Return numbers of all states at some points, (chunks, points, 64), as (points, states)."""
+        return found.transpose(1, 0, 2).reshape(found.shape[1], self._lanes)[:, : self.size]
+
+    def _each(self, work: Callable[[int], None]) -> None:
+        """Call a function on the number of each chunk."""
+        self._spread(work, range(self._chunks))
+
+
+class _SpinBySpin(Lanes):
+    """States whose spins are drawn one after the other, on a path on which weights change by energies times steps."""
+
+    def __init__(self, engine: SparseEngine | DenseEngine, size: int, kind: Any, rng: np.random.Generator) -> None:
+        super().__init__(size, engine.spread, rng)
+        self._x = self._room(engine.n, kind)
         self._theta = engine.path.field
 
     def draw(self) -> None:
@@ -180,9 +211,8 @@ class _Lanes:
         self._each(lambda chunk: draw_spins(self._x[chunk], self._random[chunk], field))
 
     def fill(self, x: NDArray[np.int8]) -> None:
-        """Put given states into the lanes, the last one into those that are left over."""
-        padded = np.concatenate([x, np.repeat(x[-1:], self._lanes - len(x), axis=0)])
-        self._x[:] = padded.reshape(self._chunks, self._lanes // self._chunks, x.shape[1]).transpose(0, 2, 1)
+        """Put given states into the lanes."""
+        self._put(x, self._x)
 
     def take(self, places: NDArray[np.int64]) -> None:
         """Let the state at ``places[r]`` become the r-th."""
@@ -190,37 +220,22 @@ class _Lanes:
 
     def states(self) -> NDArray[np.int8]:
         """Return the states, one a row."""
-        rows = self._x.transpose(0, 2, 1).reshape(self._lanes, -1)[: self.size]
-        return np.array(rows, dtype=np.int8, order="C")  # a copy, also of a single spin's
+        return np.array(self._rows(self._x), dtype=np.int8, order="C")  # a copy, also of a single spin's
 
     def sweep(
         self, before: FloatArray, at: FloatArray, after: FloatArray, sweeps: int
     ) -> tuple[FloatArray, FloatArray]:
-        """Sweep at one point of the path after the other; weights change by energies times steps."""
-        energies = np.empty((self._chunks, len(at), self._lanes // self._chunks))
+        """Sweep at one point of the path after the other."""
+        energies = self._room(len(at), np.float64)
         self._each(lambda chunk: self._sweep(chunk, at, sweeps, energies[chunk]))
-        joined = energies.transpose(1, 0, 2).reshape(len(at), self._lanes)[:, : self.size]
+        joined = self._joined(energies)
         return (before - at)[:, None] * joined, (after - at)[:, None] * joined
 
     def _sweep(self, chunk: int, at: FloatArray, sweeps: int, energies: FloatArray) -> None:
         raise NotImplementedError
 
-    def _taken(self, x: Any, places: NDArray[np.int64]) -> Any:
-        from spectralz.kernels.sampling.lanes import take
 
-        taken = np.empty_like(x)
-        take(x, np.concatenate([places, np.arange(len(places), self._lanes)]), taken)
-        return taken
-
-    def each(self, work: Callable[[Any], None]) -> None:
-        """Call a function on each chunk of states, (n, 64)."""
-        self._each(lambda chunk: work(self._x[chunk]))
-
-    def _each(self, work: Callable[[int], None]) -> None:
-        self._spread(work, range(self._chunks))
-
-
-class SparseChains(_Lanes):
+class SparseChains(_SpinBySpin):
     """States on a sparse graph, spins as bytes."""
 
     def __init__(self, engine: SparseEngine, size: int, rng: np.random.Generator) -> None:
@@ -247,6 +262,17 @@ class SparseChains(_Lanes):
         back, on = zip(*parts, strict=True)
         return np.concatenate(back), np.concatenate(on)
 
+    def quench(self, most_sweeps: int) -> None:
+        """Turn spins along their fields until none turns."""
+        from spectralz.kernels.sampling.lanes import LANES, descend_sparse
+
+        field, J = self._path.field, self._couplings
+        self._each(
+            lambda chunk: descend_sparse(
+                self._x[chunk], most_sweeps, field, J.data, J.indices, J.indptr, np.empty(LANES)
+            )
+        )
+
     def _draw_block(self, chunk: int, beta: float, block: Block) -> None:
         """Draw a block of every state of a chunk anew, as rows."""
         from spectralz.kernels.sampling.block_heat_bath import block_heat_bath
@@ -268,7 +294,7 @@ class SparseChains(_Lanes):
         sweep_sparse(self._x[chunk], self._random[chunk], at, sweeps, self._path, scaled, log_odds, energies)
 
 
-class DenseChains(_Lanes):
+class DenseChains(_SpinBySpin):
     """States of a dense coupling with the fields of their spins, all in single precision."""
 
     def __init__(self, engine: DenseEngine, size: int, rng: np.random.Generator) -> None:

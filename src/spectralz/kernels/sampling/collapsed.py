@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     FloatArray = NDArray[np.float64]
 
-__all__ = ["CollapsedPath", "draw_summed", "sweep_collapsed"]
+__all__ = ["CollapsedPath", "draw_side", "sweep_collapsed"]
 
 # 1 + exp(-2|g|) is at most 2: the product of so many of them is still a number, and has one logarithm.
 FACTORS_PER_LOG = 512
@@ -50,8 +50,8 @@ class CollapsedPath(NamedTuple):
     summed_change: FloatArray
 
 
-@inner
-def _draw_side(
+@compiled
+def draw_side(
     x: NDArray[np.float32],
     pushes: NDArray[np.float32],
     state: NDArray[np.uint32],
@@ -59,25 +59,12 @@ def _draw_side(
     base: FloatArray,
     change: FloatArray,
 ) -> None:
-    """Draw all spins of a side into ``x``, given the fields ``pushes`` that the other side has on them."""
+    """Draw all spins of a side of 64 states into ``x``, given the fields ``pushes`` that the other side has on them."""
     scale = np.float32(2.0 * beta)
     for i in range(len(x)):
         field = np.float32(2.0 * (base[i] + beta * change[i]))
         for lane in range(LANES):
             x[i, lane] = _drawn(field + scale * pushes[i, lane], _next_word(state, lane))
-
-
-@compiled
-def draw_summed(
-    h: NDArray[np.float32],
-    pushes: NDArray[np.float32],
-    state: NDArray[np.uint32],
-    beta: float,
-    base: FloatArray,
-    change: FloatArray,
-) -> None:
-    """Draw the summed side of 64 states given the fields that the kept side has on it, (summed, 64)."""
-    _draw_side(h, pushes, state, beta, base, change)
 
 
 @compiled
@@ -104,9 +91,9 @@ def sweep_collapsed(
     for k in range(len(points)):
         beta = points[k, 1]
         for _ in range(sweeps):
-            _draw_side(h, pushes, state, beta, path.summed, path.summed_change)
+            draw_side(h, pushes, state, beta, path.summed, path.summed_change)
             np.dot(path.weights, h, returned)
-            _draw_side(v, returned, state, beta, path.kept, path.kept_change)
+            draw_side(v, returned, state, beta, path.kept, path.kept_change)
             np.dot(path.weights.T, v, pushes)
         _record(v, pushes, points[k], path, room[:3], room[3:], factor, back[k], on[k])
 
