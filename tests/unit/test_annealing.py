@@ -436,5 +436,5 @@ def test_variances_of_huge_numbers_do_not_overflow():
     assert populations.variance_of(values) == pytest.approx(values.var(axis=1))
     assert populations.variance_of(values[0]) == pytest.approx(values[0].var())
     assert populations.variance_of(1e100 * values[0]) == pytest.approx(1e200 * values[0].var())
-    assert populations.variance_of(1e160 * values[0]) == 1e300
+    assert populations.variance_of(1e160 * values[0]) == pytest.approx(1e300)
     assert populations.variance_of(np.full(5, 1e300)) == 0.0

@@ -9,7 +9,7 @@ import pytest
 
 import spectralz as sz
 from spectralz.parts.annealer import Annealer
-from spectralz.parts.collective import along, heaviest_along, look_elsewhere
+from spectralz.parts.collective import along, heaviest_of, look_elsewhere
 from spectralz.parts.leading import leading_directions
 
 pytestmark = pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
@@ -54,7 +54,7 @@ def elsewhere(model, seed=0):
     with Annealer(model) as annealer:
         betas = annealer.temperatures(rng)
         found = list(annealer.runs(betas, 200, 2, rng))
-        return look_elsewhere(model, annealer, found, rng)
+        return look_elsewhere(model, annealer, found, rng, along(annealer, leading_directions(model.storage)))
 
 
 def test_a_state_behind_a_first_order_transition_is_found():
@@ -122,11 +122,11 @@ def test_the_heaviest_state_along_the_leading_directions_comes_with_its_mirror_i
     model = sz.generators.torus(12, 12, 0.6)
     directions = leading_directions(model.storage, 3)
     with Annealer(model) as annealer:
-        assert len(along(annealer, directions)) > 2
-        heaviest = heaviest_along(model, annealer, directions)
+        states = along(annealer, directions)
+    assert len(states) > 2
+    heaviest = heaviest_of(model, states)
     assert sorted(heaviest.sum(axis=1).tolist()) == [-144, 144]
-    with Annealer(model + sz.Ising(np.full(144, 0.1))) as annealer:
-        tilted = heaviest_along(model + sz.Ising(np.full(144, 0.1)), annealer, directions)
+    tilted = heaviest_of(model + sz.Ising(np.full(144, 0.1)), states)
     assert tilted.sum(axis=1).tolist() == [144]
 
 

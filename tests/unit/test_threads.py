@@ -149,3 +149,11 @@ def test_an_exact_answer_does_not_look_for_libraries_of_linear_algebra():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("model", [sz.generators.complete(30, 0.3, 0), sz.generators.rbm(40, 20, 0.5, 0)])
+def test_matrix_products_of_sweeps_have_one_thread_each(model):
+    """They are made in threads of our own, a chunk of states each."""
+    with using_threads(2), Annealer(model) as annealer:
+        assert annealer.engine.multiplies
+        assert blas_threads() == {1}

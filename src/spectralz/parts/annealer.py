@@ -29,7 +29,7 @@ from spectralz.parts.collapsed import CollapsedEngine, sides_of
 from spectralz.parts.lanes import DenseEngine, SparseEngine, fits_single_precision
 from spectralz.parts.populations import Annealed, log_means, mean_and_shares, systematic, variance_of
 from spectralz.parts.rows import RowEngine
-from spectralz.parts.survey import LEAST_POINTS, Survey, survey
+from spectralz.parts.survey import LEAST_POINTS, Survey, neighbors, survey
 from spectralz.parts.workers import Workers
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class Annealer:
         return SparseEngine(self.theta, self.couplings, self._spread, self.blocks)
 
     def __enter__(self) -> Annealer:
-        if self.couplings.is_dense:  # matrix products are made in our own threads
+        if self.engine.multiplies:  # in our own threads
             self._limits.enter_context(using_threads(None, NO_MATRICES))
         return self
 
@@ -178,7 +178,7 @@ class Annealer:
         """Take a population through given points of the path."""
         clock.charge(self.operations(len(betas), size))
         chains = self.engine.start(size, rng)
-        before, after = np.concatenate([betas[:1], betas[:-1]]), np.concatenate([betas[1:], betas[-1:]])
+        before, after = neighbors(betas)
         log_z, log_weight, family = self.engine.log_z_of_base, np.zeros(size), np.arange(size)
         gap, last_growth, mean = 0.0, 0.0, 0.0
         variances: list[FloatArray] = []

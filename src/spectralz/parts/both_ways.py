@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from spectralz._support import clock
 from spectralz.parts.outcome import Outcome
 from spectralz.parts.populations import Annealed, variance_of, with_rounding
+from spectralz.parts.survey import neighbors
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -74,25 +76,25 @@ class BothWays:
         """What the way back says more than the way there."""
         return float(self.back.mean() - self.there.mean())
 
+    @cached_property
+    def _variances(self) -> tuple[float, float]:
+        return float(variance_of(self.there)), float(variance_of(self.back))
+
     @property
     def scatter(self) -> float:
         """Standard error of the middle, from the scatter of the states."""
-        return 0.5 * math.sqrt(
-            (float(variance_of(self.there)) + float(variance_of(self.back))) / max(len(self.there) - 1, 1)
-        )
+        return 0.5 * math.sqrt(sum(self._variances) / max(len(self.there) - 1, 1))
 
     @property
     def inconsistency(self) -> float:
         """By how much the gap is not the mean of the variances, and these are not alike."""
-        there, back = float(variance_of(self.there)), float(variance_of(self.back))
+        there, back = self._variances
         return abs(self.gap - 0.5 * (there + back)) + 0.5 * abs(there - back)
 
     @property
     def noise(self) -> float:
         """The part of the inconsistency that is to be expected of variances of so few states."""
-        return math.hypot(float(variance_of(self.there)), float(variance_of(self.back))) * math.sqrt(
-            2.0 / max(len(self.there) - 1, 1)
-        )
+        return math.hypot(*self._variances) * math.sqrt(2.0 / max(len(self.there) - 1, 1))
 
     @property
     def std_error(self) -> float:
@@ -191,7 +193,7 @@ def both_ways_in_runs(
 
 def _log_weights(annealer: Annealer, chains: Chains, points: FloatArray, tell: Callable[[float], None]) -> FloatArray:
     """Take states along points of the path, and return the log-weights that they collect."""
-    before, after = np.concatenate([points[:1], points[:-1]]), np.concatenate([points[1:], points[-1:]])
+    before, after = neighbors(points)
     total = np.zeros(chains.size)
     for part in annealer.parts(len(points), chains.size):
         _, on = chains.sweep(before[part], points[part], after[part], annealer.sweeps)

@@ -58,6 +58,8 @@ class Engine(Protocol):
     # What a sweep over one state counts, in operations of some 1e-9 seconds each, and the memory of one state in bytes.
     operations: float
     bytes_per_state: int
+    # Whether a sweep multiplies matrices, for which linear algebra must not have threads beside ours.
+    multiplies: bool
 
     def start(self, size: int, rng: np.random.Generator) -> Chains:
         """Return states drawn from the base, exactly and independently."""

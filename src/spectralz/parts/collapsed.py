@@ -119,6 +119,8 @@ class CollapsedEngine:
         Fields of the independent spins that the path begins with; by default those of :func:`base_rates`.
     """
 
+    multiplies = True
+
     def __init__(
         self, model: Ising, sides: Sides, spread: Map = one_after_the_other, base: FloatArray | None = None
     ) -> None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.kernels.coupling import frozen
-from spectralz.parts.leading import leading_directions
 from spectralz.parts.mean_field import ascend_in_time, bound_of_model
 from spectralz.parts.populations import weights_of
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from spectralz.parts.annealer import Annealer
     from spectralz.parts.populations import Annealed
 
-__all__ = ["Elsewhere", "along", "heaviest_along", "look_elsewhere"]
+__all__ = ["Elsewhere", "along", "heaviest_of", "look_elsewhere"]
 
 # Chains from each state along a leading eigenvector, and their sweeps.
 CHAINS, SWEEPS = 8, 20
@@ -66,13 +65,14 @@ class Elsewhere:
 
 def along(annealer: Annealer, directions: Sequence[FloatArray]) -> NDArray[np.int8]:
     """Return the distinct states that the signs of some directions, and their mirror images, are quenched to."""
+    if not directions:
+        return np.empty((0, annealer.n), dtype=np.int8)
     starts = np.array([np.where(sign * v >= 0.0, 1, -1) for v in directions for sign in (1, -1)], dtype=np.int8)
     return np.unique(annealer.quench(starts), axis=0)
 
 
-def heaviest_along(model: Ising, annealer: Annealer, directions: Sequence[FloatArray]) -> NDArray[np.int8]:
-    """Return the heaviest of those states, with its mirror image where that is as heavy."""
-    states = along(annealer, directions)
+def heaviest_of(model: Ising, states: NDArray[np.int8]) -> NDArray[np.int8]:
+    """Return the heaviest of some states, with those that are as heavy, such as its mirror image."""
     weights = model.log_weight(states)
     return np.asarray(states[weights >= weights.max() - LEVEL * max(abs(float(weights.max())), 1.0)])
 
@@ -82,18 +82,15 @@ def look_elsewhere(
     annealer: Annealer,
     found: Sequence[Annealed],
     rng: np.random.Generator,
-    directions: Sequence[FloatArray] | None = None,
+    seeds: NDArray[np.int8],
 ) -> Elsewhere | None:
-    """Return the heaviest collective state that the populations have not met, or None.
+    """Return the heaviest of collective states that the populations have not met, or None.
 
-    ``directions`` are the leading ones of the coupling, where they are known already. Chains are shorter once the time
-    is up (``_support/clock.py``).
+    ``seeds`` are the states :func:`along` the leading directions. Chains from them are shorter once the time is up
+    (``_support/clock.py``).
     """
-    if directions is None:
-        directions = leading_directions(model.storage)
-    if not directions:
+    if not len(seeds):
         return None
-    seeds = along(annealer, directions)
     chains = annealer.relax(np.repeat(seeds, CHAINS, axis=0), SWEEPS, rng).reshape(len(seeds), CHAINS, -1)
     overlaps = [_unmet_overlap(seed, ends, found) for seed, ends in zip(seeds, chains, strict=True)]
     states = [_state(model, seed, each) for seed, each in zip(seeds, overlaps, strict=True) if each is not None]

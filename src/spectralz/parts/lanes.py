@@ -62,6 +62,8 @@ class SparseEngine:
         Blocks of spins that are drawn jointly where it is cold, if any.
     """
 
+    multiplies = False
+
     def __init__(
         self,
         theta: FloatArray,
@@ -112,6 +114,8 @@ class SparseEngine:
 
 class DenseEngine:
     """Chains of a dense coupling, which is kept in single precision; parameters as of :class:`SparseEngine`."""
+
+    multiplies = True
 
     def __init__(self, theta: FloatArray, couplings: Couplings, spread: Map = one_after_the_other) -> None:
         from spectralz.kernels.sampling.lanes import DensePath

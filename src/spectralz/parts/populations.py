@@ -24,6 +24,7 @@ __all__ = [
     "Annealed",
     "Mean",
     "combine",
+    "deviation_of",
     "log_means",
     "marginals_of",
     "mean_and_shares",
@@ -43,8 +44,8 @@ MISSING_FAMILIES = 20.0
 # The gap between the way down and the way back is noise up to so many of its errors, harmless up to this share of the
 # answer's error, and not looked at below the last of these.
 GAP_DEVIATIONS, GAP_SHARE, LEAST_GAP = 3.0, 0.5, 0.05
-# In place of what would overflow.
-LARGEST_VARIANCE = 1e300
+# The largest deviation whose square is a number.
+LARGEST_DEVIATION = 1e150
 # Spins of states whose fields are summed up together.
 SPINS_AT_ONCE = 4_000_000
 
@@ -123,12 +124,16 @@ def log_means(log_weights: FloatArray) -> FloatArray:
     return np.asarray(top + np.log(np.exp(log_weights - top[:, None]).mean(axis=1)))
 
 
-def variance_of(values: FloatArray) -> FloatArray:
-    """Return the variance of each row, or of all numbers of a vector, whose squares may overflow; 1e300 at most."""
+def deviation_of(values: FloatArray) -> FloatArray:
+    """Return the standard deviation of each row, or of all numbers of a vector, whose squares may overflow."""
     apart = values - values.mean(axis=-1, keepdims=True)
     largest = np.maximum(np.abs(apart).max(axis=-1), np.finfo(float).tiny)
-    ratio = ((apart / largest[..., None]) ** 2).mean(axis=-1)
-    return np.asarray(np.where(largest < 1e149, ratio * np.minimum(largest, 1e149) ** 2, LARGEST_VARIANCE))
+    return np.asarray(largest * np.sqrt(((apart / largest[..., None]) ** 2).mean(axis=-1)))
+
+
+def variance_of(values: FloatArray) -> FloatArray:
+    """Return the square of that, 1e300 at most."""
+    return np.minimum(deviation_of(values), LARGEST_DEVIATION) ** 2
 
 
 def systematic(weight: FloatArray, u: float, size: int) -> NDArray[np.int64]:

@@ -33,6 +33,8 @@ STATES_TOGETHER = 64
 class RowEngine:
     """Chains in double precision; parameters as of :class:`spectralz.parts.lanes.SparseEngine`."""
 
+    multiplies = False
+
     def __init__(
         self,
         theta: FloatArray,

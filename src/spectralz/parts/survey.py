@@ -17,12 +17,13 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz._support.progress import report
+from spectralz.parts.populations import deviation_of
 
 if TYPE_CHECKING:
     from spectralz.model import FloatArray
     from spectralz.parts.chains import Engine
 
-__all__ = ["LEAST_POINTS", "Survey", "survey"]
+__all__ = ["LEAST_POINTS", "Survey", "neighbors", "survey"]
 
 # No step is longer than one over this, however even the weights of few states look: a collective mode has hardly any
 # energy while it is hot, and weights of infinite variance where it is not.
@@ -86,6 +87,11 @@ class Survey:
         return cls(points[edges], np.concatenate([[0.0], np.cumsum(distances)]))
 
 
+def neighbors(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the points before and after each of a path; the ends have none on one side, and are their own."""
+    return np.concatenate([points[:1], points[:-1]]), np.concatenate([points[1:], points[-1:]])
+
+
 def survey(engine: Engine, rng: np.random.Generator) -> Survey:
     """Go along the path in long steps, and measure its length; once the time is up the steps grow."""
     chains = engine.start(STATES, rng)
@@ -96,7 +102,11 @@ def survey(engine: Engine, rng: np.random.Generator) -> Survey:
         ahead = min(here + 1.0 / LEAST_POINTS, 1.0)
         clock.charge(STATES * SWEEPS * engine.operations)
         back, on = chains.sweep(np.array([before]), np.array([here]), np.array([ahead]), SWEEPS)
-        found = _deviation(on[0]) / (ahead - here) if here < 1.0 else _deviation(back[0]) / (here - before)
+        found = (
+            float(deviation_of(on[0])) / (ahead - here)
+            if here < 1.0
+            else float(deviation_of(back[0])) / (here - before)
+        )
         deviations.append(min(found, MOST_DEVIATION * math.sqrt(engine.n) / here) if here > 0.0 else found)
         report("surveying the path", here)
         if here >= 1.0:
@@ -107,10 +117,3 @@ def survey(engine: Engine, rng: np.random.Generator) -> Survey:
     at, deviation = np.array(points), np.array(deviations)
     lengths = 0.5 * (deviation[1:] + deviation[:-1]) * np.diff(at)
     return Survey(at, np.concatenate([[0.0], np.cumsum(lengths)]))
-
-
-def _deviation(values: FloatArray) -> float:
-    """Return the standard deviation of numbers whose squares may overflow."""
-    apart = values - values.mean()
-    largest = float(np.abs(apart).max())
-    return largest * float(np.sqrt(((apart / largest) ** 2).mean())) if largest > 0.0 else 0.0

@@ -23,7 +23,7 @@ from spectralz.methods.expectation_propagation import ExpectationPropagation, st
 from spectralz.methods.mean_field import MeanField
 from spectralz.parts.annealer import RESAMPLE_BELOW, Annealer
 from spectralz.parts.both_ways import both_ways_in_runs
-from spectralz.parts.collective import Elsewhere, heaviest_along, look_elsewhere
+from spectralz.parts.collective import Elsewhere, along, heaviest_of, look_elsewhere
 from spectralz.parts.lanes import dense_operations
 from spectralz.parts.leading import leading_directions
 from spectralz.parts.outcome import MarginalOutcome, Outcome
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import Ising
     from spectralz.parts.loops import Loops
 
 __all__ = ["METHODS_TRIED", "Portfolio", "tried_in_details"]
@@ -96,6 +96,7 @@ class Portfolio:
         self.not_run: dict[str, str] = {}
         self.is_interrupted = False
         self._elsewhere: Elsewhere | None = None
+        self._along: NDArray[np.int8] | None = None
         self._workers = Workers()
         self._marginals: dict[str, Callable[[], MarginalOutcome]] = {}
         self._seconds_per_sweep = 0.0
@@ -207,22 +208,17 @@ class Portfolio:
             needed = (
                 policy.STATES_TOGETHER * LEAST_POINTS * dense_operations(self.model.n) / clock.OPERATIONS_PER_SECOND
             )
-            left = max(self._left, policy.LEAST_FOR_ANNEALING * self.budget)
-            if needed > policy.HOPELESS_TIMES * left:
-                why = f"the fewest states worth while would take about {clock.in_words(needed)}"
-                self.not_run.update({name: why for name in ("annealing", "states") if name not in self.exclude})
+            if needed > policy.HOPELESS_TIMES * self._left_for_annealing:
+                self._refuse_annealing(needed)
                 return
         with Annealer(self.model) as annealer:
             self._workers = annealer.workers
-            # Where the others took too long, this much of the budget is spent once more: an answer is worth it.
-            left = max(self._left, policy.LEAST_FOR_ANNEALING * self.budget)
+            left = self._left_for_annealing
             end = clock.now() + left
             whole = self._plan(annealer, policy.NEXT_ROUND_SHARE * left, math.inf)
             if whole is None:
-                needed = policy.STATES_TOGETHER * LEAST_POINTS * annealer.seconds_per_sweep / policy.NEXT_ROUND_SHARE
-                words = clock.in_words(needed), clock.in_words(left)
-                why = f"the fewest states worth while would take about {words[0]}, {words[1]} are left"
-                self.not_run.update({name: why for name in ("annealing", "states") if name not in self.exclude})
+                needed = policy.STATES_TOGETHER * LEAST_POINTS * annealer.seconds_per_sweep
+                self._refuse_annealing(needed / policy.NEXT_ROUND_SHARE)
                 return
             path = self._survey(annealer, left)
             length, n = float(path.length[-1]), self.model.n
@@ -242,7 +238,7 @@ class Portfolio:
                 if plan is None:
                     return
                 spread = last.spread[-1] * (len(last.points) / plan.points) ** policy.SPREAD_POWER
-                is_stuck = len(found) > plan.runs and not self._has_families
+                is_stuck = len(found) > plan.runs and not self._trusts_annealing
                 if not self._has_pool and (spread > policy.HOPELESS_SPREAD or is_stuck):
                     self._go_both_ways(annealer, path, plan, seconds)
                     return
@@ -252,6 +248,16 @@ class Portfolio:
                         plan_round(wanted, last.dissipation, self._room(annealer, found), self._worker_count, n) or plan
                     )
                 found = self._round(annealer, path, plan, found)
+
+    @property
+    def _left_for_annealing(self) -> float:
+        """Where the others took too long, a part of the budget is spent once more: an answer is worth it."""
+        return max(self._left, policy.LEAST_FOR_ANNEALING * self.budget)
+
+    def _refuse_annealing(self, needed: float) -> None:
+        words = clock.in_words(needed), clock.in_words(self._left_for_annealing)
+        why = f"the fewest states worth while would take about {words[0]}, {words[1]} are left"
+        self.not_run.update({name: why for name in ("annealing", "states") if name not in self.exclude})
 
     def _plan(self, annealer: Annealer, seconds: float, dissipation: float) -> Round | None:
         """Divide the time that a round may take."""
@@ -296,7 +302,8 @@ class Portfolio:
         if "annealing" in self.exclude:
             return
         began = clock.seconds()
-        ordered = heaviest_along(self.model, annealer, self._directions) if self._directions else None
+        seeds = self._seeds(annealer)
+        ordered = heaviest_of(self.model, seeds) if len(seeds) else None
         runs, size, one = 1, plan.size * plan.runs, 0.0
         if self._worker_count > 1:  # each makes its runs one after the other, in one thread
             runs, size = plan.runs, plan.size
@@ -328,7 +335,7 @@ class Portfolio:
 
     def _seek(self, annealer: Annealer, found: list[Annealed]) -> None:
         with clock.until(clock.now() + policy.ELSEWHERE_SHARE * max(self._left, 0.0)):
-            self._elsewhere = look_elsewhere(self.model, annealer, found, self._rng, self._directions)
+            self._elsewhere = look_elsewhere(self.model, annealer, found, self._rng, self._seeds(annealer))
 
     @cached_property
     def _worker_count(self) -> int:
@@ -348,14 +355,16 @@ class Portfolio:
         return "states" in self.answers and self.answers["states"].outcome.is_trusted
 
     @property
-    def _has_families(self) -> bool:
+    def _trusts_annealing(self) -> bool:
         """Whether annealing trusts itself, or has no part in this."""
         answer = self.answers.get("annealing")
         return answer is None or answer.outcome.is_trusted
 
-    @cached_property
-    def _directions(self) -> list[FloatArray]:
-        return leading_directions(self.model.storage)
+    def _seeds(self, annealer: Annealer) -> NDArray[np.int8]:
+        """States along the leading eigenvectors of the coupling."""
+        if self._along is None:
+            self._along = along(annealer, leading_directions(self.model.storage))
+        return self._along
 
     def _tell(self, _: float) -> None:
         report("annealing", min(1.0 - self._left / self.budget, 1.0))
