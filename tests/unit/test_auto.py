@@ -132,7 +132,7 @@ def test_bad_options_are_refused_by_name(options):
 
 def test_strong_frozen_models_beyond_all_estimates_say_so():
     # A large spin glass at low temperature in no time: whatever comes out must not be called trusted and tight.
-    model = sz.generators.spin_glass_3d(side=5, strength=4.0, seed=0)
+    model = sz.generators.spin_glass_3d(side=9, strength=6.0, seed=0)
     result = sz.log_z(model, budget=1)
     assert result.lower <= result.log_z <= result.upper
     assert result.std_error > 10.0

@@ -493,6 +493,24 @@ def test_dask_that_is_gone_loses_all(served):
     assert found.log_z == HERE["dense"].estimate.log_z
 
 
+@pytest.mark.slow
+def test_a_dask_worker_that_is_killed_in_the_middle_costs_no_more_than_its_runs():
+    """Dask gives them to the others, so the answer is the same; without a second worker they would be made here."""
+    distributed = pytest.importorskip("distributed")
+    model, options = sz.generators.spin_glass_3d(8, 0.5, seed=0), {"population": 2000, "runs": 6, "step": 0.01}
+    here = sz.log_z(model, "annealing", **options)
+    setting = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**setting) as made, distributed.Client(made, set_as_default=False) as client:
+        processes = list(client.run(os.getpid).values())
+        sz.log_z(model, "annealing", population=64, runs=2, executor=client)  # which loads what is compiled
+        timer = threading.Timer(0.7, lambda: os.kill(processes[0], signal.SIGKILL))
+        timer.start()
+        found = sz.log_z(model, "annealing", **options, executor=client)
+        timer.join()
+        assert processes[0] not in client.run(os.getpid).values()
+    assert (found.log_z, found.std_error) == (here.log_z, here.std_error)
+
+
 @pytest.fixture
 def run(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

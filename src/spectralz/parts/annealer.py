@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from spectralz.model import FloatArray, Ising
     from spectralz.parts.chains import Engine
+    from spectralz.parts.subgraph import Subgraph
 
 __all__ = ["RESAMPLE_BELOW", "Annealer"]
 
@@ -113,6 +114,7 @@ class Annealer:
         self.step = step
         self.resample_below = resample_below
         self.blocks = blocks_of(model, block_width, self.couplings)
+        self.subgraph: Subgraph | None = None
         self.engine: Engine = self._engine(model)
         self._is_stopped = False
         self._limits = ExitStack()
@@ -144,7 +146,7 @@ class Annealer:
             return CollapsedEngine(model, sides, self._spread)
         if self.couplings.is_dense:
             return DenseEngine(self.theta, self.couplings, self._spread)
-        return SparseEngine(self.theta, self.couplings, self._spread, self.blocks)
+        return SparseEngine(self.theta, self.couplings, self._spread, self.blocks, self.subgraph)
 
     def __enter__(self) -> Annealer:
         if self.engine.multiplies:  # in our own threads
@@ -157,6 +159,16 @@ class Annealer:
         self._limits.close()
 
     # ---------------------------------------------------------------------------------------------- the path
+
+    @property
+    def can_begin_from_subgraph(self) -> bool:
+        """Whether the path may begin from couplings of a subgraph, and there are some."""
+        return isinstance(self.engine, SparseEngine) and len(self.couplings.data) > 0
+
+    def begin_from(self, subgraph: Subgraph | None) -> None:
+        """Let the path begin from a subgraph of small treewidth, or from independent spins."""
+        self.subgraph = subgraph
+        self.engine = self._engine(self._model)
 
     def survey(self, rng: np.random.Generator) -> Survey:
         """Measure the length of the path."""

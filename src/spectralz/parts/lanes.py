@@ -1,6 +1,6 @@
 """Chains in lanes of 64 states that are swept together, in single precision: of sparse and of dense couplings.
 
-The base of the path has the model's own fields and no couplings, or those of a forest: its Z is a product.
+The base of the path has the model's own fields and no couplings, or those of a subgraph whose Z is known.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from spectralz.kernels.sampling.block_heat_bath import Block
     from spectralz.model import FloatArray
     from spectralz.parts.blocks import BlockTurns
+    from spectralz.parts.subgraph import Subgraph
 
 __all__ = ["DenseEngine", "SparseEngine", "dense_operations", "fits_single_precision"]
 
@@ -60,6 +61,8 @@ class SparseEngine:
         How work on chunks of 64 states is spread over threads.
     blocks
         Blocks of spins that are drawn jointly where it is cold, if any.
+    subgraph
+        What the path begins from; independent spins if there is none.
     """
 
     multiplies = False
@@ -70,22 +73,24 @@ class SparseEngine:
         couplings: Couplings,
         spread: Map = one_after_the_other,
         blocks: BlockTurns | None = None,
+        subgraph: Subgraph | None = None,
     ) -> None:
         from spectralz.kernels.sampling.lanes import SparsePath
 
         self.n = len(theta)
         self.couplings = couplings
         self.blocks = blocks
-        zeros = np.zeros(len(couplings.data))
+        self.subgraph = subgraph
+        data = np.zeros(len(couplings.data)) if subgraph is None else np.where(subgraph.kept, couplings.data, 0.0)
         self.path = SparsePath(
             frozen(theta),
             frozen(np.zeros(self.n)),
-            frozen(zeros),
-            couplings.data,
+            frozen(data),
+            frozen(couplings.data - data),
             couplings.indices,
             couplings.indptr,
         )
-        self.log_z_of_base = log_z_of_fields(theta)
+        self.log_z_of_base = log_z_of_fields(theta) if subgraph is None else subgraph.log_z
         self.operations = sparse_operations(self.n, len(couplings.data))
         self.operations += blocks.operations if blocks is not None else 0.0
         self.bytes_per_state = 2 * self.n + 64
@@ -247,8 +252,17 @@ class SparseChains(_SpinBySpin):
         self._path = engine.path
         self._couplings = engine.couplings
         self._blocks = engine.blocks
+        self._subgraph = engine.subgraph
         self._counters = rng.integers(2**64, size=self._lanes, dtype=np.uint64)
         self._point = 0
+
+    def draw(self) -> None:
+        """Draw the states from the base."""
+        subgraph = self._subgraph
+        if subgraph is None:
+            super().draw()
+        else:
+            self._each(lambda chunk: subgraph.draw(self._x[chunk], self._random[chunk]))
 
     def sweep(
         self, before: FloatArray, at: FloatArray, after: FloatArray, sweeps: int
@@ -286,7 +300,7 @@ class SparseChains(_SpinBySpin):
         rows = np.ascontiguousarray(self._x[chunk].T)
         h, energy = np.empty(rows.shape), np.empty(LANES)
         counters = self._counters[chunk * LANES : (chunk + 1) * LANES]
-        scaled = self._couplings._replace(data=frozen(beta * self._couplings.data))
+        scaled = self._couplings._replace(data=frozen(self._path.data + beta * self._path.data_change))
         refresh(rows, h, self._path.field, scaled)
         block_heat_bath(rows, h, energy, counters, 1.0, block, self._path.field, scaled)
         self._x[chunk] = rows.T

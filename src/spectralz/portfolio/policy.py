@@ -50,13 +50,18 @@ LARGE_DENSE, HOPELESS_TIMES = 8000, 3.0
 # The length of the path is surveyed if that takes this share of what is left, as predicted, and no more than so many
 # times as long.
 SURVEY_SHARE, SURVEY_TIMES = 0.25, 2.0
+# Paths from a subgraph and from independent spins are tried for this share of what is left each, through so many points
+# at most; the former is taken if its log-weights vary so many times less.
+TRIAL_SHARE, MOST_POINTS_OF_TRIAL, TRIAL_MARGIN = 0.04, 512, 2.0
 # A round of annealing has so many runs of as many states as are swept together, or more; with states to spare more of
-# both. Log-weights should vary by so much. Where they would vary by more than the second, all of the time is for states
-# that go both ways, which takes so many times as long. The variance falls as this power of the number of points, if
-# not faster.
+# both. Log-weights should vary by so much. The variance falls as this power of the number of points, if not faster.
 STATES_TOGETHER, FEWEST_RUNS, RUNS_PER_ROUND = 64, 2, 4
-SPREAD_WANTED, HOPELESS_SPREAD, BOTH_WAYS_TIMES = 0.25, 40.0, 2.6
-SPREAD_POWER = 0.7
+SPREAD_WANTED, SPREAD_POWER = 0.25, 0.7
+# Where log-weights would vary by more than this over the number of spins, within these limits, all of the time is for
+# states that go both ways: of many spins log-weights are a sum of many parts, and as good as normal. Both ways take so
+# many times as long.
+HOPELESS_SPREAD_SPINS, LEAST_HOPELESS_SPREAD, MOST_HOPELESS_SPREAD = 40_000.0, 4.0, 40.0
+BOTH_WAYS_TIMES = 2.6
 # Marginals come from a pool of states that holds this share of P(x), if samples are there instead.
 SHARE_FOR_MARGINALS = 0.99
 # Marginals are averages over so many states, or as many as have this many spins.

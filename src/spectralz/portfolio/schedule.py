@@ -29,6 +29,7 @@ from spectralz.parts.leading import leading_directions
 from spectralz.parts.outcome import MarginalOutcome, Outcome
 from spectralz.parts.populations import Annealed, Mean, combine, marginals_of, outcome_of_runs, with_rounding
 from spectralz.parts.state_pool import MOST_STATES, Share, StatePool, collect, pool_marginals, pool_outcome
+from spectralz.parts.subgraph import Subgraph, width_of
 from spectralz.parts.survey import LEAST_POINTS, Survey
 from spectralz.parts.survey import STATES as SURVEY_STATES
 from spectralz.parts.survey import SWEEPS as SURVEY_SWEEPS
@@ -220,10 +221,10 @@ class Portfolio:
                 needed = policy.STATES_TOGETHER * LEAST_POINTS * annealer.seconds_per_sweep
                 self._refuse_annealing(needed / policy.NEXT_ROUND_SHARE)
                 return
-            path = self._survey(annealer, left)
+            path = self._begin(annealer, left)
             length, n = float(path.length[-1]), self.model.n
             first = self._plan(annealer, policy.FIRST_ROUND_SHARE * left, length**2)
-            is_hopeless = length**2 / whole.points > policy.HOPELESS_SPREAD
+            is_hopeless = length**2 / whole.points > self._hopeless_spread
             if first is None or is_hopeless:
                 self._go_both_ways(annealer, path, whole, policy.NEXT_ROUND_SHARE * (end - clock.now()))
                 return
@@ -239,7 +240,7 @@ class Portfolio:
                     return
                 spread = last.spread[-1] * (len(last.points) / plan.points) ** policy.SPREAD_POWER
                 is_stuck = len(found) > plan.runs and not self._trusts_annealing
-                if not self._has_pool and (spread > policy.HOPELESS_SPREAD or is_stuck):
+                if not self._has_pool and (spread > self._hopeless_spread or is_stuck):
                     self._go_both_ways(annealer, path, plan, seconds)
                     return
                 wanted = sum(run.effort for run in found) * self._wanted_growth()
@@ -248,6 +249,11 @@ class Portfolio:
                         plan_round(wanted, last.dissipation, self._room(annealer, found), self._worker_count, n) or plan
                     )
                 found = self._round(annealer, path, plan, found)
+
+    @property
+    def _hopeless_spread(self) -> float:
+        most = min(policy.HOPELESS_SPREAD_SPINS / self.model.n, policy.MOST_HOPELESS_SPREAD)
+        return max(most, policy.LEAST_HOPELESS_SPREAD)
 
     @property
     def _left_for_annealing(self) -> float:
@@ -267,6 +273,37 @@ class Portfolio:
 
     def _room(self, annealer: Annealer, found: Sequence[Annealed]) -> float:
         return self.max_memory / annealer.bytes_per_state() - sum(run.size for run in found)
+
+    def _begin(self, annealer: Annealer, left: float) -> Survey:
+        """Choose what the path begins from, and survey it.
+
+        From a subgraph the path is the shorter one. But it is as cold as the model all along, where states may freeze:
+        so both are tried. Where there is no time for that, there is none either for states to thaw on the way from
+        independent spins.
+        """
+        if not annealer.can_begin_from_subgraph:
+            return self._survey(annealer, left)
+        subgraph = Subgraph.of(annealer.theta, annealer.couplings, width_of(self.model.n))
+        annealer.begin_from(subgraph)
+        path = self._survey(annealer, left)
+        seconds = policy.TRIAL_SHARE * left / max(annealer.seconds_per_point(policy.STATES_TOGETHER), policy.TICK)
+        if seconds < LEAST_POINTS:
+            return path
+        points = int(min(seconds, policy.MOST_POINTS_OF_TRIAL))
+        spread = self._spread_of_trial(annealer, path, points)
+        annealer.begin_from(None)
+        other = self._survey(annealer, left)
+        if policy.TRIAL_MARGIN * spread > self._spread_of_trial(annealer, other, points):
+            return other
+        annealer.begin_from(subgraph)
+        return path
+
+    def _spread_of_trial(self, annealer: Annealer, path: Survey, points: int) -> float:
+        """Return how much log-weights of few states vary at the end of a path."""
+        annealer.resample_below = 0.0
+        run = annealer.anneal(path.spaced(points), policy.STATES_TOGETHER, self._rng)
+        annealer.resample_below = RESAMPLE_BELOW
+        return float(run.spread[-1])
 
     def _survey(self, annealer: Annealer, left: float) -> Survey:
         """Measure the length of the path; where there is no time for it, take it for straight."""

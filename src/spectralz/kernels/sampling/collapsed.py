@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from spectralz._support.compiling import compiled, inner
-from spectralz.kernels.sampling.lanes import LANES, _drawn, _exp_minus, _next_word
+from spectralz.kernels.sampling.lanes import LANES, _exp_minus, drawn, next_word
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,7 +64,7 @@ def draw_side(
     for i in range(len(x)):
         field = np.float32(2.0 * (base[i] + beta * change[i]))
         for lane in range(LANES):
-            x[i, lane] = _drawn(field + scale * pushes[i, lane], _next_word(state, lane))
+            x[i, lane] = drawn(field + scale * pushes[i, lane], next_word(state, lane))
 
 
 @compiled

@@ -90,7 +90,7 @@ def _times_power_of_two(typingctx: Any, p: Any, k: Any) -> Any:
 
 
 @inner
-def _next_word(state: NDArray[np.uint32], lane: int) -> Any:
+def next_word(state: NDArray[np.uint32], lane: int) -> Any:
     """Return the next 32 random bits of a lane."""
     s0, s1, s2, s3 = state[0, lane], state[1, lane], state[2, lane], state[3, lane]
     word = np.uint32(s0 + s3)
@@ -117,7 +117,7 @@ def _exp_minus(d: Any) -> Any:
 
 
 @inner
-def _drawn(log_odds: Any, word: Any) -> Any:
+def drawn(log_odds: Any, word: Any) -> Any:
     """Return a spin, +1 with log-odds as given, by 24 random bits."""
     unlikely = _exp_minus(abs(log_odds))
     u = np.float32(np.int32(word >> U8)) * LAST_OF_24_BITS
@@ -132,7 +132,7 @@ def draw_spins(x: Any, state: NDArray[np.uint32], field: FloatArray) -> None:
     for i in range(len(x)):
         log_odds = np.float32(2.0 * field[i])
         for lane in range(LANES):
-            x[i, lane] = _drawn(log_odds, _next_word(state, lane))
+            x[i, lane] = drawn(log_odds, next_word(state, lane))
 
 
 @compiled
@@ -177,7 +177,7 @@ def sweep_sparse(
                     for lane in range(LANES):
                         log_odds[lane] += coupling * np.float32(x[j, lane])
                 for lane in range(LANES):
-                    x[i, lane] = np.int8(_drawn(log_odds[lane], _next_word(state, lane)))
+                    x[i, lane] = np.int8(drawn(log_odds[lane], next_word(state, lane)))
         _record(x, path, energies, k)
 
 
@@ -258,7 +258,7 @@ def sweep_dense(
                     field = of_base * path.base[i]
                     turns = np.int32(0)
                     for lane in range(LANES):
-                        spin = _drawn(field + of_model * h[i, lane], _next_word(state, lane))
+                        spin = drawn(field + of_model * h[i, lane], next_word(state, lane))
                         change = spin - x[i, lane]
                         x[i, lane] = spin
                         turned[count, lane] = change
