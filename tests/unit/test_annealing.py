@@ -431,6 +431,31 @@ def test_states_that_go_on_at_the_model_keep_its_law_and_sharpen_the_means():
     assert errors[1] < 0.5 * errors[0]
 
 
+def test_weights_that_vary_too_much_have_an_error_as_large_as_their_scatter():
+    """The mean of R weights of a normal law with variance V hardly has the largest one, far below exp(V / 2)."""
+    rng = np.random.default_rng(0)
+
+    def found(deviation):
+        runs = []
+        for _ in range(4):
+            logs = deviation * rng.normal(size=64)
+            log_z, share = populations.mean_and_shares(logs)
+            x = np.ones((64, 3), np.int8)
+            spread = np.array([logs.var()])
+            runs.append(
+                populations.Annealed(
+                    log_z, x, share, np.arange(64), float(((share - 1 / 64) ** 2).sum()), spread=spread
+                )
+            )
+        return populations.combine(runs)
+
+    for deviation in (8.0, 12.0, 16.0):
+        mean = found(deviation)
+        assert not mean.is_trusted
+        assert abs(mean.log_z - deviation**2 / 2.0) < 5.0 * mean.std_error
+    assert found(0.3).std_error < 0.05
+
+
 def test_variances_of_huge_numbers_do_not_overflow():
     values = np.random.default_rng(0).normal(size=(3, 50))
     assert populations.variance_of(values) == pytest.approx(values.var(axis=1))

@@ -152,7 +152,8 @@ class Mean:
     log_z
         Logarithm of the mean of their estimates of Z, weighted by effort; unbiased as each of them is.
     std_error
-        The larger one of both errors below, widened where families are few.
+        The larger one of both errors below, widened where families are few; what the weights fall short by, if that is
+        more.
     family_error
         Standard error of log Z from the sizes of families within the runs.
     run_error
@@ -214,6 +215,9 @@ def combine(found: Sequence[Annealed]) -> Mean:
     posterior = share * z / mean
     families = 1.0 / float(posterior**2 @ [1.0 / run.families for run in found])
     std_error = max(family_error, run_error) * (1.0 + MISSING_FAMILIES / families)
+    if families < FEWEST_FAMILIES:
+        variance, states = float(share @ [run.spread[-1] for run in found]), sum(run.size for run in found)
+        std_error = max(std_error, _shortfall(variance, states))
     gaps = np.array([run.gap for run in found])
     gap = float(share @ gaps)
     largest = max(float(np.abs(gaps).max()), 1.0)  # taken out of the squares, which may overflow
@@ -223,6 +227,16 @@ def combine(found: Sequence[Annealed]) -> Mean:
     return Mean(
         float(logs.max()) + math.log(mean), std_error, family_error, run_error, families, gap=gap, gap_error=gap_error
     )
+
+
+def _shortfall(variance: float, states: int) -> float:
+    """Return a scale of how much the log of the mean of so many weights is too small where their logs vary that much.
+
+    Of a normal law with variance V that log is V / 2 above the mean; of R weights it hardly exceeds the largest one,
+    sqrt(2 V log R) above it. The law ends somewhere, so no more than as much again is expected.
+    """
+    largest = math.sqrt(2.0 * variance * math.log(states))
+    return min(max(0.5 * variance - largest, 0.0), largest)
 
 
 def with_rounding(std_error: float, log_z: float) -> float:

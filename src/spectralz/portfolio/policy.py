@@ -51,8 +51,12 @@ LARGE_DENSE, HOPELESS_TIMES = 8000, 3.0
 # times as long.
 SURVEY_SHARE, SURVEY_TIMES = 0.25, 2.0
 # Paths from a subgraph and from independent spins are tried for this share of what is left each, through so many points
-# at most; the former is taken if its log-weights vary so many times less.
+# at most; the former is taken if its log-weights vary so many times less. Where they vary by more than is harmless, it
+# must also be so many times less than through a quarter of the points. Without the time to try it, a subgraph is for
+# models that are warm: sqrt(sum_j J_ij^2), averaged over i as in ``parts/blocks.py``, up to this.
 TRIAL_SHARE, MOST_POINTS_OF_TRIAL, TRIAL_MARGIN = 0.04, 512, 2.0
+HARMLESS_SPREAD, TRIAL_TIMES, LEAST_FALL = 3.0, 4, 1.75
+WARM = 2.0
 # A round of annealing has so many runs of as many states as are swept together, or more; with states to spare more of
 # both. Log-weights should vary by so much. The variance falls as this power of the number of points, if not faster.
 STATES_TOGETHER, FEWEST_RUNS, RUNS_PER_ROUND = 64, 2, 4

@@ -277,28 +277,35 @@ class Portfolio:
     def _begin(self, annealer: Annealer, left: float) -> Survey:
         """Choose what the path begins from, and survey it.
 
-        From a subgraph the path is the shorter one. But it is as cold as the model all along, where states may freeze:
-        so both are tried. Where there is no time for that, there is none either for states to thaw on the way from
-        independent spins.
+        From a subgraph the path is the shorter one. But it is as cold as the model all along, and states may freeze on
+        it: so it is tried, and taken if their log-weights vary less than on the other path, and the less the more
+        points it has.
         """
         if not annealer.can_begin_from_subgraph:
+            return self._survey(annealer, left)
+        points = policy.TRIAL_SHARE * left / max(annealer.seconds_per_point(policy.STATES_TOGETHER), policy.TICK)
+        can_be_tried = points >= policy.TRIAL_TIMES * LEAST_POINTS
+        if not can_be_tried and annealer.couplings.mean_strength > policy.WARM:
             return self._survey(annealer, left)
         subgraph = Subgraph.of(annealer.theta, annealer.couplings, width_of(self.model.n))
         annealer.begin_from(subgraph)
         path = self._survey(annealer, left)
-        seconds = policy.TRIAL_SHARE * left / max(annealer.seconds_per_point(policy.STATES_TOGETHER), policy.TICK)
-        if seconds < LEAST_POINTS:
+        if not can_be_tried:
             return path
-        points = int(min(seconds, policy.MOST_POINTS_OF_TRIAL))
-        spread = self._spread_of_trial(annealer, path, points)
+        many = min(points, policy.MOST_POINTS_OF_TRIAL)
+        spread = self._spread_of_trial(annealer, path, many)
+        is_frozen = (
+            spread > policy.HARMLESS_SPREAD
+            and self._spread_of_trial(annealer, path, many / policy.TRIAL_TIMES) < policy.LEAST_FALL * spread
+        )
         annealer.begin_from(None)
         other = self._survey(annealer, left)
-        if policy.TRIAL_MARGIN * spread > self._spread_of_trial(annealer, other, points):
+        if is_frozen or policy.TRIAL_MARGIN * spread > self._spread_of_trial(annealer, other, many):
             return other
         annealer.begin_from(subgraph)
         return path
 
-    def _spread_of_trial(self, annealer: Annealer, path: Survey, points: int) -> float:
+    def _spread_of_trial(self, annealer: Annealer, path: Survey, points: float) -> float:
         """Return how much log-weights of few states vary at the end of a path."""
         annealer.resample_below = 0.0
         run = annealer.anneal(path.spaced(points), policy.STATES_TOGETHER, self._rng)
@@ -530,18 +537,19 @@ def _doubted_for(outcome: Outcome, elsewhere: Elsewhere) -> Outcome:
     """Return an outcome of samples that is not trusted where a state they have not met holds a share of Z.
 
     What that state is proven to hold is added to the answer, with half of what it may hold beyond that; the error is
-    as much, with that of the samples as far as they count, or a part of what was added, since they may miss others.
+    as much, with that of the samples as far as they count, or a part of what was added, since they may miss others;
+    all of it where the samples know nothing.
     """
     share = elsewhere.share(outcome.log_z)
     if share < policy.SHARE_ELSEWHERE:
         return outcome
     gain = max(float(np.logaddexp(outcome.log_z, elsewhere.lower + 0.5 * elsewhere.beyond)) - outcome.log_z, 0.0)
-    own = (1.0 - share) * (outcome.std_error or 0.0)
+    error = outcome.std_error or 0.0
     words = f"; chains from a state along a leading eigenvector, at least {share:.0%} of Z, do not merge with it"
     return replace(
         outcome,
         log_z=outcome.log_z + gain,
-        std_error=max(own, elsewhere.beyond, min(gain, policy.LEAST_ERROR_ELSEWHERE)),
+        std_error=max((1.0 - share) * error, elsewhere.beyond, min(gain, max(error, policy.LEAST_ERROR_ELSEWHERE))),
         trusted=False,
         status=Status(f"{outcome.status}{words}", converged=False),
     )
