@@ -42,6 +42,8 @@ __all__ = ["MatrixProduct"]
 MOST_EDGES = 20_000_000
 # States drawn for marginals where none are asked for.
 SAMPLES_FOR_MARGINALS = 1000
+# Fewer states say too little of how well they follow P.
+FEWEST_SAMPLES = 400
 
 
 @dataclass
@@ -53,6 +55,7 @@ class _Findings:
     reverse: Contraction | None = None
     sample: Weighted | None = None
     x: NDArray[np.int8] | None = None
+    is_certain: bool = False
     interrupted: bool = False
 
 
@@ -152,7 +155,7 @@ class MatrixProduct(Method):
         # Twice as many as are asked for, so that few are given out twice.
         needed = replace(self, seed=int(rng.integers(2**32)))
         with using_threads(None, NO_MATRICES):
-            found, chain = needed._find(model, max(2 * size, 2), draws_always=True)
+            found, chain = needed._find(model, max(2 * size, FEWEST_SAMPLES), draws_always=True)
             outcome = needed._outcome(model, found, chain)
         if not outcome.status.converged:
             warn_inaccurate(f"the states drawn by mps may not follow P(x): {outcome.status}")
@@ -186,13 +189,15 @@ class MatrixProduct(Method):
         if backwards is not None and not clock.is_up():
             other = Compressed(model, backwards, self.bond, self.cutoff, int(self.max_memory) // 4)
             found.reverse = other.contract(reporter_of("contracting in reverse"), remembers=samples > 0)
-        is_certain = not main.truncations and found.reverse is not None and self._agree(model, main, found.reverse)
-        if samples == 0 or main.sign == 0.0 or (is_certain and not draws_always):
+        found.is_certain = (
+            not main.truncations and found.reverse is not None and self._agree(model, main, found.reverse)
+        )
+        if samples == 0 or main.sign == 0.0 or (found.is_certain and not draws_always):
             return
         if other is not None and (found.reverse is None or found.reverse.sign == 0.0):
             other = None
         rng = np.random.default_rng(self.seed)
-        chains = [chain] if other is None or is_certain else [chain, other]
+        chains = [chain] if other is None or found.is_certain else [chain, other]
         found.x, found.sample = self._drawn(model, chains, samples, rng)
 
     def _agree(self, model: Ising, one: Contraction, other: Contraction) -> bool:
@@ -310,11 +315,13 @@ class MatrixProduct(Method):
                 is_whole=not found.main.truncations,
                 rounding=rounding,
             )
-            judged = judge(contractions, found.sample)
+            judged = judge(contractions, None if found.is_certain else found.sample)
             if are_all_positive:
                 return judged
             words = "; another contraction, to check it by, came out negative"
-            return replace(judged, is_trusted=False, std_error=max(judged.std_error, 1.0), complaint=judged.complaint + words)
+            return replace(
+                judged, is_trusted=False, std_error=max(judged.std_error, 1.0), complaint=judged.complaint + words
+            )
         network = Network.of(model)
         low = network.log_weight_near(network.field)
         high = network.total_weight + model.n * math.log(2.0)

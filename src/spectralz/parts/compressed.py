@@ -164,7 +164,7 @@ class Compressed:
         return Contraction(
             log_z=log_z,
             sign=sign,
-            truncations=int(chain.count[TRUNCATIONS]),
+            truncations=int(chain.counts[TRUNCATIONS]),
             discarded=float(chain.total[DISCARDED]),
             largest_discarded=float(chain.total[LARGEST_DISCARDED]),
         )
@@ -192,7 +192,7 @@ class Compressed:
         if kept > self._max_memory // 2:
             # kept / blocks + blocks * chain is least at the root of their ratio
             blocks = int(min(max(2 * kept // self._max_memory, math.isqrt(kept // max(chain, 1)), 2), max(self.n, 1)))
-        return np.linspace(0, self.n, blocks + 1).astype(int).tolist()
+        return [int(place) for place in np.linspace(0, self.n, blocks + 1)]
 
     def draw(self, states: int, rng: np.random.Generator, tell: Callable[[float], None] = lambda _: None) -> Drawn:
         """Draw states from q; the contraction must have been made, and remembered."""
@@ -219,7 +219,11 @@ class Compressed:
             for k in range(len(parts)):
                 before = number * len(parts) + k
                 self._back_through(
-                    block, own[k], found[k], rng, lambda share, before=before: tell((before + share) / pieces)  # type: ignore[misc]
+                    block,
+                    own[k],
+                    found[k],
+                    rng,
+                    lambda share, before=before: tell((before + share) / pieces),  # type: ignore[misc]
                 )
         log_q, negative = np.concatenate([np.empty((2, 0)), *found], axis=1)
         together = np.concatenate([np.empty((self.n, 0), np.int8), *own], axis=1)
@@ -247,9 +251,7 @@ class Compressed:
             clock.charge(each * (last - first))
             count = int(drawn[last] - drawn[first])
             random = np.empty((0, states)) if rng is None else rng.random((count, states))
-            go_back(
-                self.plan.steps, self.weights, first, last, block.begin, kept, walk, x, random, rng is not None
-            )
+            go_back(self.plan.steps, self.weights, first, last, block.begin, kept, walk, x, random, rng is not None)
             tell((block.end - first) / max(block.end - block.begin, 1))
         found[0] += walk.log_q
         found[1] += walk.negative
@@ -277,8 +279,8 @@ class Block:
         from spectralz.kernels.compressed.chain import LENGTH
 
         kept, chain = self.kept, self.chain
-        length = int(chain.count[LENGTH])
-        walk.count[0] = length
+        length = int(chain.counts[LENGTH])
+        walk.counts[0] = length
         if length == 0:
             return kept
         slots = chain.slot[:length]
@@ -311,4 +313,4 @@ def heavy_states(model: Ising, x: NDArray[np.int8], rng: np.random.Generator) ->
 
 
 def _copy(chain: Chain) -> Chain:
-    return type(chain)(*(column.copy() for column in chain))
+    return chain._replace(**{name: column.copy() for name, column in chain._asdict().items()})

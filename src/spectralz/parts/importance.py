@@ -134,9 +134,7 @@ def log_mixture(log_densities: FloatArray) -> FloatArray:
     return np.asarray(top + np.log(np.exp(log_densities - top).mean(axis=0)))
 
 
-def missed_share(
-    x: NDArray[np.int8], log_weight: FloatArray, log_q: FloatArray, log_z: float, samples: int
-) -> float:
+def missed_share(x: NDArray[np.int8], log_weight: FloatArray, log_q: FloatArray, log_z: float, samples: int) -> float:
     """Return the share of Z that distinct states hold which are too rare under q to be expected in a sample."""
     _, first = np.unique(x, axis=0, return_index=True)
     share = np.exp(np.minimum(log_weight[first] - log_z, 50.0))

@@ -22,9 +22,20 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.compressed.placing import Steps
 
-__all__ = ["DISCARDED", "LARGEST_DISCARDED", "LENGTH", "SIGN", "TRUNCATIONS", "Chain", "Kept", "Weights", "advance", "empty_chain"]
+__all__ = [
+    "DISCARDED",
+    "LARGEST_DISCARDED",
+    "LENGTH",
+    "SIGN",
+    "TRUNCATIONS",
+    "Chain",
+    "Kept",
+    "Weights",
+    "advance",
+    "empty_chain",
+]
 
-# Places in ``Chain.count`` and ``Chain.total``.
+# Places in ``Chain.counts`` and ``Chain.total``.
 LENGTH, FREE, CENTER, TRUNCATIONS = 0, 1, 2, 3
 LOG, LOG_REST, DISCARDED, LARGEST_DISCARDED, SIGN = 0, 1, 2, 3, 4
 
@@ -50,8 +61,8 @@ class Chain(NamedTuple):
     slot
         The slot of each position.
     free
-        Slots that nobody uses, ``free[:count[FREE]]``.
-    count
+        Slots that nobody uses, ``free[:counts[FREE]]``.
+    counts
         Sites, free slots, the center, and how many bonds were cut at the largest dimension.
     total
         The log of what was taken out, in two parts; the sum of the relative squares of singular values left out at
@@ -64,7 +75,7 @@ class Chain(NamedTuple):
     spin: NDArray[np.int64]
     slot: NDArray[np.int64]
     free: NDArray[np.int64]
-    count: NDArray[np.int64]
+    counts: NDArray[np.int64]
     total: NDArray[np.float64]
 
 
@@ -93,13 +104,25 @@ class Kept(NamedTuple):
     @classmethod
     def with_room(cls, steps: int, sites: int, numbers: int) -> Kept:
         """Return room for so many steps, sites and numbers."""
-        places = [np.zeros(sites, np.int64) for _ in range(4)]
-        return cls(np.empty(numbers), *places, np.zeros(steps + 1, np.int64), np.zeros(steps, np.int64))
+        return cls(
+            numbers=np.empty(numbers),
+            site_offset=np.zeros(sites, np.int64),
+            site_left=np.zeros(sites, np.int64),
+            site_right=np.zeros(sites, np.int64),
+            site_spin=np.zeros(sites, np.int64),
+            start=np.zeros(steps + 1, np.int64),
+            first=np.zeros(steps, np.int64),
+        )
 
     def enlarged(self) -> Kept:
         """Return the same with room for twice as many sites and numbers."""
-        larger = [np.concatenate([column, np.empty_like(column)]) for column in self[:5]]
-        return Kept(*larger, self.start, self.first)
+        return self._replace(
+            **{
+                name: np.concatenate([getattr(self, name)] * 2)
+                for name in self._fields
+                if name not in ("start", "first")
+            }
+        )
 
 
 def empty_chain(width: int, bond: int) -> Chain:
@@ -112,7 +135,7 @@ def empty_chain(width: int, bond: int) -> Chain:
         spin=np.zeros(slots, np.int64),
         slot=np.zeros(slots, np.int64),
         free=np.arange(slots, dtype=np.int64)[::-1].copy(),
-        count=np.array([0, slots, 0, 0], np.int64),
+        counts=np.array([0, slots, 0, 0], np.int64),
         total=np.array([0.0, 0.0, 0.0, 0.0, 1.0]),
     )
     return chain
@@ -121,14 +144,14 @@ def empty_chain(width: int, bond: int) -> Chain:
 @inner
 def load(chain: Chain, slot: int, is_flipped: bool) -> NDArray[np.float64]:
     """Return a copy of a tensor, with left and right exchanged if asked."""
-    l, r = chain.left[slot], chain.right[slot]
-    own = chain.tensors[slot, : 2 * l * r].reshape(l, 2, r)
+    left, right = chain.left[slot], chain.right[slot]
+    own = chain.tensors[slot, : 2 * left * right].reshape(left, 2, right)
     if not is_flipped:
         return own.copy()
-    turned = np.empty((r, 2, l))
-    for i in range(l):
+    turned = np.empty((right, 2, left))
+    for i in range(left):
         for x in range(2):
-            for j in range(r):
+            for j in range(right):
                 turned[j, x, i] = own[i, x, j]
     return turned
 
@@ -137,9 +160,9 @@ def load(chain: Chain, slot: int, is_flipped: bool) -> NDArray[np.float64]:
 def store(chain: Chain, slot: int, tensor: NDArray[np.float64], is_flipped: bool) -> None:
     """Write a tensor into its slot."""
     a, b = tensor.shape[0], tensor.shape[2]
-    l, r = (b, a) if is_flipped else (a, b)
-    chain.left[slot], chain.right[slot] = l, r
-    own = chain.tensors[slot, : 2 * l * r].reshape(l, 2, r)
+    left, right = (b, a) if is_flipped else (a, b)
+    chain.left[slot], chain.right[slot] = left, right
+    own = chain.tensors[slot, : 2 * left * right].reshape(left, 2, right)
     for i in range(a):
         for x in range(2):
             for j in range(b):
@@ -175,8 +198,8 @@ def _take_out(chain: Chain, values: NDArray[np.float64]) -> None:
 @inner
 def _move_center(chain: Chain, wanted: int) -> None:
     """Move the center to a position, by QR factorizations on the way."""
-    while chain.count[CENTER] != wanted:
-        p = chain.count[CENTER]
+    while chain.counts[CENTER] != wanted:
+        p = chain.counts[CENTER]
         is_down = wanted < p
         following = p - 1 if is_down else p + 1
         here, there = chain.slot[p], chain.slot[following]
@@ -189,18 +212,18 @@ def _move_center(chain: Chain, wanted: int) -> None:
         c = tensor.shape[2]
         product = np.dot(np.ascontiguousarray(r), tensor.reshape(b, 2 * c))
         store(chain, there, product.reshape(rank, 2, c), is_down)
-        chain.count[CENTER] = following
+        chain.counts[CENTER] = following
 
 
 @inner
 def _insert(chain: Chain, place: int) -> None:
     """Put a new site into the chain, on which the table does not depend yet."""
-    length = chain.count[LENGTH]
+    length = chain.counts[LENGTH]
     d = 1
     if length:
         d = chain.right[chain.slot[place - 1]] if place > 0 else chain.left[chain.slot[0]]
-    chain.count[FREE] -= 1
-    slot = chain.free[chain.count[FREE]]
+    chain.counts[FREE] -= 1
+    slot = chain.free[chain.counts[FREE]]
     for p in range(length, place, -1):
         chain.slot[p] = chain.slot[p - 1]
     chain.slot[place] = slot
@@ -209,27 +232,27 @@ def _insert(chain: Chain, place: int) -> None:
     own[:] = 0.0
     for i in range(d):
         own[i, 0, i] = own[i, 1, i] = 1.0
-    chain.count[LENGTH] = length + 1
-    if chain.count[CENTER] >= place and length:
-        chain.count[CENTER] += 1
+    chain.counts[LENGTH] = length + 1
+    if chain.counts[CENTER] >= place and length:
+        chain.counts[CENTER] += 1
 
 
 @inner
 def _remove(chain: Chain, low: int, high: int, is_gone: NDArray[np.bool_]) -> None:
     """Take sites out of a span of the chain."""
-    length = chain.count[LENGTH]
+    length = chain.counts[LENGTH]
     kept = low
     for p in range(low, high + 1):
         if is_gone[p - low]:
-            chain.free[chain.count[FREE]] = chain.slot[p]
-            chain.count[FREE] += 1
+            chain.free[chain.counts[FREE]] = chain.slot[p]
+            chain.counts[FREE] += 1
         else:
             chain.slot[kept] = chain.slot[p]
             kept += 1
     for p in range(high + 1, length):
         chain.slot[kept] = chain.slot[p]
         kept += 1
-    chain.count[LENGTH] = kept
+    chain.counts[LENGTH] = kept
 
 
 @inner
@@ -248,7 +271,7 @@ def _kept_rank(chain: Chain, values: NDArray[np.float64], bond: int, cutoff: flo
         lost /= all_of_them
         chain.total[DISCARDED] += lost
         chain.total[LARGEST_DISCARDED] = max(chain.total[LARGEST_DISCARDED], lost)
-        chain.count[TRUNCATIONS] += 1
+        chain.counts[TRUNCATIONS] += 1
         rank = bond
     return rank
 
@@ -317,9 +340,9 @@ def _change_span(
                     part = after if s == 1 else before
                     column = s * b if copies == 2 else 0
                     weight = own[x, o]
-                    for l in range(a):
+                    for row in range(a):
                         for r in range(b):
-                            block[l, x, column + r] += weight * part[l, o, r]
+                            block[row, x, column + r] += weight * part[row, o, r]
         else:
             # exp(J x s - |J|) is 1 where x s has the sign of J.
             other = math.exp(-2.0 * abs(coupling[k])) if is_coupled[k] else 1.0
@@ -331,15 +354,15 @@ def _change_span(
                     part = after if s == 1 else before
                     column = s * b if copies == 2 else 0
                     weight = 1.0 if (x == s) == is_positive else other
-                    for l in range(a):
+                    for row in range(a):
                         for r in range(b):
-                            block[l, x, column + r] += weight * part[l, x, r]
+                            block[row, x, column + r] += weight * part[row, x, r]
         is_last_kept_open = False
         if is_gone[k]:
             matrix = np.empty((a, copies * b))
-            for l in range(a):
+            for row in range(a):
                 for r in range(copies * b):
-                    matrix[l, r] = block[l, 0, r] + block[l, 1, r]
+                    matrix[row, r] = block[row, 0, r] + block[row, 1, r]
         elif i == count - 1:
             tensors.append(block)
             kept_slots[kept] = slot
@@ -360,9 +383,9 @@ def _change_span(
         carry = np.empty((2, rank, b))
         for s in range(2):
             column = s * b if copies == 2 else 0
-            for l in range(rank):
+            for row in range(rank):
                 for r in range(b):
-                    carry[s, l, r] = matrix[l, column + r]
+                    carry[s, row, r] = matrix[row, column + r]
     _remove(chain, low, high, is_gone)
     if kept == 0:
         _absorb(chain, low, carry[0], goes_up)
@@ -377,26 +400,26 @@ def _change_span(
         rank = _kept_rank(chain, values, bond, cutoff)
         store(chain, kept_slots[j], np.ascontiguousarray(v[:rank]).reshape(rank, 2, b), goes_up)
         scaled = np.empty((a, rank))
-        for l in range(a):
+        for row in range(a):
             for r in range(rank):
-                scaled[l, r] = u[l, r] * values[r]
+                scaled[row, r] = u[row, r] * values[r]
         center = _from_left(tensors[j - 1], scaled)
     _take_out(chain, center.reshape(center.size))
     store(chain, kept_slots[0], center, goes_up)
-    chain.count[CENTER] = low + kept - 1 if goes_up else low
+    chain.counts[CENTER] = low + kept - 1 if goes_up else low
 
 
 @inner
 def _absorb(chain: Chain, place: int, matrix: NDArray[np.float64], is_flipped: bool) -> None:
     """Multiply what is left of a span without sites into a site beside it, or into the total if there is none."""
-    length = chain.count[LENGTH]
+    length = chain.counts[LENGTH]
     turned = np.ascontiguousarray(matrix.T) if is_flipped else matrix
     if length == 0:
         value = turned[0, 0]
         if value < 0.0:
             chain.total[SIGN] = -chain.total[SIGN]
         _take_out(chain, np.array([value]))
-        chain.count[CENTER] = 0
+        chain.counts[CENTER] = 0
     elif place < length:
         slot = chain.slot[place]
         tensor = load(chain, slot, False)
@@ -404,7 +427,7 @@ def _absorb(chain: Chain, place: int, matrix: NDArray[np.float64], is_flipped: b
         product = np.dot(turned, tensor.reshape(d, 2 * b))
         _take_out(chain, product.reshape(product.size))
         store(chain, slot, product.reshape(turned.shape[0], 2, b), False)
-        chain.count[CENTER] = place
+        chain.counts[CENTER] = place
     else:
         slot = chain.slot[length - 1]
         tensor = load(chain, slot, False)
@@ -412,7 +435,7 @@ def _absorb(chain: Chain, place: int, matrix: NDArray[np.float64], is_flipped: b
         product = np.dot(tensor.reshape(2 * a, d), turned)
         _take_out(chain, product.reshape(product.size))
         store(chain, slot, product.reshape(a, 2, turned.shape[1]), False)
-        chain.count[CENTER] = length - 1
+        chain.counts[CENTER] = length - 1
 
 
 @inner
@@ -434,10 +457,10 @@ def own_matrix(steps: Steps, weights: Weights, t: int) -> NDArray[np.float64]:
 @inner
 def _keep(chain: Chain, kept: Kept, step: int, low: int, last: int, is_emptied: bool) -> bool:
     """Keep the sites that a step on the positions ``low`` to ``last`` is going to change; False if there is no room."""
-    length = chain.count[LENGTH]
+    length = chain.counts[LENGTH]
     first, end = low, last + 1
     if length:
-        first, end = min(first, chain.count[CENTER]), max(end, chain.count[CENTER] + 1)
+        first, end = min(first, chain.counts[CENTER]), max(end, chain.counts[CENTER] + 1)
         if is_emptied:  # what is left of it goes into a site beside it
             first, end = (first, max(end, last + 2)) if last + 1 < length else (min(first, max(low - 1, 0)), end)
     end = min(end, length)
@@ -494,15 +517,13 @@ def advance(
         last = high - 1 if steps.is_new[t] else high
         if keeps_from >= 0 and not _keep(chain, kept, t - keeps_from, low, last, is_gone.all()):
             return t
-        if chain.count[LENGTH] > 0:
-            _move_center(chain, min(max(chain.count[CENTER], low), last))
+        if chain.counts[LENGTH] > 0:
+            _move_center(chain, min(max(chain.counts[CENTER], low), last))
         if steps.is_new[t]:
             _insert(chain, place)
         chain.spin[chain.slot[place]] = steps.spin[t]
         own = own_matrix(steps, weights, t)
-        _change_span(
-            chain, low, high, place, own, False, coupling, is_coupled, is_gone, steps.goes_up[t], bond, cutoff
-        )
+        _change_span(chain, low, high, place, own, False, coupling, is_coupled, is_gone, steps.goes_up[t], bond, cutoff)
         if chain.total[SIGN] == 0.0:
             return t + 1
     return end

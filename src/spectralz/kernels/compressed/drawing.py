@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["CLIP", "Walk", "go_back", "new_walk"]
 
 CLIP = 1e-10
-# Places in ``Walk.count``: sites, and how many products are valid from the left and from the right.
+# Places in ``Walk.counts``: sites, and how many products are valid from the left and from the right.
 LENGTH, LEFT, RIGHT = 0, 1, 2
 
 
@@ -38,7 +38,7 @@ class Walk(NamedTuple):
     ----------
     offset, left, right, spin
         Of each position in the chain: where its tensor is, its shape, and its spin.
-    count
+    counts
         The number of sites; how many sites the valid products have, from the left and from the right.
     from_left, from_right
         The products over so many sites, one row per state, scaled.
@@ -52,7 +52,7 @@ class Walk(NamedTuple):
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     spin: NDArray[np.int64]
-    count: NDArray[np.int64]
+    counts: NDArray[np.int64]
     from_left: NDArray[np.float64]
     from_right: NDArray[np.float64]
     log_q: NDArray[np.float64]
@@ -61,9 +61,17 @@ class Walk(NamedTuple):
 
 def new_walk(width: int, bond: int, states: int) -> Walk:
     """Return states that have not drawn anything yet, with room for a chain of so many sites."""
-    places = [np.zeros(width + 2, np.int64) for _ in range(4)]
-    products = [np.ones((width + 2, states * bond)) for _ in range(2)]
-    return Walk(*places, np.zeros(3, np.int64), *products, np.zeros(states), np.zeros(states))
+    return Walk(
+        offset=np.zeros(width + 2, np.int64),
+        left=np.zeros(width + 2, np.int64),
+        right=np.zeros(width + 2, np.int64),
+        spin=np.zeros(width + 2, np.int64),
+        counts=np.zeros(3, np.int64),
+        from_left=np.ones((width + 2, states * bond)),
+        from_right=np.ones((width + 2, states * bond)),
+        log_q=np.zeros(states),
+        negative=np.zeros(states),
+    )
 
 
 @inner
@@ -80,8 +88,8 @@ def _scale(rows: NDArray[np.float64]) -> None:
 
 @inner
 def _tensor(walk: Walk, kept: Kept, p: int) -> NDArray[np.float64]:
-    l, r = walk.left[p], walk.right[p]
-    return kept.numbers[walk.offset[p] : walk.offset[p] + 2 * l * r].reshape(l, 2, r)
+    left, r = walk.left[p], walk.right[p]
+    return kept.numbers[walk.offset[p] : walk.offset[p] + 2 * left * r].reshape(left, 2, r)
 
 
 @inner
@@ -93,11 +101,11 @@ def _rows(products: NDArray[np.float64], k: int, states: int, d: int) -> NDArray
 def _extend_left(walk: Walk, kept: Kept, x: NDArray[np.int8], wanted: int) -> None:
     """Make the products of the first sites valid, up to ``wanted`` of them."""
     states = len(walk.log_q)
-    while walk.count[LEFT] < wanted:
-        p = walk.count[LEFT]
+    while walk.counts[LEFT] < wanted:
+        p = walk.counts[LEFT]
         tensor = _tensor(walk, kept, p)
-        l, r = walk.left[p], walk.right[p]
-        both = np.dot(_rows(walk.from_left, p, states, l), tensor.reshape(l, 2 * r))
+        left, r = walk.left[p], walk.right[p]
+        both = np.dot(_rows(walk.from_left, p, states, left), tensor.reshape(left, 2 * r))
         rows = _rows(walk.from_left, p + 1, states, r)
         spin = walk.spin[p]
         for b in range(states):
@@ -105,33 +113,33 @@ def _extend_left(walk: Walk, kept: Kept, x: NDArray[np.int8], wanted: int) -> No
             for i in range(r):
                 rows[b, i] = both[b, shift + i]
         _scale(rows)
-        walk.count[LEFT] = p + 1
+        walk.counts[LEFT] = p + 1
 
 
 @inner
 def _times_right(tensor: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return tensor times vector for both spins: (states, left, 2)."""
-    l, r = tensor.shape[0], tensor.shape[2]
-    return np.dot(rows, tensor.reshape(2 * l, r).T).reshape(len(rows), l, 2)
+    left, r = tensor.shape[0], tensor.shape[2]
+    return np.dot(rows, tensor.reshape(2 * left, r).T).reshape(len(rows), left, 2)
 
 
 @inner
 def _extend_right(walk: Walk, kept: Kept, x: NDArray[np.int8], wanted: int) -> None:
     """Make the products of the last sites valid, up to ``wanted`` of them."""
     states = len(walk.log_q)
-    while walk.count[RIGHT] < wanted:
-        k = walk.count[RIGHT]
-        p = walk.count[LENGTH] - 1 - k
-        l, r = walk.left[p], walk.right[p]
+    while walk.counts[RIGHT] < wanted:
+        k = walk.counts[RIGHT]
+        p = walk.counts[LENGTH] - 1 - k
+        left, r = walk.left[p], walk.right[p]
         both = _times_right(_tensor(walk, kept, p), _rows(walk.from_right, k, states, r))
-        rows = _rows(walk.from_right, k + 1, states, l)
+        rows = _rows(walk.from_right, k + 1, states, left)
         spin = walk.spin[p]
         for b in range(states):
             s = 1 if x[spin, b] > 0 else 0
-            for i in range(l):
+            for i in range(left):
                 rows[b, i] = both[b, i, s]
         _scale(rows)
-        walk.count[RIGHT] = k + 1
+        walk.counts[RIGHT] = k + 1
 
 
 @inner
@@ -166,16 +174,16 @@ def _undo(walk: Walk, kept: Kept, steps: Steps, t: int, k: int) -> None:
         gone += 1 if steps.near_gone[each] else 0
     new = end - begin
     old = new + (1 if steps.is_new[t] else 0) - gone
-    length = walk.count[LENGTH]
-    walk.count[LEFT] = min(walk.count[LEFT], first)
-    walk.count[RIGHT] = min(walk.count[RIGHT], length - first - old)
+    length = walk.counts[LENGTH]
+    walk.counts[LEFT] = min(walk.counts[LEFT], first)
+    walk.counts[RIGHT] = min(walk.counts[RIGHT], length - first - old)
     if new > old:
         for p in range(length - 1, first + old - 1, -1):
             _move(walk, p, p + new - old)
     elif new < old:
         for p in range(first + old, length):
             _move(walk, p, p + new - old)
-    walk.count[LENGTH] = length + new - old
+    walk.counts[LENGTH] = length + new - old
     for i in range(new):
         walk.offset[first + i] = kept.site_offset[begin + i]
         walk.left[first + i] = kept.site_left[begin + i]
@@ -185,7 +193,12 @@ def _undo(walk: Walk, kept: Kept, steps: Steps, t: int, k: int) -> None:
 
 @inner
 def _move(walk: Walk, p: int, q: int) -> None:
-    walk.offset[q], walk.left[q], walk.right[q], walk.spin[q] = walk.offset[p], walk.left[p], walk.right[p], walk.spin[p]
+    walk.offset[q], walk.left[q], walk.right[q], walk.spin[q] = (
+        walk.offset[p],
+        walk.left[p],
+        walk.right[p],
+        walk.spin[p],
+    )
 
 
 @inner
@@ -201,11 +214,11 @@ def _draw_single(
 ) -> None:
     """Draw the one spin that a step summed out, whose neighbor v is known."""
     states = len(walk.log_q)
-    after = walk.count[LENGTH] - 1 - place
+    after = walk.counts[LENGTH] - 1 - place
     _extend_left(walk, kept, x, place)
     _extend_right(walk, kept, x, after)
-    l, r = walk.left[place], walk.right[place]
-    both = np.dot(_rows(walk.from_left, place, states, l), _tensor(walk, kept, place).reshape(l, 2 * r))
+    left, r = walk.left[place], walk.right[place]
+    both = np.dot(_rows(walk.from_left, place, states, left), _tensor(walk, kept, place).reshape(left, 2 * r))
     right = _rows(walk.from_right, after, states, r)
     spin = walk.spin[place]
     for b in range(states):
@@ -232,12 +245,12 @@ def _draw_several(
     u: NDArray[np.float64],
     draws: bool,
 ) -> None:
-    """Draw all spins that a step summed out, at the positions ``is_drawn`` from ``low`` to ``high``, and v if it is one.
+    """Draw what a step summed out: the positions ``is_drawn`` from ``low`` to ``high``, and v if it was.
 
     ``field`` is what v feels without them, one number per state.
     """
     states = len(walk.log_q)
-    after = walk.count[LENGTH] - 1 - high
+    after = walk.counts[LENGTH] - 1 - high
     _extend_left(walk, kept, x, low)
     _extend_right(walk, kept, x, after)
     count = high - low + 1
@@ -252,9 +265,9 @@ def _draw_several(
         sums[s, count, : states * r] = walk.from_right[after, : states * r]
         for i in range(count - 1, -1, -1):
             p = low + i
-            l, r = walk.left[p], walk.right[p]
+            left, r = walk.left[p], walk.right[p]
             both = _times_right(_tensor(walk, kept, p), sums[s, i + 1, : states * r].reshape(states, r))
-            rows = sums[s, i, : states * l].reshape(states, l)
+            rows = sums[s, i, : states * left].reshape(states, left)
             spin = walk.spin[p]
             for b in range(states):
                 plus, minus = 1.0, 1.0
@@ -265,22 +278,22 @@ def _draw_several(
                 else:
                     plus = 0.0
                 largest = 0.0
-                for j in range(l):
+                for j in range(left):
                     rows[b, j] = minus * both[b, j, 0] + plus * both[b, j, 1]
                     largest = max(largest, abs(rows[b, j]))
                 if largest > 0.0:
-                    for j in range(l):
+                    for j in range(left):
                         rows[b, j] /= largest
                     scale[s, b] += math.log(largest)
     drawn = 0
     if is_v_drawn:
-        l = walk.left[low]
-        left = _rows(walk.from_left, low, states, l)
+        left = walk.left[low]
+        rows = _rows(walk.from_left, low, states, left)
         for b in range(states):
             minus, plus = 0.0, 0.0
-            for j in range(l):
-                minus += left[b, j] * sums[0, 0, b * l + j]
-                plus += left[b, j] * sums[1, 0, b * l + j]
+            for j in range(left):
+                minus += rows[b, j] * sums[0, 0, b * left + j]
+                plus += rows[b, j] * sums[1, 0, b * left + j]
             # In logs until the larger one is known.
             log_plus, log_minus = scale[1, b] + field[b], scale[0, b] - field[b]
             top = max(log_plus, log_minus)
@@ -290,8 +303,8 @@ def _draw_several(
         p = low + i
         if is_drawn[i]:
             _extend_left(walk, kept, x, p)
-            l, r = walk.left[p], walk.right[p]
-            both = np.dot(_rows(walk.from_left, p, states, l), _tensor(walk, kept, p).reshape(l, 2 * r))
+            left, r = walk.left[p], walk.right[p]
+            both = np.dot(_rows(walk.from_left, p, states, left), _tensor(walk, kept, p).reshape(left, 2 * r))
             spin = walk.spin[p]
             for b in range(states):
                 s = 1 if x[v, b] > 0 else 0
@@ -305,7 +318,9 @@ def _draw_several(
 
 
 @inner
-def _draw_free(walk: Walk, x: NDArray[np.int8], v: int, field: NDArray[np.float64], u: NDArray[np.float64], draws: bool) -> None:
+def _draw_free(
+    walk: Walk, x: NDArray[np.int8], v: int, field: NDArray[np.float64], u: NDArray[np.float64], draws: bool
+) -> None:
     """Draw a spin all of whose neighbors are known, exactly."""
     for b in range(len(walk.log_q)):
         h = field[b]

@@ -18,7 +18,10 @@ __all__ = ["distances_from", "narrow_front"]
 def distances_from(
     start: NDArray[np.int64], source: NDArray[np.int64], root: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the distance of every spin from one, -1 if there is no way, and the number of shortest ways, 1e9 at most."""
+    """Return the distance of every spin from one and the number of shortest ways; -1 and 0 if there is none.
+
+    Ways are counted up to 1e9.
+    """
     n = len(start) - 1
     distance = np.full(n, -1, np.int64)
     ways = np.zeros(n)
