@@ -147,9 +147,27 @@ class MatrixProduct(Method):
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
         with using_threads(None, NO_MATRICES):
-            found, chain = self._find(model, self.samples or SAMPLES_FOR_MARGINALS, draws_always=True)
+            found, chain = self._find(model, self.samples or SAMPLES_FOR_MARGINALS, draws_always=False)
             outcome = self._outcome(model, found, chain)
-            return marginals_of(model, [self._population(found)], outcome)
+            means = chain.means(reporter_of("contracting from both sides")) if found.main.is_positive else None
+            if means is None or not means.is_found or not (outcome.trusted or found.x is None):
+                if found.x is None:
+                    found.x, found.sample = self._last_resort(model)
+                return marginals_of(model, [self._population(found)], outcome)
+            return MarginalOutcome(
+                probability=means.probability,
+                mean=means.probability[:, 1] - means.probability[:, 0],
+                pair_mean=means.pair_mean,
+                kind=Kind.ESTIMATE,
+                outcome=outcome,
+            )
+
+    def _last_resort(self, model: Ising) -> tuple[NDArray[np.int8], Weighted]:
+        """Return heavy states by their weights, where tables have vanished."""
+        rng = np.random.default_rng(self.seed)
+        x = heavy_states(model, np.ones((1, model.n), np.int8), rng)
+        log_weight = np.asarray(model.log_weight(x))
+        return x, Weighted(log_weight, np.zeros(len(x), np.int64), np.zeros(len(x)))
 
     def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         # Twice as many as are asked for, so that few are given out twice.
@@ -159,6 +177,8 @@ class MatrixProduct(Method):
             outcome = needed._outcome(model, found, chain)
         if not outcome.status.converged:
             warn_inaccurate(f"the states drawn by mps may not follow P(x): {outcome.status}")
+        if found.x is None:
+            found.x, found.sample = self._last_resort(model)
         return sample_of([self._population(found)], size, rng)
 
     # ------------------------------------------------------------------------------------------- the work
@@ -235,8 +255,15 @@ class MatrixProduct(Method):
             stratum=np.repeat(np.arange(len(chains)), parts),
             negative=np.concatenate([each.negative for each in drawn]),
         )
+        alone = []
+        for k in range(len(chains)):
+            own = sample.stratum == k
+            weighted = Weighted(
+                log_weight[: len(x)][own] - log_q[k, : len(x)][own], sample.stratum[own], sample.negative
+            )
+            alone.append((weighted.log_z, weighted.std_error))
         missed = missed_share(heavy, log_weight[len(x) :], mixture[len(x) :], sample.log_z, samples)
-        return x, replace(sample, missed=missed)
+        return x, replace(sample, alone=tuple(alone), missed=missed)
 
     @staticmethod
     def _population(found: _Findings) -> Annealed:
@@ -314,6 +341,7 @@ class MatrixProduct(Method):
                 reverse=reverse.log_z if reverse is not None and reverse.sign else None,
                 is_whole=not found.main.truncations,
                 rounding=rounding,
+                discarded=max(found.main.discarded, 0.0 if reverse is None else reverse.discarded),
             )
             judged = judge(contractions, None if found.is_certain else found.sample)
             if are_all_positive:
@@ -329,7 +357,12 @@ class MatrixProduct(Method):
         words = f"; the sum {word}: weights differ by more than numbers can hold, or the bond is too small"
         sample = found.sample
         if sample is not None and low <= sample.log_z <= high:
-            return Judged(sample.log_z, max(1.0, sample.std_error, sample.missed), False, words + sample.complaint)
+            answers = [
+                sample.log_z,
+                *(each.log_z for each in (found.main, found.half, found.reverse) if each and each.sign),
+            ]
+            wide = max(1.0, sample.std_error, sample.missed, max(answers) - min(answers))
+            return Judged(sample.log_z, wide, False, words + sample.complaint)
         return Judged(low + (high - low) / 2.0, max((high - low) / 2.0, rounding), False, words)
 
 

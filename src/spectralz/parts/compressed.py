@@ -76,6 +76,15 @@ class Drawn:
     negative: FloatArray
 
 
+@dataclass(frozen=True)
+class Means:
+    """P(x_i = -1) and P(x_i = +1) of each spin, E[x_i x_j] of each edge, and whether all of them were found."""
+
+    probability: FloatArray
+    pair_mean: FloatArray
+    is_found: bool
+
+
 class Compressed:
     """A model, a plan and a bond dimension: contracts, and draws states.
 
@@ -209,13 +218,8 @@ class Compressed:
         parts = [slice(k, min(k + batch, states)) for k in range(0, states, batch)]
         own = [np.ascontiguousarray(x[:, part]) for part in parts]
         found = [np.zeros((2, part.stop - part.start)) for part in parts]
-        ends = [*(begin for begin, _ in self._marks[1:]), self.n]
-        pieces = len(parts) * len(ends)
-        for number, ((begin, chain), end) in enumerate(zip(reversed(self._marks), reversed(ends), strict=True)):
-            block = self._first_block
-            if block is None:
-                clock.charge(self._operations / len(ends))
-                block = self._advance(_copy(chain), begin, end, lambda _: None, keeps=True)
+        pieces = len(parts) * len(self._marks)
+        for number, block in enumerate(self._blocks_back()):
             for k in range(len(parts)):
                 before = number * len(parts) + k
                 self._back_through(
@@ -228,6 +232,16 @@ class Compressed:
         log_q, negative = np.concatenate([np.empty((2, 0)), *found], axis=1)
         together = np.concatenate([np.empty((self.n, 0), np.int8), *own], axis=1)
         return Drawn(np.ascontiguousarray(together.T), log_q, negative)
+
+    def _blocks_back(self) -> Iterator[Block]:
+        """Yield the blocks from the last one on, made again where they were not kept."""
+        ends = [*(begin for begin, _ in self._marks[1:]), self.n]
+        for (begin, chain), end in zip(reversed(self._marks), reversed(ends), strict=True):
+            if self._first_block is not None:
+                yield self._first_block
+            else:
+                clock.charge(self._operations / len(ends))
+                yield self._advance(_copy(chain), begin, end, lambda _: None, keeps=True)
 
     def _back_through(
         self,
@@ -255,6 +269,47 @@ class Compressed:
             tell((block.end - first) / max(block.end - block.begin, 1))
         found[0] += walk.log_q
         found[1] += walk.negative
+
+    def means(self, tell: Callable[[float], None] = lambda _: None) -> Means:
+        """Return the means of spins and edges; the contraction must have been made, and remembered."""
+        from spectralz.kernels.compressed.adjoint import means_back
+        from spectralz.kernels.compressed.chain import SIGN, empty_chain
+        from spectralz.kernels.compressed.drawing import new_walk
+
+        clock.charge(2.0 * self._operations)
+        slots = len(self.plan.graph.source)
+        up, down, same, other = np.zeros(self.n), np.zeros(self.n), np.zeros(slots), np.zeros(slots)
+        future = empty_chain(self.plan.width, self.bond)
+        for block in self._blocks_back():
+            walk = new_walk(self.plan.width, self.bond, self.bond)
+            kept = block.opened(walk)
+            for last, first in [(last, first) for first, last in self._looks(block.begin, block.end)][::-1]:
+                means_back(
+                    self.plan.steps,
+                    self.weights,
+                    first,
+                    last,
+                    block.begin,
+                    kept,
+                    walk,
+                    future,
+                    self.bond,
+                    self.cutoff,
+                    up,
+                    down,
+                    same,
+                    other,
+                )
+                tell((self.n - first) / max(self.n, 1))
+                if future.total[SIGN] == 0.0:
+                    break
+        first, second = self.plan.graph.slots.T
+        spins = np.maximum(np.column_stack([down, up]), 0.0)
+        edges = np.maximum(
+            np.column_stack([other[first] + other[second], same[first] + same[second]]).reshape(-1, 2), 0.0
+        )
+        is_found = bool((spins.sum(axis=1) > 0.0).all() and (edges.sum(axis=1) > 0.0).all())
+        return Means(_normalized(spins), _normalized(edges) @ [-1.0, 1.0], is_found)
 
     def _drawn_before(self) -> NDArray[np.int64]:
         """Return how many spins are drawn at the steps before each."""
@@ -299,6 +354,12 @@ def kept_numbers_per_step(kept: Kept) -> float:
     """Return how many numbers of tensors a step has, about."""
     sites = int(kept.start[-1])
     return float((2 * kept.site_left[:sites] * kept.site_right[:sites]).sum()) / max(len(kept.first), 1)
+
+
+def _normalized(weights: FloatArray) -> FloatArray:
+    """Divide each row by its sum; what has none is divided equally."""
+    total = weights.sum(axis=1, keepdims=True)
+    return np.where(total > 0.0, weights, 0.5) / np.where(total > 0.0, total, 1.0)
 
 
 def heavy_states(model: Ising, x: NDArray[np.int8], rng: np.random.Generator) -> NDArray[np.int8]:

@@ -35,13 +35,20 @@ MOST_MISSED = 1e-3
 EXPECTED_DRAWS = 5.0
 # Contractions alone are believed up to this error.
 LARGEST_ERROR_ALONE = 0.02
+# The root of the sum of all discarded weights is about the error, in warm models; this many times it covers it.
+ROOTS_OF_DISCARDED = 3.0
+# A sample says nothing of regions with less than so many expected draws; what contractions disagree about may be there.
+UNSEEN_DRAWS = 5.0
+# Contractions that are further than this from the sample are at a bond too small for anything to be believed.
+LARGEST_APART = 0.5
 
 
 @dataclass(frozen=True)
 class Contractions:
     """Answers of contractions: in the order at the bond dimension, at half of it, and in reverse; None if not made.
 
-    ``is_whole`` says that nothing was truncated at the bond dimension; ``rounding`` is what rounding may do.
+    ``discarded`` is the sum of the weights that were truncated at the bond dimension, and ``is_whole`` says that there
+    were none; ``rounding`` is what rounding may do.
     """
 
     log_z: float
@@ -49,16 +56,27 @@ class Contractions:
     reverse: float | None
     is_whole: bool
     rounding: float
+    discarded: float = 0.0
 
     @property
     def error(self) -> float:
-        """What they disagree about."""
-        error = self.rounding
+        """What they disagree about, or more where more was discarded."""
+        error = max(self.rounding, ROOTS_OF_DISCARDED * math.sqrt(self.discarded))
         if self.reverse is not None:
             error = max(error, abs(self.log_z - self.reverse))
         if self.half is not None:
             error = max(error, SHARE_OF_HALF * abs(self.log_z - self.half))
         return error
+
+    @property
+    def spread(self) -> float:
+        """The largest difference between any two of them."""
+        answers = [each for each in (self.log_z, self.half, self.reverse) if each is not None]
+        return max(answers) - min(answers)
+
+    def apart_from(self, log_z: float) -> float:
+        """Return the larger distance of the two orders from another answer."""
+        return max(abs(each - log_z) for each in (self.log_z, self.reverse) if each is not None)
 
     @property
     def is_checked(self) -> bool:
@@ -78,6 +96,8 @@ class Weighted:
         Which distribution each was drawn from.
     negative
         Of each state the sum of shares of wrong sign.
+    alone
+        What each distribution's own states say of log Z, and the standard error.
     missed
         The share of P that heavy states have which were not to be expected among the draws.
     """
@@ -85,6 +105,7 @@ class Weighted:
     log_weight: FloatArray
     stratum: NDArray[np.int64]
     negative: FloatArray
+    alone: tuple[tuple[float, float], ...] = ()
     missed: float = 0.0
 
     @property
@@ -116,6 +137,13 @@ class Weighted:
         return math.sqrt(variance) / len(relative) * (1.0 + 20.0 / self.effective)
 
     @property
+    def is_consistent(self) -> bool:
+        """Whether the answers of all distributions agree, up to their errors and what a sample cannot see."""
+        answers = [log_z for log_z, _ in self.alone]
+        error = math.hypot(*(error for _, error in self.alone)) + UNSEEN_DRAWS / len(self.log_weight)
+        return not answers or max(answers) - min(answers) <= DEVIATIONS * error
+
+    @property
     def complaint(self) -> str:
         """What is wrong with the weights, as the end of a sentence; nothing if they are trusted."""
         words = ""
@@ -123,6 +151,8 @@ class Weighted:
             words += f"; {len(self.log_weight)} states are worth {self.effective:.1f}, too few to trust"
         if float(self.shares @ self.negative) > MOST_NEGATIVE:
             words += "; truncation has made probabilities negative"
+        if not self.is_consistent:
+            words += "; states drawn in the order and in its reverse give different answers"
         if self.missed > MOST_MISSED:
             words += f"; heavy states with {self.missed:.2g} of the weight are out of the sample's reach"
         return words
@@ -162,37 +192,38 @@ def judge(found: Contractions, sample: Weighted | None) -> Judged:
     >>> judge(same, None)
     Judged(log_z=10.0, std_error=1e-12, is_trusted=True, complaint='')
     """
-    error = found.error
     if sample is None:
-        is_small = found.is_checked and error <= LARGEST_ERROR_ALONE
-        words = ""
-        if not found.is_checked:
-            words = "; there was nothing to check it by"
-        elif not is_small:
-            words = f"; contractions disagree by {error:.2g}"
-        if not found.is_checked:
-            error = max(error, 1.0)
-        return Judged(found.log_z, error, is_small, words)
+        return _judge_alone(found)
+    error, apart = found.error, found.apart_from(sample.log_z)
+    statistical = max(sample.std_error, found.rounding, min(error, UNSEEN_DRAWS / len(sample.log_weight)))
     words = sample.complaint
+    if not words and apart > max(LARGEST_APART, DEVIATIONS * statistical):
+        words = f"; contractions and sample differ by {apart:.2g}: the bond is too small"
     if words:
-        # Neither is believed: the error covers both, and what heavy states add.
-        apart = abs(found.log_z - sample.log_z)
+        # Neither is believed: the error covers all of them, and what heavy states add.
+        wide = max(error, apart, found.spread, sample.std_error, math.log1p(sample.missed), LARGEST_ERROR_ALONE)
         best = sample.log_z if sample.missed <= MOST_MISSED else max(sample.log_z, found.log_z)
-        wide = max(error, apart, sample.std_error, math.log1p(sample.missed), LARGEST_ERROR_ALONE)
         return Judged(best, wide, False, words)
-    statistical = max(sample.std_error, found.rounding)
-    apart = abs(found.log_z - sample.log_z)
-    if found.is_checked and error < statistical:
-        log_z, std_error = found.log_z, error
-        agrees = apart <= DEVIATIONS * statistical
+    if not found.is_checked:
+        return Judged(sample.log_z, max(statistical, LARGEST_ERROR_ALONE), False, "; the checks were not made")
+    if error < statistical:
+        log_z, std_error, limit = found.log_z, error, DEVIATIONS * statistical
     else:
-        log_z, std_error = sample.log_z, statistical
-        agrees = apart <= DEVIATIONS * (statistical + error) or not found.is_checked
-    if agrees:
+        log_z, std_error, limit = sample.log_z, statistical, DEVIATIONS * (statistical + error)
+    if abs(found.log_z - sample.log_z) <= limit:
         return Judged(log_z, std_error, True, "")
-    return Judged(
-        sample.log_z, max(std_error, apart), False, f"; contraction and sample differ by {apart:.2g}, too much for both"
-    )
+    words = f"; contraction and sample differ by {apart:.2g}, too much for both"
+    return Judged(sample.log_z, max(std_error, apart, found.spread), False, words)
+
+
+def _judge_alone(found: Contractions) -> Judged:
+    """Judge contractions without a sample."""
+    error = found.error
+    if not found.is_checked:
+        return Judged(found.log_z, max(error, found.spread, 1.0), False, "; there was nothing to check it by")
+    if max(error, SHARE_OF_HALF * found.spread) > LARGEST_ERROR_ALONE:
+        return Judged(found.log_z, max(error, found.spread), False, f"; contractions disagree by {found.spread:.2g}")
+    return Judged(found.log_z, error, True, "")
 
 
 def rounding_of(log_z: float, n: int, largest: float) -> float:

@@ -141,7 +141,7 @@ def empty_chain(width: int, bond: int) -> Chain:
     return chain
 
 
-@inner
+@compiled
 def load(chain: Chain, slot: int, is_flipped: bool) -> NDArray[np.float64]:
     """Return a copy of a tensor, with left and right exchanged if asked."""
     left, right = chain.left[slot], chain.right[slot]
@@ -156,7 +156,7 @@ def load(chain: Chain, slot: int, is_flipped: bool) -> NDArray[np.float64]:
     return turned
 
 
-@inner
+@compiled
 def store(chain: Chain, slot: int, tensor: NDArray[np.float64], is_flipped: bool) -> None:
     """Write a tensor into its slot."""
     a, b = tensor.shape[0], tensor.shape[2]
@@ -195,8 +195,8 @@ def _take_out(chain: Chain, values: NDArray[np.float64]) -> None:
     chain.total[LOG] = total
 
 
-@inner
-def _move_center(chain: Chain, wanted: int) -> None:
+@compiled
+def move_center(chain: Chain, wanted: int) -> None:
     """Move the center to a position, by QR factorizations on the way."""
     while chain.counts[CENTER] != wanted:
         p = chain.counts[CENTER]
@@ -215,8 +215,8 @@ def _move_center(chain: Chain, wanted: int) -> None:
         chain.counts[CENTER] = following
 
 
-@inner
-def _insert(chain: Chain, place: int) -> None:
+@compiled
+def insert(chain: Chain, place: int) -> None:
     """Put a new site into the chain, on which the table does not depend yet."""
     length = chain.counts[LENGTH]
     d = 1
@@ -276,7 +276,7 @@ def _kept_rank(chain: Chain, values: NDArray[np.float64], bond: int, cutoff: flo
     return rank
 
 
-@inner
+@compiled
 def _from_left(tensor: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return a tensor times a matrix on its right; one with shape (0, 2, a) stands for the identity."""
     a, d, b = tensor.shape[0], tensor.shape[2], matrix.shape[1]
@@ -285,8 +285,8 @@ def _from_left(tensor: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDAr
     return np.dot(tensor.reshape(2 * a, d), matrix).reshape(a, 2, b)
 
 
-@inner
-def _change_span(
+@compiled
+def change_span(
     chain: Chain,
     low: int,
     high: int,
@@ -409,7 +409,7 @@ def _change_span(
     chain.counts[CENTER] = low + kept - 1 if goes_up else low
 
 
-@inner
+@compiled
 def _absorb(chain: Chain, place: int, matrix: NDArray[np.float64], is_flipped: bool) -> None:
     """Multiply what is left of a span without sites into a site beside it, or into the total if there is none."""
     length = chain.counts[LENGTH]
@@ -438,7 +438,7 @@ def _absorb(chain: Chain, place: int, matrix: NDArray[np.float64], is_flipped: b
         chain.counts[CENTER] = length - 1
 
 
-@inner
+@compiled
 def own_matrix(steps: Steps, weights: Weights, t: int) -> NDArray[np.float64]:
     """Return what a spin's site is multiplied by: its field, and the coupling to the neighbor whose site it takes."""
     h = weights.field[steps.spin[t]]
@@ -454,7 +454,7 @@ def own_matrix(steps: Steps, weights: Weights, t: int) -> NDArray[np.float64]:
     return matrix
 
 
-@inner
+@compiled
 def _keep(chain: Chain, kept: Kept, step: int, low: int, last: int, is_emptied: bool) -> bool:
     """Keep the sites that a step on the positions ``low`` to ``last`` is going to change; False if there is no room."""
     length = chain.counts[LENGTH]
@@ -518,12 +518,12 @@ def advance(
         if keeps_from >= 0 and not _keep(chain, kept, t - keeps_from, low, last, is_gone.all()):
             return t
         if chain.counts[LENGTH] > 0:
-            _move_center(chain, min(max(chain.counts[CENTER], low), last))
+            move_center(chain, min(max(chain.counts[CENTER], low), last))
         if steps.is_new[t]:
-            _insert(chain, place)
+            insert(chain, place)
         chain.spin[chain.slot[place]] = steps.spin[t]
         own = own_matrix(steps, weights, t)
-        _change_span(chain, low, high, place, own, False, coupling, is_coupled, is_gone, steps.goes_up[t], bond, cutoff)
+        change_span(chain, low, high, place, own, False, coupling, is_coupled, is_gone, steps.goes_up[t], bond, cutoff)
         if chain.total[SIGN] == 0.0:
             return t + 1
     return end

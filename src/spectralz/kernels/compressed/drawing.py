@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from spectralz.kernels.compressed.chain import Kept, Weights
     from spectralz.kernels.compressed.placing import Steps
 
-__all__ = ["CLIP", "Walk", "go_back", "new_walk"]
+__all__ = ["CLIP", "LEFT", "LENGTH", "RIGHT", "Walk", "gate", "go_back", "new_walk", "tensor_at", "undo"]
 
 CLIP = 1e-10
 # Places in ``Walk.counts``: sites, and how many products are valid from the left and from the right.
@@ -87,7 +87,8 @@ def _scale(rows: NDArray[np.float64]) -> None:
 
 
 @inner
-def _tensor(walk: Walk, kept: Kept, p: int) -> NDArray[np.float64]:
+def tensor_at(walk: Walk, kept: Kept, p: int) -> NDArray[np.float64]:
+    """Return the tensor of a position."""
     left, r = walk.left[p], walk.right[p]
     return kept.numbers[walk.offset[p] : walk.offset[p] + 2 * left * r].reshape(left, 2, r)
 
@@ -97,13 +98,13 @@ def _rows(products: NDArray[np.float64], k: int, states: int, d: int) -> NDArray
     return products[k, : states * d].reshape(states, d)
 
 
-@inner
+@compiled
 def _extend_left(walk: Walk, kept: Kept, x: NDArray[np.int8], wanted: int) -> None:
     """Make the products of the first sites valid, up to ``wanted`` of them."""
     states = len(walk.log_q)
     while walk.counts[LEFT] < wanted:
         p = walk.counts[LEFT]
-        tensor = _tensor(walk, kept, p)
+        tensor = tensor_at(walk, kept, p)
         left, r = walk.left[p], walk.right[p]
         both = np.dot(_rows(walk.from_left, p, states, left), tensor.reshape(left, 2 * r))
         rows = _rows(walk.from_left, p + 1, states, r)
@@ -116,14 +117,14 @@ def _extend_left(walk: Walk, kept: Kept, x: NDArray[np.int8], wanted: int) -> No
         walk.counts[LEFT] = p + 1
 
 
-@inner
+@compiled
 def _times_right(tensor: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return tensor times vector for both spins: (states, left, 2)."""
     left, r = tensor.shape[0], tensor.shape[2]
     return np.dot(rows, tensor.reshape(2 * left, r).T).reshape(len(rows), left, 2)
 
 
-@inner
+@compiled
 def _extend_right(walk: Walk, kept: Kept, x: NDArray[np.int8], wanted: int) -> None:
     """Make the products of the last sites valid, up to ``wanted`` of them."""
     states = len(walk.log_q)
@@ -131,7 +132,7 @@ def _extend_right(walk: Walk, kept: Kept, x: NDArray[np.int8], wanted: int) -> N
         k = walk.counts[RIGHT]
         p = walk.counts[LENGTH] - 1 - k
         left, r = walk.left[p], walk.right[p]
-        both = _times_right(_tensor(walk, kept, p), _rows(walk.from_right, k, states, r))
+        both = _times_right(tensor_at(walk, kept, p), _rows(walk.from_right, k, states, r))
         rows = _rows(walk.from_right, k + 1, states, left)
         spin = walk.spin[p]
         for b in range(states):
@@ -160,13 +161,13 @@ def _choose(
 
 
 @inner
-def _gate(J: float, is_same: bool) -> float:
+def gate(J: float, is_same: bool) -> float:
     """Return exp(J x y - |J|)."""
     return 1.0 if is_same == (J >= 0.0) else math.exp(-2.0 * abs(J))
 
 
-@inner
-def _undo(walk: Walk, kept: Kept, steps: Steps, t: int, k: int) -> None:
+@compiled
+def undo(walk: Walk, kept: Kept, steps: Steps, t: int, k: int) -> None:
     """Put the chain back as it was before a step; ``k`` counts steps from the first that is kept."""
     first, begin, end = kept.first[k], kept.start[k], kept.start[k + 1]
     gone = 1 if steps.is_gone[t] else 0
@@ -201,7 +202,7 @@ def _move(walk: Walk, p: int, q: int) -> None:
     )
 
 
-@inner
+@compiled
 def _draw_single(
     walk: Walk,
     kept: Kept,
@@ -218,7 +219,7 @@ def _draw_single(
     _extend_left(walk, kept, x, place)
     _extend_right(walk, kept, x, after)
     left, r = walk.left[place], walk.right[place]
-    both = np.dot(_rows(walk.from_left, place, states, left), _tensor(walk, kept, place).reshape(left, 2 * r))
+    both = np.dot(_rows(walk.from_left, place, states, left), tensor_at(walk, kept, place).reshape(left, 2 * r))
     right = _rows(walk.from_right, after, states, r)
     spin = walk.spin[place]
     for b in range(states):
@@ -227,10 +228,10 @@ def _draw_single(
             minus += both[b, i] * right[b, i]
             plus += both[b, r + i] * right[b, i]
         is_up = x[v, b] > 0
-        _choose(walk, b, plus * _gate(J, is_up), minus * _gate(J, not is_up), x, spin, u[b], draws)
+        _choose(walk, b, plus * gate(J, is_up), minus * gate(J, not is_up), x, spin, u[b], draws)
 
 
-@inner
+@compiled
 def _draw_several(
     walk: Walk,
     kept: Kept,
@@ -266,13 +267,13 @@ def _draw_several(
         for i in range(count - 1, -1, -1):
             p = low + i
             left, r = walk.left[p], walk.right[p]
-            both = _times_right(_tensor(walk, kept, p), sums[s, i + 1, : states * r].reshape(states, r))
+            both = _times_right(tensor_at(walk, kept, p), sums[s, i + 1, : states * r].reshape(states, r))
             rows = sums[s, i, : states * left].reshape(states, left)
             spin = walk.spin[p]
             for b in range(states):
                 plus, minus = 1.0, 1.0
                 if is_drawn[i]:
-                    plus, minus = _gate(coupling[i], s == 1), _gate(coupling[i], s == 0)
+                    plus, minus = gate(coupling[i], s == 1), gate(coupling[i], s == 0)
                 elif x[spin, b] > 0:
                     minus = 0.0
                 else:
@@ -304,7 +305,7 @@ def _draw_several(
         if is_drawn[i]:
             _extend_left(walk, kept, x, p)
             left, r = walk.left[p], walk.right[p]
-            both = np.dot(_rows(walk.from_left, p, states, left), _tensor(walk, kept, p).reshape(left, 2 * r))
+            both = np.dot(_rows(walk.from_left, p, states, left), tensor_at(walk, kept, p).reshape(left, 2 * r))
             spin = walk.spin[p]
             for b in range(states):
                 s = 1 if x[v, b] > 0 else 0
@@ -313,11 +314,11 @@ def _draw_several(
                     minus += both[b, j] * sums[s, i + 1, b * r + j]
                     plus += both[b, r + j] * sums[s, i + 1, b * r + j]
                 J = coupling[i]
-                _choose(walk, b, plus * _gate(J, s == 1), minus * _gate(J, s == 0), x, spin, u[drawn, b], draws)
+                _choose(walk, b, plus * gate(J, s == 1), minus * gate(J, s == 0), x, spin, u[drawn, b], draws)
             drawn += 1
 
 
-@inner
+@compiled
 def _draw_free(
     walk: Walk, x: NDArray[np.int8], v: int, field: NDArray[np.float64], u: NDArray[np.float64], draws: bool
 ) -> None:
@@ -355,7 +356,7 @@ def go_back(
     used = 0
     for t in range(end - 1, begin - 1, -1):
         v = steps.spin[t]
-        _undo(walk, kept, steps, t, t - keeps_from)
+        undo(walk, kept, steps, t, t - keeps_from)
         low, high = 1 << 60, -1
         drawn = 1 if steps.is_gone[t] else 0
         if steps.taken[t] >= 0:
