@@ -10,6 +10,7 @@ from spectralz.methods.convex_mean_field import ConvexMeanField
 from spectralz.methods.exact import Exact
 from spectralz.methods.expectation_propagation import ExpectationPropagation
 from spectralz.methods.low_rank import LowRank
+from spectralz.methods.matrix_product import MatrixProduct
 from spectralz.methods.mean_field import MeanField
 from spectralz.methods.mini_bucket import MiniBucket
 from spectralz.methods.quadrature import Quadrature
@@ -34,6 +35,7 @@ METHODS: Mapping[str, type[Method]] = {
         Exact,
         Quadrature,
         LowRank,
+        MatrixProduct,
         Annealing,
         States,
         Spectral,

@@ -80,7 +80,7 @@ def test_the_result_keeps_its_promises(name, data):
     assert type(result.trusted) is bool
     if result.kind is sz.Kind.EXACT or name in ("quadrature", "low_rank"):
         assert result.trusted
-    elif name in ("auto", "ep", "annealing", "states"):
+    elif name in ("auto", "ep", "annealing", "states", "mps"):
         assert result.trusted or not result.status.converged
     else:
         assert result.trusted is (result.kind is not sz.Kind.ESTIMATE)

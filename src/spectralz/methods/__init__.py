@@ -11,6 +11,7 @@ from spectralz.methods.convex_mean_field import ConvexMeanField
 from spectralz.methods.exact import Exact
 from spectralz.methods.expectation_propagation import ExpectationPropagation
 from spectralz.methods.low_rank import LowRank
+from spectralz.methods.matrix_product import MatrixProduct
 from spectralz.methods.mean_field import MeanField
 from spectralz.methods.mini_bucket import MiniBucket
 from spectralz.methods.quadrature import Quadrature
@@ -30,6 +31,7 @@ __all__ = [
     "Exact",
     "ExpectationPropagation",
     "LowRank",
+    "MatrixProduct",
     "MeanField",
     "Method",
     "MiniBucket",

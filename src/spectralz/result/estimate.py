@@ -36,7 +36,7 @@ class Estimate:
         what its corrections leave out, of ``auto`` what covers all that its methods disagree about.
     trusted
         Whether the answer is to be believed as what it is. An exact one is, and so are a proven bound, as a bound, and
-        the middle of a proven interval (``quadrature``, ``low_rank``). Of ``auto``, ``ep``, ``annealing`` and
+        the middle of a proven interval (``quadrature``, ``low_rank``). Of ``auto``, ``ep``, ``mps``, ``annealing`` and
         ``states`` this is their own verdict; where it is False, ``status`` has not converged. A plain estimate, such
         as that of ``bp``, has nothing to show for itself and is not.
     interrupted

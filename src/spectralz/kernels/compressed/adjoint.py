@@ -1,0 +1,278 @@
+"""Means of spins and of pairs: the table of the past on one side, that of the future on the other.
+
+Going back through the steps, a second chain holds the *future* of the frontier: the sum over all spins still to come,
+as a table over the sites. It is changed by the transposed steps, and compressed as the first one is. When spin v
+arrives, the table of the past, times the gates of v, times the table of the future sums to Z; with v and a neighbor of
+it held fixed it gives their joint probabilities.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz._support.compiling import compiled, inner
+from spectralz.kernels.compressed.chain import CENTER, SIGN, change_span, insert, move_center, own_matrix
+from spectralz.kernels.compressed.chain import LENGTH as SITES
+from spectralz.kernels.compressed.drawing import LEFT, LENGTH, RIGHT, gate, tensor_at, undo
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.compressed.chain import Chain, Kept, Weights
+    from spectralz.kernels.compressed.drawing import Walk
+    from spectralz.kernels.compressed.placing import Steps
+
+__all__ = ["means_back"]
+
+
+@inner
+def _site(chain: Chain, p: int) -> NDArray[np.float64]:
+    slot = chain.slot[p]
+    left, right = chain.left[slot], chain.right[slot]
+    return chain.tensors[slot, : 2 * left * right].reshape(left, 2, right)
+
+
+@inner
+def _scaled_into(values: NDArray[np.float64], row: NDArray[np.float64]) -> None:
+    """Write a matrix into a row, divided by its largest size."""
+    flat = values.reshape(values.size)
+    largest = 0.0
+    for i in range(len(flat)):
+        largest = max(largest, abs(flat[i]))
+    if largest == 0.0:
+        largest = 1.0
+    for i in range(len(flat)):
+        row[i] = flat[i] / largest
+
+
+@compiled
+def _extend(walk: Walk, kept: Kept, chain: Chain, from_left: int, from_right: int) -> None:
+    """Make the products of past and future valid, over so many sites from the left and from the right."""
+    while walk.counts[LEFT] < from_left:
+        p = walk.counts[LEFT]
+        past, future = tensor_at(walk, kept, p), _site(chain, p)
+        f, b = past.shape[0], future.shape[0]
+        g, c = past.shape[2], future.shape[2]
+        before = walk.from_left[p, : f * b].reshape(f, b)
+        middle = np.dot(before, future.reshape(b, 2 * c)).reshape(2 * f, c)
+        _scaled_into(np.dot(past.reshape(2 * f, g).T, middle), walk.from_left[p + 1])
+        walk.counts[LEFT] = p + 1
+    while walk.counts[RIGHT] < from_right:
+        k = walk.counts[RIGHT]
+        past, future = tensor_at(walk, kept, walk.counts[LENGTH] - 1 - k), _site(chain, chain.counts[SITES] - 1 - k)
+        f, b = past.shape[0], future.shape[0]
+        g, c = past.shape[2], future.shape[2]
+        after = walk.from_right[k, : g * c].reshape(g, c)
+        middle = np.dot(past.reshape(2 * f, g), after).reshape(f, 2 * c)
+        _scaled_into(np.dot(middle, future.reshape(b, 2 * c).T), walk.from_right[k + 1])
+        walk.counts[RIGHT] = k + 1
+
+
+@inner
+def _chosen(tensor: NDArray[np.float64], x: int) -> NDArray[np.float64]:
+    """Return the matrix that a spin chooses."""
+    matrix = np.empty((tensor.shape[0], tensor.shape[2]))
+    for i in range(tensor.shape[0]):
+        for j in range(tensor.shape[2]):
+            matrix[i, j] = tensor[i, x, j]
+    return matrix
+
+
+@compiled
+def _sandwich(
+    matrix: NDArray[np.float64],
+    walk: Walk,
+    kept: Kept,
+    chain: Chain,
+    past: int,
+    future: int,
+    x: int,
+    y: int,
+    is_from_left: bool,
+) -> NDArray[np.float64]:
+    """Multiply a product by the matrices of one site: that of x in the past, of y in the future, where they are."""
+    if past >= 0:
+        chosen = _chosen(tensor_at(walk, kept, past), x)
+        matrix = np.dot(chosen.T, matrix) if is_from_left else np.dot(chosen, matrix)
+    if future >= 0:
+        chosen = _chosen(_site(chain, future), y)
+        matrix = np.dot(matrix, chosen) if is_from_left else np.dot(matrix, chosen.T)
+    return matrix
+
+
+@compiled
+def _joint(
+    steps: Steps,
+    weights: Weights,
+    t: int,
+    kept: Kept,
+    walk: Walk,
+    chain: Chain,
+    up: NDArray[np.float64],
+    down: NDArray[np.float64],
+    same: NDArray[np.float64],
+    other: NDArray[np.float64],
+) -> None:
+    """Write the weights of the two values of the spin of a step, and of its edges being satisfied or not."""
+    low, high, place, v = steps.low[t], steps.high[t], steps.place[t], steps.spin[t]
+    count = high - low + 1
+    slots = np.full(count, -1, np.int64)
+    past, future = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
+    is_gone = np.zeros(count, np.bool_)
+    is_gone[place - low] = steps.is_gone[t]
+    slots[place - low] = steps.taken[t]
+    for k in range(steps.start[t], steps.start[t + 1]):
+        slots[steps.near_place[k] - low] = steps.near[k]
+        is_gone[steps.near_place[k] - low] = steps.near_gone[k]
+    here, there = low, low
+    for i in range(count):
+        if low + i != place or not steps.is_new[t]:
+            past[i] = here
+            here += 1
+        if not is_gone[i]:
+            future[i] = there
+            there += 1
+    sites_after = walk.counts[LENGTH] - here
+    _extend(walk, kept, chain, low, sites_after)
+    f = walk.left[low] if low < walk.counts[LENGTH] else 1
+    if low == walk.counts[LENGTH] and low > 0:
+        f = walk.right[low - 1]
+    b = 1
+    if chain.counts[SITES] > 0:
+        b = chain.left[chain.slot[low]] if low < chain.counts[SITES] else chain.right[chain.slot[low - 1]]
+    g, c = f, b
+    if here > low:
+        g = walk.right[here - 1]
+    if there > low:
+        c = chain.right[chain.slot[there - 1]]
+    for s in range(2):
+        h = weights.field[v]
+        own = gate(h, s == 1)
+        # Products from the right up to each site, the spins in between summed.
+        sums = [walk.from_right[sites_after, : g * c].reshape(g, c).copy()]
+        for i in range(count - 1, -1, -1):
+            sums.append(_summed(weights, walk, kept, chain, sums[-1], i, low, place, s, slots, past, future, False))
+        left = walk.from_left[low, : f * b].reshape(f, b).copy()
+        total = own * (left * sums[count]).sum()
+        if s == 1:
+            up[v] = total
+        else:
+            down[v] = total
+        for i in range(count):
+            if slots[i] >= 0:
+                y_is_v = low + i == place
+                for x in range(2):
+                    y = s if y_is_v else x
+                    right = _sandwich(sums[count - 1 - i], walk, kept, chain, past[i], future[i], x, y, False)
+                    weight = own * gate(weights.coupling[slots[i]], x == s) * (left * right).sum()
+                    if x == s:
+                        same[slots[i]] += weight
+                    else:
+                        other[slots[i]] += weight
+            if i < count - 1:
+                left = _summed(weights, walk, kept, chain, left, i, low, place, s, slots, past, future, True)
+
+
+@compiled
+def _summed(
+    weights: Weights,
+    walk: Walk,
+    kept: Kept,
+    chain: Chain,
+    matrix: NDArray[np.float64],
+    i: int,
+    low: int,
+    place: int,
+    s: int,
+    slots: NDArray[np.int64],
+    past: NDArray[np.int64],
+    future: NDArray[np.int64],
+    is_from_left: bool,
+) -> NDArray[np.float64]:
+    """Multiply a product by a site of the span, its spin summed out and that of the step held fixed."""
+    is_own = low + i == place
+    if is_own and past[i] < 0:
+        return _sandwich(matrix, walk, kept, chain, -1, future[i], s, s, is_from_left)
+    minus = _sandwich(matrix, walk, kept, chain, past[i], future[i], 0, s if is_own else 0, is_from_left)
+    plus = _sandwich(matrix, walk, kept, chain, past[i], future[i], 1, s if is_own else 1, is_from_left)
+    if slots[i] < 0:
+        return minus + plus
+    J = weights.coupling[slots[i]]
+    return gate(J, s == 0) * minus + gate(J, s == 1) * plus
+
+
+@compiled
+def _transposed_step(
+    steps: Steps, weights: Weights, t: int, chain: Chain, walk: Walk, bond: int, cutoff: float
+) -> None:
+    """Take the table of the future back over one step."""
+    low, high, place = steps.low[t], steps.high[t], steps.place[t]
+    count = high - low + 1
+    is_missing = np.zeros(count + 2, np.bool_)  # from the position low - 1 on: room for a site more on either side
+    is_missing[place - low + 1] = steps.is_gone[t]
+    for k in range(steps.start[t], steps.start[t + 1]):
+        is_missing[steps.near_place[k] - low + 1] = steps.near_gone[k]
+    missing = 0
+    for i in range(count + 2):
+        missing += 1 if is_missing[i] else 0
+    length = chain.counts[SITES]
+    first, last = low, high - missing  # of the sites that are there
+    begin, end = low, high
+    if last < first and length > 0:
+        if low < length:
+            last, end = low, high + 1
+        else:
+            first, begin = low - 1, low - 1
+            last = first
+    walk.counts[LEFT] = min(walk.counts[LEFT], first)
+    walk.counts[RIGHT] = min(walk.counts[RIGHT], length - 1 - last)
+    if length > 0:
+        center = chain.counts[CENTER]
+        walk.counts[LEFT] = min(walk.counts[LEFT], center)
+        walk.counts[RIGHT] = min(walk.counts[RIGHT], length - 1 - center)
+        move_center(chain, min(max(center, first), last))
+    for p in range(begin, end + 1):
+        if is_missing[p - low + 1]:
+            insert(chain, p)
+    size = end - begin + 1
+    coupling = np.zeros(size)
+    is_coupled, is_gone = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
+    is_gone[place - begin] = steps.is_new[t]
+    for k in range(steps.start[t], steps.start[t + 1]):
+        coupling[steps.near_place[k] - begin] = weights.coupling[steps.near[k]]
+        is_coupled[steps.near_place[k] - begin] = True
+    own = np.ascontiguousarray(own_matrix(steps, weights, t).T)
+    goes_up = t > 0 and steps.place[t - 1] >= place
+    change_span(chain, begin, end, place, own, True, coupling, is_coupled, is_gone, goes_up, bond, cutoff)
+
+
+@compiled
+def means_back(
+    steps: Steps,
+    weights: Weights,
+    begin: int,
+    end: int,
+    keeps_from: int,
+    kept: Kept,
+    walk: Walk,
+    chain: Chain,
+    bond: int,
+    cutoff: float,
+    up: NDArray[np.float64],
+    down: NDArray[np.float64],
+    same: NDArray[np.float64],
+    other: NDArray[np.float64],
+) -> None:
+    """Go back from step ``end`` to ``begin`` with the table of the future in ``chain``.
+
+    Written are the weights of x = 1 and x = -1 of each spin, and of x y = 1 and x y = -1 in the slot of each edge, to
+    be divided by their sum.
+    """
+    for t in range(end - 1, begin - 1, -1):
+        undo(walk, kept, steps, t, t - keeps_from)
+        _joint(steps, weights, t, kept, walk, chain, up, down, same, other)
+        _transposed_step(steps, weights, t, chain, walk, bond, cutoff)
+        if chain.total[SIGN] == 0.0:
+            return

@@ -1,0 +1,529 @@
+"""A table over the sites of a chain, as a product of small tensors, and the step that changes a span of it.
+
+Site p has a tensor of shape (left, 2, right); a table entry is the product of the matrices that the spins choose. All
+sites before the *center* are orthonormal to the left, all after it to the right, so that singular values at the center
+are those of the whole table. Every step works on a span with the center in it: QR factorizations from one end to the
+other, then singular values on the way back, the smallest of which are left out.
+
+Both directions are one code: downwards, a tensor is read and written with left and right exchanged.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from spectralz._support.compiling import compiled, inner
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.compressed.placing import Steps
+
+__all__ = [
+    "DISCARDED",
+    "LARGEST_DISCARDED",
+    "LENGTH",
+    "SIGN",
+    "TRUNCATIONS",
+    "Chain",
+    "Kept",
+    "Weights",
+    "advance",
+    "empty_chain",
+]
+
+# Places in ``Chain.counts`` and ``Chain.total``.
+LENGTH, FREE, CENTER, TRUNCATIONS = 0, 1, 2, 3
+LOG, LOG_REST, DISCARDED, LARGEST_DISCARDED, SIGN = 0, 1, 2, 3, 4
+
+
+class Weights(NamedTuple):
+    """The weights of a model: its fields, and the coupling of each slot of the graph."""
+
+    field: NDArray[np.float64]
+    coupling: NDArray[np.float64]
+
+
+class Chain(NamedTuple):
+    """A chain of tensors and what has been taken out of it.
+
+    Attributes
+    ----------
+    tensors
+        One row per slot; a tensor is the beginning of a row.
+    left, right
+        Dimensions of the bonds of each slot.
+    spin
+        The spin of each slot.
+    slot
+        The slot of each position.
+    free
+        Slots that nobody uses, ``free[:counts[FREE]]``.
+    counts
+        Sites, free slots, the center, and how many bonds were cut at the largest dimension.
+    total
+        The log of what was taken out, in two parts; the sum of the relative squares of singular values left out at
+        the largest dimension, and the largest; and the sign of the table, 0 once it has vanished.
+    """
+
+    tensors: NDArray[np.float64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    spin: NDArray[np.int64]
+    slot: NDArray[np.int64]
+    free: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    total: NDArray[np.float64]
+
+
+class Kept(NamedTuple):
+    """Tensors as they were before the steps that changed them: what a way back needs.
+
+    Attributes
+    ----------
+    numbers
+        The tensors, one after the other.
+    site_offset, site_left, site_right, site_spin
+        Of each site that was kept: where its tensor begins, its shape, and its spin.
+    start, first
+        Step t (counted from the first that is kept) changed the sites ``start[t]`` to ``start[t + 1]``, which stood at
+        the positions from ``first[t]`` on.
+    """
+
+    numbers: NDArray[np.float64]
+    site_offset: NDArray[np.int64]
+    site_left: NDArray[np.int64]
+    site_right: NDArray[np.int64]
+    site_spin: NDArray[np.int64]
+    start: NDArray[np.int64]
+    first: NDArray[np.int64]
+
+    @classmethod
+    def with_room(cls, steps: int, sites: int, numbers: int) -> Kept:
+        """Return room for so many steps, sites and numbers."""
+        return cls(
+            numbers=np.empty(numbers),
+            site_offset=np.zeros(sites, np.int64),
+            site_left=np.zeros(sites, np.int64),
+            site_right=np.zeros(sites, np.int64),
+            site_spin=np.zeros(sites, np.int64),
+            start=np.zeros(steps + 1, np.int64),
+            first=np.zeros(steps, np.int64),
+        )
+
+    def enlarged(self) -> Kept:
+        """Return the same with room for twice as many sites and numbers."""
+        return self._replace(
+            **{
+                name: np.concatenate([getattr(self, name)] * 2)
+                for name in self._fields
+                if name not in ("start", "first")
+            }
+        )
+
+
+def empty_chain(width: int, bond: int) -> Chain:
+    """Return a chain without sites, with room for so many."""
+    slots = width + 1
+    chain = Chain(
+        tensors=np.zeros((slots, 2 * bond * bond)),
+        left=np.ones(slots, np.int64),
+        right=np.ones(slots, np.int64),
+        spin=np.zeros(slots, np.int64),
+        slot=np.zeros(slots, np.int64),
+        free=np.arange(slots, dtype=np.int64)[::-1].copy(),
+        counts=np.array([0, slots, 0, 0], np.int64),
+        total=np.array([0.0, 0.0, 0.0, 0.0, 1.0]),
+    )
+    return chain
+
+
+@compiled
+def load(chain: Chain, slot: int, is_flipped: bool) -> NDArray[np.float64]:
+    """Return a copy of a tensor, with left and right exchanged if asked."""
+    left, right = chain.left[slot], chain.right[slot]
+    own = chain.tensors[slot, : 2 * left * right].reshape(left, 2, right)
+    if not is_flipped:
+        return own.copy()
+    turned = np.empty((right, 2, left))
+    for i in range(left):
+        for x in range(2):
+            for j in range(right):
+                turned[j, x, i] = own[i, x, j]
+    return turned
+
+
+@compiled
+def store(chain: Chain, slot: int, tensor: NDArray[np.float64], is_flipped: bool) -> None:
+    """Write a tensor into its slot."""
+    a, b = tensor.shape[0], tensor.shape[2]
+    left, right = (b, a) if is_flipped else (a, b)
+    chain.left[slot], chain.right[slot] = left, right
+    own = chain.tensors[slot, : 2 * left * right].reshape(left, 2, right)
+    for i in range(a):
+        for x in range(2):
+            for j in range(b):
+                if is_flipped:
+                    own[j, x, i] = tensor[i, x, j]
+                else:
+                    own[i, x, j] = tensor[i, x, j]
+
+
+@inner
+def _take_out(chain: Chain, values: NDArray[np.float64]) -> None:
+    """Divide numbers by the largest of their sizes, whose log goes into the total; mark a table that has vanished."""
+    largest = 0.0
+    for i in range(len(values)):
+        largest = max(largest, abs(values[i]))
+    if not largest > 0.0 or largest == np.inf:
+        chain.total[SIGN] = 0.0
+        for i in range(len(values)):
+            values[i] = 1.0
+        return
+    for i in range(len(values)):
+        values[i] /= largest
+    term = math.log(largest)
+    total = chain.total[LOG] + term
+    # Neumaier: what the sum of two numbers rounds off.
+    if abs(chain.total[LOG]) >= abs(term):
+        chain.total[LOG_REST] += (chain.total[LOG] - total) + term
+    else:
+        chain.total[LOG_REST] += (term - total) + chain.total[LOG]
+    chain.total[LOG] = total
+
+
+@compiled
+def move_center(chain: Chain, wanted: int) -> None:
+    """Move the center to a position, by QR factorizations on the way."""
+    while chain.counts[CENTER] != wanted:
+        p = chain.counts[CENTER]
+        is_down = wanted < p
+        following = p - 1 if is_down else p + 1
+        here, there = chain.slot[p], chain.slot[following]
+        tensor = load(chain, here, is_down)
+        a, b = tensor.shape[0], tensor.shape[2]
+        q, r = np.linalg.qr(tensor.reshape(2 * a, b))
+        rank = q.shape[1]
+        store(chain, here, np.ascontiguousarray(q).reshape(a, 2, rank), is_down)
+        tensor = load(chain, there, is_down)
+        c = tensor.shape[2]
+        product = np.dot(np.ascontiguousarray(r), tensor.reshape(b, 2 * c))
+        store(chain, there, product.reshape(rank, 2, c), is_down)
+        chain.counts[CENTER] = following
+
+
+@compiled
+def insert(chain: Chain, place: int) -> None:
+    """Put a new site into the chain, on which the table does not depend yet."""
+    length = chain.counts[LENGTH]
+    d = 1
+    if length:
+        d = chain.right[chain.slot[place - 1]] if place > 0 else chain.left[chain.slot[0]]
+    chain.counts[FREE] -= 1
+    slot = chain.free[chain.counts[FREE]]
+    for p in range(length, place, -1):
+        chain.slot[p] = chain.slot[p - 1]
+    chain.slot[place] = slot
+    chain.left[slot] = chain.right[slot] = d
+    own = chain.tensors[slot, : 2 * d * d].reshape(d, 2, d)
+    own[:] = 0.0
+    for i in range(d):
+        own[i, 0, i] = own[i, 1, i] = 1.0
+    chain.counts[LENGTH] = length + 1
+    if chain.counts[CENTER] >= place and length:
+        chain.counts[CENTER] += 1
+
+
+@inner
+def _remove(chain: Chain, low: int, high: int, is_gone: NDArray[np.bool_]) -> None:
+    """Take sites out of a span of the chain."""
+    length = chain.counts[LENGTH]
+    kept = low
+    for p in range(low, high + 1):
+        if is_gone[p - low]:
+            chain.free[chain.counts[FREE]] = chain.slot[p]
+            chain.counts[FREE] += 1
+        else:
+            chain.slot[kept] = chain.slot[p]
+            kept += 1
+    for p in range(high + 1, length):
+        chain.slot[kept] = chain.slot[p]
+        kept += 1
+    chain.counts[LENGTH] = kept
+
+
+@inner
+def _kept_rank(chain: Chain, values: NDArray[np.float64], bond: int, cutoff: float) -> int:
+    """Return how many singular values are kept, and note the weight of those that are too many."""
+    rank = 1
+    while rank < len(values) and values[rank] > cutoff * values[0]:
+        rank += 1
+    if rank > bond:
+        lost, all_of_them = 0.0, 0.0
+        for i in range(len(values)):
+            square = (values[i] / values[0]) ** 2
+            all_of_them += square
+            if i >= bond:
+                lost += square
+        lost /= all_of_them
+        chain.total[DISCARDED] += lost
+        chain.total[LARGEST_DISCARDED] = max(chain.total[LARGEST_DISCARDED], lost)
+        chain.counts[TRUNCATIONS] += 1
+        rank = bond
+    return rank
+
+
+@compiled
+def _from_left(tensor: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a tensor times a matrix on its right; one with shape (0, 2, a) stands for the identity."""
+    a, d, b = tensor.shape[0], tensor.shape[2], matrix.shape[1]
+    if a == 0:
+        return matrix.reshape(d, 2, b)
+    return np.dot(tensor.reshape(2 * a, d), matrix).reshape(a, 2, b)
+
+
+@compiled
+def change_span(
+    chain: Chain,
+    low: int,
+    high: int,
+    place: int,
+    own: NDArray[np.float64],
+    copies_old: bool,
+    coupling: NDArray[np.float64],
+    is_coupled: NDArray[np.bool_],
+    is_gone: NDArray[np.bool_],
+    goes_up: bool,
+    bond: int,
+    cutoff: float,
+) -> None:
+    """Multiply gates between one site and others into the chain, sum sites out, and compress.
+
+    The site at ``place`` is multiplied by the matrix ``own`` (new spin x old spin); before that if ``copies_old``, or
+    after it, a copy of its spin goes along the bonds to the coupled sites, which are multiplied by
+    exp(J x y - |J|). Arrays begin at the position ``low``. The center must be in the span.
+    """
+    count = high - low + 1
+    carries = False
+    for i in range(count):
+        carries = carries or is_coupled[i]
+    tensors = [np.empty((1, 2, 1)) for _ in range(0)]
+    kept_slots = np.empty(count, np.int64)
+    kept = 0
+    first = chain.slot[high if goes_up else low]
+    width = chain.right[first] if goes_up else chain.left[first]
+    # What has been carried so far, one matrix for each value of the copy; both are the same until there is one.
+    carry = np.zeros((2, width, width))
+    for i in range(width):
+        carry[0, i, i] = carry[1, i, i] = 1.0
+    is_last_kept_open = False
+    for i in range(count):
+        p = high - i if goes_up else low + i
+        k = p - low
+        slot = chain.slot[p]
+        tensor = load(chain, slot, goes_up)
+        a, d, b = carry.shape[1], tensor.shape[0], tensor.shape[2]
+        flat = tensor.reshape(d, 2 * b)
+        copies = 2 if carries and i < count - 1 else 1  # on the bond after this site
+        block = np.zeros((a, 2, copies * b))
+        before = np.dot(carry[0], flat).reshape(a, 2, b)
+        after = before
+        if carries and i > 0:
+            after = np.dot(carry[1], flat).reshape(a, 2, b)
+        if p == place:
+            for x in range(2):  # the new spin
+                for o in range(2):  # the old one
+                    s = o if copies_old else x
+                    part = after if s == 1 else before
+                    column = s * b if copies == 2 else 0
+                    weight = own[x, o]
+                    for row in range(a):
+                        for r in range(b):
+                            block[row, x, column + r] += weight * part[row, o, r]
+        else:
+            # exp(J x s - |J|) is 1 where x s has the sign of J.
+            other = math.exp(-2.0 * abs(coupling[k])) if is_coupled[k] else 1.0
+            is_positive = coupling[k] >= 0.0
+            for x in range(2):
+                for s in range(2):
+                    if not carries and s == 1:
+                        continue
+                    part = after if s == 1 else before
+                    column = s * b if copies == 2 else 0
+                    weight = 1.0 if (x == s) == is_positive else other
+                    for row in range(a):
+                        for r in range(b):
+                            block[row, x, column + r] += weight * part[row, x, r]
+        is_last_kept_open = False
+        if is_gone[k]:
+            matrix = np.empty((a, copies * b))
+            for row in range(a):
+                for r in range(copies * b):
+                    matrix[row, r] = block[row, 0, r] + block[row, 1, r]
+        elif i == count - 1:
+            tensors.append(block)
+            kept_slots[kept] = slot
+            kept += 1
+            is_last_kept_open = True
+            break
+        else:
+            kept_slots[kept] = slot
+            if 2 * a <= copies * b:
+                # Q would be square: any orthonormal one does, and the identity costs nothing.
+                matrix = block.reshape(2 * a, copies * b)
+                tensors.append(np.empty((0, 2, a)))
+            else:
+                q, matrix = np.linalg.qr(block.reshape(2 * a, copies * b))
+                tensors.append(np.ascontiguousarray(q).reshape(a, 2, copies * b))
+            kept += 1
+        rank = matrix.shape[0]
+        carry = np.empty((2, rank, b))
+        for s in range(2):
+            column = s * b if copies == 2 else 0
+            for row in range(rank):
+                for r in range(b):
+                    carry[s, row, r] = matrix[row, column + r]
+    _remove(chain, low, high, is_gone)
+    if kept == 0:
+        _absorb(chain, low, carry[0], goes_up)
+        return
+    center = tensors[kept - 1]
+    if not is_last_kept_open:
+        center = _from_left(center, carry[0])
+    for j in range(kept - 1, 0, -1):
+        _take_out(chain, center.reshape(center.size))
+        a, b = center.shape[0], center.shape[2]
+        u, values, v = np.linalg.svd(center.reshape(a, 2 * b), False)
+        rank = _kept_rank(chain, values, bond, cutoff)
+        store(chain, kept_slots[j], np.ascontiguousarray(v[:rank]).reshape(rank, 2, b), goes_up)
+        scaled = np.empty((a, rank))
+        for row in range(a):
+            for r in range(rank):
+                scaled[row, r] = u[row, r] * values[r]
+        center = _from_left(tensors[j - 1], scaled)
+    _take_out(chain, center.reshape(center.size))
+    store(chain, kept_slots[0], center, goes_up)
+    chain.counts[CENTER] = low + kept - 1 if goes_up else low
+
+
+@compiled
+def _absorb(chain: Chain, place: int, matrix: NDArray[np.float64], is_flipped: bool) -> None:
+    """Multiply what is left of a span without sites into a site beside it, or into the total if there is none."""
+    length = chain.counts[LENGTH]
+    turned = np.ascontiguousarray(matrix.T) if is_flipped else matrix
+    if length == 0:
+        value = turned[0, 0]
+        if value < 0.0:
+            chain.total[SIGN] = -chain.total[SIGN]
+        _take_out(chain, np.array([value]))
+        chain.counts[CENTER] = 0
+    elif place < length:
+        slot = chain.slot[place]
+        tensor = load(chain, slot, False)
+        d, b = tensor.shape[0], tensor.shape[2]
+        product = np.dot(turned, tensor.reshape(d, 2 * b))
+        _take_out(chain, product.reshape(product.size))
+        store(chain, slot, product.reshape(turned.shape[0], 2, b), False)
+        chain.counts[CENTER] = place
+    else:
+        slot = chain.slot[length - 1]
+        tensor = load(chain, slot, False)
+        a, d = tensor.shape[0], tensor.shape[2]
+        product = np.dot(tensor.reshape(2 * a, d), turned)
+        _take_out(chain, product.reshape(product.size))
+        store(chain, slot, product.reshape(a, 2, turned.shape[1]), False)
+        chain.counts[CENTER] = length - 1
+
+
+@compiled
+def own_matrix(steps: Steps, weights: Weights, t: int) -> NDArray[np.float64]:
+    """Return what a spin's site is multiplied by: its field, and the coupling to the neighbor whose site it takes."""
+    h = weights.field[steps.spin[t]]
+    matrix = np.zeros((2, 2))
+    for x in range(2):
+        weight = 1.0 if (x == 1) == (h >= 0.0) else math.exp(-2.0 * abs(h))
+        for o in range(2):
+            if steps.taken[t] >= 0:
+                J = weights.coupling[steps.taken[t]]
+                matrix[x, o] = weight * (1.0 if (x == o) == (J >= 0.0) else math.exp(-2.0 * abs(J)))
+            elif x == o:
+                matrix[x, o] = weight
+    return matrix
+
+
+@compiled
+def _keep(chain: Chain, kept: Kept, step: int, low: int, last: int, is_emptied: bool) -> bool:
+    """Keep the sites that a step on the positions ``low`` to ``last`` is going to change; False if there is no room."""
+    length = chain.counts[LENGTH]
+    first, end = low, last + 1
+    if length:
+        first, end = min(first, chain.counts[CENTER]), max(end, chain.counts[CENTER] + 1)
+        if is_emptied:  # what is left of it goes into a site beside it
+            first, end = (first, max(end, last + 2)) if last + 1 < length else (min(first, max(low - 1, 0)), end)
+    end = min(end, length)
+    sites = kept.start[step]
+    offset = 0
+    if sites:
+        offset = kept.site_offset[sites - 1] + 2 * kept.site_left[sites - 1] * kept.site_right[sites - 1]
+    kept.first[step] = first
+    for p in range(first, end):
+        slot = chain.slot[p]
+        size = 2 * chain.left[slot] * chain.right[slot]
+        if sites >= len(kept.site_offset) or offset + size > len(kept.numbers):
+            return False
+        kept.site_offset[sites] = offset
+        kept.site_left[sites] = chain.left[slot]
+        kept.site_right[sites] = chain.right[slot]
+        kept.site_spin[sites] = chain.spin[slot]
+        kept.numbers[offset : offset + size] = chain.tensors[slot, :size]
+        offset += size
+        sites += 1
+    kept.start[step + 1] = sites
+    return True
+
+
+@compiled
+def advance(
+    steps: Steps,
+    weights: Weights,
+    begin: int,
+    end: int,
+    chain: Chain,
+    bond: int,
+    cutoff: float,
+    kept: Kept,
+    keeps_from: int,
+) -> int:
+    """Let the spins from step ``begin`` to ``end`` arrive; return how far it came.
+
+    From step ``keeps_from`` on, if it is not negative, what changes is kept; where there is no more room, this ends.
+    It ends, too, once the table has vanished.
+    """
+    for t in range(begin, end):
+        low, high, place = steps.low[t], steps.high[t], steps.place[t]
+        count = high - low + 1
+        coupling = np.zeros(count)
+        is_coupled = np.zeros(count, np.bool_)
+        is_gone = np.zeros(count, np.bool_)
+        is_gone[place - low] = steps.is_gone[t]
+        for k in range(steps.start[t], steps.start[t + 1]):
+            p = steps.near_place[k] - low
+            coupling[p] = weights.coupling[steps.near[k]]
+            is_coupled[p] = True
+            is_gone[p] = steps.near_gone[k]
+        last = high - 1 if steps.is_new[t] else high
+        if keeps_from >= 0 and not _keep(chain, kept, t - keeps_from, low, last, is_gone.all()):
+            return t
+        if chain.counts[LENGTH] > 0:
+            move_center(chain, min(max(chain.counts[CENTER], low), last))
+        if steps.is_new[t]:
+            insert(chain, place)
+        chain.spin[chain.slot[place]] = steps.spin[t]
+        own = own_matrix(steps, weights, t)
+        change_span(chain, low, high, place, own, False, coupling, is_coupled, is_gone, steps.goes_up[t], bond, cutoff)
+        if chain.total[SIGN] == 0.0:
+            return t + 1
+    return end

@@ -1,0 +1,405 @@
+"""States drawn from a compressed elimination, on the way back through its steps, with their density.
+
+A step summed some spins out. Given all spins that were still there, they are drawn from the table before the step times
+the gates of the spin that arrived. The tables are approximate, so this is not the model's distribution; but it is one,
+q, which is drawn from exactly, and whose density is known: where truncation has made a number negative its size is
+taken, and no probability is closer to 0 or 1 than ``CLIP``. Many states go back together.
+
+The product of the matrices that a state chooses is kept from either end of the chain, up to the last site that has
+changed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from spectralz._support.compiling import compiled, inner
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.compressed.chain import Kept, Weights
+    from spectralz.kernels.compressed.placing import Steps
+
+__all__ = ["CLIP", "LEFT", "LENGTH", "RIGHT", "Walk", "gate", "go_back", "new_walk", "tensor_at", "undo"]
+
+CLIP = 1e-10
+# Places in ``Walk.counts``: sites, and how many products are valid from the left and from the right.
+LENGTH, LEFT, RIGHT = 0, 1, 2
+
+
+class Walk(NamedTuple):
+    """States on their way back.
+
+    Attributes
+    ----------
+    offset, left, right, spin
+        Of each position in the chain: where its tensor is, its shape, and its spin.
+    counts
+        The number of sites; how many sites the valid products have, from the left and from the right.
+    from_left, from_right
+        The products over so many sites, one row per state, scaled.
+    log_q
+        The log of the density of what has been drawn so far.
+    negative
+        Sum over the draws of the smaller share that had a wrong sign.
+    """
+
+    offset: NDArray[np.int64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    spin: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    from_left: NDArray[np.float64]
+    from_right: NDArray[np.float64]
+    log_q: NDArray[np.float64]
+    negative: NDArray[np.float64]
+
+
+def new_walk(width: int, bond: int, states: int) -> Walk:
+    """Return states that have not drawn anything yet, with room for a chain of so many sites."""
+    return Walk(
+        offset=np.zeros(width + 2, np.int64),
+        left=np.zeros(width + 2, np.int64),
+        right=np.zeros(width + 2, np.int64),
+        spin=np.zeros(width + 2, np.int64),
+        counts=np.zeros(3, np.int64),
+        from_left=np.ones((width + 2, states * bond)),
+        from_right=np.ones((width + 2, states * bond)),
+        log_q=np.zeros(states),
+        negative=np.zeros(states),
+    )
+
+
+@inner
+def _scale(rows: NDArray[np.float64]) -> None:
+    """Divide each row by the largest of its sizes."""
+    for b in range(rows.shape[0]):
+        largest = 0.0
+        for i in range(rows.shape[1]):
+            largest = max(largest, abs(rows[b, i]))
+        if largest > 0.0:
+            for i in range(rows.shape[1]):
+                rows[b, i] /= largest
+
+
+@inner
+def tensor_at(walk: Walk, kept: Kept, p: int) -> NDArray[np.float64]:
+    """Return the tensor of a position."""
+    left, r = walk.left[p], walk.right[p]
+    return kept.numbers[walk.offset[p] : walk.offset[p] + 2 * left * r].reshape(left, 2, r)
+
+
+@inner
+def _rows(products: NDArray[np.float64], k: int, states: int, d: int) -> NDArray[np.float64]:
+    return products[k, : states * d].reshape(states, d)
+
+
+@compiled
+def _extend_left(walk: Walk, kept: Kept, x: NDArray[np.int8], wanted: int) -> None:
+    """Make the products of the first sites valid, up to ``wanted`` of them."""
+    states = len(walk.log_q)
+    while walk.counts[LEFT] < wanted:
+        p = walk.counts[LEFT]
+        tensor = tensor_at(walk, kept, p)
+        left, r = walk.left[p], walk.right[p]
+        both = np.dot(_rows(walk.from_left, p, states, left), tensor.reshape(left, 2 * r))
+        rows = _rows(walk.from_left, p + 1, states, r)
+        spin = walk.spin[p]
+        for b in range(states):
+            shift = r if x[spin, b] > 0 else 0
+            for i in range(r):
+                rows[b, i] = both[b, shift + i]
+        _scale(rows)
+        walk.counts[LEFT] = p + 1
+
+
+@compiled
+def _times_right(tensor: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return tensor times vector for both spins: (states, left, 2)."""
+    left, r = tensor.shape[0], tensor.shape[2]
+    return np.dot(rows, tensor.reshape(2 * left, r).T).reshape(len(rows), left, 2)
+
+
+@compiled
+def _extend_right(walk: Walk, kept: Kept, x: NDArray[np.int8], wanted: int) -> None:
+    """Make the products of the last sites valid, up to ``wanted`` of them."""
+    states = len(walk.log_q)
+    while walk.counts[RIGHT] < wanted:
+        k = walk.counts[RIGHT]
+        p = walk.counts[LENGTH] - 1 - k
+        left, r = walk.left[p], walk.right[p]
+        both = _times_right(tensor_at(walk, kept, p), _rows(walk.from_right, k, states, r))
+        rows = _rows(walk.from_right, k + 1, states, left)
+        spin = walk.spin[p]
+        for b in range(states):
+            s = 1 if x[spin, b] > 0 else 0
+            for i in range(left):
+                rows[b, i] = both[b, i, s]
+        _scale(rows)
+        walk.counts[RIGHT] = k + 1
+
+
+@inner
+def _choose(
+    walk: Walk, b: int, plus: float, minus: float, x: NDArray[np.int8], spin: int, u: float, draws: bool
+) -> None:
+    """Draw a spin of one state by two weights, or take it as it is, and note its density."""
+    size = abs(plus) + abs(minus)
+    p = 0.5
+    if size > 0.0 and size < np.inf:
+        p = abs(plus) / size
+        if plus * minus < 0.0:
+            walk.negative[b] += min(p, 1.0 - p)
+    p = min(max(p, CLIP), 1.0 - CLIP)
+    if draws:
+        x[spin, b] = 1 if u < p else -1
+    walk.log_q[b] += math.log(p) if x[spin, b] > 0 else math.log1p(-p)
+
+
+@inner
+def gate(J: float, is_same: bool) -> float:
+    """Return exp(J x y - |J|)."""
+    return 1.0 if is_same == (J >= 0.0) else math.exp(-2.0 * abs(J))
+
+
+@compiled
+def undo(walk: Walk, kept: Kept, steps: Steps, t: int, k: int) -> None:
+    """Put the chain back as it was before a step; ``k`` counts steps from the first that is kept."""
+    first, begin, end = kept.first[k], kept.start[k], kept.start[k + 1]
+    gone = 1 if steps.is_gone[t] else 0
+    for each in range(steps.start[t], steps.start[t + 1]):
+        gone += 1 if steps.near_gone[each] else 0
+    new = end - begin
+    old = new + (1 if steps.is_new[t] else 0) - gone
+    length = walk.counts[LENGTH]
+    walk.counts[LEFT] = min(walk.counts[LEFT], first)
+    walk.counts[RIGHT] = min(walk.counts[RIGHT], length - first - old)
+    if new > old:
+        for p in range(length - 1, first + old - 1, -1):
+            _move(walk, p, p + new - old)
+    elif new < old:
+        for p in range(first + old, length):
+            _move(walk, p, p + new - old)
+    walk.counts[LENGTH] = length + new - old
+    for i in range(new):
+        walk.offset[first + i] = kept.site_offset[begin + i]
+        walk.left[first + i] = kept.site_left[begin + i]
+        walk.right[first + i] = kept.site_right[begin + i]
+        walk.spin[first + i] = kept.site_spin[begin + i]
+
+
+@inner
+def _move(walk: Walk, p: int, q: int) -> None:
+    walk.offset[q], walk.left[q], walk.right[q], walk.spin[q] = (
+        walk.offset[p],
+        walk.left[p],
+        walk.right[p],
+        walk.spin[p],
+    )
+
+
+@compiled
+def _draw_single(
+    walk: Walk,
+    kept: Kept,
+    x: NDArray[np.int8],
+    place: int,
+    J: float,
+    v: int,
+    u: NDArray[np.float64],
+    draws: bool,
+) -> None:
+    """Draw the one spin that a step summed out, whose neighbor v is known."""
+    states = len(walk.log_q)
+    after = walk.counts[LENGTH] - 1 - place
+    _extend_left(walk, kept, x, place)
+    _extend_right(walk, kept, x, after)
+    left, r = walk.left[place], walk.right[place]
+    both = np.dot(_rows(walk.from_left, place, states, left), tensor_at(walk, kept, place).reshape(left, 2 * r))
+    right = _rows(walk.from_right, after, states, r)
+    spin = walk.spin[place]
+    for b in range(states):
+        minus, plus = 0.0, 0.0
+        for i in range(r):
+            minus += both[b, i] * right[b, i]
+            plus += both[b, r + i] * right[b, i]
+        is_up = x[v, b] > 0
+        _choose(walk, b, plus * gate(J, is_up), minus * gate(J, not is_up), x, spin, u[b], draws)
+
+
+@compiled
+def _draw_several(
+    walk: Walk,
+    kept: Kept,
+    x: NDArray[np.int8],
+    low: int,
+    high: int,
+    coupling: NDArray[np.float64],
+    is_drawn: NDArray[np.bool_],
+    v: int,
+    field: NDArray[np.float64],
+    is_v_drawn: bool,
+    u: NDArray[np.float64],
+    draws: bool,
+) -> None:
+    """Draw what a step summed out: the positions ``is_drawn`` from ``low`` to ``high``, and v if it was.
+
+    ``field`` is what v feels without them, one number per state.
+    """
+    states = len(walk.log_q)
+    after = walk.counts[LENGTH] - 1 - high
+    _extend_left(walk, kept, x, low)
+    _extend_right(walk, kept, x, after)
+    count = high - low + 1
+    widest = 1
+    for p in range(low, high + 1):
+        widest = max(widest, max(walk.left[p], walk.right[p]))
+    # Sums over the spins that are drawn, from the right, for either value of v; logs of what was taken out.
+    sums = np.zeros((2, count + 1, states * widest))
+    scale = np.zeros((2, states))
+    for s in range(2):
+        r = walk.right[high]
+        sums[s, count, : states * r] = walk.from_right[after, : states * r]
+        for i in range(count - 1, -1, -1):
+            p = low + i
+            left, r = walk.left[p], walk.right[p]
+            both = _times_right(tensor_at(walk, kept, p), sums[s, i + 1, : states * r].reshape(states, r))
+            rows = sums[s, i, : states * left].reshape(states, left)
+            spin = walk.spin[p]
+            for b in range(states):
+                plus, minus = 1.0, 1.0
+                if is_drawn[i]:
+                    plus, minus = gate(coupling[i], s == 1), gate(coupling[i], s == 0)
+                elif x[spin, b] > 0:
+                    minus = 0.0
+                else:
+                    plus = 0.0
+                largest = 0.0
+                for j in range(left):
+                    rows[b, j] = minus * both[b, j, 0] + plus * both[b, j, 1]
+                    largest = max(largest, abs(rows[b, j]))
+                if largest > 0.0:
+                    for j in range(left):
+                        rows[b, j] /= largest
+                    scale[s, b] += math.log(largest)
+    drawn = 0
+    if is_v_drawn:
+        left = walk.left[low]
+        rows = _rows(walk.from_left, low, states, left)
+        for b in range(states):
+            minus, plus = 0.0, 0.0
+            for j in range(left):
+                minus += rows[b, j] * sums[0, 0, b * left + j]
+                plus += rows[b, j] * sums[1, 0, b * left + j]
+            # In logs until the larger one is known.
+            log_plus, log_minus = scale[1, b] + field[b], scale[0, b] - field[b]
+            top = max(log_plus, log_minus)
+            _choose(walk, b, plus * math.exp(log_plus - top), minus * math.exp(log_minus - top), x, v, u[0, b], draws)
+        drawn = 1
+    for i in range(count):
+        p = low + i
+        if is_drawn[i]:
+            _extend_left(walk, kept, x, p)
+            left, r = walk.left[p], walk.right[p]
+            both = np.dot(_rows(walk.from_left, p, states, left), tensor_at(walk, kept, p).reshape(left, 2 * r))
+            spin = walk.spin[p]
+            for b in range(states):
+                s = 1 if x[v, b] > 0 else 0
+                minus, plus = 0.0, 0.0
+                for j in range(r):
+                    minus += both[b, j] * sums[s, i + 1, b * r + j]
+                    plus += both[b, r + j] * sums[s, i + 1, b * r + j]
+                J = coupling[i]
+                _choose(walk, b, plus * gate(J, s == 1), minus * gate(J, s == 0), x, spin, u[drawn, b], draws)
+            drawn += 1
+
+
+@compiled
+def _draw_free(
+    walk: Walk, x: NDArray[np.int8], v: int, field: NDArray[np.float64], u: NDArray[np.float64], draws: bool
+) -> None:
+    """Draw a spin all of whose neighbors are known, exactly."""
+    for b in range(len(walk.log_q)):
+        h = field[b]
+        rest = math.log1p(math.exp(-2.0 * abs(h)))
+        if draws:
+            # u < 1 / (1 + exp(-2 h))
+            e = math.exp(-2.0 * abs(h))
+            p = 1.0 / (1.0 + e) if h >= 0.0 else e / (1.0 + e)
+            x[v, b] = 1 if u[b] < p else -1
+        walk.log_q[b] -= rest + (0.0 if (x[v, b] > 0) == (h >= 0.0) else 2.0 * abs(h))
+
+
+@compiled
+def go_back(
+    steps: Steps,
+    weights: Weights,
+    begin: int,
+    end: int,
+    keeps_from: int,
+    kept: Kept,
+    walk: Walk,
+    x: NDArray[np.int8],
+    random: NDArray[np.float64],
+    draws: bool,
+) -> None:
+    """Go back from step ``end`` to ``begin`` and draw what they summed out into x (spins x states).
+
+    ``random`` has a row of uniform numbers per spin that is drawn. Without ``draws`` x stays as it is, and only its
+    density is found.
+    """
+    states = len(walk.log_q)
+    used = 0
+    for t in range(end - 1, begin - 1, -1):
+        v = steps.spin[t]
+        undo(walk, kept, steps, t, t - keeps_from)
+        low, high = 1 << 60, -1
+        drawn = 1 if steps.is_gone[t] else 0
+        if steps.taken[t] >= 0:
+            low = high = steps.place[t]
+            drawn += 1
+        for k in range(steps.start[t], steps.start[t + 1]):
+            if steps.near_gone[k]:
+                p = steps.near_place[k]
+                if steps.is_new[t] and p > steps.place[t]:
+                    p -= 1
+                low, high = min(low, p), max(high, p)
+                drawn += 1
+        if drawn == 0:
+            continue
+        u = random[used : used + drawn] if draws else np.zeros((drawn, states))
+        used += drawn
+        if drawn == 1 and not steps.is_gone[t]:
+            J = 0.0
+            if steps.taken[t] >= 0:
+                J = weights.coupling[steps.taken[t]]
+            for k in range(steps.start[t], steps.start[t + 1]):
+                if steps.near_gone[k]:
+                    J = weights.coupling[steps.near[k]]
+            _draw_single(walk, kept, x, low, J, v, u[0], draws)
+            continue
+        count = max(high - low + 1, 0)
+        coupling, is_drawn = np.zeros(count), np.zeros(count, np.bool_)
+        field = np.full(states, weights.field[v])
+        if steps.taken[t] >= 0:
+            coupling[steps.place[t] - low] = weights.coupling[steps.taken[t]]
+            is_drawn[steps.place[t] - low] = True
+        for k in range(steps.start[t], steps.start[t + 1]):
+            J = weights.coupling[steps.near[k]]
+            p = steps.near_place[k]
+            if steps.is_new[t] and p > steps.place[t]:
+                p -= 1
+            if steps.near_gone[k]:
+                coupling[p - low] = J
+                is_drawn[p - low] = True
+            elif steps.is_gone[t]:
+                for b in range(states):
+                    field[b] += J * x[walk.spin[p], b]
+        if count == 0:
+            _draw_free(walk, x, v, field, u[0], draws)
+        else:
+            _draw_several(walk, kept, x, low, high, coupling, is_drawn, v, field, steps.is_gone[t], u, draws)

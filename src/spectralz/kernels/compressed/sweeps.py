@@ -1,0 +1,91 @@
+"""In which order spins may arrive so that the frontier stays small: distances from a spin, and a greedy front."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz._support.compiling import compiled
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["distances_from", "narrow_front"]
+
+
+@compiled
+def distances_from(
+    start: NDArray[np.int64], source: NDArray[np.int64], root: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the distance of every spin from one and the number of shortest ways; -1 and 0 if there is none.
+
+    Ways are counted up to 1e9.
+    """
+    n = len(start) - 1
+    distance = np.full(n, -1, np.int64)
+    ways = np.zeros(n)
+    queue = np.empty(n, np.int64)
+    queue[0] = root
+    distance[root] = 0
+    ways[root] = 1.0
+    head, tail = 0, 1
+    while head < tail:
+        v = queue[head]
+        head += 1
+        for slot in range(start[v], start[v + 1]):
+            u = source[slot]
+            if distance[u] < 0:
+                distance[u] = distance[v] + 1
+                queue[tail] = u
+                tail += 1
+            if distance[u] == distance[v] + 1:
+                ways[u] = min(ways[u] + ways[v], 1e9)
+    return distance, ways
+
+
+@compiled
+def narrow_front(
+    start: NDArray[np.int64], source: NDArray[np.int64], root: int, size: int, max_width: int
+) -> tuple[NDArray[np.int64], bool]:
+    """Return an order of the ``size`` spins connected to one that keeps the frontier small, and whether it was found.
+
+    The next spin is the neighbor of the frontier that leaves the smallest frontier; among equals, the one that was
+    seen first.
+    """
+    n = len(start) - 1
+    order = np.empty(size, np.int64)
+    to_come = np.empty(n, np.int64)
+    for i in range(n):
+        to_come[i] = start[i + 1] - start[i]
+    state = np.zeros(n, np.int8)  # 0 unseen, 1 seen, 2 arrived
+    seen = np.empty(size, np.int64)  # in the order in which they were seen, those that have arrived taken out
+    seen[0] = root
+    state[root] = 1
+    count = 1
+    for t in range(size):
+        if count > max_width:
+            return order[:t], False
+        best, best_growth = -1, 1 << 60
+        for k in range(count):
+            v = seen[k]
+            growth = 1 if to_come[v] > 0 else 0
+            for slot in range(start[v], start[v + 1]):
+                if state[source[slot]] == 2 and to_come[source[slot]] == 1:
+                    growth -= 1
+            if growth < best_growth:
+                best, best_growth = k, growth
+        v = seen[best]
+        for k in range(best, count - 1):
+            seen[k] = seen[k + 1]
+        count -= 1
+        state[v] = 2
+        order[t] = v
+        for slot in range(start[v], start[v + 1]):
+            u = source[slot]
+            to_come[u] -= 1
+            if state[u] == 0:
+                state[u] = 1
+                seen[count] = u
+                count += 1
+    return order, True

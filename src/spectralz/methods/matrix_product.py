@@ -1,0 +1,375 @@
+"""Compressed elimination: the table over the frontier as a matrix product state, and importance sampling from it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from spectralz._support import clock
+from spectralz._support.options import (
+    below_one,
+    bytes_in_words,
+    checked_bytes,
+    count,
+    option,
+    repetitions,
+    spin_order,
+)
+from spectralz._support.progress import reporter_of
+from spectralz._support.threads import NO_MATRICES, using_threads
+from spectralz.errors import TooLargeError, is_interrupt, warn_inaccurate
+from spectralz.methods.base import MarginalOutcome, Method, Outcome
+from spectralz.parts.compressed import Compressed, Contraction, heavy_states
+from spectralz.parts.frontier import ORDER_NAMES, FrontierPlan, plan
+from spectralz.parts.importance import Contractions, Judged, Weighted, judge, log_mixture, missed_share, rounding_of
+from spectralz.parts.network import Network
+from spectralz.parts.populations import Annealed, marginals_of, sample_of
+from spectralz.result import Kind, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from spectralz.model import Ising
+
+__all__ = ["MatrixProduct"]
+
+# More edges are not laid out.
+MOST_EDGES = 20_000_000
+# States drawn for marginals where none are asked for.
+SAMPLES_FOR_MARGINALS = 1000
+# Fewer states say too little of how well they follow P.
+FEWEST_SAMPLES = 400
+
+
+@dataclass
+class _Findings:
+    """What is known so far, whenever an interrupt comes."""
+
+    main: Contraction
+    half: Contraction | None = None
+    reverse: Contraction | None = None
+    sample: Weighted | None = None
+    x: NDArray[np.int8] | None = None
+    is_certain: bool = False
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixProduct(Method):
+    """log Z of lattices and other graphs with a small frontier, by elimination with compressed tables.
+
+    Spins arrive one after the other. The table over the frontier, those with neighbors still to come, is kept as a
+    matrix product state: a chain of tensors whose bonds keep the ``bond`` largest singular values. While nothing is
+    left out it is exact; on a square lattice at moderate couplings a bond of 16 gives nine digits at any size. The
+    contraction is checked by half the bond and by the reverse order. States drawn from both contractions, with their
+    densities, make an unbiased estimate of Z, and heavy states that a quench finds are looked up in these densities.
+
+    Parameters
+    ----------
+    bond
+        Largest dimension of a bond. Time grows as its cube, memory as its square.
+    order
+        ``"natural"`` (by index), ``"sweep"`` (along the distance from one or two corners), ``"narrow"`` (always the
+        spin that leaves the smallest frontier), ``"spectral"`` (along slow modes of diffusion), ``"best"``, the one
+        with the least predicted cost, or a list of all spins.
+    samples
+        States to draw, half of them from the reverse order; 0 for none. None are drawn where nothing was truncated.
+    cutoff
+        Singular values below this share of the largest are left out.
+    seed
+        The same seed gives the same answer.
+    max_memory
+        Most memory, in bytes or like ``"512 MiB"``; refused before anything is allocated.
+
+    Raises
+    ------
+    TooLargeError
+        If the chain needs more than ``max_memory``.
+
+    See Also
+    --------
+    Exact : elimination with whole tables, where they fit.
+
+    References
+    ----------
+    .. [1] Schollwoeck, "The density-matrix renormalization group in the age of matrix product states", Annals of
+       Physics 326, 2011.
+    .. [2] Verstraete, Cirac, "Renormalization algorithms for quantum-many body systems in two and higher dimensions",
+       2004.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> model = sz.generators.grid(side=15, strength=1.0, seed=0)
+    >>> result = sz.log_z(model, "mps", bond=16)
+    >>> bool(abs(result.log_z - sz.log_z(model, "exact").log_z) < 1e-6), result.trusted
+    (True, True)
+    """
+
+    bond: int = option(32, count(least=1, most=2**16, why="as tensors of more are beyond any memory"))
+    order: str | tuple[int, ...] = option("best", spin_order(ORDER_NAMES))
+    samples: int = option(1000, repetitions(least=0))
+    cutoff: float = option(1e-14, below_one)
+    seed: int = option(0, count(least=0))
+    max_memory: int | str = option(4 * 2**30, checked_bytes)
+
+    name: ClassVar[str] = "mps"
+    gives_marginals: ClassVar[bool] = True
+    gives_samples: ClassVar[bool] = True
+
+    def plan(self, model: Ising) -> FrontierPlan:
+        """Choose the order of the spins; ``operations(bond)`` and ``memory(bond)`` of the plan say what it costs.
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> found = sz.MatrixProduct().plan(sz.generators.grid(side=10, strength=1.0, seed=0))
+        >>> found.width, found.operations(16) < found.operations(32)
+        (10, True)
+        """
+        pairs = model.n * (model.n - 1) // 2 if model.storage.terms is not None else model.edge_count
+        if pairs > MOST_EDGES:
+            raise TooLargeError(f"mps lays out every edge, and {pairs} are too many; {MOST_EDGES} are the most")
+        found = plan(model, self.order, self.bond)
+        if found is None:
+            raise TooLargeError("the frontier is too wide for mps with every order tried; ask for another method")
+        return found
+
+    def _solve(self, model: Ising) -> Outcome:
+        with using_threads(None, NO_MATRICES):
+            found, chain = self._find(model, self.samples, draws_always=False)
+            return self._outcome(model, found, chain)
+
+    def _solve_marginals(self, model: Ising) -> MarginalOutcome:
+        with using_threads(None, NO_MATRICES):
+            found, chain = self._find(model, self.samples or SAMPLES_FOR_MARGINALS, draws_always=False)
+            outcome = self._outcome(model, found, chain)
+            means = chain.means(reporter_of("contracting from both sides")) if found.main.is_positive else None
+            if means is None or not means.is_found or not (outcome.trusted or found.x is None):
+                if found.x is None:
+                    found.x, found.sample = self._last_resort(model)
+                return marginals_of(model, [self._population(found)], outcome)
+            return MarginalOutcome(
+                probability=means.probability,
+                mean=means.probability[:, 1] - means.probability[:, 0],
+                pair_mean=means.pair_mean,
+                kind=Kind.ESTIMATE,
+                outcome=outcome,
+            )
+
+    def _last_resort(self, model: Ising) -> tuple[NDArray[np.int8], Weighted]:
+        """Return heavy states by their weights, where tables have vanished."""
+        rng = np.random.default_rng(self.seed)
+        x = heavy_states(model, np.ones((1, model.n), np.int8), rng)
+        log_weight = np.asarray(model.log_weight(x))
+        return x, Weighted(log_weight, np.zeros(len(x), np.int64), np.zeros(len(x)))
+
+    def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
+        # Twice as many as are asked for, so that few are given out twice.
+        needed = replace(self, seed=int(rng.integers(2**32)))
+        with using_threads(None, NO_MATRICES):
+            found, chain = needed._find(model, max(2 * size, FEWEST_SAMPLES), draws_always=True)
+            outcome = needed._outcome(model, found, chain)
+        if not outcome.status.converged:
+            warn_inaccurate(f"the states drawn by mps may not follow P(x): {outcome.status}")
+        if found.x is None:
+            found.x, found.sample = self._last_resort(model)
+        return sample_of([self._population(found)], size, rng)
+
+    # ------------------------------------------------------------------------------------------- the work
+
+    def _find(self, model: Ising, samples: int, *, draws_always: bool) -> tuple[_Findings, Compressed]:
+        """Contract, check and draw; an interrupt ends with what there is, once there is a contraction."""
+        assert isinstance(self.max_memory, int)
+        layout = self.plan(model)
+        chain = Compressed(model, layout, self.bond, self.cutoff, self.max_memory // 4)
+        self._refuse_too_large(chain, samples)
+        tell = reporter_of("contracting")
+        found = _Findings(chain.contract(tell, remembers=samples > 0))
+        try:
+            self._check(model, chain, found, samples, draws_always)
+        except (KeyboardInterrupt, SystemError) as error:
+            if not is_interrupt(error):
+                raise
+            found.interrupted = True
+        return found, chain
+
+    def _check(self, model: Ising, chain: Compressed, found: _Findings, samples: int, draws_always: bool) -> None:
+        main = found.main
+        backwards = chain.plan.reversed()
+        if main.truncations and self.bond > 1:
+            half = Compressed(model, chain.plan, max(chain.bond // 2, 1), self.cutoff)
+            found.half = half.contract(reporter_of("contracting at half the bond"))
+        other = None
+        if backwards is not None and not clock.is_up():
+            other = Compressed(model, backwards, self.bond, self.cutoff, int(self.max_memory) // 4)
+            found.reverse = other.contract(reporter_of("contracting in reverse"), remembers=samples > 0)
+        found.is_certain = (
+            not main.truncations and found.reverse is not None and self._agree(model, main, found.reverse)
+        )
+        if samples == 0 or main.sign == 0.0 or (found.is_certain and not draws_always):
+            return
+        if other is not None and (found.reverse is None or found.reverse.sign == 0.0):
+            other = None
+        rng = np.random.default_rng(self.seed)
+        chains = [chain] if other is None or found.is_certain else [chain, other]
+        found.x, found.sample = self._drawn(model, chains, samples, rng)
+
+    def _agree(self, model: Ising, one: Contraction, other: Contraction) -> bool:
+        rounding = self._rounding(model, one)
+        return one.is_positive and other.is_positive and abs(one.log_z - other.log_z) <= max(1e3 * rounding, 1e-9)
+
+    @staticmethod
+    def _rounding(model: Ising, one: Contraction) -> float:
+        largest = float(np.abs(model.field).sum() + np.abs(model.edges()[1]).sum())
+        return rounding_of(one.log_z, model.n, largest) if one.sign else largest
+
+    def _drawn(
+        self, model: Ising, chains: list[Compressed], samples: int, rng: np.random.Generator
+    ) -> tuple[NDArray[np.int8], Weighted]:
+        """Draw states from each chain in equal parts, and weigh them by the mean of all densities."""
+        parts = [samples * (k + 1) // len(chains) - samples * k // len(chains) for k in range(len(chains))]
+        tells = [_part_of(reporter_of("drawing states"), k, 2 * len(chains)) for k in range(2 * len(chains))]
+        drawn = [chain.draw(part, rng, tell) for chain, part, tell in zip(chains, parts, tells, strict=False)]
+        x = np.concatenate([each.x for each in drawn])
+        heavy = heavy_states(model, x, rng)
+        everything = np.concatenate([x, heavy])
+        log_q = np.empty((len(chains), len(everything)))
+        begin = 0
+        for k, chain in enumerate(chains):
+            own = slice(begin, begin + parts[k])
+            others = np.ones(len(everything), np.bool_)
+            others[own] = False
+            log_q[k, own] = drawn[k].log_q
+            log_q[k, others] = chain.log_density(everything[others], tells[len(chains) + k])
+            begin += parts[k]
+        mixture = log_mixture(log_q)
+        log_weight = np.asarray(model.log_weight(everything)) - model.constant
+        sample = Weighted(
+            log_weight=log_weight[: len(x)] - mixture[: len(x)],
+            stratum=np.repeat(np.arange(len(chains)), parts),
+            negative=np.concatenate([each.negative for each in drawn]),
+        )
+        alone = []
+        for k in range(len(chains)):
+            own = sample.stratum == k
+            weighted = Weighted(
+                log_weight[: len(x)][own] - log_q[k, : len(x)][own], sample.stratum[own], sample.negative
+            )
+            alone.append((weighted.log_z, weighted.std_error))
+        missed = missed_share(heavy, log_weight[len(x) :], mixture[len(x) :], sample.log_z, samples)
+        return x, replace(sample, alone=tuple(alone), missed=missed)
+
+    @staticmethod
+    def _population(found: _Findings) -> Annealed:
+        assert found.x is not None
+        assert found.sample is not None
+        share = found.sample.shares
+        return Annealed(
+            log_z=found.sample.log_z,
+            x=found.x,
+            weight=share,
+            family=np.arange(len(share)),
+            variance=found.sample.std_error**2,
+        )
+
+    def _refuse_too_large(self, chain: Compressed, samples: int) -> None:
+        assert isinstance(self.max_memory, int)
+        memory = 2 * chain.plan.memory(chain.bond)
+        if samples:
+            memory += 2 * chain.memory_of_drawing(samples)
+        if memory > self.max_memory:
+            raise TooLargeError(
+                f"a chain of {chain.plan.width} sites with bond {chain.bond} and {samples} samples takes "
+                f"{bytes_in_words(memory)}, more than max_memory ({bytes_in_words(self.max_memory)}); "
+                "choose a smaller bond or fewer samples, or raise max_memory"
+            )
+
+    # ------------------------------------------------------------------------------------------- the answer
+
+    def _outcome(self, model: Ising, found: _Findings, chain: Compressed) -> Outcome:
+        main, half, reverse = found.main, found.half, found.reverse
+        details: dict[str, Any] = {
+            "width": chain.plan.width,
+            "bond": chain.bond,
+            "order": chain.plan.name,
+            "truncations": main.truncations,
+            "discarded": main.discarded,
+            "log_z_half_bond": _finite(half, model.constant),
+            "log_z_reverse": _finite(reverse, model.constant),
+            "contraction": _finite(main, model.constant),
+        }
+        if found.sample is not None:
+            details |= {
+                "samples": len(found.sample.log_weight),
+                "effective_samples": found.sample.effective,
+                "log_z_samples": found.sample.log_z + model.constant,
+                "missed": found.sample.missed,
+            }
+        judged = self._judged(model, found)
+        log_z = judged.log_z + model.constant
+        how = "nothing was truncated: exact up to rounding" if not main.truncations else f"{main.truncations} bonds cut"
+        words = f"{model.n} spins through a chain of {chain.plan.width} sites, {chain.plan.name} order; {how}"
+        if found.interrupted:
+            words = f"interrupted; {words}"
+        is_trusted = judged.is_trusted and not found.interrupted
+        return Outcome(
+            log_z=log_z,
+            kind=Kind.ESTIMATE,
+            status=Status(words + judged.complaint, converged=is_trusted),
+            std_error=judged.std_error + model.rounding,
+            trusted=is_trusted,
+            interrupted=found.interrupted,
+            iterations=None,
+            details=details,
+        )
+
+    def _judged(self, model: Ising, found: _Findings) -> Judged:
+        """Return the answer without the model's constant; where a sum was not positive, from what is left."""
+        rounding = self._rounding(model, found.main)
+        if found.main.is_positive:
+            half, reverse = found.half, found.reverse
+            are_all_positive = all(each is None or each.is_positive for each in (half, reverse))
+            contractions = Contractions(
+                found.main.log_z,
+                half=half.log_z if half is not None and half.sign else None,
+                reverse=reverse.log_z if reverse is not None and reverse.sign else None,
+                is_whole=not found.main.truncations,
+                rounding=rounding,
+                discarded=max(found.main.discarded, 0.0 if reverse is None else reverse.discarded),
+            )
+            judged = judge(contractions, None if found.is_certain else found.sample)
+            if are_all_positive:
+                return judged
+            words = "; another contraction, to check it by, came out negative"
+            return replace(
+                judged, is_trusted=False, std_error=max(judged.std_error, 1.0), complaint=judged.complaint + words
+            )
+        network = Network.of(model)
+        low = network.log_weight_near(network.field)
+        high = network.total_weight + model.n * math.log(2.0)
+        word = "came out negative" if found.main.sign else "vanished"
+        words = f"; the sum {word}: weights differ by more than numbers can hold, or the bond is too small"
+        sample = found.sample
+        if sample is not None and low <= sample.log_z <= high:
+            answers = [
+                sample.log_z,
+                *(each.log_z for each in (found.main, found.half, found.reverse) if each and each.sign),
+            ]
+            wide = max(1.0, sample.std_error, sample.missed, max(answers) - min(answers))
+            return Judged(sample.log_z, wide, False, words + sample.complaint)
+        return Judged(low + (high - low) / 2.0, max((high - low) / 2.0, rounding), False, words)
+
+
+def _part_of(tell: Callable[[float], None], number: int, count: int) -> Callable[[float], None]:
+    """Return what reports one of several parts of a task."""
+    return lambda share: tell((number + share) / count)
+
+
+def _finite(one: Contraction | None, constant: float) -> float | None:
+    return one.log_z + constant if one is not None and one.sign else None

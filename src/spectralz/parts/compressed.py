@@ -1,0 +1,377 @@
+"""Compressed elimination of a model: log Z by one contraction, and states drawn from what it leaves behind.
+
+A contraction keeps no more than the frontier. Drawing goes back through all steps and needs the tensors of each; where
+these take too much memory, the chain is remembered at a few places, and the steps between two of them are made again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz._support import clock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.compressed.chain import Chain, Kept, Weights
+    from spectralz.kernels.compressed.drawing import Walk
+    from spectralz.model import FloatArray, Ising
+    from spectralz.parts.frontier import FrontierPlan
+
+__all__ = ["Compressed", "Contraction", "Drawn", "heavy_states"]
+
+NUMBER_BYTES = 8
+# What is done between two looks at interrupts and progress, in operations.
+OPERATIONS_PER_LOOK = 5e7
+# Operations of a draw, per number of a tensor and state.
+DRAW_OPERATIONS = 2.0
+# Heavy states are looked for from so many states, and as many random ones, of so many spins together.
+MOST_QUENCHES, SPINS_TO_QUENCH = 100, 2_000_000
+# States go back in batches whose products take this many bytes at most.
+BATCH_BYTES = 256 * 2**20
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """What one pass through all spins gives.
+
+    Attributes
+    ----------
+    log_z
+        The log of the size of the sum, offset and trace not included; -inf if the table has vanished.
+    sign
+        Its sign: truncation may make it negative; 0 where the table has vanished.
+    truncations
+        How many bonds were cut at the largest dimension.
+    discarded, largest_discarded
+        The squares of the singular values that were left out there, relative to all of their bond: their sum, and the
+        largest.
+    """
+
+    log_z: float
+    sign: float
+    truncations: int
+    discarded: float
+    largest_discarded: float
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether it has a logarithm."""
+        return self.sign > 0.0
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """States and the log of their density; ``negative`` sums shares of wrong sign over the draws of each."""
+
+    x: NDArray[np.int8]
+    log_q: FloatArray
+    negative: FloatArray
+
+
+@dataclass(frozen=True)
+class Means:
+    """P(x_i = -1) and P(x_i = +1) of each spin, E[x_i x_j] of each edge, and whether all of them were found."""
+
+    probability: FloatArray
+    pair_mean: FloatArray
+    is_found: bool
+
+
+class Compressed:
+    """A model, a plan and a bond dimension: contracts, and draws states.
+
+    Parameters
+    ----------
+    model
+        The model.
+    plan
+        In which order its spins arrive.
+    bond
+        The largest bond dimension.
+    cutoff
+        Singular values below this share of the largest are left out everywhere.
+    max_memory
+        Bytes that drawing may take for tensors.
+    """
+
+    def __init__(self, model: Ising, plan: FrontierPlan, bond: int, cutoff: float, max_memory: int = 2**30) -> None:
+        from spectralz.kernels.compressed.chain import Weights
+
+        self.plan = plan
+        self.bond = min(bond, plan.largest_bond)
+        self.cutoff = cutoff
+        self.n = model.n
+        _, J = model.edges()
+        # Copies, because compiled code takes the model's read-only arrays for another type.
+        self.weights: Weights = Weights(np.array(model.field), J[plan.graph.edge])
+        self._taken_out = math.fsum(np.abs(model.field).tolist()) + math.fsum(np.abs(J).tolist())
+        self._operations = plan.operations(self.bond)
+        self._max_memory = max_memory
+        self._marks: list[tuple[int, Chain]] = []
+        self._first_block: Block | None = None
+
+    # ------------------------------------------------------------------------------------------- forwards
+
+    def contract(self, tell: Callable[[float], None] = lambda _: None, *, remembers: bool = False) -> Contraction:
+        """Let all spins arrive; with ``remembers``, the chain is remembered for drawing."""
+        from spectralz.kernels.compressed.chain import SIGN, empty_chain
+
+        clock.charge(self._operations)
+        chain = empty_chain(self.plan.width, self.bond)
+        places = self._bounds() if remembers else [0, self.n]
+        self._marks, self._first_block = [], None
+        for begin, end in itertools.pairwise(places):
+            if remembers:
+                self._marks.append((begin, _copy(chain)))
+            is_only = remembers and len(places) == 2
+            kept = self._advance(chain, begin, end, tell, keeps=is_only)
+            if is_only:
+                self._first_block = kept
+            if chain.total[SIGN] == 0.0:
+                break
+        return self._packed(chain)
+
+    def _advance(self, chain: Chain, begin: int, end: int, tell: Callable[[float], None], *, keeps: bool) -> Block:
+        """Let spins arrive, and return what was changed on the way, and is left at the end."""
+        from spectralz.kernels.compressed.chain import SIGN, Kept, advance
+
+        count = end - begin
+        numbers = int(self.plan.kept(self.bond) // NUMBER_BYTES * count / max(self.n, 1)) + 1000 if keeps else 0
+        kept = Kept.with_room(count, 3 * count + 10, numbers) if keeps else Kept.with_room(0, 0, 0)
+        mark = begin if keeps else -1
+        for first, last in self._looks(begin, end):
+            reached = first
+            while reached < last and chain.total[SIGN] != 0.0:
+                reached = advance(
+                    self.plan.steps, self.weights, reached, last, chain, self.bond, self.cutoff, kept, mark
+                )
+                if reached < last and chain.total[SIGN] != 0.0:
+                    kept = kept.enlarged()
+            tell(last / max(self.n, 1))
+        return Block(begin, end, kept, chain)
+
+    def _looks(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
+        """Divide steps into what is done between two looks."""
+        each = self._operations / max(self.n, 1)
+        together = max(int(OPERATIONS_PER_LOOK / max(each, 1.0)), 1)
+        for first in range(begin, end, together):
+            yield first, min(first + together, end)
+
+    def _packed(self, chain: Chain) -> Contraction:
+        from spectralz.kernels.compressed.chain import DISCARDED, LARGEST_DISCARDED, SIGN, TRUNCATIONS
+
+        sign = float(chain.total[SIGN])
+        log_z = math.fsum([*chain.total[:2].tolist(), self._taken_out]) if sign else -math.inf
+        return Contraction(
+            log_z=log_z,
+            sign=sign,
+            truncations=int(chain.counts[TRUNCATIONS]),
+            discarded=float(chain.total[DISCARDED]),
+            largest_discarded=float(chain.total[LARGEST_DISCARDED]),
+        )
+
+    # ------------------------------------------------------------------------------------------- backwards
+
+    def memory_of_drawing(self, states: int) -> int:
+        """Predict the bytes that drawing so many states takes, beside those of a contraction."""
+        blocks = len(self._bounds()) - 1
+        kept = self.plan.kept(self.bond)
+        if blocks > 1:
+            kept = 2 * kept // blocks + blocks * self.plan.memory(self.bond)
+        return kept + self._batch(states) * self._bytes_per_state() + states * (self.n + 24)
+
+    def _bytes_per_state(self) -> int:
+        return 16 * (self.plan.width + 2) * self.bond
+
+    def _batch(self, states: int) -> int:
+        return int(min(max(BATCH_BYTES // self._bytes_per_state(), 1), max(states, 1)))
+
+    def _bounds(self) -> list[int]:
+        """Return the steps at which the chain is remembered: as few as the memory allows."""
+        kept, chain = self.plan.kept(self.bond), self.plan.memory(self.bond)
+        blocks = 1
+        if kept > self._max_memory // 2:
+            # kept / blocks + blocks * chain is least at the root of their ratio
+            blocks = int(min(max(2 * kept // self._max_memory, math.isqrt(kept // max(chain, 1)), 2), max(self.n, 1)))
+        return [int(place) for place in np.linspace(0, self.n, blocks + 1)]
+
+    def draw(self, states: int, rng: np.random.Generator, tell: Callable[[float], None] = lambda _: None) -> Drawn:
+        """Draw states from q; the contraction must have been made, and remembered."""
+        return self._back(np.zeros((self.n, states), np.int8), rng, tell)
+
+    def log_density(self, x: NDArray[np.int8], tell: Callable[[float], None] = lambda _: None) -> FloatArray:
+        """Return log q of states, one a row; the contraction must have been made, and remembered."""
+        return self._back(np.array(x.T, order="C"), None, tell).log_q
+
+    def _back(self, x: NDArray[np.int8], rng: np.random.Generator | None, tell: Callable[[float], None]) -> Drawn:
+        """Go back through all blocks with all batches of states."""
+        states = x.shape[1]
+        batch = self._batch(states)
+        parts = [slice(k, min(k + batch, states)) for k in range(0, states, batch)]
+        own = [np.ascontiguousarray(x[:, part]) for part in parts]
+        found = [np.zeros((2, part.stop - part.start)) for part in parts]
+        pieces = len(parts) * len(self._marks)
+        for number, block in enumerate(self._blocks_back()):
+            for k in range(len(parts)):
+                before = number * len(parts) + k
+                self._back_through(
+                    block,
+                    own[k],
+                    found[k],
+                    rng,
+                    lambda share, before=before: tell((before + share) / pieces),  # type: ignore[misc]
+                )
+        log_q, negative = np.concatenate([np.empty((2, 0)), *found], axis=1)
+        together = np.concatenate([np.empty((self.n, 0), np.int8), *own], axis=1)
+        return Drawn(np.ascontiguousarray(together.T), log_q, negative)
+
+    def _blocks_back(self) -> Iterator[Block]:
+        """Yield the blocks from the last one on, made again where they were not kept."""
+        ends = [*(begin for begin, _ in self._marks[1:]), self.n]
+        for (begin, chain), end in zip(reversed(self._marks), reversed(ends), strict=True):
+            if self._first_block is not None:
+                yield self._first_block
+            else:
+                clock.charge(self._operations / len(ends))
+                yield self._advance(_copy(chain), begin, end, lambda _: None, keeps=True)
+
+    def _back_through(
+        self,
+        block: Block,
+        x: NDArray[np.int8],
+        found: FloatArray,
+        rng: np.random.Generator | None,
+        tell: Callable[[float], None],
+    ) -> None:
+        """Go back through a block with a batch of states; ``found`` has their log q and shares of wrong sign."""
+        from spectralz.kernels.compressed.drawing import go_back, new_walk
+
+        states = x.shape[1]
+        walk = new_walk(self.plan.width, self.bond, states)
+        kept = block.opened(walk)
+        drawn = self._drawn_before()
+        each = DRAW_OPERATIONS * states * kept_numbers_per_step(kept)
+        together = max(int(OPERATIONS_PER_LOOK / max(each, 1.0)), 1)
+        for last in range(block.end, block.begin, -together):
+            first = max(last - together, block.begin)
+            clock.charge(each * (last - first))
+            count = int(drawn[last] - drawn[first])
+            random = np.empty((0, states)) if rng is None else rng.random((count, states))
+            go_back(self.plan.steps, self.weights, first, last, block.begin, kept, walk, x, random, rng is not None)
+            tell((block.end - first) / max(block.end - block.begin, 1))
+        found[0] += walk.log_q
+        found[1] += walk.negative
+
+    def means(self, tell: Callable[[float], None] = lambda _: None) -> Means:
+        """Return the means of spins and edges; the contraction must have been made, and remembered."""
+        from spectralz.kernels.compressed.adjoint import means_back
+        from spectralz.kernels.compressed.chain import SIGN, empty_chain
+        from spectralz.kernels.compressed.drawing import new_walk
+
+        clock.charge(2.0 * self._operations)
+        slots = len(self.plan.graph.source)
+        up, down, same, other = np.zeros(self.n), np.zeros(self.n), np.zeros(slots), np.zeros(slots)
+        future = empty_chain(self.plan.width, self.bond)
+        for block in self._blocks_back():
+            walk = new_walk(self.plan.width, self.bond, self.bond)
+            kept = block.opened(walk)
+            for last, first in [(last, first) for first, last in self._looks(block.begin, block.end)][::-1]:
+                means_back(
+                    self.plan.steps,
+                    self.weights,
+                    first,
+                    last,
+                    block.begin,
+                    kept,
+                    walk,
+                    future,
+                    self.bond,
+                    self.cutoff,
+                    up,
+                    down,
+                    same,
+                    other,
+                )
+                tell((self.n - first) / max(self.n, 1))
+                if future.total[SIGN] == 0.0:
+                    break
+        first, second = self.plan.graph.slots.T
+        spins = np.maximum(np.column_stack([down, up]), 0.0)
+        edges = np.maximum(
+            np.column_stack([other[first] + other[second], same[first] + same[second]]).reshape(-1, 2), 0.0
+        )
+        is_found = bool((spins.sum(axis=1) > 0.0).all() and (edges.sum(axis=1) > 0.0).all())
+        return Means(_normalized(spins), _normalized(edges) @ [-1.0, 1.0], is_found)
+
+    def _drawn_before(self) -> NDArray[np.int64]:
+        """Return how many spins are drawn at the steps before each."""
+        steps = self.plan.steps
+        counts = steps.is_gone.astype(np.int64) + (steps.taken >= 0)
+        gone = np.concatenate([[0], np.cumsum(steps.near_gone)])
+        counts += gone[steps.start[1:]] - gone[steps.start[:-1]]
+        return np.concatenate([[0], np.cumsum(counts)])
+
+
+@dataclass(frozen=True)
+class Block:
+    """Steps whose changes were kept, and the chain after them."""
+
+    begin: int
+    end: int
+    kept: Kept
+    chain: Chain
+
+    def opened(self, walk: Walk) -> Kept:
+        """Put states at the end of the block; return what was kept with the sites of the chain after it."""
+        from spectralz.kernels.compressed.chain import LENGTH
+
+        kept, chain = self.kept, self.chain
+        length = int(chain.counts[LENGTH])
+        walk.counts[0] = length
+        if length == 0:
+            return kept
+        slots = chain.slot[:length]
+        sizes = 2 * chain.left[slots] * chain.right[slots]
+        tensors = [chain.tensors[slot, :size] for slot, size in zip(slots, sizes, strict=True)]
+        walk.offset[:length] = len(kept.numbers) + np.cumsum(sizes) - sizes
+        walk.left[:length], walk.right[:length], walk.spin[:length] = (
+            chain.left[slots],
+            chain.right[slots],
+            chain.spin[slots],
+        )
+        return kept._replace(numbers=np.concatenate([kept.numbers, *tensors]))
+
+
+def kept_numbers_per_step(kept: Kept) -> float:
+    """Return how many numbers of tensors a step has, about."""
+    sites = int(kept.start[-1])
+    return float((2 * kept.site_left[:sites] * kept.site_right[:sites]).sum()) / max(len(kept.first), 1)
+
+
+def _normalized(weights: FloatArray) -> FloatArray:
+    """Divide each row by its sum; what has none is divided equally."""
+    total = weights.sum(axis=1, keepdims=True)
+    return np.where(total > 0.0, weights, 0.5) / np.where(total > 0.0, total, 1.0)
+
+
+def heavy_states(model: Ising, x: NDArray[np.int8], rng: np.random.Generator) -> NDArray[np.int8]:
+    """Return local maxima of the weight, that states and random ones are quenched to."""
+    from spectralz.parts.annealer import Annealer
+
+    count = int(min(MOST_QUENCHES, max(SPINS_TO_QUENCH // max(model.n, 1), 1)))
+    random = rng.choice(np.array([-1, 1], np.int8), size=(count, model.n))
+    with Annealer(model, block_width=0) as annealer:
+        ends = annealer.quench(np.concatenate([x[:: max(len(x) // count, 1)][:count], random]))
+        return np.asarray(np.unique(ends, axis=0))
+
+
+def _copy(chain: Chain) -> Chain:
+    return chain._replace(**{name: column.copy() for name, column in chain._asdict().items()})

@@ -1,0 +1,305 @@
+"""The order in which spins arrive at a compressed frontier, and what it costs, before anything is computed.
+
+The cost of compressed elimination is decided by the chain: how many sites lie between the neighbors of a spin when it
+arrives, and how many spins of the past and of the future a bond separates. The best order is hard to find. Several
+sweeps through the graph are tried, and the one that is predicted to be the cheapest is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.compressed.placing import Steps
+    from spectralz.kernels.messages import Graph
+    from spectralz.model import FloatArray, Ising
+
+# A name, spins in order of arrival, and the coordinate by which their chain is sorted, or none.
+Candidate = tuple[str, "NDArray[np.int64]", "FloatArray"]
+
+__all__ = ["ORDER_NAMES", "FrontierPlan", "plan"]
+
+ORDER_NAMES = ("best", "natural", "sweep", "narrow", "spectral")
+NUMBER_BYTES = 8
+# Sites that a chain may have, and moves of sites while it is laid out: some seconds.
+MOST_SITES, MOST_MOVES = 50_000, 3_000_000_000
+# Components up to this size are taken as they come.
+SMALL_COMPONENT = 8
+# Spins of a component up to which these kinds of order are looked for, and fronts begun at several spins.
+MOST_FOR_NARROW, MOST_FOR_SPECTRAL, MOST_FOR_MANY_ROOTS = 20_000, 3_000, 400
+MANY_ROOTS = 40
+# Components that are looked at one by one, the largest ones.
+MOST_LARGE_COMPONENTS = 100
+# Shortest ways to a spin that is seen along a side; the far side of a ring has two.
+MOST_WAYS = 2
+# No coordinate to sort a chain by.
+UNSORTED = np.empty(0)
+# A component whose best order so far is cheaper than this per spin, in operations, needs no better one.
+CHEAP_PER_SPIN = 20_000.0
+
+
+@dataclass(frozen=True)
+class Part:
+    """Spins that arrive one after the other, all that are connected to them, and how the chain is sorted."""
+
+    name: str
+    order: NDArray[np.int64]
+    across: FloatArray
+    steps: Steps
+    width: int
+
+    def operations(self, bond: int) -> float:
+        """Predict the operations."""
+        from spectralz.kernels.compressed.placing import predict
+
+        return float(predict(self.steps, self.width, bond)[0])
+
+
+@dataclass(frozen=True)
+class FrontierPlan:
+    """The steps of a compressed elimination, and what they cost.
+
+    Attributes
+    ----------
+    graph
+        The graph, as messages have it.
+    parts
+        The components, each with its order; those of a few spins are taken together.
+    steps
+        What is done for each spin.
+    """
+
+    graph: Graph = field(repr=False)
+    parts: tuple[Part, ...] = field(repr=False)
+    steps: Steps = field(repr=False)
+
+    @classmethod
+    def of_parts(cls, graph: Graph, parts: tuple[Part, ...]) -> FrontierPlan:
+        """Let parts be done one after the other: each begins and ends with a chain without sites."""
+        from spectralz.kernels.compressed.placing import Steps
+
+        columns = [np.concatenate(column) for column in zip(*(part.steps for part in parts), strict=True)]
+        starts, before = [np.zeros(1, np.int64)], 0
+        for part in parts:
+            starts.append(before + part.steps.start[1:])
+            before += int(part.steps.start[-1])
+        return cls(graph, parts, Steps(*columns)._replace(start=np.concatenate(starts)))
+
+    @property
+    def name(self) -> str:
+        """The kinds of order that were chosen."""
+        return " and ".join(dict.fromkeys(part.name for part in self.parts))
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """The spins in the order of their arrival."""
+        return self.steps.spin
+
+    @property
+    def width(self) -> int:
+        """Most sites in the chain at once."""
+        return max(part.width for part in self.parts)
+
+    @property
+    def largest_bond(self) -> int:
+        """The largest bond dimension that a table over so many sites can have."""
+        return 1 << min(self.width // 2, 30)
+
+    def operations(self, bond: int) -> float:
+        """Predict the operations of one contraction, at about one per nanosecond."""
+        return self._predicted(bond)[0]
+
+    def memory(self, bond: int) -> int:
+        """Predict the bytes of one contraction, whose tables are not kept."""
+        longest = int((self.steps.high - self.steps.low).max(initial=0)) + 1
+        bond = min(bond, self.largest_bond)
+        sites = self.width + 1 + 4 * (longest + 4)  # with twice the bonds in a span
+        return NUMBER_BYTES * 2 * bond * bond * sites + 200 * len(self.order)
+
+    def kept(self, bond: int) -> int:
+        """Predict the bytes of all tensors that a contraction changes: what sampling keeps if it may."""
+        return int(NUMBER_BYTES * self._predicted(bond)[2])
+
+    def reversed(self) -> FrontierPlan | None:
+        """Return the plan in which the spins arrive in the opposite order, or None if it is too wide."""
+        parts = [_part(part.name, self.graph, part.order[::-1].copy(), part.across) for part in self.parts]
+        found = tuple(part for part in parts if part is not None)
+        return FrontierPlan.of_parts(self.graph, found) if len(found) == len(parts) else None
+
+    def _predicted(self, bond: int) -> tuple[float, float, float]:
+        from spectralz.kernels.compressed.placing import predict
+
+        operations, largest, changed = predict(self.steps, self.width, min(bond, self.largest_bond))
+        return float(operations), float(largest), float(changed)
+
+
+def plan(model: Ising, order: str | tuple[int, ...] = "best", bond: int = 32) -> FrontierPlan | None:
+    """Choose the order in which the spins of a model arrive; None where every frontier would be too wide.
+
+    Parameters
+    ----------
+    model
+        The model; only its graph counts.
+    order
+        A name of ``ORDER_NAMES``, or all spins in the order of their arrival.
+    bond
+        The bond dimension at which costs are compared.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> found = plan(sz.generators.grid(side=10, strength=1.0, seed=0))
+    >>> found.width
+    10
+    """
+    from spectralz.kernels.messages import graph_of
+
+    graph = graph_of(model.n, model.edges()[0])
+    if not isinstance(order, str):
+        if len(order) != model.n:
+            raise OptionError(f"order has {len(order)} spins and the model has {model.n}")
+        whole = _part("as given", graph, np.array(order, dtype=np.int64), UNSORTED)
+        return None if whole is None else FrontierPlan.of_parts(graph, (whole,))
+    components = sorted(model.components(), key=len, reverse=True)
+    large = [spins for spins in components[:MOST_LARGE_COMPONENTS] if len(spins) > SMALL_COMPONENT]
+    small = np.concatenate([np.empty(0, np.int64), *components[len(large) :]])
+    found = [] if len(small) == 0 and large else [_part("natural", graph, small, UNSORTED)]
+    found += [_best_of_component(graph, spins, order, bond) for spins in large]
+    parts = tuple(part for part in found if part is not None)
+    return FrontierPlan.of_parts(graph, parts) if len(parts) == len(found) else None
+
+
+def _part(name: str, graph: Graph, order: NDArray[np.int64], across: FloatArray) -> Part | None:
+    from spectralz.kernels.compressed.placing import place_spins
+
+    placed = place_spins(graph.start, graph.source, order, across, MOST_SITES, MOST_MOVES)
+    return None if placed is None else Part(name, order, across, *placed)
+
+
+def _best_of_component(graph: Graph, spins: NDArray[np.int64], order: str, bond: int) -> Part | None:
+    """Return the cheapest of several orders of one component, or None if all of them are too wide."""
+    best, least = None, np.inf
+    for name, arrival, across in _candidates(graph, spins, order):
+        found = _part(name, graph, arrival, across)
+        if found is None:
+            continue
+        cost = found.operations(bond)
+        if cost < least:
+            best, least = found, cost
+        if least < CHEAP_PER_SPIN * len(spins):
+            break
+    return best
+
+
+def _candidates(graph: Graph, spins: NDArray[np.int64], wanted: str) -> Iterator[Candidate]:
+    """Yield orders of a component with their names, and what the chain is sorted by; those found fast come first."""
+    if wanted in ("best", "natural"):
+        yield "natural", spins, UNSORTED
+    if wanted in ("best", "sweep"):
+        yield from _sweeps(graph, spins)
+    if wanted == "narrow" or (wanted == "best" and len(spins) <= MOST_FOR_NARROW):
+        yield from _narrow_fronts(graph, spins)
+    if wanted == "spectral" or (wanted == "best" and len(spins) <= MOST_FOR_SPECTRAL):
+        yield from _spectral(graph, spins)
+
+
+def _sweeps(graph: Graph, spins: NDArray[np.int64]) -> Iterator[Candidate]:
+    """Yield sweeps away from one or two spins at the rim.
+
+    On a lattice, the sum of the distances to two corners of a side counts its rows, and their difference the columns.
+    A corner, seen from another one of the same side, is far away and has one shortest way to it.
+    """
+    corners = _corners(graph, spins)
+    for p in range(len(corners)):
+        for q in range(len(corners)):
+            if p == q:
+                continue
+            near, far = corners[p][0], corners[q][0]
+            if p < q:
+                total, across = near + far, (near - far).astype(np.float64)
+                yield "sweep", spins[np.lexsort((across[spins], total[spins]))], across
+            across = far.astype(np.float64)
+            yield "sweep", spins[np.lexsort((across[spins], near[spins]))], across
+
+
+def _corners(graph: Graph, spins: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], FloatArray]]:
+    """Return the distances from a few spins at the rim, and the number of ways: far ends, and those with one way."""
+    from spectralz.kernels.compressed.sweeps import distances_from
+
+    degree = np.diff(graph.start)[spins]
+
+    def seen_from(spin: np.int64) -> tuple[NDArray[np.int64], FloatArray]:
+        distance, ways = distances_from(graph.start, graph.source, int(spin))
+        return distance, ways
+
+    def farthest(score: FloatArray) -> np.int64:
+        return np.int64(spins[np.lexsort((degree, -score))[0]])
+
+    first = spins[int(np.argmin(degree))]
+    for _ in range(2):
+        first = farthest(seen_from(first)[0][spins].astype(np.float64))
+    chosen = [first]
+    views = [seen_from(first)]
+    distance, ways = views[0]
+    chosen.append(farthest(distance[spins].astype(np.float64)))
+    chosen.append(farthest(np.where(ways[spins] <= MOST_WAYS, distance[spins], 0).astype(np.float64)))
+    views += [seen_from(spin) for spin in chosen[1:]]
+    apart = np.where(ways[spins] <= MOST_WAYS, views[2][0][spins], 0).astype(np.float64)
+    chosen.append(farthest(apart))
+    views.append(seen_from(chosen[3]))
+    return [view for view, spin in zip(views, dict.fromkeys(chosen), strict=False)]
+
+
+def _narrow_fronts(graph: Graph, spins: NDArray[np.int64]) -> Iterator[Candidate]:
+    """Yield orders that keep the frontier small step by step, begun at several spins of small graphs."""
+    from spectralz.kernels.compressed.sweeps import distances_from, narrow_front
+
+    degree = np.diff(graph.start)[spins]
+    first = spins[int(np.argmin(degree))]
+    for _ in range(2):
+        first = spins[int(np.argmax(distances_from(graph.start, graph.source, int(first))[0][spins]))]
+    roots = [first]
+    if len(spins) <= MOST_FOR_MANY_ROOTS:
+        roots += spins[:: max(len(spins) // MANY_ROOTS, 1)].tolist()
+    for root in roots:
+        order, is_found = narrow_front(graph.start, graph.source, int(root), len(spins), MOST_SITES)
+        if is_found:
+            yield "narrow", order, UNSORTED
+            yield "narrow", order[::-1].copy(), UNSORTED
+
+
+def _spectral(graph: Graph, spins: NDArray[np.int64]) -> Iterator[Candidate]:
+    """Yield sweeps along the slowest modes of diffusion on the graph, each sorted by another one."""
+    modes = _slow_modes(graph, spins)
+    for k in range(modes.shape[1]):
+        for j in range(modes.shape[1]):
+            if j != k:
+                yield "spectral", spins[np.argsort(modes[spins, k], kind="stable")], modes[:, j].copy()
+        yield "spectral", spins[np.argsort(modes[spins, k], kind="stable")], UNSORTED
+
+
+def _slow_modes(graph: Graph, spins: NDArray[np.int64]) -> FloatArray:
+    """Return eigenvectors of the graph's Laplacian with the smallest eigenvalues above 0, on the spins of a part."""
+    import scipy.sparse as sp
+    from scipy.sparse.linalg import ArpackError, eigsh
+
+    n = len(graph.start) - 1
+    matrix = sp.csr_array((np.ones(len(graph.source)), graph.source, graph.start), shape=(n, n))[spins][:, spins]
+    laplacian = sp.csc_array(sp.diags_array(matrix.sum(axis=1)) - matrix)
+    modes = np.zeros((n, 0))
+    try:
+        _, vectors = eigsh(laplacian, k=min(4, len(spins) - 1), sigma=-1e-3, v0=np.ones(len(spins)))
+    except (ArpackError, RuntimeError):
+        return modes
+    modes = np.zeros((n, vectors.shape[1] - 1))
+    modes[spins] = vectors[:, 1:]
+    return modes

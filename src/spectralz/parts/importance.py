@@ -1,0 +1,231 @@
+"""What contractions and importance samples say together of log Z, and whether to believe it.
+
+Everything here is a pure function of numbers: contractions at two bond dimensions and in two orders, weights of states
+drawn from the distributions that they leave behind, and heavy states that were found elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz.kernels import UNIT_ROUNDOFF
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spectralz.model import FloatArray
+
+__all__ = ["Contractions", "Judged", "Weighted", "judge", "log_mixture", "missed_share", "rounding_of"]
+
+# A share of the difference to half the bond dimension counts as error: at the full one it is smaller by far.
+SHARE_OF_HALF = 0.3
+# Samples are believed from this effective number on, and from this share of all.
+FEWEST_EFFECTIVE, LEAST_SHARE = 50.0, 0.1
+# The answers of two sources agree up to so many of their errors.
+DEVIATIONS = 4.0
+# Shares of wrong sign among the draws of a state, summed, that are still noise.
+MOST_NEGATIVE = 0.05
+# Heavy states that were not to be expected among the draws may hold this share at most.
+MOST_MISSED = 1e-3
+# A state with fewer expected draws than this may have been missed.
+EXPECTED_DRAWS = 5.0
+# Contractions alone are believed up to this error.
+LARGEST_ERROR_ALONE = 0.02
+# The root of the sum of all discarded weights is about the error, in warm models; this many times it covers it.
+ROOTS_OF_DISCARDED = 3.0
+# A sample says nothing of regions with less than so many expected draws; what contractions disagree about may be there.
+UNSEEN_DRAWS = 5.0
+# Contractions that are further than this from the sample are at a bond too small for anything to be believed.
+LARGEST_APART = 0.5
+
+
+@dataclass(frozen=True)
+class Contractions:
+    """Answers of contractions: in the order at the bond dimension, at half of it, and in reverse; None if not made.
+
+    ``discarded`` is the sum of the weights that were truncated at the bond dimension, and ``is_whole`` says that there
+    were none; ``rounding`` is what rounding may do.
+    """
+
+    log_z: float
+    half: float | None
+    reverse: float | None
+    is_whole: bool
+    rounding: float
+    discarded: float = 0.0
+
+    @property
+    def error(self) -> float:
+        """What they disagree about, or more where more was discarded."""
+        error = max(self.rounding, ROOTS_OF_DISCARDED * math.sqrt(self.discarded))
+        if self.reverse is not None:
+            error = max(error, abs(self.log_z - self.reverse))
+        if self.half is not None:
+            error = max(error, SHARE_OF_HALF * abs(self.log_z - self.half))
+        return error
+
+    @property
+    def spread(self) -> float:
+        """The largest difference between any two of them."""
+        answers = [each for each in (self.log_z, self.half, self.reverse) if each is not None]
+        return max(answers) - min(answers)
+
+    def apart_from(self, log_z: float) -> float:
+        """Return the larger distance of the two orders from another answer."""
+        return max(abs(each - log_z) for each in (self.log_z, self.reverse) if each is not None)
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether there is anything to compare with."""
+        return self.reverse is not None and (self.half is not None or self.is_whole)
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """States drawn from q, or from two of them in turn, with their log-weights log(P / q).
+
+    Attributes
+    ----------
+    log_weight
+        Of each state the log of its weight over its density.
+    stratum
+        Which distribution each was drawn from.
+    negative
+        Of each state the sum of shares of wrong sign.
+    alone
+        What each distribution's own states say of log Z, and the standard error.
+    missed
+        The share of P that heavy states have which were not to be expected among the draws.
+    """
+
+    log_weight: FloatArray
+    stratum: NDArray[np.int64]
+    negative: FloatArray
+    alone: tuple[tuple[float, float], ...] = ()
+    missed: float = 0.0
+
+    @property
+    def log_z(self) -> float:
+        """The log of the mean weight, an unbiased estimate of Z."""
+        top = float(self.log_weight.max())
+        return top + math.log(float(np.exp(self.log_weight - top).mean()))
+
+    @property
+    def shares(self) -> FloatArray:
+        """The weights, which add up to 1."""
+        weight = np.exp(self.log_weight - self.log_weight.max())
+        return np.asarray(weight / weight.sum())
+
+    @property
+    def effective(self) -> float:
+        """How many independent states of P these are worth."""
+        return 1.0 / float((self.shares**2).sum())
+
+    @property
+    def std_error(self) -> float:
+        """The standard error of log Z, from the scatter within the strata, widened where few states count."""
+        relative = self.shares * len(self.shares)
+        variance = 0.0
+        for number in np.unique(self.stratum):
+            own = relative[self.stratum == number]
+            if len(own) > 1:
+                variance += float(own.var(ddof=1)) * len(own)
+        return math.sqrt(variance) / len(relative) * (1.0 + 20.0 / self.effective)
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether the answers of all distributions agree, up to their errors and what a sample cannot see."""
+        answers = [log_z for log_z, _ in self.alone]
+        error = math.hypot(*(error for _, error in self.alone)) + UNSEEN_DRAWS / len(self.log_weight)
+        return not answers or max(answers) - min(answers) <= DEVIATIONS * error
+
+    @property
+    def complaint(self) -> str:
+        """What is wrong with the weights, as the end of a sentence; nothing if they are trusted."""
+        words = ""
+        if self.effective < max(FEWEST_EFFECTIVE, LEAST_SHARE * len(self.log_weight)):
+            words += f"; {len(self.log_weight)} states are worth {self.effective:.1f}, too few to trust"
+        if float(self.shares @ self.negative) > MOST_NEGATIVE:
+            words += "; truncation has made probabilities negative"
+        if not self.is_consistent:
+            words += "; states drawn in the order and in its reverse give different answers"
+        if self.missed > MOST_MISSED:
+            words += f"; heavy states with {self.missed:.2g} of the weight are out of the sample's reach"
+        return words
+
+
+def log_mixture(log_densities: FloatArray) -> FloatArray:
+    """Return the log of the mean of densities, one row each."""
+    top = log_densities.max(axis=0)
+    return np.asarray(top + np.log(np.exp(log_densities - top).mean(axis=0)))
+
+
+def missed_share(x: NDArray[np.int8], log_weight: FloatArray, log_q: FloatArray, log_z: float, samples: int) -> float:
+    """Return the share of Z that distinct states hold which are too rare under q to be expected in a sample."""
+    _, first = np.unique(x, axis=0, return_index=True)
+    share = np.exp(np.minimum(log_weight[first] - log_z, 50.0))
+    rare = log_q[first] < math.log(EXPECTED_DRAWS / samples)
+    # Part of what the sample does see may stand for them: only what exceeds q is missing.
+    return float(np.maximum(share - np.exp(log_q[first]), 0.0)[rare].sum())
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What to make of it all: the answer, its error, whether to believe it, and why not, as the end of a sentence."""
+
+    log_z: float
+    std_error: float
+    is_trusted: bool
+    complaint: str
+
+
+def judge(found: Contractions, sample: Weighted | None) -> Judged:
+    """Combine contractions with a sample.
+
+    Examples
+    --------
+    >>> same = Contractions(10.0, half=10.0, reverse=10.0, is_whole=False, rounding=1e-12)
+    >>> judge(same, None)
+    Judged(log_z=10.0, std_error=1e-12, is_trusted=True, complaint='')
+    """
+    if sample is None:
+        return _judge_alone(found)
+    error, apart = found.error, found.apart_from(sample.log_z)
+    statistical = max(sample.std_error, found.rounding, min(error, UNSEEN_DRAWS / len(sample.log_weight)))
+    words = sample.complaint
+    if not words and apart > max(LARGEST_APART, DEVIATIONS * statistical):
+        words = f"; contractions and sample differ by {apart:.2g}: the bond is too small"
+    if words:
+        # Neither is believed: the error covers all of them, and what heavy states add.
+        wide = max(error, apart, found.spread, sample.std_error, math.log1p(sample.missed), LARGEST_ERROR_ALONE)
+        best = sample.log_z if sample.missed <= MOST_MISSED else max(sample.log_z, found.log_z)
+        return Judged(best, wide, False, words)
+    if not found.is_checked:
+        return Judged(sample.log_z, max(statistical, LARGEST_ERROR_ALONE), False, "; the checks were not made")
+    if error < statistical:
+        log_z, std_error, limit = found.log_z, error, DEVIATIONS * statistical
+    else:
+        log_z, std_error, limit = sample.log_z, statistical, DEVIATIONS * (statistical + error)
+    if abs(found.log_z - sample.log_z) <= limit:
+        return Judged(log_z, std_error, True, "")
+    words = f"; contraction and sample differ by {apart:.2g}, too much for both"
+    return Judged(sample.log_z, max(std_error, apart, found.spread), False, words)
+
+
+def _judge_alone(found: Contractions) -> Judged:
+    """Judge contractions without a sample."""
+    error = found.error
+    if not found.is_checked:
+        return Judged(found.log_z, max(error, found.spread, 1.0), False, "; there was nothing to check it by")
+    if max(error, SHARE_OF_HALF * found.spread) > LARGEST_ERROR_ALONE:
+        return Judged(found.log_z, max(error, found.spread), False, f"; contractions disagree by {found.spread:.2g}")
+    return Judged(found.log_z, error, True, "")
+
+
+def rounding_of(log_z: float, n: int, largest: float) -> float:
+    """Return what rounding may do to the log of a sum over n spins whose log-weights are up to ``largest``."""
+    return 16.0 * UNIT_ROUNDOFF * (abs(log_z) + largest + n)
