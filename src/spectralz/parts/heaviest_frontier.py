@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from spectralz.kernels.mini_buckets.passes import Bound, Forest, Potentials
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["FrontierMeans", "FutureBound", "HeaviestFrontier", "heaviest_frontier"]
+__all__ = ["Averaged", "FrontierMeans", "FutureBound", "HeaviestFrontier", "heaviest_frontier"]
 
 ENTRY_BYTES = 8
 # When time is up, what is left is run with so few states: the bracket stays proven, and takes little longer.
@@ -39,6 +39,8 @@ STATES_WHEN_LATE = 100
 STATE_OPERATIONS, ENTRY_OPERATIONS = 150.0, 20.0
 # Reports are made after so many states, a few hundredths of a second.
 STATES_PER_REPORT = 200_000
+# By how much the number of states grows from one run to the next.
+FACTOR = 4
 
 
 class FrontierMeans(NamedTuple):
@@ -47,6 +49,18 @@ class FrontierMeans(NamedTuple):
     probability: FloatArray  # of -1 and +1, one row per spin
     mean: FloatArray
     pair_mean: FloatArray
+
+
+class Averaged(NamedTuple):
+    """The log of the mean of unbiased estimates of Z, its standard error as their scatter has it, and each by itself.
+
+    Each is non-negative with mean Z, so that Markov's inequality holds. Where the scatter is large the error is no more
+    than a lower limit: few runs seldom see what is rare and heavy.
+    """
+
+    log_z: float
+    std_error: float
+    each: FloatArray
 
 
 class _Step(NamedTuple):
@@ -152,75 +166,154 @@ class FutureBound:
     def run(self, capacity: int = 100_000, *, remember: bool = False, max_memory: int = 2**30) -> HeaviestFrontier:
         """Go through the spins with the ``capacity`` heaviest frontier states.
 
-        ``remember`` keeps what samples and marginals need: up to 24 bytes per spin and state, with more than 64 spins in
-        the frontier more. Raises TooLargeError when that is more than ``max_memory``.
+        ``remember`` keeps what samples and marginals need: up to 24 bytes per spin and state, with more than 64 spins
+        in the frontier more. Raises TooLargeError when that is more than ``max_memory``.
+        """
+        dropped = [-math.inf]
+        memory, steps = 0, list[_Step]()
+
+        def choose(score: FloatArray, room: int) -> Choice:
+            return Choice(*_threshold(score, room))
+
+        walk = _Walk(self, capacity)
+        for t, step, lost in walk.steps(choose, remember):
+            dropped.append(lost)
+            if step is not None:
+                steps.append(step)
+                memory += sum(array.nbytes for array in step)
+                if memory > max_memory:
+                    raise TooLargeError(
+                        f"{t + 1} of {self.model.n} spins with {capacity} states need more than max_memory, "
+                        f"{bytes_in_words(max_memory)}: lower capacity"
+                    )
+        # Tables are rounded once where they are made, and their differences again where they are added to scores, which
+        # are partial sums of numbers as large.
+        units = walk.units + 4.0 * abs(walk.shift)
+        units += 4.0 * walk.capacity + 32.0  # for the sums of what is dropped
+        rounding = 3.0 * self.rounding + 1.01 * UNIT_ROUNDOFF * units
+        return HeaviestFrontier(
+            future=self,
+            capacity=walk.capacity,
+            most_states=walk.most,
+            log_sum=walk.last_score + walk.shift,
+            log_dropped=_log_sum(dropped) + walk.shift,
+            rounding=rounding,
+            last_score=walk.last_score,
+            is_late=walk.is_late,
+            steps=tuple(steps) if remember else None,
+        )
+
+    def narrow(self, gap: float, max_capacity: int = 100_000, *, capacity: int = 1000) -> HeaviestFrontier:
+        """Run with more and more states until the bracket is at most ``gap`` wide; return the narrowest.
+
+        It begins with ``capacity`` states and quadruples them, up to ``max_capacity`` or until time is up.
+        """
+        best = self.run(capacity)
+        while best.gap > gap and not best.is_complete and capacity < max_capacity and not clock.is_up():
+            capacity = min(FACTOR * capacity, max_capacity)
+            found = self.run(capacity)
+            best = min(best, found, key=lambda run: run.gap)
+        return best
+
+    def estimates(self, runs: int, capacity: int, rng: np.random.Generator) -> Averaged:
+        """Average independent unbiased estimates of Z; fewer than asked for if time is up, but at least two."""
+        logs: list[float] = []
+        for k in range(max(runs, 2)):
+            logs.append(self.estimate(capacity, rng))
+            report("averaging estimates", (k + 1) / runs)
+            if len(logs) > 1 and clock.is_up():
+                break
+        each = np.array(logs)
+        ratio = np.exp(each - each.max())
+        error = float(ratio.std(ddof=1) / ratio.mean() / math.sqrt(len(ratio)))
+        return Averaged(float(each.max() + math.log(ratio.mean())), error, each)
+
+    def estimate(self, capacity: int, rng: np.random.Generator) -> float:
+        """Return the log of an unbiased estimate of Z.
+
+        Where states are too many, the heaviest are kept and of the others some are drawn, with a probability in
+        proportion to their score; what is drawn stands for the others, too. The expectation of the sum stays what it
+        was in every step (Fearnhead and Clifford, 2003).
+        """
+
+        def choose(score: FloatArray, room: int) -> Choice:
+            return _drawn(score, room, rng)
+
+        walk = _Walk(self, capacity)
+        for _ in walk.steps(choose, False):
+            pass
+        return float(walk.last_score + walk.shift + self.model.constant)
+
+
+class Choice(NamedTuple):
+    """Which states are kept: those with scores above the threshold, and of those at it so many."""
+
+    threshold: float
+    ties: int
+
+
+class _Walk:
+    """One way through the spins, with at most ``capacity`` states at a time."""
+
+    def __init__(self, future: FutureBound, capacity: int) -> None:
+        if capacity < 1:
+            raise OptionError(f"capacity is {capacity}; at least one state must be kept")
+        self.future = future
+        self.capacity = min(capacity, 1 << min(future.bits.width, 30))
+        self.most = 1
+        self.is_late = False
+        self.units = 0.0  # of rounding: numbers times their size
+        self.shift = 0.0
+        self.last_score = 0.0
+
+    def steps(
+        self, choose: Callable[[FloatArray, int], Choice], remember: bool
+    ) -> Iterator[tuple[int, _Step | None, float]]:
+        """Yield for each spin what is to be remembered, if anything is, and the log of the sum of what was dropped.
+
+        ``choose`` takes the scores and for how many there is room; it may change scores.
         """
         from spectralz.kernels.elimination.heaviest_states import extend, keep
 
-        n, words, steps, bits = self.model.n, self.bits.words, self.forest.steps, self.bits.bits
-        if capacity < 1:
-            raise OptionError(f"capacity is {capacity}; at least one state must be kept")
-        capacity = min(capacity, 1 << min(self.bits.width, 30))
-        of_step = self.changes()
+        future, capacity = self.future, self.capacity
+        n, words, tables, bits = future.model.n, future.bits.words, future.forest.steps, future.bits.bits
+        of_step = future.changes()
         keys, kept_keys = np.zeros((2, capacity, words), dtype=np.uint64)
         score, kept_score = np.zeros((2, capacity))
         new_keys, new_score = np.empty((2 * capacity, words), dtype=np.uint64), np.empty(2 * capacity)
         number = np.empty(2 * capacity, dtype=np.int32)
         table = np.empty(1 << (4 * capacity - 1).bit_length(), dtype=np.int32)
-        count, most, done, memory, is_late = 1, 1, 0, 0, False
-        units, shifts, dropped = 0.0, [0.0], [-math.inf]
-        remembered: list[_Step] = []
+        count, done, shifts = 1, 0, []
         for t in range(n):
             changes, shift = of_step(t)
             shifts.append(shift)
             target = np.empty(2 * count, dtype=np.int32)
-            units += self._roundings(t, count) * (float(np.abs(score[:count]).max()) + 8.0)
-            found = extend(bits, t, steps, changes, keys, score, count, table, new_keys, new_score, target)
-            room = min(capacity, STATES_WHEN_LATE) if is_late else capacity
-            threshold, ties = _threshold(new_score[:found], room)
-            if remember:
-                memory += keys[:count].nbytes + score[:count].nbytes + target.nbytes
-                if memory > max_memory:
-                    raise TooLargeError(
-                        f"{t + 1} of {n} spins with {capacity} states need more than max_memory, "
-                        f"{bytes_in_words(max_memory)}: lower capacity"
-                    )
-                remembered.append(_Step(keys[:count].copy(), score[:count].copy(), target))
+            found = extend(bits, t, tables, changes, keys, score, count, table, new_keys, new_score, target)
+            largest = float(np.abs(score[:count]).max() + np.abs(new_score[:found]).max())
+            self.units += self._roundings(t, count) * (largest + 8.0)
+            room = min(capacity, STATES_WHEN_LATE) if self.is_late else capacity
+            chosen = choose(new_score[:found], room)
             clock.charge(STATE_OPERATIONS * count + ENTRY_OPERATIONS * len(changes))
             done += count
-            count, lost = keep(
-                new_keys, new_score, found, threshold, ties, kept_keys, kept_score, target, number
-            )
-            if lost > -math.inf:
-                dropped.append(lost)
+            step = _Step(keys[:count].copy(), score[:count].copy(), target) if remember else None
+            count, lost = keep(new_keys, new_score, found, *chosen, kept_keys, kept_score, target, number)
             keys, kept_keys, score, kept_score = kept_keys, keys, kept_score, score
-            most = max(most, count)
+            self.most = max(self.most, count)
             if done > STATES_PER_REPORT or clock.counts_operations():
                 done = 0
                 report("keeping the heaviest states", (t + 1) / n)
-                is_late = is_late or clock.is_up()
+                self.is_late = self.is_late or clock.is_up()
+            yield t, step, float(lost)
+        report("keeping the heaviest states", 1.0)
         # All spins are summed out: one state, the empty one, is left.
-        log_sum, log_dropped = float(score[0]), _log_sum(dropped)
-        total = math.fsum(shifts)
-        # Tables are rounded once where they are made, and their differences again where they are added to scores, which
-        # are partial sums of numbers as large.
-        rounding = 3.0 * self.rounding + 1.01 * UNIT_ROUNDOFF * (units + 4.0 * abs(total))
-        return HeaviestFrontier(
-            future=self,
-            capacity=capacity,
-            most_states=most,
-            log_sum=log_sum + total,
-            log_dropped=log_dropped + total if log_dropped > -math.inf else -math.inf,
-            rounding=rounding,
-            last_score=log_sum,
-            is_late=is_late,
-            steps=tuple(remembered) if remember else None,
-        )
+        self.last_score, self.shift = float(score[0]), math.fsum(shifts)
 
     def _roundings(self, t: int, count: int) -> float:
         """Count how often a score is rounded in a step: for each mini-bucket, and for each state merged into it."""
-        parts = int(self.bits.bits.part_start[t + 1] - self.bits.bits.part_start[t])
-        return parts + 2.0 * min(2.0 ** float(self.bits.merging[t]), 2.0 * count)
+        bits = self.future.bits
+        parts = int(bits.bits.part_start[t + 1] - bits.bits.part_start[t])
+        merged = min(math.exp2(float(bits.merging[t])), 2.0 * count)
+        return parts + 2.0 * merged + 2.0
 
 
 @dataclass(frozen=True)
@@ -360,7 +453,7 @@ class HeaviestFrontier:
     @property
     def _remembered(self) -> tuple[_Step, ...]:
         if self.steps is None:
-            raise OptionError("samples, marginals and the heaviest state need what the run passed: run with remember=True")
+            raise OptionError("samples, marginals and the heaviest state need what the run passed: remember=True")
         return self.steps
 
     def _backwards(self) -> Iterator[tuple[int, _Step]]:
@@ -435,6 +528,29 @@ def _threshold(score: FloatArray, room: int) -> tuple[float, int]:
         return -math.inf, len(score)
     threshold = float(np.partition(score, len(score) - room)[len(score) - room])
     return threshold, room - int(np.count_nonzero(score > threshold))
+
+
+def _drawn(score: FloatArray, room: int, rng: np.random.Generator) -> Choice:
+    """Keep heavy states and draw of the light ones: their scores become what they stand for, or -inf.
+
+    The limit c is where sum_i min(1, w_i / c) is the number of states that have room. A light state is drawn with
+    probability w_i / c and then weighs c, systematically: one uniform number places a comb over all of them.
+    """
+    if len(score) <= room:
+        return Choice(-math.inf, len(score))
+    largest = score.max()
+    weight = np.exp(score - largest)
+    apart = np.partition(weight, len(weight) - room)
+    heaviest = np.sort(apart[len(weight) - room :])[::-1]
+    # With the k heaviest kept for certain, c = (sum of the others) / (room - k), and no weight left may be above it.
+    others = apart[: len(weight) - room].sum() + np.cumsum(heaviest[::-1])[::-1]
+    limits = others / (room - np.arange(room))
+    k = int(np.argmax(heaviest <= limits))  # the last one is always below its limit
+    is_light = weight <= limits[k]
+    teeth = np.minimum(np.floor(np.cumsum(weight[is_light]) / limits[k] + rng.random()), room - k)
+    is_drawn = np.diff(teeth, prepend=0.0) > 0.0
+    score[is_light] = np.where(is_drawn, math.log(limits[k]) + largest, -math.inf)
+    return Choice(-math.inf, 0)
 
 
 def _log_sum(logs: Sequence[float]) -> float:

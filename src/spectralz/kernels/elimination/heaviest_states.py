@@ -8,7 +8,7 @@ what they leave when spin t is the next to be added bounds the sum over the futu
 
 is what one number per state keeps. Adding spin v changes it by a sum over the mini-buckets m of v,
 
-    f_m(x_v, s) - table_m(s) - shift_m,          table_m(s) + shift_m = w_m log sum over x_v of exp( f_m(x_v, s) / w_m ),
+    f_m(x_v, s) - table_m(s) - shift_m,    table_m(s) + shift_m = w_m log sum over x_v of exp( f_m(x_v, s) / w_m ),
 
 since the tables that f_m takes in are no longer the future's, and the one that it leaves no longer is either. All
 tables cancel along a path: in the end the score is log Z less the bound, whatever rounding did to the tables. By
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     Words = NDArray[np.uint64]
     Places = NDArray[np.int32]
 
-__all__ = ["LARGEST", "add_means", "changes_of", "draw_back", "extend", "follow_heaviest", "keep"]
+__all__ = ["add_means", "changes_of", "draw_back", "extend", "follow_heaviest", "keep"]
 
 EMPTY = np.int32(-1)
 NO_WORD = np.uint64(0)
@@ -216,7 +216,7 @@ def keep(
                 dropped += exp_minus(largest - score[k])
         for k in range(len(target)):
             target[k] = number[target[k]]
-        return kept, largest + np.log(dropped)
+        return kept, largest + np.log(dropped) if largest > -np.inf else largest
     return kept, -np.inf
 
 
