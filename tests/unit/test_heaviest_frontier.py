@@ -231,12 +231,14 @@ def test_small_broken_up_and_huge_models():
 def test_frontiers_of_more_than_a_word():
     """Rows of 70 spins: mini-buckets have spins in both words of a state."""
     rng = np.random.default_rng(0)
-    edges = sz.generators.square(rows=2, columns=70, strength=1.0, seed=0).edges()[0]
-    field = 12.0 * rng.normal(size=140)
-    field[60:70] = np.abs(field[60:70])  # up around the end of the first word: bits that are 1
-    model = sz.Ising.from_edges(140, edges, rng.normal(size=len(edges)), field)
+    edges = sz.generators.square(rows=3, columns=70, strength=1.0, seed=0).edges()[0]
+    field, J = 12.0 * rng.normal(size=210), rng.normal(size=len(edges))
+    # Around the end of the first word, spins are up and those of the second row follow them.
+    field[60:70], field[130:140] = 12.0, 0.0
+    J[(edges[:, 0] >= 60) & (edges[:, 0] < 70) & (edges[:, 1] == edges[:, 0] + 70)] = 5.0
+    model = sz.Ising.from_edges(210, edges, J, field)
     truth, means = sz.log_z(model, "exact").log_z, sz.marginals(model, "exact")
-    future = FutureBound.of_model(model, list(range(140)), ibound=6)
+    future = FutureBound.of_model(model, list(range(210)), ibound=6)
     found = future.run(3000, remember=True)
     assert future.bits.words == 2
     assert found.log_z_lower <= truth <= found.log_z_upper
