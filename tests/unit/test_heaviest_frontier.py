@@ -197,9 +197,11 @@ def test_narrowing_ends_at_the_gap_that_was_asked():
     model = sz.generators.grid(9, 3.0, seed=1)
     future = FutureBound.of_model(model, ibound=6)
     wide, narrow = future.narrow(50.0, capacity=20), future.narrow(1e-3, capacity=20)
-    assert wide.capacity == 20
+    assert [run.capacity for run in wide.runs] == [20]
     assert narrow.gap <= 1e-3 < wide.gap
-    assert future.narrow(1e-9, 60, capacity=20).capacity == 60
+    assert narrow.log_z_lower == max(run.log_z_lower for run in narrow.runs)
+    assert narrow.log_z_upper == min(run.log_z_upper for run in narrow.runs)
+    assert [run.capacity for run in future.narrow(1e-9, 60, capacity=20).runs] == [20, 60]
 
 
 def test_small_broken_up_and_huge_models():
@@ -376,7 +378,7 @@ def test_time_that_is_up_leaves_a_bracket():
     assert found.log_z_lower <= truth <= found.log_z_upper
     assert found.most_states <= 128 < future.run(2000).most_states
     with told_by(FakeClock(1.0)), until(0.5):
-        assert future.narrow(0.0, capacity=10).capacity == 10
+        assert len(future.narrow(0.0, capacity=10).runs) == 1
         assert len(future.estimates(100, 5, np.random.default_rng(0)).each) == 2
     with heard() as reports:
         heaviest_frontier(sz.generators.grid(12, 1.0, seed=0), capacity=5000, remember=True).marginals()

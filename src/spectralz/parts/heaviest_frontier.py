@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from spectralz.kernels.mini_buckets.passes import Bound, Forest, Potentials
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["Averaged", "FrontierMeans", "FutureBound", "HeaviestFrontier", "heaviest_frontier"]
+__all__ = ["Averaged", "FrontierMeans", "FutureBound", "HeaviestFrontier", "Narrowed", "heaviest_frontier"]
 
 ENTRY_BYTES = 8
 # When time is up, what is left is run with so few states: the bracket stays proven, and takes little longer.
@@ -54,8 +54,9 @@ class FrontierMeans(NamedTuple):
 class Averaged(NamedTuple):
     """The log of the mean of unbiased estimates of Z, its standard error as their scatter has it, and each by itself.
 
-    Each is non-negative with mean Z, so that Markov's inequality holds. Where the scatter is large the error is no more
-    than a lower limit: few runs seldom see what is rare and heavy.
+    Each is non-negative with mean Z, so that Markov's inequality holds. The scatter of a few runs is an error only where
+    their states see all that is heavy: on cold tori of 20 x 20 they agreed to 0.1 and were off by 4. Trust it where the
+    bracket of :meth:`FutureBound.run` is a few nats wide, or where many more states say the same.
     """
 
     log_z: float
@@ -203,17 +204,18 @@ class FutureBound:
             steps=tuple(steps) if remember else None,
         )
 
-    def narrow(self, gap: float, max_capacity: int = 100_000, *, capacity: int = 1000) -> HeaviestFrontier:
-        """Run with more and more states until the bracket is at most ``gap`` wide; return the narrowest.
+    def narrow(self, gap: float, max_capacity: int = 100_000, *, capacity: int = 1000) -> Narrowed:
+        """Run with more and more states until the bracket is at most ``gap`` wide.
 
         It begins with ``capacity`` states and quadruples them, up to ``max_capacity`` or until time is up.
         """
-        best = self.run(capacity)
-        while best.gap > gap and not best.is_complete and capacity < max_capacity and not clock.is_up():
+        found = Narrowed((self.run(capacity),))
+        while found.gap > gap and capacity < max_capacity and not clock.is_up():
+            if found.runs[-1].is_complete:
+                break
             capacity = min(FACTOR * capacity, max_capacity)
-            found = self.run(capacity)
-            best = min(best, found, key=lambda run: run.gap)
-        return best
+            found = Narrowed((*found.runs, self.run(capacity)))
+        return found
 
     def estimates(self, runs: int, capacity: int, rng: np.random.Generator) -> Averaged:
         """Average independent unbiased estimates of Z; fewer than asked for if time is up, but at least two."""
@@ -461,6 +463,30 @@ class HeaviestFrontier:
         for t in range(len(steps) - 1, -1, -1):
             yield t, steps[t]
             report("going back", 1.0 - t / len(steps))
+
+
+class Narrowed(NamedTuple):
+    """Runs with more and more states, and the bracket that they give together.
+
+    The last run may be worse than the one before it: when time is up it goes on with few states.
+    """
+
+    runs: tuple[HeaviestFrontier, ...]
+
+    @property
+    def log_z_lower(self) -> float:
+        """The best proven lower bound on log Z."""
+        return max(run.log_z_lower for run in self.runs)
+
+    @property
+    def log_z_upper(self) -> float:
+        """The best proven upper bound on log Z."""
+        return min(run.log_z_upper for run in self.runs)
+
+    @property
+    def gap(self) -> float:
+        """The distance of the two bounds."""
+        return self.log_z_upper - self.log_z_lower
 
 
 def heaviest_frontier(
