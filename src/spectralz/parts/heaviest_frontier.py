@@ -54,9 +54,9 @@ class FrontierMeans(NamedTuple):
 class Averaged(NamedTuple):
     """The log of the mean of unbiased estimates of Z, its standard error as their scatter has it, and each by itself.
 
-    Each is non-negative with mean Z, so that Markov's inequality holds. The scatter of a few runs is an error only where
-    their states see all that is heavy: on cold tori of 20 x 20 they agreed to 0.1 and were off by 4. Trust it where the
-    bracket of :meth:`FutureBound.run` is a few nats wide, or where many more states say the same.
+    Each is non-negative with mean Z, so that Markov's inequality holds. The scatter of a few runs is an error only
+    where their states see all that is heavy: on cold tori of 20 x 20 they agreed to 0.1 and were off by 4. Trust it
+    where the bracket of :meth:`FutureBound.run` is a few nats wide, or where many more states say the same.
     """
 
     log_z: float
