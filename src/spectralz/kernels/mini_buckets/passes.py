@@ -37,7 +37,19 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.mini_buckets.cover import Cover, Powers
 
-__all__ = ["MINIMUM", "Beliefs", "Bound", "Forest", "Potentials", "beliefs_of", "bound_of"]
+__all__ = [
+    "BLOCK_BITS",
+    "MINIMUM",
+    "Beliefs",
+    "Bound",
+    "Forest",
+    "Potentials",
+    "Steps",
+    "beliefs_of",
+    "bound_of",
+    "fill",
+    "tables_of",
+]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 IntArray: TypeAlias = "NDArray[np.int64]"
@@ -178,6 +190,11 @@ def bound_of(forest: Forest, potentials: Potentials, report: Report) -> Bound:
     return _run_forwards(forest, potentials, forest.stacked, report)[0]
 
 
+def tables_of(forest: Forest, potentials: Potentials, report: Report) -> tuple[Bound, FloatArray]:
+    """Run all steps and return the bound with all tables, each at its place of ``forest.kept``."""
+    return _run_forwards(forest, potentials, forest.kept, report)[:2]
+
+
 def _run_forwards(
     forest: Forest, potentials: Potentials, places: IntArray, report: Report
 ) -> tuple[Bound, FloatArray, tuple[FloatArray, FloatArray, IntArray]]:
@@ -245,7 +262,7 @@ def beliefs_of(forest: Forest, potentials: Potentials, report: Report) -> Belief
 
 
 @inner
-def _fill(
+def fill(
     steps: Steps,
     t: int,
     h: FloatArray,
@@ -299,7 +316,7 @@ def _forwards(
     """Run steps begin to end; their shifts are added to ``total``, a sum and what it lost by rounding."""
     for t in range(begin, end):
         size = 1 << steps.width[t]
-        _fill(steps, t, h, J, tables, where, minus, plus, places)
+        fill(steps, t, h, J, tables, where, minus, plus, places)
         at = where[t]
         take_out(minus, plus, size, power[t], tables, at)
         shift = tables[at]
@@ -335,7 +352,7 @@ def _backwards(
     """
     for t in range(end - 1, begin - 1, -1):
         width = steps.width[t]
-        _fill(steps, t, h, J, tables, where, minus, plus, places)
+        fill(steps, t, h, J, tables, where, minus, plus, places)
 
         # f is replaced by the belief of both states of the spin.
         sum_up = sum_down = conditional = 0.0

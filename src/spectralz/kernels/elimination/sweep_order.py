@@ -1,0 +1,110 @@
+"""Linear orders with a small frontier: no numbers, only the graph.
+
+Going through the spins in a linear order, the *frontier* is what has been added and still has a neighbor to come. It is
+never smaller than the separators of a good elimination tree, but a table over it can be kept in many ways: as its
+heaviest states, as a matrix product.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz.kernels.elimination.order import banded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.elimination.tree import Adjacency
+
+__all__ = ["frontier_sizes", "sweep_order"]
+
+
+def frontier_sizes(order: Sequence[int], edges: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many spins are in the frontier after each step.
+
+    Examples
+    --------
+    >>> frontier_sizes([0, 1, 2, 3], np.array([[0, 1], [1, 2], [0, 3]])).tolist()
+    [1, 2, 1, 0]
+    """
+    n = len(order)
+    place = np.empty(n, dtype=np.int64)
+    place[list(order)] = np.arange(n)
+    last = place.copy()  # of a spin and its neighbors
+    np.maximum.at(last, edges, place[edges[:, ::-1]])
+    change = np.zeros(n + 1, dtype=np.int64)
+    np.add.at(change, place, 1)
+    np.add.at(change, last, -1)
+    return np.cumsum(change[:n])
+
+
+def sweep_order(components: Sequence[Sequence[int]], adjacency: Adjacency) -> list[int]:
+    """Return the spins in an order of small frontier, one component after the other.
+
+    Of several orders the one with the smallest widest frontier is taken, of these the one with the smallest mean: the
+    spins as they are numbered, which is row by row for most lattices; by coordinates that distances from two corners
+    give, which is row by row for a grid of any numbering; and a front swept through the graph.
+    """
+    order: list[int] = []
+    for spins in components:
+        order += _order_of_component(list(spins), adjacency)
+    return order
+
+
+def _order_of_component(spins: list[int], adjacency: Adjacency) -> list[int]:
+    if len(spins) < 3:
+        return spins
+    number = {v: k for k, v in enumerate(spins)}
+    edges = np.array([(number[u], number[v]) for u in spins for v in adjacency[u] if u < v], dtype=np.int64)
+    found = [sorted(spins), *_by_distances(spins, adjacency)]
+    front = banded(spins, adjacency, len(spins))
+    if front is not None:
+        found.append(front[0])
+
+    def cost(order: list[int]) -> tuple[int, float]:
+        sizes = frontier_sizes([number[v] for v in order], edges)
+        return int(sizes.max()), float(sizes.mean())
+
+    return min(found, key=cost)
+
+
+def _by_distances(spins: list[int], adjacency: Adjacency) -> list[list[int]]:
+    """Sort by distances from a corner: alone, and added to and subtracted from those of a corner next to it."""
+    first = min(_farthest(spins, spins[0], adjacency), key=lambda v: len(adjacency[v]))
+    from_first = _distances(first, adjacency)
+    opposite = min(_farthest(spins, first, adjacency), key=lambda v: len(adjacency[v]))
+    from_opposite = _distances(opposite, adjacency)
+    nearer = {v: min(from_first[v], from_opposite[v]) for v in spins}
+    # A spin halfway between the two ends; of all these a corner has the fewest neighbors.
+    beside = min(spins, key=lambda v: (-nearer[v], len(adjacency[v])))
+    from_beside = _distances(beside, adjacency)
+    row = {v: from_first[v] + from_beside[v] for v in spins}
+    column = {v: from_first[v] - from_beside[v] for v in spins}
+    return [
+        sorted(spins, key=lambda v: (row[v], column[v])),
+        sorted(spins, key=lambda v: (column[v], row[v])),
+        sorted(spins, key=lambda v: (from_first[v], from_beside[v])),
+    ]
+
+
+def _distances(start: int, adjacency: Adjacency) -> dict[int, int]:
+    distance, level = {start: 0}, [start]
+    while level:
+        reached = []
+        for v in level:
+            for u in adjacency[v]:
+                if u not in distance:
+                    distance[u] = distance[v] + 1
+                    reached.append(u)
+        level = reached
+    return distance
+
+
+def _farthest(spins: list[int], start: int, adjacency: Adjacency) -> list[int]:
+    distance = _distances(start, adjacency)
+    most = max(distance.values())
+    return [v for v in spins if distance[v] == most]
