@@ -22,9 +22,18 @@ from spectralz._support.progress import reporter_of
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import TooLargeError, is_interrupt, warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.parts.compressed import Compressed, Contraction, heavy_states
+from spectralz.parts.compressed import Compressed, Contraction, Means, heavy_states
 from spectralz.parts.frontier import ORDER_NAMES, FrontierPlan, plan
-from spectralz.parts.importance import Contractions, Judged, Weighted, judge, log_mixture, missed_share, rounding_of
+from spectralz.parts.importance import (
+    MOST_MISSED,
+    Contractions,
+    Judged,
+    Weighted,
+    judge,
+    log_mixture,
+    missed_share,
+    rounding_of,
+)
 from spectralz.parts.network import Network
 from spectralz.parts.populations import Annealed, marginals_of, sample_of
 from spectralz.result import Kind, Status
@@ -38,10 +47,14 @@ if TYPE_CHECKING:
 
 __all__ = ["MatrixProduct"]
 
+# The cutoff of a contraction to compare with, relative to that of the first, and at least.
+COARSER, LEAST_COARSE_CUTOFF = 100.0, 1e-13
 # More edges are not laid out.
 MOST_EDGES = 20_000_000
 # States drawn for marginals where none are asked for.
 SAMPLES_FOR_MARGINALS = 1000
+# Means of a sample are noisy up to this many over the root of its effective size, all of them together.
+NOISE_OF_MEANS = 5.0
 # Fewer states say too little of how well they follow P.
 FEWEST_SAMPLES = 400
 
@@ -51,10 +64,12 @@ class _Findings:
     """What is known so far, whenever an interrupt comes."""
 
     main: Contraction
-    half: Contraction | None = None
+    coarse: Contraction | None = None
     reverse: Contraction | None = None
     sample: Weighted | None = None
     x: NDArray[np.int8] | None = None
+    heaviest: float = -math.inf
+    missed: float = 0.0
     is_certain: bool = False
     interrupted: bool = False
 
@@ -66,8 +81,9 @@ class MatrixProduct(Method):
     Spins arrive one after the other. The table over the frontier, those with neighbors still to come, is kept as a
     matrix product state: a chain of tensors whose bonds keep the ``bond`` largest singular values. While nothing is
     left out it is exact; on a square lattice at moderate couplings a bond of 16 gives nine digits at any size. The
-    contraction is checked by half the bond and by the reverse order. States drawn from both contractions, with their
-    densities, make an unbiased estimate of Z, and heavy states that a quench finds are looked up in these densities.
+    contraction is checked by a coarser one (half the bond, a larger cutoff) and by the reverse order. States drawn
+    from both orders, with their densities, make an unbiased estimate of Z, and heavy states that a quench finds are
+    looked up in these densities.
 
     Parameters
     ----------
@@ -80,7 +96,8 @@ class MatrixProduct(Method):
     samples
         States to draw, half of them from the reverse order; 0 for none. None are drawn where nothing was truncated.
     cutoff
-        Singular values below this share of the largest are left out.
+        Singular values below this share of the largest are left out. Those at the level of rounding do harm: cold
+        models amplify them.
     seed
         The same seed gives the same answer.
     max_memory
@@ -114,7 +131,7 @@ class MatrixProduct(Method):
     bond: int = option(32, count(least=1, most=2**16, why="as tensors of more are beyond any memory"))
     order: str | tuple[int, ...] = option("best", spin_order(ORDER_NAMES))
     samples: int = option(1000, repetitions(least=0))
-    cutoff: float = option(1e-14, below_one)
+    cutoff: float = option(1e-15, below_one)
     seed: int = option(0, count(least=0))
     max_memory: int | str = option(4 * 2**30, checked_bytes)
 
@@ -150,10 +167,14 @@ class MatrixProduct(Method):
             found, chain = self._find(model, self.samples or SAMPLES_FOR_MARGINALS, draws_always=False)
             outcome = self._outcome(model, found, chain)
             means = chain.means(reporter_of("contracting from both sides")) if found.main.is_positive else None
-            if means is None or not means.is_found or not (outcome.trusted or found.x is None):
-                if found.x is None:
-                    found.x, found.sample = self._last_resort(model)
-                return marginals_of(model, [self._population(found)], outcome)
+            if found.x is None and (means is None or not means.is_found):
+                found.x, found.sample = self._last_resort(model)
+            if found.x is not None:
+                assert found.sample is not None
+                drawn = marginals_of(model, [self._population(found)], outcome)
+                if means is None or not means.is_found or not _are_close(means, drawn, found.sample.effective):
+                    return drawn
+            assert means is not None
             return MarginalOutcome(
                 probability=means.probability,
                 mean=means.probability[:, 1] - means.probability[:, 0],
@@ -202,9 +223,10 @@ class MatrixProduct(Method):
     def _check(self, model: Ising, chain: Compressed, found: _Findings, samples: int, draws_always: bool) -> None:
         main = found.main
         backwards = chain.plan.reversed()
-        if main.truncations and self.bond > 1:
-            half = Compressed(model, chain.plan, max(chain.bond // 2, 1), self.cutoff)
-            found.half = half.contract(reporter_of("contracting at half the bond"))
+        # Half the bond shows what truncation does, and a larger cutoff what rounding does, which cold models amplify.
+        bond = max(chain.bond // 2, 1) if main.truncations else chain.bond
+        rough = Compressed(model, chain.plan, bond, max(COARSER * self.cutoff, LEAST_COARSE_CUTOFF))
+        found.coarse = rough.contract(reporter_of("contracting coarsely"))
         other = None
         if backwards is not None and not clock.is_up():
             other = Compressed(model, backwards, self.bond, self.cutoff, int(self.max_memory) // 4)
@@ -212,17 +234,29 @@ class MatrixProduct(Method):
         found.is_certain = (
             not main.truncations and found.reverse is not None and self._agree(model, main, found.reverse)
         )
-        if samples == 0 or main.sign == 0.0 or (found.is_certain and not draws_always):
+        rng = np.random.default_rng(self.seed)
+        heavy = heavy_states(model, np.ones((1, model.n), np.int8), rng)
+        log_weight = np.asarray(model.log_weight(heavy)) - model.constant
+        found.heaviest = float(log_weight.max())
+        if samples == 0 or main.sign == 0.0:
             return
+        if found.is_certain:
+            # Where rounding has lost what matters, contractions may agree on what is left.
+            found.missed = missed_share(heavy, log_weight, chain.log_density(heavy), main.log_z, samples)
+            found.is_certain = found.missed <= MOST_MISSED
+            if found.is_certain and not draws_always:
+                return
         if other is not None and (found.reverse is None or found.reverse.sign == 0.0):
             other = None
-        rng = np.random.default_rng(self.seed)
         chains = [chain] if other is None or found.is_certain else [chain, other]
-        found.x, found.sample = self._drawn(model, chains, samples, rng)
+        found.x, found.sample = self._drawn(model, chains, samples, heavy, rng)
 
-    def _agree(self, model: Ising, one: Contraction, other: Contraction) -> bool:
-        rounding = self._rounding(model, one)
-        return one.is_positive and other.is_positive and abs(one.log_z - other.log_z) <= max(1e3 * rounding, 1e-9)
+    def _agree(self, model: Ising, one: Contraction, *others: Contraction | None) -> bool:
+        """Say whether contractions that truncated nothing agree so well that there is nothing to learn from samples."""
+        error = max(1e3 * self._rounding(model, one), 1e-9)
+        return one.is_positive and all(
+            other is not None and other.is_positive and abs(one.log_z - other.log_z) <= error for other in others
+        )
 
     @staticmethod
     def _rounding(model: Ising, one: Contraction) -> float:
@@ -230,14 +264,19 @@ class MatrixProduct(Method):
         return rounding_of(one.log_z, model.n, largest) if one.sign else largest
 
     def _drawn(
-        self, model: Ising, chains: list[Compressed], samples: int, rng: np.random.Generator
+        self,
+        model: Ising,
+        chains: list[Compressed],
+        samples: int,
+        heavy: NDArray[np.int8],
+        rng: np.random.Generator,
     ) -> tuple[NDArray[np.int8], Weighted]:
         """Draw states from each chain in equal parts, and weigh them by the mean of all densities."""
         parts = [samples * (k + 1) // len(chains) - samples * k // len(chains) for k in range(len(chains))]
         tells = [_part_of(reporter_of("drawing states"), k, 2 * len(chains)) for k in range(2 * len(chains))]
         drawn = [chain.draw(part, rng, tell) for chain, part, tell in zip(chains, parts, tells, strict=False)]
         x = np.concatenate([each.x for each in drawn])
-        heavy = heavy_states(model, x, rng)
+        heavy = np.unique(np.concatenate([heavy, heavy_states(model, x, rng)]), axis=0)
         everything = np.concatenate([x, heavy])
         log_q = np.empty((len(chains), len(everything)))
         begin = 0
@@ -293,14 +332,14 @@ class MatrixProduct(Method):
     # ------------------------------------------------------------------------------------------- the answer
 
     def _outcome(self, model: Ising, found: _Findings, chain: Compressed) -> Outcome:
-        main, half, reverse = found.main, found.half, found.reverse
+        main, coarse, reverse = found.main, found.coarse, found.reverse
         details: dict[str, Any] = {
             "width": chain.plan.width,
             "bond": chain.bond,
             "order": chain.plan.name,
             "truncations": main.truncations,
             "discarded": main.discarded,
-            "log_z_half_bond": _finite(half, model.constant),
+            "log_z_coarse": _finite(coarse, model.constant),
             "log_z_reverse": _finite(reverse, model.constant),
             "contraction": _finite(main, model.constant),
         }
@@ -311,7 +350,7 @@ class MatrixProduct(Method):
                 "log_z_samples": found.sample.log_z + model.constant,
                 "missed": found.sample.missed,
             }
-        judged = self._judged(model, found)
+        judged = _above(self._judged(model, found), found.heaviest)
         log_z = judged.log_z + model.constant
         how = "nothing was truncated: exact up to rounding" if not main.truncations else f"{main.truncations} bonds cut"
         words = f"{model.n} spins through a chain of {chain.plan.width} sites, {chain.plan.name} order; {how}"
@@ -333,17 +372,20 @@ class MatrixProduct(Method):
         """Return the answer without the model's constant; where a sum was not positive, from what is left."""
         rounding = self._rounding(model, found.main)
         if found.main.is_positive:
-            half, reverse = found.half, found.reverse
-            are_all_positive = all(each is None or each.is_positive for each in (half, reverse))
+            coarse, reverse = found.coarse, found.reverse
+            are_all_positive = all(each is None or each.is_positive for each in (coarse, reverse))
             contractions = Contractions(
                 found.main.log_z,
-                half=half.log_z if half is not None and half.sign else None,
+                coarse=coarse.log_z if coarse is not None and coarse.sign else None,
                 reverse=reverse.log_z if reverse is not None and reverse.sign else None,
-                is_whole=not found.main.truncations,
                 rounding=rounding,
                 discarded=max(found.main.discarded, 0.0 if reverse is None else reverse.discarded),
+                discarded_coarsely=0.0 if coarse is None else coarse.discarded,
             )
             judged = judge(contractions, None if found.is_certain else found.sample)
+            if found.sample is not None or found.missed > judged.std_error:
+                missed = found.missed if found.sample is None else found.sample.missed
+                judged = replace(judged, std_error=max(judged.std_error, missed))
             if are_all_positive:
                 return judged
             words = "; another contraction, to check it by, came out negative"
@@ -359,11 +401,28 @@ class MatrixProduct(Method):
         if sample is not None and low <= sample.log_z <= high:
             answers = [
                 sample.log_z,
-                *(each.log_z for each in (found.main, found.half, found.reverse) if each and each.sign),
+                *(each.log_z for each in (found.main, found.coarse, found.reverse) if each and each.sign),
             ]
             wide = max(1.0, sample.std_error, sample.missed, max(answers) - min(answers))
             return Judged(sample.log_z, wide, False, words + sample.complaint)
         return Judged(low + (high - low) / 2.0, max((high - low) / 2.0, rounding), False, words)
+
+
+def _above(judged: Judged, heaviest: float) -> Judged:
+    """Return a verdict that a state is compared with: the sum over all states is no less than the weight of one."""
+    if judged.log_z >= heaviest - judged.std_error:
+        return judged
+    words = f"{judged.complaint}; a single state weighs more than the sum that was found"
+    apart = heaviest - judged.log_z
+    return Judged(heaviest, max(judged.std_error, apart, 1.0), False, words)
+
+
+def _are_close(means: Means, drawn: MarginalOutcome, effective: float) -> bool:
+    """Say whether contracted means are as close to those of a sample as its noise lets them be."""
+    apart = float(np.abs(means.probability[:, 1] - drawn.probability[:, 1]).max(initial=0.0)) * 2.0
+    if len(means.pair_mean) == len(drawn.pair_mean):
+        apart = max(apart, float(np.abs(means.pair_mean - drawn.pair_mean).max(initial=0.0)))
+    return apart <= NOISE_OF_MEANS / math.sqrt(effective)
 
 
 def _part_of(tell: Callable[[float], None], number: int, count: int) -> Callable[[float], None]:

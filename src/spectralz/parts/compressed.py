@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, Ising
     from spectralz.parts.frontier import FrontierPlan
 
-__all__ = ["Compressed", "Contraction", "Drawn", "heavy_states"]
+__all__ = ["Compressed", "Contraction", "Drawn", "Means", "heavy_states"]
 
 NUMBER_BYTES = 8
 # What is done between two looks at interrupts and progress, in operations.

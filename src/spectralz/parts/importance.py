@@ -1,6 +1,6 @@
 """What contractions and importance samples say together of log Z, and whether to believe it.
 
-Everything here is a pure function of numbers: contractions at two bond dimensions and in two orders, weights of states
+Everything here is a pure function of numbers: contractions, one of them coarser and one in reverse, weights of states
 drawn from the distributions that they leave behind, and heavy states that were found elsewhere.
 """
 
@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 
     from spectralz.model import FloatArray
 
-__all__ = ["Contractions", "Judged", "Weighted", "judge", "log_mixture", "missed_share", "rounding_of"]
+__all__ = ["MOST_MISSED", "Contractions", "Judged", "Weighted", "judge", "log_mixture", "missed_share", "rounding_of"]
 
-# A share of the difference to half the bond dimension counts as error: at the full one it is smaller by far.
-SHARE_OF_HALF = 0.3
+# Of the difference to a coarser contraction this share counts as error, where nothing was truncated; where it was, the
+# error falls as the root of the discarded weight, a few times which counts, but no less than the last of these.
+SHARE_OF_COARSE, ROOTS_OF_RATIO, LEAST_OF_COARSE = 0.3, 3.0, 0.01
+# The difference to the reverse order counts this many times.
+TIMES_REVERSE = 3.0
 # Samples are believed from this effective number on, and from this share of all.
 FEWEST_EFFECTIVE, LEAST_SHARE = 50.0, 0.1
 # The answers of two sources agree up to so many of their errors.
@@ -35,6 +38,8 @@ MOST_MISSED = 1e-3
 EXPECTED_DRAWS = 5.0
 # Contractions alone are believed up to this error.
 LARGEST_ERROR_ALONE = 0.02
+# With this share of their spread added to what counts.
+LEAST_OF_SPREAD = 0.1
 # The root of the sum of all discarded weights is about the error, in warm models; this many times it covers it.
 ROOTS_OF_DISCARDED = 3.0
 # A sample says nothing of regions with less than so many expected draws; what contractions disagree about may be there.
@@ -45,33 +50,41 @@ LARGEST_APART = 0.5
 
 @dataclass(frozen=True)
 class Contractions:
-    """Answers of contractions: in the order at the bond dimension, at half of it, and in reverse; None if not made.
+    """Answers of contractions: in the order, again but coarser, and in reverse; None if not made.
 
-    ``discarded`` is the sum of the weights that were truncated at the bond dimension, and ``is_whole`` says that there
-    were none; ``rounding`` is what rounding may do.
+    ``discarded`` and ``discarded_coarsely`` are the sums of the weights that were truncated at the bond dimension, by the
+    finer and the coarser one; ``rounding`` is what rounding may do.
     """
 
     log_z: float
-    half: float | None
+    coarse: float | None
     reverse: float | None
-    is_whole: bool
     rounding: float
     discarded: float = 0.0
+    discarded_coarsely: float = 0.0
+
+    @property
+    def _share_of_coarse(self) -> float:
+        """How much of the error of the coarser contraction is left in the finer one."""
+        if self.discarded_coarsely <= 0.0:
+            return SHARE_OF_COARSE
+        ratio = ROOTS_OF_RATIO * math.sqrt(self.discarded / self.discarded_coarsely)
+        return min(max(ratio, LEAST_OF_COARSE), SHARE_OF_COARSE)
 
     @property
     def error(self) -> float:
         """What they disagree about, or more where more was discarded."""
         error = max(self.rounding, ROOTS_OF_DISCARDED * math.sqrt(self.discarded))
         if self.reverse is not None:
-            error = max(error, abs(self.log_z - self.reverse))
-        if self.half is not None:
-            error = max(error, SHARE_OF_HALF * abs(self.log_z - self.half))
+            error = max(error, TIMES_REVERSE * abs(self.log_z - self.reverse))
+        if self.coarse is not None:
+            error = max(error, self._share_of_coarse * abs(self.log_z - self.coarse))
         return error
 
     @property
     def spread(self) -> float:
         """The largest difference between any two of them."""
-        answers = [each for each in (self.log_z, self.half, self.reverse) if each is not None]
+        answers = [each for each in (self.log_z, self.coarse, self.reverse) if each is not None]
         return max(answers) - min(answers)
 
     def apart_from(self, log_z: float) -> float:
@@ -81,7 +94,7 @@ class Contractions:
     @property
     def is_checked(self) -> bool:
         """Whether there is anything to compare with."""
-        return self.reverse is not None and (self.half is not None or self.is_whole)
+        return self.reverse is not None and self.coarse is not None
 
 
 @dataclass(frozen=True)
@@ -188,7 +201,7 @@ def judge(found: Contractions, sample: Weighted | None) -> Judged:
 
     Examples
     --------
-    >>> same = Contractions(10.0, half=10.0, reverse=10.0, is_whole=False, rounding=1e-12)
+    >>> same = Contractions(10.0, coarse=10.0, reverse=10.0, rounding=1e-12)
     >>> judge(same, None)
     Judged(log_z=10.0, std_error=1e-12, is_trusted=True, complaint='')
     """
@@ -221,7 +234,7 @@ def _judge_alone(found: Contractions) -> Judged:
     error = found.error
     if not found.is_checked:
         return Judged(found.log_z, max(error, found.spread, 1.0), False, "; there was nothing to check it by")
-    if max(error, SHARE_OF_HALF * found.spread) > LARGEST_ERROR_ALONE:
+    if max(error, LEAST_OF_SPREAD * found.spread) > LARGEST_ERROR_ALONE:
         return Judged(found.log_z, max(error, found.spread), False, f"; contractions disagree by {found.spread:.2g}")
     return Judged(found.log_z, error, True, "")
 

@@ -95,7 +95,12 @@ def place_spins(
         near_gone=np.zeros(m, np.bool_),
     )
     width = _place(steps, start, source, np.ascontiguousarray(across, dtype=np.float64), max_width, max_moves)
-    return None if width < 0 else (steps, width)
+    if width < 0:
+        return None
+    # Edges to neighbors whose sites were taken are not in the list.
+    used = slice(int(steps.start[-1]))
+    near = {name: getattr(steps, name)[used].copy() for name in ("near", "near_place", "near_gone")}
+    return steps._replace(**near), width
 
 
 @inner
