@@ -44,7 +44,7 @@ MOST_WAYS = 2
 # No coordinate to sort a chain by.
 UNSORTED = np.empty(0)
 # A component whose best order so far is cheaper than this per spin, in operations, needs no better one.
-CHEAP_PER_SPIN = 20_000.0
+CHEAP_PER_SPIN = 5_000.0
 
 
 @dataclass(frozen=True)
