@@ -390,7 +390,7 @@ class MatrixProduct(Method):
             judged = judge(contractions, None if found.is_certain else found.sample)
             if found.sample is not None or found.missed > judged.std_error:
                 missed = found.missed if found.sample is None else found.sample.missed
-                judged = replace(judged, std_error=max(judged.std_error, missed))
+                judged = replace(judged, std_error=max(judged.std_error, math.log1p(missed)))
             if are_all_positive:
                 return judged
             words = "; another contraction, to check it by, came out negative"
@@ -408,7 +408,7 @@ class MatrixProduct(Method):
                 sample.log_z,
                 *(each.log_z for each in (found.main, found.coarse, found.reverse) if each and each.sign),
             ]
-            wide = max(1.0, sample.std_error, sample.missed, max(answers) - min(answers))
+            wide = max(1.0, sample.std_error, math.log1p(sample.missed), max(answers) - min(answers))
             return Judged(sample.log_z, wide, False, words + sample.complaint)
         return Judged(low + (high - low) / 2.0, max((high - low) / 2.0, rounding), False, words)
 
