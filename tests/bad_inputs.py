@@ -73,6 +73,8 @@ ARRAYS = [
     "sz.log_z(model, work='much')",
     "sz.log_z(model, budget=1, work=1e9)",
     "sz.log_z(model, 'annealing', threads=0)",
+    "sz.log_z(model, 'mps', bond=0)",
+    "sz.log_z(model, 'mps', order=[0, 0])",
     "sz.log_z(model, 'exact', threads=2)",
     "sz.log_z(model, exclude=['magic'])",
     "sz.log_z(model, 'annealing', population=1)",

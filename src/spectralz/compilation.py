@@ -32,6 +32,7 @@ SETTINGS: Mapping[str, tuple[dict[str, Any], ...]] = {
     "mbe": ({"ibound": 3, "partition": "content"},),
     "spectral": ({"factor": "dp"},),
     "wmbe": ({"ibound": 2, "order": "min-degree", "max_iter": 2},),
+    "mps": ({"bond": 1, "samples": 10},),
     "annealing": ({"block_width": 2, "population": 50},),
     "states": ({"population": 50},),
     "auto": ({"exclude": ("exact", "quadrature"), "budget": 0.1},),

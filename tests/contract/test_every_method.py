@@ -33,7 +33,7 @@ OPTIONS: dict[str, dict[str, object]] = {
 def quantised(result):
     """How far two runs on one model may differ: eigenvectors are rounded, and an SDP's D is good to its gap's root."""
     gap = result.details.get("gap") or 0.0
-    if result.method.name in ("annealing", "states"):  # other random numbers after a flip
+    if result.method.name in ("annealing", "states", "mps"):  # other random numbers after a flip
         return 5.0 * (result.std_error or 0.0)
     return result.details.get("quantisation", 0.0) + math.sqrt(gap) * max(1.0, abs(result.log_z))
 

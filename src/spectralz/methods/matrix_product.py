@@ -55,6 +55,8 @@ MOST_EDGES = 20_000_000
 SAMPLES_FOR_MARGINALS = 1000
 # Means of a sample are noisy up to this many over the root of its effective size, all of them together.
 NOISE_OF_MEANS = 5.0
+# Where memory is short, fewer states are drawn, down to this many.
+FEWEST_AFFORDABLE = 100
 # Fewer states say too little of how well they follow P.
 FEWEST_SAMPLES = 400
 
@@ -94,7 +96,8 @@ class MatrixProduct(Method):
         spin that leaves the smallest frontier), ``"spectral"`` (along slow modes of diffusion), ``"best"``, the one
         with the least predicted cost, or a list of all spins.
     samples
-        States to draw, half of them from the reverse order; 0 for none. None are drawn where nothing was truncated.
+        States to draw, half of them from the reverse order; 0 for none. None are drawn where nothing was
+        truncated, and fewer where ``max_memory`` does not hold so many.
     cutoff
         Singular values below this share of the largest are left out. Those at the level of rounding do harm: cold
         models amplify them.
@@ -209,7 +212,7 @@ class MatrixProduct(Method):
         assert isinstance(self.max_memory, int)
         layout = self.plan(model)
         chain = Compressed(model, layout, self.bond, self.cutoff, self.max_memory // 4)
-        self._refuse_too_large(chain, samples)
+        samples = self._affordable(chain, samples)
         tell = reporter_of("contracting")
         found = _Findings(chain.contract(tell, remembers=samples > 0))
         try:
@@ -317,17 +320,19 @@ class MatrixProduct(Method):
             variance=found.sample.std_error**2,
         )
 
-    def _refuse_too_large(self, chain: Compressed, samples: int) -> None:
+    def _affordable(self, chain: Compressed, samples: int) -> int:
+        """Return how many states there is memory for, as many as asked for if it can be; refuse what does not fit."""
         assert isinstance(self.max_memory, int)
-        memory = 2 * chain.plan.memory(chain.bond)
-        if samples:
-            memory += 2 * chain.memory_of_drawing(samples)
-        if memory > self.max_memory:
-            raise TooLargeError(
-                f"a chain of {chain.plan.width} sites with bond {chain.bond} and {samples} samples takes "
-                f"{bytes_in_words(memory)}, more than max_memory ({bytes_in_words(self.max_memory)}); "
-                "choose a smaller bond or fewer samples, or raise max_memory"
-            )
+        fewest = min(samples, FEWEST_AFFORDABLE)
+        for states in dict.fromkeys([samples, samples // 2, samples // 5, fewest]):
+            memory = 2 * chain.plan.memory(chain.bond) + (2 * chain.memory_of_drawing(states) if states else 0)
+            if memory <= self.max_memory and states >= fewest:
+                return states
+        raise TooLargeError(
+            f"a chain of {chain.plan.width} sites with bond {chain.bond} and {fewest} samples takes "
+            f"{bytes_in_words(memory)}, more than max_memory ({bytes_in_words(self.max_memory)}); "
+            "choose a smaller bond or no samples, or raise max_memory"
+        )
 
     # ------------------------------------------------------------------------------------------- the answer
 
@@ -385,7 +390,7 @@ class MatrixProduct(Method):
             judged = judge(contractions, None if found.is_certain else found.sample)
             if found.sample is not None or found.missed > judged.std_error:
                 missed = found.missed if found.sample is None else found.sample.missed
-                judged = replace(judged, std_error=max(judged.std_error, missed))
+                judged = replace(judged, std_error=max(judged.std_error, math.log1p(missed)))
             if are_all_positive:
                 return judged
             words = "; another contraction, to check it by, came out negative"
@@ -403,7 +408,7 @@ class MatrixProduct(Method):
                 sample.log_z,
                 *(each.log_z for each in (found.main, found.coarse, found.reverse) if each and each.sign),
             ]
-            wide = max(1.0, sample.std_error, sample.missed, max(answers) - min(answers))
+            wide = max(1.0, sample.std_error, math.log1p(sample.missed), max(answers) - min(answers))
             return Judged(sample.log_z, wide, False, words + sample.complaint)
         return Judged(low + (high - low) / 2.0, max((high - low) / 2.0, rounding), False, words)
 

@@ -34,6 +34,8 @@ OPERATIONS_PER_LOOK = 5e7
 DRAW_OPERATIONS = 2.0
 # Heavy states are looked for from so many states, and as many random ones, of so many spins together.
 MOST_QUENCHES, SPINS_TO_QUENCH = 100, 2_000_000
+# States are copied, and turned, on their way.
+COPIES = 3
 # States go back in batches whose products take this many bytes at most.
 BATCH_BYTES = 256 * 2**20
 
@@ -185,8 +187,8 @@ class Compressed:
         blocks = len(self._bounds()) - 1
         kept = self.plan.kept(self.bond)
         if blocks > 1:
-            kept = 2 * kept // blocks + blocks * self.plan.memory(self.bond)
-        return kept + self._batch(states) * self._bytes_per_state() + states * (self.n + 24)
+            kept = 2 * kept // blocks + blocks * self.plan.memory_of_chain(self.bond)
+        return kept + self._batch(states) * self._bytes_per_state() + COPIES * states * (self.n + 24)
 
     def _bytes_per_state(self) -> int:
         return 16 * (self.plan.width + 2) * self.bond
@@ -196,7 +198,7 @@ class Compressed:
 
     def _bounds(self) -> list[int]:
         """Return the steps at which the chain is remembered: as few as the memory allows."""
-        kept, chain = self.plan.kept(self.bond), self.plan.memory(self.bond)
+        kept, chain = self.plan.kept(self.bond), self.plan.memory_of_chain(self.bond)
         blocks = 1
         if kept > self._max_memory // 2:
             # kept / blocks + blocks * chain is least at the root of their ratio

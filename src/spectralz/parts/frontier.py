@@ -30,6 +30,8 @@ __all__ = ["ORDER_NAMES", "FrontierPlan", "plan"]
 
 ORDER_NAMES = ("best", "natural", "sweep", "narrow", "spectral")
 NUMBER_BYTES = 8
+# What a plan takes.
+BYTES_PER_SPIN = 200
 # Sites that a chain may have, and moves of sites while it is laid out: some seconds.
 MOST_SITES, MOST_MOVES = 50_000, 3_000_000_000
 # Components up to this size are taken as they come.
@@ -44,7 +46,7 @@ MOST_WAYS = 2
 # No coordinate to sort a chain by.
 UNSORTED = np.empty(0)
 # A component whose best order so far is cheaper than this per spin, in operations, needs no better one.
-CHEAP_PER_SPIN = 20_000.0
+CHEAP_PER_SPIN = 5_000.0
 
 
 @dataclass(frozen=True)
@@ -122,8 +124,12 @@ class FrontierPlan:
         """Predict the bytes of one contraction, whose tables are not kept."""
         longest = int((self.steps.high - self.steps.low).max(initial=0)) + 1
         bond = min(bond, self.largest_bond)
-        sites = self.width + 1 + 4 * (longest + 4)  # with twice the bonds in a span
-        return NUMBER_BYTES * 2 * bond * bond * sites + 200 * len(self.order)
+        in_span = NUMBER_BYTES * 2 * bond * bond * 4 * (longest + 4)  # with twice the bonds
+        return self.memory_of_chain(bond) + in_span + BYTES_PER_SPIN * len(self.order)
+
+    def memory_of_chain(self, bond: int) -> int:
+        """Return the bytes of a chain."""
+        return NUMBER_BYTES * 2 * min(bond, self.largest_bond) ** 2 * (self.width + 1)
 
     def kept(self, bond: int) -> int:
         """Predict the bytes of all tensors that a contraction changes: what sampling keeps if it may."""

@@ -52,8 +52,8 @@ LARGEST_APART = 0.5
 class Contractions:
     """Answers of contractions: in the order, again but coarser, and in reverse; None if not made.
 
-    ``discarded`` and ``discarded_coarsely`` are the sums of the weights that were truncated at the bond dimension, by the
-    finer and the coarser one; ``rounding`` is what rounding may do.
+    ``discarded`` and ``discarded_coarsely`` are the sums of the weights that were truncated at the bond dimension, by
+    the finer and the coarser one; ``rounding`` is what rounding may do.
     """
 
     log_z: float
