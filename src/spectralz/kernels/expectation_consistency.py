@@ -27,9 +27,10 @@ from scipy.linalg import blas, lapack
 from spectralz.kernels.single_spin import entropy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = [
+    "INNER_TOLERANCE",
     "Point",
     "Terms",
     "correction_terms",
@@ -38,6 +39,7 @@ __all__ = [
     "improved",
     "inverse_in_place",
     "loop_terms",
+    "own_part",
     "point_at",
     "precision_matrix",
     "upper_bound",
@@ -161,11 +163,11 @@ def precision_matrix(precision: FloatArray, coupling: NDArray[Any]) -> NDArray[A
     return matrix
 
 
-def _fitted(coupling: FloatArray, start: FloatArray | None) -> _Gaussian | None:
+def _fitted(coupling: FloatArray, start: FloatArray | None, is_up: Callable[[], bool], tol: float) -> _Gaussian | None:
     """Minimise sum b / 2 - log det(Diag(1 + b) - K) / 2 by Newton's method; the gradient is (1 - C_ii) / 2.
 
     Begins at ``start`` if that is feasible, else where the matrix is diagonally dominant. None if the precisions are
-    too large for the digits there are.
+    too large for the digits there are. Where the time is up it ends with a Gaussian that does not fit yet.
     """
     now = None if start is None else _gaussian(start, coupling)
     if now is None:
@@ -174,7 +176,7 @@ def _fitted(coupling: FloatArray, start: FloatArray | None) -> _Gaussian | None:
         if now is None:
             return None
         excess = now.correlation.diagonal() - 1.0
-        if np.abs(excess).max(initial=0.0) <= INNER_TOLERANCE:
+        if np.abs(excess).max(initial=0.0) <= tol or is_up():
             break
         step = _solution(now.correlation**2, excess)
         better = None if step is None else _line_search(now, coupling, step, float(excess @ step))
@@ -209,24 +211,37 @@ def variances(h: FloatArray) -> FloatArray:
     return np.maximum(4.0 * small / (1.0 + small) ** 2, LEAST_VARIANCE)
 
 
-def point_at(theta: FloatArray, J: FloatArray, h: FloatArray, start: FloatArray | None = None) -> Point | None:
+def never() -> bool:
+    """Say that the time is not up."""
+    return False
+
+
+def point_at(
+    theta: FloatArray,
+    J: FloatArray,
+    h: FloatArray,
+    start: FloatArray | None = None,
+    is_up: Callable[[], bool] = never,
+    tol: float = INNER_TOLERANCE,
+) -> Point | None:
     """Return Phi and its Gaussian at the means tanh(h), or None where double precision cannot hold them.
 
-    ``start`` is a guess at the precisions, those of a point close by.
+    ``start`` is a guess at the precisions, those of a point close by. Variances fit within ``tol``, or as
+    they are once ``is_up`` says so.
     """
     mean, variance = np.tanh(h), variances(h)
     deviation = np.sqrt(variance)
     coupling = deviation[:, None] * J * deviation
-    fitted = _fitted(coupling, start)
+    fitted = _fitted(coupling, start, is_up, tol)
     if fitted is None:
         return None
-    value = _own_part(theta, J, h) + fitted.value
+    value = own_part(theta, J, h) + fitted.value
     return Point(
         h, mean, variance, fitted.precision, coupling, fitted.correlation, value, _mismatch(fitted.correlation)
     )
 
 
-def _own_part(theta: FloatArray, J: FloatArray, h: FloatArray) -> float:
+def own_part(theta: FloatArray, J: FloatArray, h: FloatArray) -> float:
     """Phi without Delta: what mean field has."""
     mean = np.tanh(h)
     return float(mean @ (theta + 0.5 * (J @ mean)) + entropy(h).sum())
@@ -240,10 +255,10 @@ def upper_bound(theta: FloatArray, J: FloatArray, h: FloatArray, known: Point) -
     """
     Lambda, variance = known.precision / known.variance, variances(h)
     # Delta of the known point, its variances replaced: what log det is need not be known.
-    delta = known.value - _own_part(theta, J, known.h)
+    delta = known.value - own_part(theta, J, known.h)
     with np.errstate(over="ignore", invalid="ignore"):
         delta += 0.5 * float((Lambda * (variance - known.variance) - np.log(variance / known.variance)).sum())
-    return _own_part(theta, J, h) + delta if np.isfinite(delta) else np.inf
+    return own_part(theta, J, h) + delta if np.isfinite(delta) else np.inf
 
 
 def _onsager(point: Point) -> FloatArray:
@@ -258,21 +273,26 @@ def gradient(theta: FloatArray, J: FloatArray, point: Point) -> FloatArray:
 
 
 def improved(
-    theta: FloatArray, J: FloatArray, point: Point, shift: float, least_gain: float
+    theta: FloatArray,
+    J: FloatArray,
+    point: Point,
+    shift: float,
+    least_gain: float,
+    is_up: Callable[[], bool] = never,
 ) -> tuple[Point, float] | None:
     """Make a Newton step that does not lower Phi, with its curvature raised by ``shift`` or as much more as it needs.
 
-    Returns the new point and the shift for the next one, or None if no step ascends. ``least_gain`` is what rounding
-    may take from Phi.
+    Returns the new point and the shift for the next one, or None if no step ascends or the time is up. ``least_gain``
+    is what rounding may take from Phi.
     """
     push = gradient(theta, J, point)
     deviation = np.sqrt(point.variance)
     curvature = _curvature(point)
-    while shift <= LARGEST_SHIFT:
+    while shift <= LARGEST_SHIFT and not is_up():
         step = None if curvature is None else _solution(_shifted(curvature, shift), push * deviation)
         if step is not None:
             reach = np.maximum(LARGEST_STEP, np.abs(push))
-            new = point_at(theta, J, point.h + np.clip(step / deviation, -reach, reach), point.precision)
+            new = point_at(theta, J, point.h + np.clip(step / deviation, -reach, reach), point.precision, is_up)
             if new is not None and new.value >= point.value - least_gain:
                 return new, shift / SHIFT_FACTOR if shift > LEAST_SHIFT / SHIFT_FACTOR else 0.0
         shift = max(SHIFT_FACTOR * shift, LEAST_SHIFT)
@@ -383,9 +403,9 @@ def _sum_over_triangles(C2: NDArray[Any], k: NDArray[Any]) -> float:
     for sign in (1.0, -1.0):
         of_sign = sign * k > 0.0
         if of_sign.any():
-            rows = C2[of_sign] * np.sqrt(sign * k[of_sign])[:, None]
+            weighted = C2[of_sign] * np.sqrt(sign * k[of_sign])[:, None]
             # With the columns of the transpose one after the other no copy is made; C2 is symmetric.
-            half = multiply(sign, rows.T, beta=1.0, c=half, lower=1, overwrite_c=1)
+            half = multiply(sign, weighted.T, beta=1.0, c=half, lower=1, overwrite_c=1)
     total = 0.0
     for begin in range(0, len(k), ROWS_TOGETHER):
         rows = slice(begin, begin + ROWS_TOGETHER)
