@@ -38,7 +38,7 @@ from spectralz.kernels.single_spin import entropy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Way", "deviations_to", "looser_bound", "relaxed", "settled", "tap_start"]
+__all__ = ["Way", "deviations_to", "looser_bound", "reaction_scale", "relaxed", "settled", "tap_start"]
 
 FloatArray = NDArray[np.float64]
 
@@ -287,7 +287,7 @@ def looser_bound(theta: FloatArray, J: FloatArray, h: FloatArray, known: Point) 
     rounding may take from log det is added. Infinite where that Lambda is not feasible.
     """
     variance = variances(h)
-    b = variance * squares_times(J, variance) * _reaction_scale(J, known)
+    b = variance * squares_times(J, variance) * reaction_scale(J, known)
     deviation = np.sqrt(variance).astype(np.float32)
     coupling = J.astype(np.float32)
     coupling *= deviation
@@ -301,8 +301,11 @@ def looser_bound(theta: FloatArray, J: FloatArray, h: FloatArray, known: Point) 
     return value if math.isfinite(value) else math.inf
 
 
-def _reaction_scale(J: FloatArray, known: Point) -> float:
-    """Return c for which c v (J o J) v adds up to what v Lambda - 1 does at a known point."""
+def reaction_scale(J: FloatArray, known: Point) -> float:
+    """Return c for which c v (J o J) v adds up to what v Lambda - 1 does at a known point.
+
+    It is 1 where many weak couplings of either sign add up, and large where a Gaussian covers several phases.
+    """
     own = float(known.variance @ squares_times(J, known.variance))
     return float((known.precision - 1.0).sum()) / own if own > 0.0 else 1.0
 
@@ -316,7 +319,7 @@ def relaxed(
     since its inverse is known: where a start belongs to that fixed point a few steps lead to it, within ``near`` of its
     deviations. Each step ascends Psi (see :func:`tap_start`) or is halved.
     """
-    scale = _reaction_scale(J, known)
+    scale = reaction_scale(J, known)
     H = starts.copy()
     size = np.ones(H.shape[1])
     value, push = _tap_of_many(theta, J, H, scale)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from spectralz.kernels.expectation_consistency import Point, Terms
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["ExpectationPropagation", "step_operations"]
+__all__ = ["MANY_SPINS", "ExpectationPropagation", "step_operations"]
 
 # About ten matrices of n x n numbers, and dozens of their factorisations.
 MOST_SPINS = 5000
@@ -49,6 +49,8 @@ MANY_SPINS = 500
 FEW_MEAN_FIELD_SWEEPS, ROUGH_MEAN_FIELD_TOLERANCE = 100, 1e-5
 # Variances that are off by this much change Phi by n times its square.
 SHELF_TOLERANCE = 1e-4
+# The reaction of spins is taken for that of a glass if it is so many times as large at most, or as small.
+OTHER_REACTION = 1.5
 # A start that comes this close to a fixed point, in deviations, would end there.
 NEAR = 0.3
 # Optima of mean field whose means differ by less are the same.
@@ -523,18 +525,30 @@ def _covariance(point: Point) -> FloatArray:
 def _starts(problem: _Problem, states: list[_State], fits: list[_Fit]) -> Iterator[tuple[FloatArray, str]]:
     """Yield where to climb from, with a word for it, while ``fits`` are found.
 
-    With many spins the states of mean field first relax towards the first fixed point, if they belong to it: in a glass
-    at high temperature mean field sees states where there are none, and all climbs from these would end at one place.
+    In a glass at high temperature mean field sees states where there are none, and all climbs from these would end at
+    one place. So with many spins they first relax, without factorisations, and those that come to a fixed point that is
+    known are left out.
     """
     yield problem.field, "field"
     starts = [state.h for state in states[:MOST_STARTS]]
-    if problem.has_many_spins and fits:
+    is_glass = problem.has_many_spins and bool(fits) and _is_glass(problem, fits[0].point)
+    if is_glass:
         from spectralz.kernels.consistency_of_many import relaxed
 
         starts = list(relaxed(problem.field, problem.J, np.array(starts).T, fits[0].point, NEAR, clock.is_up).T)
     for h in starts:
-        if not problem.has_many_spins or all(fit.deviations_to(np.tanh(h)) > NEAR for fit in fits):
+        if not is_glass or all(fit.deviations_to(np.tanh(h)) > NEAR for fit in fits):
             yield h, "mean field"
+
+
+def _is_glass(problem: _Problem, point: Point) -> bool:
+    """Say whether the spins react to each other as those of a glass do: only then does TAP tell where a climb ends.
+
+    A Gaussian that covers two phases of a ferromagnet would draw all starts to its middle.
+    """
+    from spectralz.kernels.consistency_of_many import reaction_scale
+
+    return 1.0 / OTHER_REACTION <= reaction_scale(problem.J, point) <= OTHER_REACTION
 
 
 def _count_in(found: list[_State], new: _State) -> None:
