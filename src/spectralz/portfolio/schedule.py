@@ -527,7 +527,7 @@ def _seconds_of_ep_step(n: int) -> float:
     zero, coupling = np.zeros(few), np.full((few, few), 0.1 / max(few, 1))
     times = []
     with using_threads(None, NO_MATRICES):  # small matrices in several threads wait for each other
-        for _ in range(2):  # the first one may have to load libraries
+        for _ in range(4 if has_many else 2):  # the first one may have to load libraries
             began = clock.now()
             if has_many:  # a step has one factorisation
                 inverse_in_place(np.eye(few) + coupling)
