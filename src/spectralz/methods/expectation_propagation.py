@@ -363,16 +363,13 @@ class ExpectationPropagation(Method):
         found: list[_State] = []
         for new in _mean_field_of_many(problem, signed):
             _count_in(found, new)
-        if not has_field:  # all is symmetric, and the ways from opposite starts are
-            opposites = [replace(state, h=-state.h) for state in found if not state.is_at(-state.h)]
-        elif clock.is_up():
-            opposites = []
-        else:
+            if not has_field:  # the way from the opposite start is the opposite way
+                _count_in(found, replace(new, h=-new.h))
+        if has_field and not clock.is_up():
             ends = _mean_field_of_many(problem, [-state.h for state in found])
-            opposites = [replace(new, hits=state.hits) for new, state in zip(ends, found, strict=True)]
-        for new in opposites:
-            if not any(other.is_at(new.h) for other in found):
-                found.append(new)
+            for new, state in zip(ends, tuple(found), strict=True):
+                if not any(other.is_at(new.h) for other in found):
+                    found.append(replace(new, hits=state.hits))
         return sorted(found, key=lambda state: -state.lower)
 
     def _ends_of(self, problem: _Problem, starts: list[FloatArray]) -> list[_State]:
