@@ -12,10 +12,15 @@ from benchmarks import honesty
 from benchmarks.known_models import partition_log_z
 
 import spectralz as sz
+from spectralz._support import clock
 from spectralz.errors import NotConvergedError
+from spectralz.kernels import consistency_of_many as many
 from spectralz.kernels import expectation_consistency as kernel
+from spectralz.kernels import mean_field as mean_field_kernel
+from spectralz.kernels.coupling import Couplings
 from spectralz.methods import expectation_propagation
 from spectralz.methods.expectation_propagation import ExpectationPropagation
+from spectralz.parts.mean_field import bound_at, bounds_at
 from tests.helpers import heard
 from tests.reference import states
 from tests.reference.expectation_propagation import ExpectationConsistency, loops
@@ -396,3 +401,191 @@ def test_the_smallest_case_of_the_benchmark_runs(capsys):
     benchmark.complete_graph(n=5, repeats=2)
     benchmark.families(sizes=(5,), repeats=1)
     assert capsys.readouterr().out.count("\n| ") >= len(benchmark.STRENGTHS) + len(benchmark.FAMILIES)
+
+
+# ------------------------------------------------------------------------------------------------- many spins
+
+
+def glass(n, strength, seed, field=0.0):
+    theta, J = coupled(sz.generators.sk(n, strength, seed, field))
+    return theta, J
+
+
+def climbed(theta, J, h):
+    """Return the fixed point by the slow climb, which fits a Gaussian at each of its points."""
+    point = kernel.point_at(theta, J, h)
+    for _ in range(50):
+        if np.abs(kernel.gradient(theta, J, point)).max() < 1e-11:
+            break
+        found = kernel.improved(theta, J, point, 0.0, 1e-9)
+        if found is None:
+            break
+        point, _ = found
+    return point
+
+
+def settled(theta, J, h, tol=1e-8, max_steps=20, is_up=kernel.never):
+    kinds = []
+    inverse = many.inverse_in_place
+
+    def counted(matrix):
+        kinds.append(matrix.dtype)
+        return inverse(matrix)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(many, "inverse_in_place", counted)
+        start = many.tap_start(theta, J, h, kernel.never)
+        return many.settled(theta, J, start, tol, max_steps, is_up, lambda: None), kinds
+
+
+@pytest.mark.parametrize(("strength", "field", "most"), [(0.3, 0.0, 3), (0.3, 0.4, 3), (0.9, 0.0, 7), (0.8, 0.4, 6)])
+def test_few_factorisations_lead_to_the_fixed_point_of_the_climb(strength, field, most):
+    theta, J = glass(300, strength, 3, field)
+    way, kinds = settled(theta, J, theta)
+    slow = climbed(theta, J, theta)
+    assert way.steps == len(kinds) <= most
+    assert sum(kind == np.float64 for kind in kinds) <= 3
+    assert way.residual <= 1e-8
+    assert way.point.value == pytest.approx(slow.value, abs=1e-9)
+    assert way.point.mean == pytest.approx(slow.mean, abs=1e-8)
+    assert way.point.correlation == pytest.approx(slow.correlation, abs=1e-6)
+    assert way.point.correlation.dtype == np.float64
+
+
+def test_a_step_of_means_and_gaussian_together_squares_the_residual():
+    """A wrong factor in the coupling of both, or a lost sign, leaves linear convergence at best."""
+    theta, J = glass(120, 0.6, 0, 0.3)
+    slow = climbed(theta, J, theta)
+    rng = np.random.default_rng(0)
+    residuals = []
+    for size in (1e-2, 1e-3):
+        h, precision = slow.h + size * rng.normal(size=120), slow.precision * (1 + size * rng.normal(size=120))
+        at = many._matched(theta, J, h, precision, np.float64)
+        after = many._matched(theta, J, *many._newton_step(at), np.float64)
+        assert after.residual < 20 * at.residual**2
+        residuals.append(after.residual)
+    assert residuals[1] < 0.05 * residuals[0]
+
+
+def test_what_is_no_maximum_is_left_to_the_climb():
+    """Above its transition a ferromagnet has no maximum of Phi at means of 0, in which TAP starts."""
+    n = 60
+    J = np.full((n, n), 1.5 / n) - 1.5 / n * np.eye(n)
+    way, _ = settled(np.zeros(n), J, np.zeros(n))
+    assert way is None
+
+
+def test_where_the_time_is_up_the_last_point_is_in_double_precision():
+    theta, J = glass(200, 0.9, 0)
+    way, kinds = settled(theta, J, theta, is_up=lambda: True)
+    assert [kind == np.float64 for kind in kinds] == [False, True]
+    assert way.residual > 1e-8
+    assert way.point.correlation.dtype == np.float64
+
+
+@pytest.mark.parametrize("field", [0.0, 0.4])
+def test_phi_is_below_its_bounds(field):
+    theta, J = glass(150, 0.8, 1, field)
+    known = climbed(theta, J, theta)
+    assert kernel.upper_bound(theta, J, known.h, known) == pytest.approx(known.value, abs=1e-9)
+    rng = np.random.default_rng(0)
+    for size in (0.01, 0.3, 1.5):
+        h = known.h + size * rng.normal(size=150)
+        value = kernel.point_at(theta, J, h).value
+        assert kernel.upper_bound(theta, J, h, known) >= value - 1e-9
+        bound = many.looser_bound(theta, J, h, known)
+        assert value <= bound
+        if size < 1.0:
+            assert bound < value + 1.0
+
+
+def test_starts_relax_to_the_fixed_point_they_belong_to():
+    theta, J = glass(400, 0.8, 2)
+    known = climbed(theta, J, theta)
+    starts = np.random.default_rng(0).normal(size=(400, 5))
+    found = many.relaxed(theta, J, starts, known, 0.3, kernel.never)
+    assert (many.deviations_to(known, np.tanh(found)) <= 0.3).all()
+    assert many.reaction_scale(J, known) == pytest.approx(1.0, abs=0.1)
+
+
+def test_starts_do_not_relax_to_a_gaussian_that_covers_two_phases(monkeypatch):
+    """Drawn to the middle, both phases of 700 spins were once lost: 491 for 496, although not trusted."""
+    n = 150
+    J = np.full((n, n), 1.3 / n) - 1.3 / n * np.eye(n)
+    middle = kernel.point_at(np.zeros(n), J, np.zeros(n))
+    assert many.reaction_scale(J, middle) > 10.0
+    model, truth = collective(n, 1.3, 0.0)
+    monkeypatch.setattr(expectation_propagation, "MANY_SPINS", 100)
+    assert abs(sz.log_z(model, "ep").log_z - truth) < 0.01
+    monkeypatch.setattr(expectation_propagation, "OTHER_REACTION", math.inf)  # the error, planted again
+    assert abs(sz.log_z(model, "ep").log_z - truth) > 1.0
+
+
+def test_mean_field_from_many_starts_is_that_from_each():
+    theta, J = glass(150, 0.9, 4, 0.1)
+    starts = np.random.default_rng(1).normal(size=(150, 4))
+    together = starts.copy()
+    for _ in range(7):
+        mean_field_kernel.ascend_together(together, np.tanh(together), theta, J)
+    values, _ = bounds_at(together, theta, Couplings.of_dense(J))
+    for k in range(4):
+        h = starts[:, k].copy()
+        mean_field_kernel.ascend(h, theta, Couplings.of_dense(J), 7, 0.0)
+        assert together[:, k] == pytest.approx(h, abs=1e-12)
+        assert values[k] == pytest.approx(bound_at(h, theta, Couplings.of_dense(J))[0], abs=1e-10)
+
+
+@pytest.mark.parametrize("field", [0.0, 0.005])
+def test_states_of_many_spins_are_hit_as_often_as_those_of_few(field, monkeypatch):
+    """With half of the hits, where opposite starts were left out, error bars were up to ten times too wide."""
+    problem = expectation_propagation._Problem.of(collective(150, 1.3, field)[0])
+    few = ExpectationPropagation()._mean_field_states(problem)
+    monkeypatch.setattr(expectation_propagation, "MANY_SPINS", 100)
+    many_ = ExpectationPropagation()._mean_field_states(problem)
+    assert [state.hits for state in many_] == [state.hits for state in few]
+    assert [state.lower for state in many_] == pytest.approx([state.lower for state in few], abs=1e-6)
+
+
+@pytest.mark.parametrize(("strength", "field"), [(0.4, 0.0), (0.4, 0.2), (0.8, 0.0)])
+def test_many_spins_get_the_answer_of_few(strength, field, monkeypatch):
+    model = sz.generators.sk(130, strength, 5, field)
+    slow = sz.log_z(model, "ep")
+    monkeypatch.setattr(expectation_propagation, "MANY_SPINS", 100)
+    quick = sz.log_z(model, "ep")
+    assert quick.log_z == pytest.approx(slow.log_z, abs=1e-7)
+    assert quick.std_error == pytest.approx(slow.std_error, rel=1e-5)
+    assert quick.trusted is slow.trusted
+    assert quick.details["missed"] == pytest.approx(slow.details["missed"], abs=1e-9)
+
+
+@pytest.mark.parametrize("strength", [0.9, 1.05, 1.15, 1.3, 1.6])
+@pytest.mark.parametrize("field", [0.0, 0.005])
+def test_no_phase_of_many_spins_is_missed(strength, field, monkeypatch):
+    monkeypatch.setattr(expectation_propagation, "MANY_SPINS", 100)
+    model, truth = collective(150, strength, field)
+    result = sz.log_z(model, "ep")
+    assert abs(result.log_z - truth) <= 2.5 * result.std_error
+    if strength >= 1.3:
+        assert result.trusted
+        assert "2 phases apart were added up" in result.status
+
+
+def test_diagrams_of_many_spins_are_those_of_few(monkeypatch):
+    theta, J = glass(90, 0.8, 6, 0.3)
+    point = climbed(theta, J, theta)
+    few = kernel.loop_terms(point)
+    monkeypatch.setattr(kernel, "MOST_IN_DOUBLE", 10)
+    assert kernel.loop_terms(point) == pytest.approx(few, rel=1e-4)
+
+
+def test_a_budget_that_ends_at_once_leaves_an_answer_that_is_not_trusted(monkeypatch):
+    monkeypatch.setattr(expectation_propagation, "MANY_SPINS", 100)
+    with clock.counting_operations(), clock.until(1e-9):
+        result = sz.log_z(sz.generators.sk(150, 0.6, 0), "ep")
+    assert not result.trusted
+    assert math.isfinite(result.log_z)
+
+
+def test_the_large_case_of_the_benchmark_runs(capsys):
+    benchmark.large(sizes=(520,), strengths=(0.3,))
+    assert "520" in capsys.readouterr().out

@@ -18,15 +18,33 @@ tanh(h). Neither loses digits where spins are all but fixed.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from spectralz.kernels.single_spin import entropy
 
-__all__ = ["Point", "Terms", "correction_terms", "gradient", "higher_terms", "improved", "loop_terms", "point_at"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = [
+    "INNER_TOLERANCE",
+    "Point",
+    "Terms",
+    "correction_terms",
+    "gradient",
+    "higher_terms",
+    "improved",
+    "inverse_in_place",
+    "loop_terms",
+    "own_part",
+    "point_at",
+    "precision_matrix",
+    "upper_bound",
+    "variances",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -44,6 +62,10 @@ LEAST_SHIFT, LARGEST_SHIFT, SHIFT_FACTOR = 1e-2, 1e12, 4.0
 ROUNDING = 1e-12
 # Beyond this an exponential is as good as infinite.
 LARGEST_EXPONENT = 700.0
+# So many rows of a matrix are worked on together: all of its entries at once would take a dozen times its room.
+ROWS_TOGETHER, MIRRORED_TOGETHER = 128, 512
+# The next corrections of more spins than this are summed in single precision, which is as good for a scale of error.
+MOST_IN_DOUBLE = 500
 
 
 class Point(NamedTuple):
@@ -81,24 +103,35 @@ class Terms(NamedTuple):
     sizes: float
 
 
-def _inverse(matrix: FloatArray) -> tuple[FloatArray, float] | None:
-    """Return the inverse and log det of a symmetric matrix, or None if it is not positive definite."""
+def inverse_in_place(matrix: NDArray[Any]) -> tuple[NDArray[Any], float] | None:
+    """Return the inverse and log det of a symmetric matrix, or None if it is not positive definite.
+
+    The matrix, whose rows lie one after the other, is written over: with thousands of spins copies take as much room
+    as the model. In single precision if it is of that.
+    """
     if not len(matrix):
         return matrix, 0.0
-    factor, info = lapack.dpotrf(matrix, lower=1)
+    is_single = matrix.dtype == np.float32
+    factorise, invert = (lapack.spotrf, lapack.spotri) if is_single else (lapack.dpotrf, lapack.dpotri)
+    factor, info = factorise(matrix.T, lower=1, clean=0, overwrite_a=1)  # columns one after the other, as LAPACK wants
     if info:
         return None
-    log_det = 2.0 * float(np.log(factor.diagonal()).sum())
-    half, info = lapack.dpotri(factor, lower=1)
+    log_det = 2.0 * float(np.log(factor.diagonal(), dtype=np.float64).sum())
+    half, info = invert(factor, lower=1, overwrite_c=1)
     if info or not np.isfinite(log_det):
         return None
-    lower = np.tril(half)
-    return lower + np.tril(half, -1).T, log_det
+    n = len(half)
+    for begin in range(0, n, MIRRORED_TOGETHER):
+        end = min(begin + MIRRORED_TOGETHER, n)
+        corner = half[begin:end, begin:end]
+        corner[...] = np.tril(corner) + np.tril(corner, -1).T
+        half[begin:end, end:] = half[end:, begin:end].T
+    return half.T, log_det
 
 
 def _solution(matrix: FloatArray, right: FloatArray) -> FloatArray | None:
-    """Solve with a symmetric matrix, or return None if it is not positive definite."""
-    factor, info = lapack.dpotrf(matrix, lower=1)
+    """Solve with a symmetric matrix, which is written over, or return None if it is not positive definite."""
+    factor, info = lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
     if info:
         return None
     found, _ = lapack.dpotrs(factor, right, lower=1)
@@ -116,18 +149,25 @@ class _Gaussian(NamedTuple):
 def _gaussian(precision: FloatArray, coupling: FloatArray) -> _Gaussian | None:
     if not (np.all(precision > 0.0) and np.all(precision <= LARGEST_PRECISION)):
         return None
-    found = _inverse(np.diag(precision) - coupling)
+    found = inverse_in_place(precision_matrix(precision, coupling))
     if found is None:
         return None
     correlation, log_det = found
     return _Gaussian(precision, correlation, 0.5 * float((precision - 1.0).sum()) - 0.5 * log_det)
 
 
-def _fitted(coupling: FloatArray, start: FloatArray | None) -> _Gaussian | None:
+def precision_matrix(precision: FloatArray, coupling: NDArray[Any]) -> NDArray[Any]:
+    """Return Diag(1 + b) - K, in the precision of K."""
+    matrix = np.negative(coupling, order="C")
+    matrix[np.diag_indices(len(matrix))] += precision
+    return matrix
+
+
+def _fitted(coupling: FloatArray, start: FloatArray | None, is_up: Callable[[], bool], tol: float) -> _Gaussian | None:
     """Minimise sum b / 2 - log det(Diag(1 + b) - K) / 2 by Newton's method; the gradient is (1 - C_ii) / 2.
 
     Begins at ``start`` if that is feasible, else where the matrix is diagonally dominant. None if the precisions are
-    too large for the digits there are.
+    too large for the digits there are. Where the time is up it ends with a Gaussian that does not fit yet.
     """
     now = None if start is None else _gaussian(start, coupling)
     if now is None:
@@ -136,7 +176,7 @@ def _fitted(coupling: FloatArray, start: FloatArray | None) -> _Gaussian | None:
         if now is None:
             return None
         excess = now.correlation.diagonal() - 1.0
-        if np.abs(excess).max(initial=0.0) <= INNER_TOLERANCE:
+        if np.abs(excess).max(initial=0.0) <= tol or is_up():
             break
         step = _solution(now.correlation**2, excess)
         better = None if step is None else _line_search(now, coupling, step, float(excess @ step))
@@ -165,23 +205,60 @@ def _mismatch(correlation: FloatArray) -> float:
     return float(np.abs(correlation.diagonal() - 1.0).max(initial=0.0))
 
 
-def point_at(theta: FloatArray, J: FloatArray, h: FloatArray, start: FloatArray | None = None) -> Point | None:
+def variances(h: FloatArray) -> FloatArray:
+    """Return 1 - tanh(h)^2, or what a fixed spin's counts as."""
+    small = np.exp(-2.0 * np.abs(h))
+    return np.maximum(4.0 * small / (1.0 + small) ** 2, LEAST_VARIANCE)
+
+
+def never() -> bool:
+    """Say that the time is not up."""
+    return False
+
+
+def point_at(
+    theta: FloatArray,
+    J: FloatArray,
+    h: FloatArray,
+    start: FloatArray | None = None,
+    is_up: Callable[[], bool] = never,
+    tol: float = INNER_TOLERANCE,
+) -> Point | None:
     """Return Phi and its Gaussian at the means tanh(h), or None where double precision cannot hold them.
 
-    ``start`` is a guess at the precisions, those of a point close by.
+    ``start`` is a guess at the precisions, those of a point close by. Variances fit within ``tol``, or as
+    they are once ``is_up`` says so.
     """
-    mean = np.tanh(h)
-    small = np.exp(-2.0 * np.abs(h))
-    variance = np.maximum(4.0 * small / (1.0 + small) ** 2, LEAST_VARIANCE)
+    mean, variance = np.tanh(h), variances(h)
     deviation = np.sqrt(variance)
     coupling = deviation[:, None] * J * deviation
-    fitted = _fitted(coupling, start)
+    fitted = _fitted(coupling, start, is_up, tol)
     if fitted is None:
         return None
-    value = float(mean @ (theta + 0.5 * (J @ mean)) + entropy(h).sum()) + fitted.value
+    value = own_part(theta, J, h) + fitted.value
     return Point(
         h, mean, variance, fitted.precision, coupling, fitted.correlation, value, _mismatch(fitted.correlation)
     )
+
+
+def own_part(theta: FloatArray, J: FloatArray, h: FloatArray) -> float:
+    """Phi without Delta: what mean field has."""
+    mean = np.tanh(h)
+    return float(mean @ (theta + 0.5 * (J @ mean)) + entropy(h).sum())
+
+
+def upper_bound(theta: FloatArray, J: FloatArray, h: FloatArray, known: Point) -> float:
+    """Return a number that Phi at the means tanh(h) does not exceed, by the Gaussian of another point.
+
+    Delta is a minimum over Lambda, and log det(Lambda - J) is known at the Lambda of that point: without a new
+    factorisation any Lambda that is known gives a bound. It holds to second order about means of 0.
+    """
+    Lambda, variance = known.precision / known.variance, variances(h)
+    # Delta of the known point, its variances replaced: what log det is need not be known.
+    delta = known.value - own_part(theta, J, known.h)
+    with np.errstate(over="ignore", invalid="ignore"):
+        delta += 0.5 * float((Lambda * (variance - known.variance) - np.log(variance / known.variance)).sum())
+    return own_part(theta, J, h) + delta if np.isfinite(delta) else np.inf
 
 
 def _onsager(point: Point) -> FloatArray:
@@ -196,25 +273,36 @@ def gradient(theta: FloatArray, J: FloatArray, point: Point) -> FloatArray:
 
 
 def improved(
-    theta: FloatArray, J: FloatArray, point: Point, shift: float, least_gain: float
+    theta: FloatArray,
+    J: FloatArray,
+    point: Point,
+    shift: float,
+    least_gain: float,
+    is_up: Callable[[], bool] = never,
 ) -> tuple[Point, float] | None:
     """Make a Newton step that does not lower Phi, with its curvature raised by ``shift`` or as much more as it needs.
 
-    Returns the new point and the shift for the next one, or None if no step ascends. ``least_gain`` is what rounding
-    may take from Phi.
+    Returns the new point and the shift for the next one, or None if no step ascends or the time is up. ``least_gain``
+    is what rounding may take from Phi.
     """
     push = gradient(theta, J, point)
     deviation = np.sqrt(point.variance)
     curvature = _curvature(point)
-    while shift <= LARGEST_SHIFT:
-        step = None if curvature is None else _solution(curvature + shift * np.eye(len(push)), push * deviation)
+    while shift <= LARGEST_SHIFT and not is_up():
+        step = None if curvature is None else _solution(_shifted(curvature, shift), push * deviation)
         if step is not None:
             reach = np.maximum(LARGEST_STEP, np.abs(push))
-            new = point_at(theta, J, point.h + np.clip(step / deviation, -reach, reach), point.precision)
+            new = point_at(theta, J, point.h + np.clip(step / deviation, -reach, reach), point.precision, is_up)
             if new is not None and new.value >= point.value - least_gain:
                 return new, shift / SHIFT_FACTOR if shift > LEAST_SHIFT / SHIFT_FACTOR else 0.0
         shift = max(SHIFT_FACTOR * shift, LEAST_SHIFT)
     return None
+
+
+def _shifted(curvature: FloatArray, shift: float) -> FloatArray:
+    matrix = curvature.copy()
+    matrix[np.diag_indices(len(matrix))] += shift
+    return matrix
 
 
 def _curvature(point: Point) -> FloatArray | None:
@@ -227,7 +315,7 @@ def _curvature(point: Point) -> FloatArray | None:
     n = len(point.h)
     E = point.correlation**2
     E[np.diag_indices(n)] = 0.0
-    inverse = _inverse(np.eye(n) + E)
+    inverse = inverse_in_place(np.eye(n) + E)
     if inverse is None:
         return None
     slope = point.mean / np.sqrt(point.variance)
@@ -243,15 +331,28 @@ def correction_terms(point: Point) -> Terms:
     1/2 sum_{i != j} sum_{l = 3, 4} k_l(m_i) k_l(m_j) / l! (S_ij / (v_i v_j))^l with k_3 = -2 m v and k_4 = v (6 m^2 -
     2); S_ij = sqrt(v_i v_j) C_ij turns k_l / v^l into k_3 / v^(3/2) = -2 m / sqrt(v) and k_4 / v^2 = (4 - 6 v) / v.
     """
-    C = point.correlation.copy()
-    C[np.diag_indices(len(C))] = 0.0
-    k3 = -2.0 * point.mean / np.sqrt(point.variance)
-    k4 = (4.0 - 6.0 * point.variance) / point.variance
+    k3, k4 = _cumulants(point)
+    sums = np.zeros(3)
     with np.errstate(over="ignore", invalid="ignore"):
-        third = (k3[:, None] * C) * (C * k3) * C / 6.0
-        fourth = (k4[:, None] * C**2) * (C**2 * k4) / 24.0
-        sums = 0.5 * third.sum(), 0.5 * fourth.sum(), 0.5 * (np.abs(third).sum() + np.abs(fourth).sum())
+        for rows, C in _off_diagonal(point):
+            third = (k3[rows, None] * C) * (C * k3) * C / 6.0
+            fourth = (k4[rows, None] * C**2) * (C**2 * k4) / 24.0
+            sums += 0.5 * third.sum(), 0.5 * fourth.sum(), 0.5 * (np.abs(third).sum() + np.abs(fourth).sum())
     return Terms(*(float(total) for total in sums))
+
+
+def _cumulants(point: Point) -> tuple[FloatArray, FloatArray]:
+    """Return k_3 / v^(3/2) and k_4 / v^2."""
+    return -2.0 * point.mean / np.sqrt(point.variance), (4.0 - 6.0 * point.variance) / point.variance
+
+
+def _off_diagonal(point: Point) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield some rows after the other of the correlations, with 0 on the diagonal, and which they are."""
+    n = len(point.h)
+    for begin in range(0, n, ROWS_TOGETHER):
+        C = point.correlation[begin : begin + ROWS_TOGETHER].copy()
+        C[np.arange(len(C)), begin + np.arange(len(C))] = 0.0
+        yield slice(begin, begin + len(C)), C
 
 
 def loop_terms(point: Point) -> tuple[float, float]:
@@ -266,17 +367,52 @@ def loop_terms(point: Point) -> tuple[float, float]:
     """
     C = point.correlation.copy()
     C[np.diag_indices(len(C))] = 0.0
-    k3 = -2.0 * point.mean / np.sqrt(point.variance)
-    k4 = (4.0 - 6.0 * point.variance) / point.variance
+    k3, k4 = _cumulants(point)
+    # In units of the largest correlation and cumulants, of which single precision holds all powers that matter.
+    c, u3, u4 = (float(np.abs(x).max(initial=0.0)) or 1.0 for x in (C, k3, k4))
+    kind = np.float64 if len(C) <= MOST_IN_DOUBLE or not np.isfinite(c * u3 * u4) else np.float32
+    if kind is np.float64:
+        c, u3, u4 = 1.0, 1.0, 1.0
+    C, k3, k4 = (C / c).astype(kind, copy=False), (k3 / u3).astype(kind), (k4 / u4).astype(kind)
+    triangle, square = 0.0, 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         C2 = C**2
-        third, fourth = C2 * k3, C2 * k4
-        triangle = float(((third @ C) * third).sum(axis=1) @ k4) / 8.0
-        ways = k3[:, None] * (third @ C)
-        square = float((ways * ways.T).sum()) / 16.0
-        double = float(((fourth @ fourth) * fourth.T).sum()) / 48.0
+        double = _sum_over_triangles(C2, k4) / 48.0 * u4**3 * c**6
+        if k3.any():
+            third = C2 * k3
+            ways = third @ C
+            triangle = _total((ways * third).sum(axis=1) * k4) / 8.0 * u4 * u3**2 * c**5
+            ways *= k3[:, None]
+            square = sum(
+                _total(ways[rows] * ways[:, rows].T)
+                for rows in (slice(begin, begin + ROWS_TOGETHER) for begin in range(0, len(C), ROWS_TOGETHER))
+            )
+            square *= u3**4 * c**6 / 16.0
     terms = np.array([triangle, 5.0 / 3.0 * square, double])
     return float(terms[~(terms < 0.0)].sum()), float(terms[terms < 0.0].sum())
+
+
+def _total(terms: NDArray[Any]) -> float:
+    return float(terms.sum(dtype=np.float64))
+
+
+def _sum_over_triangles(C2: NDArray[Any], k: NDArray[Any]) -> float:
+    """Return the trace of (C2 Diag(k))^3, with half of the work of a matrix product: C2 Diag(k) C2 is symmetric."""
+    multiply = blas.ssyrk if C2.dtype == np.float32 else blas.dsyrk
+    half = np.zeros_like(C2, order="F")
+    for sign in (1.0, -1.0):
+        of_sign = sign * k > 0.0
+        if of_sign.any():
+            weighted = C2[of_sign] * np.sqrt(sign * k[of_sign])[:, None]
+            # With the columns of the transpose one after the other no copy is made; C2 is symmetric.
+            half = multiply(sign, weighted.T, beta=1.0, c=half, lower=1, overwrite_c=1)
+    total = 0.0
+    for begin in range(0, len(k), ROWS_TOGETHER):
+        rows = slice(begin, begin + ROWS_TOGETHER)
+        below = np.tril(half[rows, : rows.stop], begin)
+        terms = k[rows, None] * below * C2[rows, : rows.stop] * k[: rows.stop]
+        total += 2.0 * _total(terms)  # the diagonal of C2 is 0
+    return total
 
 
 def higher_terms(point: Point) -> float:
@@ -286,17 +422,27 @@ def higher_terms(point: Point) -> float:
     that are all but fixed k_l is 2^(l-2) v, so that the terms are those of the series of exp(y) with
     y = 4 C_ij / sqrt(v_i v_j): what follows l = 6 is taken from there.
     """
-    C = np.abs(point.correlation)
-    C[np.diag_indices(len(C))] = 0.0
     m, v = point.mean, point.variance
+    total = 0.0
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         k5 = np.abs(16.0 * m - 24.0 * m**3) / v**1.5
         k6 = np.abs(16.0 - 120.0 * m**2 + 120.0 * m**4) / v**2
-        fifth = (k5[:, None] * C**2) * (C**2 * k5) * C / 120.0
-        sixth = (k6[:, None] * C**3) * (C**3 * k6) / 720.0
-        y = 4.0 * C / np.sqrt(v[:, None] * v)
-        up_to_four = 1.0 + y * (1.0 + y / 2.0 * (1.0 + y / 3.0 * (1.0 + y / 4.0)))
-        from_five = np.exp(np.minimum(y, LARGEST_EXPONENT)) - up_to_four
-        more = np.where(y > 1.0, from_five / (y**5 / 120.0 * (1.0 + y / 6.0)), 1.0 + y**2 / 42.0)
-        terms = np.nan_to_num((fifth + sixth) * more, nan=0.0, posinf=np.inf)  # a spin that nothing moves has no share
-    return 0.5 * float(terms.sum())
+        for rows, signed in _off_diagonal(point):
+            C = np.abs(signed)
+            fifth = (k5[rows, None] * C**2) * (C**2 * k5) * C / 120.0
+            sixth = (k6[rows, None] * C**3) * (C**3 * k6) / 720.0
+            y = 4.0 * C / np.sqrt(v[rows, None] * v)
+            more = 1.0 + y**2 / 42.0
+            large = y > 1.0
+            if large.any():
+                more[large] = _all_that_follow(y[large])
+            terms = np.nan_to_num((fifth + sixth) * more, nan=0.0, posinf=np.inf)  # what nothing moves has no share
+            total += float(terms.sum())
+    return 0.5 * total
+
+
+def _all_that_follow(y: FloatArray) -> FloatArray:
+    """Return the series of exp(y) from y^5 on, in units of its terms of y^5 and y^6."""
+    up_to_four = 1.0 + y * (1.0 + y / 2.0 * (1.0 + y / 3.0 * (1.0 + y / 4.0)))
+    from_five = np.exp(np.minimum(y, LARGEST_EXPONENT)) - up_to_four
+    return np.asarray(from_five / (y**5 / 120.0 * (1.0 + y / 6.0)))

@@ -18,15 +18,17 @@ from spectralz.kernels.coupling import Couplings
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.parts.independent_spins import probabilities
 from spectralz.parts.leading import leading_directions
-from spectralz.parts.mean_field import ascend_in_time, bound_at
+from spectralz.parts.mean_field import ascend_in_time, ascend_together_in_time, bound_at, bounds_at
 from spectralz.parts.pairs import pairs_of
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from spectralz.kernels.expectation_consistency import Point, Terms
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["ExpectationPropagation", "step_operations"]
+__all__ = ["MANY_SPINS", "ExpectationPropagation", "step_operations"]
 
 # About ten matrices of n x n numbers, and dozens of their factorisations.
 MOST_SPINS = 5000
@@ -37,9 +39,20 @@ LARGEST_TRUSTED_ERROR = 0.1
 MEAN_FIELD_SWEEPS = 300
 # The share of the time that all of these take.
 STATES_SHARE = 0.4
-# Operations of a step by n^3 and by n^2.
+# Operations of a step by n^3 and by n^2, and where a step has but one factorisation.
 CUBIC_OPERATIONS, SQUARE_OPERATIONS = 0.6, 400.0
+OPERATIONS_OF_MANY = 0.015, 30.0
 MEAN_FIELD_TOLERANCE = 1e-8
+# Beyond so many spins factorisations are what takes the time: kernels/consistency_of_many.py does with few of them.
+# Mean field climbs from all starts at once, and not as far, since its states are then places to start from.
+MANY_SPINS = 500
+FEW_MEAN_FIELD_SWEEPS, ROUGH_MEAN_FIELD_TOLERANCE = 100, 1e-5
+# Variances that are off by this much change Phi by n times its square.
+SHELF_TOLERANCE = 1e-4
+# The reaction of spins is taken for that of a glass if it is so many times as large at most, or as small.
+OTHER_REACTION = 1.5
+# A start that comes this close to a fixed point, in deviations, would end there.
+NEAR = 0.3
 # Optima of mean field whose means differ by less are the same.
 SAME_MEAN = 1e-3
 # Fixed points are phases of their own if so many standard deviations lie between them, along their line, on both sides.
@@ -87,11 +100,15 @@ class _Problem:
         return len(self.field)
 
     @property
+    def has_many_spins(self) -> bool:
+        return self.n > MANY_SPINS
+
+    @property
     def rows(self) -> Couplings:
         """J as the kernels of mean field take it."""
         return Couplings.of_dense(self.J)
 
-    @property
+    @cached_property
     def is_collective(self) -> bool:
         """Whether no single coupling matters: only then are phases those of modes that many spins share.
 
@@ -99,7 +116,7 @@ class _Problem:
         """
         return float(np.abs(self.J).max(initial=0.0)) <= LARGEST_OF_MANY
 
-    @property
+    @cached_property
     def is_weak(self) -> bool:
         """Whether the squares of a spin's couplings add up to less than 1, on average.
 
@@ -108,7 +125,7 @@ class _Problem:
         """
         return self.rows.mean_strength < 1.0
 
-    @property
+    @cached_property
     def total_weight(self) -> float:
         """The largest log-weight that a state could have."""
         return float(np.abs(self.field).sum() + 0.5 * np.abs(self.J).sum())
@@ -170,10 +187,13 @@ class _Fit:
 
     def deviations_to(self, mean: FloatArray) -> float:
         """Return how many standard deviations lie between the means, of the spins' sum along the line to ``mean``."""
-        line = mean - self.point.mean
-        scaled = line * np.sqrt(self.point.variance)
-        variance = float(scaled @ (self.point.correlation @ scaled))
-        return float(line @ line) / math.sqrt(variance) if variance > 0.0 else 0.0
+        return float(self.all_deviations_to(mean[:, None])[0])
+
+    def all_deviations_to(self, means: FloatArray) -> FloatArray:
+        """Return the same for means that are columns."""
+        from spectralz.kernels.consistency_of_many import deviations_to
+
+        return deviations_to(self.point, means)
 
     def is_apart_from(self, other: _Fit) -> bool:
         """Whether the two are separate states, as each of their Gaussians sees it."""
@@ -334,7 +354,23 @@ class ExpectationPropagation(Method):
         starts = [problem.field, *problem.leading, *rng.standard_normal((self.restarts, problem.n))]
         # The states are there to check the answer: what it takes must be left.
         with clock.within(STATES_SHARE):
-            return self._ends_of(problem, starts)
+            return self._ends_of_many(problem, starts) if problem.has_many_spins else self._ends_of(problem, starts)
+
+    def _ends_of_many(self, problem: _Problem, starts: list[FloatArray]) -> list[_State]:
+        """Do what :meth:`_ends_of` does, from all starts at once."""
+        has_field = bool(problem.field.any())
+        signed = [sign * h for h in starts for sign in ((1.0, -1.0) if has_field else (1.0,))]
+        found: list[_State] = []
+        for new in _mean_field_of_many(problem, signed):
+            _count_in(found, new)
+            if not has_field:  # the way from the opposite start is the opposite way
+                _count_in(found, replace(new, h=-new.h))
+        if has_field and not clock.is_up():
+            ends = _mean_field_of_many(problem, [-state.h for state in found])
+            for new, state in zip(ends, tuple(found), strict=True):
+                if not any(other.is_at(new.h) for other in found):
+                    found.append(replace(new, hits=state.hits))
+        return sorted(found, key=lambda state: -state.lower)
 
     def _ends_of(self, problem: _Problem, starts: list[FloatArray]) -> list[_State]:
         found: list[_State] = []
@@ -342,11 +378,7 @@ class ExpectationPropagation(Method):
             if k and clock.is_up():
                 break
             for sign in (1.0, -1.0):
-                new = _mean_field(problem, sign * h)
-                place = next((i for i, state in enumerate(found) if state.is_at(new.h)), len(found))
-                found[place : place + 1] = [
-                    new if place == len(found) else replace(found[place], hits=found[place].hits + 1)
-                ]
+                _count_in(found, _mean_field(problem, sign * h))
             report("looking for states", (k + 1) / len(starts))
         # In a weak field a state and its opposite both matter, and starts may come to one of them only.
         for state in tuple(found):
@@ -365,7 +397,7 @@ class ExpectationPropagation(Method):
         it are phases of their own, whose weights add up.
         """
         fits: list[_Fit] = []
-        for h, start in [(problem.field, "field"), *((state.h, "mean field") for state in states[:MOST_STARTS])]:
+        for h, start in _starts(problem, states, fits):
             fit = self._climb(problem, h, start)
             if fit is not None and not any(fit.is_at(other) for other in fits):
                 fits.append(fit)
@@ -386,12 +418,36 @@ class ExpectationPropagation(Method):
                 phases.append(fit)
         return _Phases(phases)
 
+    def _settle(self, problem: _Problem, h: FloatArray, start: str) -> _Fit | None:
+        """Find a fixed point close to the fields ``h`` with few factorisations; None if that does not work at once."""
+        from spectralz.kernels.consistency_of_many import settled, tap_start
+        from spectralz.kernels.expectation_consistency import correction_terms
+
+        steps = 0
+
+        def made() -> None:
+            nonlocal steps
+            steps += 1
+            clock.charge(step_operations(problem.n))
+            report("climbing", min(steps / self.max_iter, 1.0))
+
+        theta, J = problem.field, problem.J
+        near = tap_start(theta, J, h, clock.is_up)
+        way = settled(theta, J, near, self.tol, self.max_iter + 1, clock.is_up, made)
+        if way is None:
+            return None
+        return _Fit(way.point, correction_terms(way.point), way.steps - 1, way.residual, 0.0, start)
+
     def _climb(self, problem: _Problem, h: FloatArray, start: str) -> _Fit | None:
         """Ascend Phi from the fields ``h``; None if there is no feasible Gaussian in double precision."""
         from spectralz.kernels.expectation_consistency import correction_terms, improved, point_at
 
+        if problem.has_many_spins and not self.damping:
+            fit = self._settle(problem, h, start)
+            if fit is not None:
+                return fit
         theta, J, shift = problem.field, problem.J, self.damping
-        point = point_at(theta, J, h)
+        point = point_at(theta, J, h, is_up=clock.is_up)
         if point is None:
             return None
         slack = 1e-12 * max(1.0, float(np.abs(theta) @ np.abs(point.mean)) + abs(point.value))
@@ -399,7 +455,7 @@ class ExpectationPropagation(Method):
         clock.charge(2.0 * step_operations(problem.n))
         while iterations < self.max_iter and residual > self.tol and not clock.is_up():
             clock.charge(step_operations(problem.n))
-            better = improved(theta, J, point, shift, slack)
+            better = improved(theta, J, point, shift, slack, clock.is_up)
             if better is None:
                 break
             point, shift = better
@@ -454,7 +510,8 @@ class ExpectationPropagation(Method):
 
 def step_operations(n: int) -> float:
     """Return what a step counts."""
-    return CUBIC_OPERATIONS * n**3 + SQUARE_OPERATIONS * n**2
+    cubic, square = OPERATIONS_OF_MANY if n > MANY_SPINS else (CUBIC_OPERATIONS, SQUARE_OPERATIONS)
+    return cubic * n**3 + square * n**2
 
 
 def _covariance(point: Point) -> FloatArray:
@@ -462,11 +519,63 @@ def _covariance(point: Point) -> FloatArray:
     return np.asarray(deviation[:, None] * point.correlation * deviation)
 
 
+def _starts(problem: _Problem, states: list[_State], fits: list[_Fit]) -> Iterator[tuple[FloatArray, str]]:
+    """Yield where to climb from, with a word for it, while ``fits`` are found.
+
+    In a glass at high temperature mean field sees states where there are none, and all climbs from these would end at
+    one place. So with many spins they first relax, without factorisations, and those that come to a fixed point that is
+    known are left out.
+    """
+    yield problem.field, "field"
+    starts = [state.h for state in states[:MOST_STARTS]]
+    is_glass = problem.has_many_spins and bool(fits) and _is_glass(problem, fits[0].point)
+    if is_glass:
+        from spectralz.kernels.consistency_of_many import relaxed
+
+        starts = list(relaxed(problem.field, problem.J, np.array(starts).T, fits[0].point, NEAR, clock.is_up).T)
+    for h in starts:
+        if not is_glass or all(fit.deviations_to(np.tanh(h)) > NEAR for fit in fits):
+            yield h, "mean field"
+
+
+def _is_glass(problem: _Problem, point: Point) -> bool:
+    """Say whether the spins react to each other as those of a glass do: only then does TAP tell where a climb ends.
+
+    A Gaussian that covers two phases of a ferromagnet would draw all starts to its middle.
+    """
+    from spectralz.kernels.consistency_of_many import reaction_scale
+
+    return 1.0 / OTHER_REACTION <= reaction_scale(problem.J, point) <= OTHER_REACTION
+
+
+def _count_in(found: list[_State], new: _State) -> None:
+    """Add a state, or a hit to the one that it is."""
+    for place, state in enumerate(found):
+        if state.is_at(new.h):
+            found[place] = replace(state, hits=state.hits + new.hits)
+            return
+    found.append(new)
+
+
 def _mean_field(problem: _Problem, start: FloatArray) -> _State:
     """Climb the bound of mean field from the fields ``start``."""
+    if problem.has_many_spins:
+        return _mean_field_of_many(problem, [start])[0]
     h = start.copy()
     ascend_in_time(h, problem.field, problem.rows, MEAN_FIELD_SWEEPS, MEAN_FIELD_TOLERANCE)
     return _bound_at(problem, h)
+
+
+def _mean_field_of_many(problem: _Problem, starts: list[FloatArray]) -> list[_State]:
+    """Climb the bound of mean field from several fields at once."""
+    h = np.array(starts).T.copy()
+
+    def tell(sweeps: int) -> None:
+        report("looking for states", sweeps / FEW_MEAN_FIELD_SWEEPS)
+
+    ascend_together_in_time(h, problem.field, problem.J, FEW_MEAN_FIELD_SWEEPS, ROUGH_MEAN_FIELD_TOLERANCE, tell)
+    values, roundings = bounds_at(h, problem.field, problem.rows)
+    return [_State(h[:, k].copy(), float(values[k] - roundings[k])) for k in range(len(starts))]
 
 
 def _bound_at(problem: _Problem, h: FloatArray) -> _State:
@@ -491,9 +600,10 @@ def _missed(problem: _Problem, phases: _Phases, states: list[_State]) -> float:
     point = phases.first.point
     own = _mean_field(problem, point.h)
     reference, gains = own.lower, []
-    for state in states:
-        mean = np.tanh(state.h)
-        if state.is_at(own.h) or any(_distance(fit.point, mean) <= problem.n for fit in phases.fits):
+    means = _means_of(states)
+    is_reached = np.any([_distances(fit.point, means) <= problem.n for fit in phases.fits], axis=0)
+    for state, reached in zip(states, is_reached, strict=True):
+        if reached or state.is_at(own.h):
             reference = max(reference, state.lower)
         else:
             gains.append(state.lower)
@@ -514,15 +624,16 @@ def _elsewhere(problem: _Problem, phases: _Phases, states: list[_State], referen
     first = phases.first
     against = min(0.0, -2.0 * float(problem.field @ first.point.mean))
     # Only optima have a way to them that may be a shelf; with strong couplings Phi is too large on any.
-    targets = [(against, -first.point.mean, False)]
-    targets += [(state.lower - reference, np.tanh(state.h), problem.is_weak) for state in states]
+    means = np.column_stack([-first.point.mean, _means_of(states)])
+    nearest = np.min([fit.all_deviations_to(means) for fit in phases.fits], axis=0)
+    targets = [(against, nearest[0], means[:, 0], False)]
+    targets += [
+        (state.lower - reference, nearest[k], means[:, k], problem.is_weak) for k, state in enumerate(states, start=1)
+    ]
     apart = [
         (mean, has_way)
-        for gain, mean, has_way in sorted(targets, key=lambda target: -target[0])
-        if gain > math.log(NEGLIGIBLE)
-        and first.deviations_to(mean) > REACH
-        and not any(fit.deviations_to(mean) <= REACH for fit in phases.fits)
-        and not phases.has_between(mean)
+        for gain, deviations, mean, has_way in sorted(targets, key=lambda target: -target[0])
+        if gain > math.log(NEGLIGIBLE) and deviations > REACH and not phases.has_between(mean)
     ]
     gains = [0.0]
     for target in apart[:MOST_TARGETS]:
@@ -553,15 +664,27 @@ def _beyond(problem: _Problem, fit: _Fit, mean: FloatArray, has_way: bool) -> fl
 
 def _weight_at(problem: _Problem, fit: _Fit, mean: FloatArray, deviations: float) -> float:
     """Return exp(Phi) at means that are so many deviations away, beside that of a phase, or 0 in the phase's tail."""
-    from spectralz.kernels.expectation_consistency import point_at
+    from spectralz.kernels.expectation_consistency import INNER_TOLERANCE, point_at, upper_bound
 
-    inside = np.clip(mean, -1.0 + UNIT_ROUNDOFF, 1.0 - UNIT_ROUNDOFF)
+    h = np.arctanh(np.clip(mean, -1.0 + UNIT_ROUNDOFF, 1.0 - UNIT_ROUNDOFF))
+    # What falls off as fast as the Gaussian, or half as fast, is its own tail; a bound tells so without factorisations.
+    tail = fit.point.value - 0.25 * deviations**2
+    if upper_bound(problem.field, problem.J, h, fit.point) <= tail:
+        return 0.0
     clock.charge(step_operations(problem.n))
-    point = point_at(problem.field, problem.J, np.arctanh(inside), fit.point.precision)
-    # What falls off as fast as the Gaussian, or half as fast, is its own tail.
-    if point is None or point.value - fit.point.value <= -0.25 * deviations**2:
+    if problem.has_many_spins and _looser_bound(problem, h, fit) <= tail:
+        return 0.0
+    tol = SHELF_TOLERANCE if problem.has_many_spins else INNER_TOLERANCE
+    point = point_at(problem.field, problem.J, h, fit.point.precision, clock.is_up, tol)
+    if point is None or point.value <= tail:
         return 0.0
     return math.exp(min(point.value - fit.point.value, 0.0))
+
+
+def _looser_bound(problem: _Problem, h: FloatArray, fit: _Fit) -> float:
+    from spectralz.kernels.consistency_of_many import looser_bound
+
+    return looser_bound(problem.field, problem.J, h, fit.point)
 
 
 def _between(problem: _Problem, phases: _Phases, reference: float) -> float:
@@ -576,10 +699,15 @@ def _between(problem: _Problem, phases: _Phases, reference: float) -> float:
     return math.log1p(weight)
 
 
-def _distance(point: Point, mean: FloatArray) -> float:
-    """Return the square of Mahalanobis' distance from the Gaussian's mean; of its own samples it is n on average."""
-    apart = (mean - point.mean) / np.sqrt(point.variance)
-    return float(apart @ (point.precision * apart) - apart @ (point.coupling @ apart))
+def _means_of(states: list[_State]) -> FloatArray:
+    """Return the means of states, one a column."""
+    return np.asarray(np.tanh(np.array([state.h for state in states]).T))
+
+
+def _distances(point: Point, means: FloatArray) -> FloatArray:
+    """Return the squares of Mahalanobis' distances from the Gaussian's mean; of its own samples it is n on average."""
+    apart = (means - point.mean[:, None]) / np.sqrt(point.variance)[:, None]
+    return np.asarray((apart * (point.precision[:, None] * apart - point.coupling @ apart)).sum(axis=0))
 
 
 def _unseen(states: list[_State]) -> float:

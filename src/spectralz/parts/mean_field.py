@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from spectralz._support import clock
 from spectralz.kernels import UNIT_ROUNDOFF
 
@@ -13,7 +15,14 @@ if TYPE_CHECKING:
     from spectralz.kernels.coupling import Couplings
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["OPERATIONS_PER_SPIN", "ascend_in_time", "bound_at", "bound_of_model"]
+__all__ = [
+    "OPERATIONS_PER_SPIN",
+    "ascend_in_time",
+    "ascend_together_in_time",
+    "bound_at",
+    "bound_of_model",
+    "bounds_at",
+]
 
 # Between two looks at the clock so many sweeps are made, or fewer, with which this many entries of the coupling are
 # read, some tens of milliseconds, but one at least.
@@ -48,6 +57,33 @@ def ascend_in_time(
         if change <= tol or clock.is_up():
             break
     return sweeps, change
+
+
+def ascend_together_in_time(
+    h: FloatArray, theta: FloatArray, J: FloatArray, max_iter: int, tol: float, tell: Callable[[int], None]
+) -> None:
+    """Climb the bound from several fields, the columns of ``h``, in place, as :func:`ascend_in_time` does from one."""
+    from spectralz.kernels.mean_field import ascend_together
+
+    n, starts = h.shape
+    moving = np.arange(starts)
+    for sweep in range(max_iter):
+        now = np.ascontiguousarray(h[:, moving])
+        change = ascend_together(now, np.tanh(now), theta, J)
+        h[:, moving] = now
+        clock.charge(n * len(moving) * (n + OPERATIONS_PER_SPIN))
+        moving = moving[change > tol]
+        tell(sweep + 1)
+        if not len(moving) or clock.is_up():
+            break
+
+
+def bounds_at(h: FloatArray, theta: FloatArray, couplings: Couplings) -> tuple[FloatArray, FloatArray]:
+    """Return what :func:`bound_at` does for each column of fields; the couplings are dense."""
+    from spectralz.kernels.mean_field import bounds
+
+    values, sizes = bounds(h, theta, couplings)
+    return values, UNIT_ROUNDOFF * ((couplings.longest_row + 16.0) * sizes + 4.0 * np.abs(values))
 
 
 def bound_at(h: FloatArray, theta: FloatArray, couplings: Couplings) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from spectralz._support.progress import report
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import SpectralzError, is_interrupt
 from spectralz.methods.belief_propagation import BYTES_PER_MESSAGE, BeliefPropagation, operations_of_bp
-from spectralz.methods.expectation_propagation import ExpectationPropagation, step_operations
+from spectralz.methods.expectation_propagation import MANY_SPINS, ExpectationPropagation, step_operations
 from spectralz.methods.mean_field import MeanField
 from spectralz.parts.annealer import RESAMPLE_BELOW, Annealer
 from spectralz.parts.both_ways import both_ways_in_runs
@@ -574,15 +574,19 @@ def _with_scale_of(loops: Loops, outcome: Outcome) -> Outcome:
 
 def _seconds_of_ep_step(n: int) -> float:
     """Predict the time of one step of expectation propagation: that of one with fewer spins, as measured."""
-    from spectralz.kernels.expectation_consistency import point_at
+    from spectralz.kernels.expectation_consistency import inverse_in_place, point_at
 
-    few = min(n, policy.TIMED_EP_SPINS)
+    has_many = n > MANY_SPINS
+    few = min(n, policy.TIMED_EP_SPINS_OF_MANY if has_many else policy.TIMED_EP_SPINS)
     zero, coupling = np.zeros(few), np.full((few, few), 0.1 / max(few, 1))
     times = []
     with using_threads(None, NO_MATRICES):  # small matrices in several threads wait for each other
-        for _ in range(2):  # the first one may have to load libraries
+        for _ in range(4 if has_many else 2):  # the first one may have to load libraries
             began = clock.now()
-            point_at(zero, coupling, zero)
+            if has_many:  # a step has one factorisation
+                inverse_in_place(np.eye(few) + coupling)
+            else:
+                point_at(zero, coupling, zero)
             clock.charge(step_operations(few))
             times.append(clock.now() - began)
     return min(times) * step_operations(n) / step_operations(few)

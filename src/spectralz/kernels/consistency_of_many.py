@@ -1,0 +1,361 @@
+"""Fixed points of expectation consistency for many spins: one factorisation a step, and none for what is clear.
+
+``kernels/expectation_consistency.py`` fits the Gaussian anew at all means that a climb comes to, with several
+factorisations each. Here means and Gaussian are moved together, by Newton's method on both: with F(m, Lambda) the
+function of which Phi(m) is the minimum over Lambda, in units of the deviations,
+
+    (Diag(1 + b) - K) x + 2 s ((C o C)^-1 - 1) s x = push - s (C o C)^-1 e,    v dLambda = (C o C)^-1 (e + 2 s x),
+
+s = m / sqrt(v), e = C_ii - 1, x the step of the means. The first matrix has the inverse C, which makes conjugate
+gradients converge in a few steps; (C o C) is factorised in single precision, which is enough for a direction. While the
+residual is large the inverse is made in single precision, too. All of this starts at the fixed point of the equations
+of Thouless, Anderson and Palmer (TAP), which take products of matrices and vectors only.
+
+What does not work at once, because a matrix is not positive definite or the residual does not fall, is left to the
+climb.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from spectralz.kernels.expectation_consistency import (
+    LARGEST_PRECISION,
+    LARGEST_STEP,
+    Point,
+    inverse_in_place,
+    own_part,
+    precision_matrix,
+    variances,
+)
+from spectralz.kernels.single_spin import entropy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Way", "deviations_to", "looser_bound", "reaction_scale", "relaxed", "settled", "tap_start"]
+
+FloatArray = NDArray[np.float64]
+
+# Where the next residual will be larger than this, its inverse is made in single precision.
+ROUGH = 1e-3
+MOST_STEPS = 20
+# A step must bring the residual down to this share, or is halved until this is left of it.
+LEAST_FALL, LEAST_PART = 0.9, 0.1
+MOST_CG_STEPS, CG_TOLERANCE = 60, 1e-7
+TAP_STEPS, TAP_TOLERANCE = 25, 1e-3
+TAP_CG_STEPS, TAP_CG_TOLERANCE = 30, 0.05
+ROWS_TOGETHER = 256
+# What single precision takes from log det, by spin and by its size.
+SINGLE_ROUNDING = 1e-5
+MOST_RELAXING_STEPS, LEAST_SIZE = 40, 1e-3
+
+
+class Way(NamedTuple):
+    """A fixed point, and what it took.
+
+    Attributes
+    ----------
+    point
+        Where it ended.
+    residual
+        Farthest field from a fixed point in units of its deviation, or variance from its own.
+    steps
+        How many inverses of n x n matrices were made, those in single precision included.
+    """
+
+    point: Point
+    residual: float
+    steps: int
+
+
+def squares_times(J: FloatArray, x: FloatArray) -> FloatArray:
+    """Return (J o J) x, of some rows after the other: the squares would take as much room as J."""
+    out = np.empty_like(x)
+    for begin in range(0, len(J), ROWS_TOGETHER):
+        rows = slice(begin, begin + ROWS_TOGETHER)
+        out[rows] = J[rows] ** 2 @ x
+    return out
+
+
+def tap_start(theta: FloatArray, J: FloatArray, h: FloatArray, is_up: Callable[[], bool]) -> FloatArray:
+    """Climb the free energy of Thouless, Anderson and Palmer from the fields h, by Newton steps; return the fields.
+
+    Psi(m) = <theta, m> + m' J m / 2 + sum H(m_i) + v' (J o J) v / 4. Ends early where a step does not ascend or meets
+    a direction of the wrong curvature, or where the time is up: it is a place to start from.
+    """
+    value, push, reaction = _tap(theta, J, h)
+    for _ in range(TAP_STEPS):
+        deviation = np.sqrt(variances(h))
+        if np.abs(push * deviation).max(initial=0.0) <= TAP_TOLERANCE or is_up():
+            break
+        step = _tap_step(J, h, reaction, push * deviation)
+        reach = np.maximum(LARGEST_STEP, np.abs(push))
+        new = h + np.clip(step / deviation, -reach, reach)
+        found = _tap(theta, J, new)
+        if not found[0] > value:
+            break
+        h, (value, push, reaction) = new, found
+    return h
+
+
+def _tap_step(J: FloatArray, h: FloatArray, reaction: FloatArray, push: FloatArray) -> FloatArray:
+    """Return the Newton step of the means, in units of the deviations."""
+    mean, variance = np.tanh(h), variances(h)
+    deviation = np.sqrt(variance)
+
+    def curvature(x: FloatArray) -> FloatArray:
+        dm = deviation * x
+        around = J @ dm + 2.0 * mean * squares_times(J, mean * dm)
+        return np.asarray(x + variance * reaction * x - deviation * around)
+
+    return _conjugate_gradients(curvature, push, lambda x: x, TAP_CG_TOLERANCE, TAP_CG_STEPS)[0]
+
+
+def _tap(theta: FloatArray, J: FloatArray, h: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    """Return Psi, its gradient, and the reaction V = (J o J) v."""
+    mean, variance = np.tanh(h), variances(h)
+    around, reaction = J @ mean, squares_times(J, variance)
+    value = float(mean @ (theta + 0.5 * around) + entropy(h).sum() + 0.25 * variance @ reaction)
+    return value, theta + around - reaction * mean - h, reaction
+
+
+def _conjugate_gradients(
+    times: Callable[[FloatArray], FloatArray],
+    right: FloatArray,
+    precondition: Callable[[FloatArray], FloatArray],
+    tol: float,
+    most: int,
+) -> tuple[FloatArray, bool]:
+    """Solve with a positive definite matrix; also return whether it was one as far as was seen.
+
+    Where it was not, the solution so far is returned, or the right side, preconditioned, if that is all there is.
+    """
+    x, rest = np.zeros_like(right), right.copy()
+    z = precondition(rest)
+    p, rho = z, float(rest @ z)
+    goal = tol * float(np.linalg.norm(right))
+    for k in range(most):
+        if np.linalg.norm(rest) <= goal:
+            break
+        q = times(p)
+        curvature = float(p @ q)
+        if not curvature > 0.0 or not rho > 0.0:
+            return (x if k else z), False
+        x = x + rho / curvature * p
+        rest = rest - rho / curvature * q
+        z = precondition(rest)
+        rho, before = float(rest @ z), rho
+        p = z + rho / before * p
+    return x, True
+
+
+def settled(
+    theta: FloatArray,
+    J: FloatArray,
+    h: FloatArray,
+    tol: float,
+    max_steps: int,
+    is_up: Callable[[], bool],
+    made: Callable[[], None],
+) -> Way | None:
+    """Find the fixed point close to the means tanh(h) by Newton steps in means and Gaussian together.
+
+    Returns the last point in double precision if the time is up, and None where this way does not lead to a maximum:
+    the climb will. ``made`` is called after each inverse.
+    """
+    precision = 1.0 + variances(h) * squares_times(J, variances(h))
+    at: _Matched | None = None
+    moved, size, expected = (h, precision), 1.0, math.inf
+    for step in range(min(MOST_STEPS, max_steps)):
+        is_last = step > 0 and is_up()
+        kind: Any = np.float32 if expected > ROUGH and not is_last else np.float64
+        new = _matched(theta, J, *_between(at, moved, size), kind)
+        made()
+        most = math.inf if at is None else max(LEAST_FALL * at.residual, tol)
+        if new is None or not new.residual <= most:
+            if at is None or is_last or size < LEAST_PART:
+                return None
+            size *= 0.5
+            continue
+        if kind is np.float64 and (new.residual <= tol or is_last):
+            return Way(new.point(theta, J), new.residual, step + 1)
+        found = _newton_step(new)
+        if found is None:
+            return None
+        at, moved, size = new, found, 1.0
+        # Newton's method squares it, but not where it is large.
+        expected = at.residual * min(1.0, 10.0 * at.residual)
+    return None
+
+
+def _between(at: _Matched | None, moved: tuple[FloatArray, FloatArray], size: float) -> tuple[FloatArray, FloatArray]:
+    """Return fields and precisions that are a part of the way to others."""
+    if at is None or size == 1.0:
+        return moved
+    return at.h + size * (moved[0] - at.h), at.precision + size * (moved[1] - at.precision)
+
+
+class _Matched(NamedTuple):
+    """Means and a Gaussian that need not fit each other."""
+
+    h: FloatArray
+    mean: FloatArray
+    variance: FloatArray
+    precision: FloatArray
+    coupling: NDArray[Any]
+    correlation: NDArray[Any]
+    log_det: float
+    push: FloatArray
+
+    @property
+    def excess(self) -> FloatArray:
+        return self.correlation.diagonal().astype(np.float64) - 1.0
+
+    @property
+    def residual(self) -> float:
+        """How far means and variances are from a fixed point, in units of the deviations."""
+        wrong = np.abs(self.push * np.sqrt(self.variance)).max(initial=0.0), np.abs(self.excess).max(initial=0.0)
+        return float(max(wrong))
+
+    def point(self, theta: FloatArray, J: FloatArray) -> Point:
+        value = own_part(theta, J, self.h) + 0.5 * float((self.precision - 1.0).sum()) - 0.5 * self.log_det
+        mismatch = float(np.abs(self.excess).max(initial=0.0))
+        return Point(self.h, self.mean, self.variance, self.precision, self.coupling, self.correlation, value, mismatch)
+
+
+def _matched(theta: FloatArray, J: FloatArray, h: FloatArray, precision: FloatArray, kind: Any) -> _Matched | None:
+    """Invert the Gaussian's precision at the means tanh(h), in single or double precision."""
+    if not (np.all(precision > 0.0) and np.all(precision <= LARGEST_PRECISION)):
+        return None
+    mean, variance = np.tanh(h), variances(h)
+    deviation = np.sqrt(variance).astype(kind)
+    coupling = J.astype(kind, copy=True)
+    coupling *= deviation
+    coupling *= deviation[:, None]
+    found = inverse_in_place(precision_matrix(precision, coupling))
+    if found is None or not np.isfinite(found[0][-1, -1]):
+        return None
+    correlation, log_det = found
+    # (1 + b) C_ii = 1 + sum_j K_ij C_ij: small b keep their digits.
+    own = correlation.diagonal().astype(np.float64)
+    b = (np.einsum("ij,ij->i", coupling, correlation) + (1.0 - own)) / own
+    push = theta + J @ mean - b / variance * mean - h
+    return _Matched(h, mean, variance, precision, coupling, correlation, log_det, push)
+
+
+def _newton_step(at: _Matched) -> tuple[FloatArray, FloatArray] | None:
+    """Return the next fields and precisions; None where Phi is not concave, or (C o C) not positive definite."""
+    deviation = np.sqrt(at.variance)
+    slope = at.mean / deviation
+    squares = np.square(at.correlation, dtype=np.float32)
+    factor, info = lapack.spotrf(squares.T, lower=1, clean=0, overwrite_a=1)
+    if info:
+        return None
+
+    def unmixed(x: FloatArray) -> FloatArray:
+        return np.asarray(lapack.spotrs(factor, x.astype(np.float32), lower=1)[0], dtype=np.float64)
+
+    def product(matrix: NDArray[Any], x: FloatArray) -> FloatArray:
+        return np.asarray(matrix @ x.astype(matrix.dtype), dtype=np.float64)
+
+    def curvature(x: FloatArray) -> FloatArray:
+        bent = slope * x
+        return at.precision * x - product(at.coupling, x) + 2.0 * slope * (unmixed(bent) - bent)
+
+    right = deviation * at.push - slope * unmixed(at.excess)
+    step, is_concave = _conjugate_gradients(
+        curvature, right, lambda x: product(at.correlation, x), CG_TOLERANCE, MOST_CG_STEPS
+    )
+    if not (is_concave and np.isfinite(step).all()):
+        return None
+    reach = np.maximum(LARGEST_STEP, np.abs(at.push))
+    h = at.h + np.clip(step / deviation, -reach, reach)
+    Lambda = (at.precision + unmixed(at.excess + 2.0 * slope * step)) / at.variance
+    return h, variances(h) * Lambda
+
+
+def looser_bound(theta: FloatArray, J: FloatArray, h: FloatArray, known: Point) -> float:
+    """Return a number that Phi at the means tanh(h) does not exceed, with one factorisation in single precision.
+
+    Any Lambda gives one: that of TAP is close to the best, its reaction scaled to be right at a known fixed point. What
+    rounding may take from log det is added. Infinite where that Lambda is not feasible.
+    """
+    variance = variances(h)
+    b = variance * squares_times(J, variance) * reaction_scale(J, known)
+    deviation = np.sqrt(variance).astype(np.float32)
+    coupling = J.astype(np.float32)
+    coupling *= deviation
+    coupling *= deviation[:, None]
+    factor, info = lapack.spotrf(precision_matrix(1.0 + b, coupling).T, lower=1, clean=0, overwrite_a=1)
+    if info:
+        return math.inf
+    half = float(np.log(factor.diagonal(), dtype=np.float64).sum())
+    rounding = SINGLE_ROUNDING * (len(h) + abs(half))
+    value = own_part(theta, J, h) + 0.5 * float(b.sum()) - half + rounding
+    return value if math.isfinite(value) else math.inf
+
+
+def reaction_scale(J: FloatArray, known: Point) -> float:
+    """Return c for which c v (J o J) v adds up to what v Lambda - 1 does at a known point.
+
+    It is 1 where many weak couplings of either sign add up, and large where a Gaussian covers several phases.
+    """
+    own = float(known.variance @ squares_times(J, known.variance))
+    return float((known.precision - 1.0).sum()) / own if own > 0.0 else 1.0
+
+
+def relaxed(
+    theta: FloatArray, J: FloatArray, starts: FloatArray, known: Point, near: float, is_up: Callable[[], bool]
+) -> FloatArray:
+    """Climb from several starts at once towards the fixed points of TAP; return the fields, one start a column.
+
+    The reaction is V = c (J o J) v, c being right at a known fixed point, and steps are those of the curvature there,
+    since its inverse is known: where a start belongs to that fixed point a few steps lead to it, within ``near`` of its
+    deviations. Each step ascends Psi (see :func:`tap_start`) or is halved.
+    """
+    scale = reaction_scale(J, known)
+    H = starts.copy()
+    size = np.ones(H.shape[1])
+    value, push = _tap_of_many(theta, J, H, scale)
+    open_ = np.arange(H.shape[1])
+    for _ in range(MOST_RELAXING_STEPS):
+        open_ = open_[(size[open_] > LEAST_SIZE) & (deviations_to(known, np.tanh(H[:, open_])) > near)]
+        if not len(open_) or is_up():
+            break
+        now = H[:, open_]
+        deviation = np.sqrt(variances(now))
+        g = push[:, open_]
+        reach = np.maximum(LARGEST_STEP, np.abs(g))
+        step = np.clip((known.correlation @ (deviation * g)) / deviation, -reach, reach)
+        new = now + size[open_] * step
+        new_value, new_push = _tap_of_many(theta, J, new, scale)
+        better = new_value >= value[open_]
+        H[:, open_[better]] = new[:, better]
+        push[:, open_[better]] = new_push[:, better]
+        value[open_[better]] = new_value[better]
+        size[open_] = np.where(better, np.minimum(2.0 * size[open_], 1.0), 0.25 * size[open_])
+    return H
+
+
+def _tap_of_many(theta: FloatArray, J: FloatArray, H: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
+    """Return Psi, its reaction scaled, and its gradient, of each column."""
+    M, v = np.tanh(H), variances(H)
+    around, reaction = J @ M, scale * squares_times(J, v)
+    field = theta[:, None]
+    value = (M * (field + 0.5 * around) + entropy(H) + 0.25 * v * reaction).sum(axis=0)
+    return value, field + around - reaction * M - H
+
+
+def deviations_to(point: Point, means: FloatArray) -> FloatArray:
+    """Return how many standard deviations lie between a point and other means, along the lines to them; by columns."""
+    line = means - point.mean[:, None]
+    scaled = line * np.sqrt(point.variance)[:, None]
+    variance = np.einsum("il,il->l", scaled, point.correlation @ scaled)
+    lengths = np.einsum("il,il->l", line, line)
+    return np.divide(lengths, np.sqrt(np.maximum(variance, 0.0)), out=np.zeros_like(lengths), where=variance > 0.0)
