@@ -22,7 +22,8 @@ from spectralz._support.progress import reporter_of
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import TooLargeError, is_interrupt, warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.parts.compressed import Compressed, Contraction, Means, heavy_states
+from spectralz.parts.cold_frontier import ColdFrontier
+from spectralz.parts.compressed import Compressed, Contraction, LateError, Means, heavy_states
 from spectralz.parts.frontier import ORDER_NAMES, FrontierPlan, plan
 from spectralz.parts.importance import (
     MOST_MISSED,
@@ -51,6 +52,9 @@ __all__ = ["MatrixProduct"]
 COARSER, LEAST_COARSE_CUTOFF = 100.0, 1e-13
 # More edges are not laid out.
 MOST_EDGES = 20_000_000
+# Where contraction is not to be trusted, frontier states are summed up: of models of so many spins, as many states, and
+# to a bracket of this width.
+MOST_COLD_SPINS, COLD_STATES, COLD_GAP = 3000, 64_000, 1e-6
 # States drawn for marginals where none are asked for.
 SAMPLES_FOR_MARGINALS = 1000
 # Means of a sample are noisy up to this many over the root of its effective size, all of them together.
@@ -161,13 +165,36 @@ class MatrixProduct(Method):
         return found
 
     def _solve(self, model: Ising) -> Outcome:
-        with using_threads(None, NO_MATRICES):
-            found, chain = self._find(model, self.samples, draws_always=False)
-            return self._outcome(model, found, chain)
+        outcome = self.solve_plan(model, self.plan(model))
+        cold = self._cold(model, outcome)
+        return outcome if cold is None else cold.outcome()
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
+        found = self.marginals_of_plan(model, self.plan(model))
+        cold = self._cold(model, found.outcome)
+        return found if cold is None else cold.marginals(cold.outcome())
+
+    def _cold(self, model: Ising, outcome: Outcome) -> ColdFrontier | None:
+        """Return a sum over the heaviest frontier states, where that is better than an answer not to be trusted."""
+        assert isinstance(self.max_memory, int)
+        if outcome.trusted or outcome.interrupted or not model.n or model.n > MOST_COLD_SPINS:
+            return None
+        try:
+            cold = ColdFrontier(model, gap=COLD_GAP, most_states=COLD_STATES, max_memory=self.max_memory // 4)
+        except TooLargeError:
+            return None
+        return cold if cold.is_narrow or cold.std_error < (outcome.std_error or 0.0) else None
+
+    def solve_plan(self, model: Ising, layout: FrontierPlan) -> Outcome:
+        """Contract in the order of a plan, check, and draw."""
         with using_threads(None, NO_MATRICES):
-            found, chain = self._find(model, self.samples or SAMPLES_FOR_MARGINALS, draws_always=False)
+            found, chain = self._find(model, layout, self.samples, draws_always=False)
+            return self._outcome(model, found, chain)
+
+    def marginals_of_plan(self, model: Ising, layout: FrontierPlan) -> MarginalOutcome:
+        """Do the same, and go back for the means."""
+        with using_threads(None, NO_MATRICES):
+            found, chain = self._find(model, layout, self.samples or SAMPLES_FOR_MARGINALS, draws_always=False)
             outcome = self._outcome(model, found, chain)
             means = chain.means(reporter_of("contracting from both sides")) if found.main.is_positive else None
             if found.x is None and (means is None or not means.is_found):
@@ -197,7 +224,7 @@ class MatrixProduct(Method):
         # Twice as many as are asked for, so that few are given out twice.
         needed = replace(self, seed=int(rng.integers(2**32)))
         with using_threads(None, NO_MATRICES):
-            found, chain = needed._find(model, max(2 * size, FEWEST_SAMPLES), draws_always=True)
+            found, chain = needed._find(model, self.plan(model), max(2 * size, FEWEST_SAMPLES), draws_always=True)
             outcome = needed._outcome(model, found, chain)
         if not outcome.status.converged:
             warn_inaccurate(f"the states drawn by mps may not follow P(x): {outcome.status}")
@@ -207,16 +234,19 @@ class MatrixProduct(Method):
 
     # ------------------------------------------------------------------------------------------- the work
 
-    def _find(self, model: Ising, samples: int, *, draws_always: bool) -> tuple[_Findings, Compressed]:
+    def _find(
+        self, model: Ising, layout: FrontierPlan, samples: int, *, draws_always: bool
+    ) -> tuple[_Findings, Compressed]:
         """Contract, check and draw; an interrupt ends with what there is, once there is a contraction."""
         assert isinstance(self.max_memory, int)
-        layout = self.plan(model)
         chain = Compressed(model, layout, self.bond, self.cutoff, self.max_memory // 4)
         samples = self._affordable(chain, samples)
         tell = reporter_of("contracting")
         found = _Findings(chain.contract(tell, remembers=samples > 0))
         try:
             self._check(model, chain, found, samples, draws_always)
+        except LateError:
+            pass  # what was not checked is not trusted
         except (KeyboardInterrupt, SystemError) as error:
             if not is_interrupt(error):
                 raise

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support import clock
+from spectralz.errors import SpectralzError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, Ising
     from spectralz.parts.frontier import FrontierPlan
 
-__all__ = ["Compressed", "Contraction", "Drawn", "Means", "heavy_states"]
+__all__ = ["Compressed", "Contraction", "Drawn", "LateError", "Means", "heavy_states"]
 
 NUMBER_BYTES = 8
 # What is done between two looks at interrupts and progress, in operations.
@@ -38,6 +39,15 @@ MOST_QUENCHES, SPINS_TO_QUENCH = 100, 2_000_000
 COPIES = 3
 # States go back in batches whose products take this many bytes at most.
 BATCH_BYTES = 256 * 2**20
+
+
+class LateError(SpectralzError):
+    """Raised in the middle of a contraction once the time is up."""
+
+
+def _refuse_if_late() -> None:
+    if clock.is_up():
+        raise LateError("the time was up before a contraction was done")
 
 
 @dataclass(frozen=True)
@@ -158,6 +168,8 @@ class Compressed:
                 if reached < last and chain.total[SIGN] != 0.0:
                     kept = kept.enlarged()
             tell(last / max(self.n, 1))
+            if last < end:
+                _refuse_if_late()
         return Block(begin, end, kept, chain)
 
     def _looks(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
@@ -269,6 +281,7 @@ class Compressed:
             random = np.empty((0, states)) if rng is None else rng.random((count, states))
             go_back(self.plan.steps, self.weights, first, last, block.begin, kept, walk, x, random, rng is not None)
             tell((block.end - first) / max(block.end - block.begin, 1))
+            _refuse_if_late()
         found[0] += walk.log_q
         found[1] += walk.negative
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 __all__ = ["METHODS_TRIED", "Portfolio", "tried_in_details"]
 
 # What may be left out; the bounders go by their own names.
-METHODS_TRIED = tuple(dict.fromkeys(["exact", "quadrature", "ep", "bp", "annealing", "states", *BOUNDERS]))
+METHODS_TRIED = tuple(dict.fromkeys(["exact", "quadrature", "ep", "bp", "mps", "annealing", "states", *BOUNDERS]))
 
 
 class Portfolio:
@@ -101,6 +101,7 @@ class Portfolio:
         self._workers = Workers()
         self._marginals: dict[str, Callable[[], MarginalOutcome]] = {}
         self._seconds_per_sweep = 0.0
+        self._seed = seed
         self._rng = np.random.default_rng(seed)
         self._started = started
 
@@ -122,8 +123,10 @@ class Portfolio:
             self.bounds = bracket(self.model, seconds, left_out)
             self.is_interrupted = self.bounds.interrupted
             if not self.is_interrupted:
-                self._propagate()
-                self._believe()
+                self._compress()
+                if not self._is_compressed:
+                    self._propagate()
+                    self._believe()
                 self._anneal()
                 self._bound_again(left_out)
         except (KeyboardInterrupt, SystemError) as error:
@@ -200,6 +203,35 @@ class Portfolio:
         outcome = _with_scale_of(loops, found.outcome)
         self._keep("bp", outcome, clock.seconds() - began, lambda: replace(found, outcome=outcome))
 
+    def _compress(self) -> None:
+        """Eliminate with compressed tables, where the frontier is small."""
+        if "mps" in self.exclude:
+            return
+        from spectralz.portfolio.compressing import compress
+
+        began = clock.seconds()
+        seconds = policy.MPS_SHARE * max(self._left, 0.0)
+        found = compress(self.model, seconds=seconds, tol=self.tol, seed=self._seed, max_memory=self.max_memory)
+        if isinstance(found, str):
+            self.not_run["mps"] = found
+            return
+        self._keep("mps", found.outcome, clock.seconds() - began, found.marginals)
+        self._narrow(found.outcome)
+
+    @property
+    def _is_compressed(self) -> bool:
+        """Whether compressed elimination has answered, as well as wanted."""
+        answer = self.answers.get("mps")
+        return answer is not None and answer.outcome.is_trusted and answer.error <= self.tol
+
+    def _narrow(self, outcome: Outcome) -> None:
+        """Let bounds that a method has proven count with the others."""
+        assert self.bounds is not None
+        if outcome.lower is not None and outcome.lower > self.bounds.lower:
+            self.bounds = replace(self.bounds, lower=outcome.lower, lower_method="mps")
+        if outcome.upper is not None and outcome.upper < self.bounds.upper:
+            self.bounds = replace(self.bounds, upper=outcome.upper, upper_method="mps")
+
     def _anneal(self) -> None:
         """Anneal in rounds: a short one, then as many points and states as the error wants and the budget permits."""
         if {"annealing", "states"} <= set(self.exclude):
@@ -258,6 +290,8 @@ class Portfolio:
     @property
     def _left_for_annealing(self) -> float:
         """Where the others took too long, a part of the budget is spent once more: an answer is worth it."""
+        if self._is_compressed:
+            return policy.CHECK_SHARE * max(self._left, 0.0)
         return max(self._left, policy.LEAST_FOR_ANNEALING * self.budget)
 
     def _refuse_annealing(self, needed: float) -> None:
