@@ -36,7 +36,9 @@ def test_where_contractions_disagree_the_sample_decides_with_what_it_cannot_see(
     found = judge(replace(SAME, reverse=10.05), SAMPLE)
     assert found.is_trusted
     assert found.log_z == SAMPLE.log_z
-    assert found.std_error == 5.0 / 400  # five draws: what is rarer may be missing
+    assert found.std_error == pytest.approx(0.3 * 3.0 * 0.05)
+    # Five draws: what is rarer may be missing.
+    assert judge(replace(SAME, reverse=10.005), SAMPLE).std_error == pytest.approx(5.0 / 400)
     assert not judge(replace(SAME, reverse=10.05), None).is_trusted
 
 
