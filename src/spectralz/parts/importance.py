@@ -44,6 +44,9 @@ LEAST_OF_SPREAD = 0.1
 ROOTS_OF_DISCARDED = 3.0
 # A sample says nothing of regions with less than so many expected draws; what contractions disagree about may be there.
 UNSEEN_DRAWS = 5.0
+# Both orders may have lost the same region, which no sample of theirs shows: of what contractions disagree about, this
+# share is part of the sample's error, too.
+SHARE_UNSEEN = 0.3
 # Contractions that are further than this from the sample are at a bond too small for anything to be believed.
 LARGEST_APART = 0.5
 
@@ -208,9 +211,10 @@ def judge(found: Contractions, sample: Weighted | None) -> Judged:
     if sample is None:
         return _judge_alone(found)
     error, apart = found.error, found.apart_from(sample.log_z)
-    statistical = max(sample.std_error, found.rounding, min(error, UNSEEN_DRAWS / len(sample.log_weight)))
+    unseen = max(min(error, UNSEEN_DRAWS / len(sample.log_weight)), SHARE_UNSEEN * error)
+    statistical = max(sample.std_error, found.rounding, unseen)
     words = sample.complaint
-    if not words and apart > max(LARGEST_APART, DEVIATIONS * statistical):
+    if not words and apart > max(LARGEST_APART, DEVIATIONS * sample.std_error):
         words = f"; contractions and sample differ by {apart:.2g}: the bond is too small"
     if words:
         # Neither is believed: the error covers all of them, and what heavy states add.
