@@ -71,7 +71,7 @@ def compress(model: Ising, *, seconds: float, tol: float, seed: int, max_memory:
 
 def _refusal(model: Ising, seconds: float) -> str:
     degree = 2.0 * model.edge_count / max(model.n, 1)
-    if degree > policy.MOST_MPS_DEGREE:
+    if degree > min(policy.MOST_MPS_DEGREE, policy.MOST_MPS_DENSITY * model.n):
         return f"spins have {degree:.3g} neighbors on average; the frontier is small only where they have few"
     needed = model.n * policy.MPS_PLAN_OPERATIONS / clock.OPERATIONS_PER_SECOND
     if needed > policy.MPS_PLAN_SHARE * seconds:
