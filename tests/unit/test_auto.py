@@ -75,7 +75,7 @@ def test_answers_are_good_and_their_errors_honest(family, strength):
             # All states of one side of a bipartite model are summed over, without an error.
             assert abs(trial.log_z - truth) <= 4 * (trial.std_error or 1e-10), trial.method
     names = [row["method"] for row in result.details["tried"]]
-    assert sorted(names) == ["annealing", "convex_mf", "ep", "mf", "sdp", "states", "trivial", "trw", "wmbe"]
+    assert sorted(names) == ["annealing", "convex_mf", "ep", "mf", "mps", "sdp", "states", "trivial", "trw", "wmbe"]
     keys = {"method", "log_z", "std_error", "lower", "upper", "seconds", "verdict", "why"}
     assert all(set(row) == keys for row in result.details["tried"])
     assert [trial.to_dict() for trial in result.tried] == result.details["tried"]

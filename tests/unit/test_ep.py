@@ -483,6 +483,18 @@ def test_where_the_time_is_up_the_last_point_is_in_double_precision():
     assert way.point.correlation.dtype == np.float64
 
 
+def test_a_point_in_double_precision_is_the_last_where_the_time_is_up():
+    theta, J = glass(200, 0.9, 0)
+    whole, kinds = settled(theta, J, theta)
+    before_the_last = len(kinds) - 1
+    assert kinds[before_the_last - 1] == np.float64
+    made = []
+    way = many.settled(theta, J, theta, 1e-8, 20, lambda: len(made) >= before_the_last, lambda: made.append(1))
+    assert way.steps == len(made) == before_the_last
+    assert way.residual > 1e-8 >= whole.residual
+    assert way.point.value == pytest.approx(whole.point.value, abs=1e-6)
+
+
 @pytest.mark.parametrize("field", [0.0, 0.4])
 def test_phi_is_below_its_bounds(field):
     theta, J = glass(150, 0.8, 1, field)

@@ -31,6 +31,12 @@ EVERY = pytest.mark.parametrize("name", GRAPHS)
 ORDERS = ["natural", "best", "random"]
 
 
+@pytest.fixture
+def alone(monkeypatch):
+    """Leave contractions that are not to be trusted as they are."""
+    monkeypatch.setattr(sz.MatrixProduct, "_cold", lambda *_: None)
+
+
 def chain_of(model, bond=WHOLE, order="best", max_memory=2**30):
     """Return a chain that was contracted and remembered, and the contraction."""
     if order == "random":
@@ -82,7 +88,7 @@ def test_the_closed_form_of_the_torus(columns):
         assert result.trusted
 
 
-def test_errors_fall_with_the_bond_and_are_covered():
+def test_errors_fall_with_the_bond_and_are_covered(alone):
     model = sz.generators.grid(side=12, strength=1.0, seed=3)
     truth = sz.log_z(model, "exact").log_z
     found = {bond: sz.log_z(model, "mps", bond=bond, samples=0, order="natural") for bond in (2, 4, 8, 16)}
@@ -117,7 +123,7 @@ def test_what_rounding_has_lost_is_noticed():
                 assert abs(found.log_z - truth) <= (5.0 if found.trusted else 2.0) * found.std_error
 
 
-def test_huge_weights_neither_overflow_nor_vanish_in_silence():
+def test_huge_weights_neither_overflow_nor_vanish_in_silence(alone):
     field = [1e290, -1e-5, 0.0, -1e290]
     model = sz.Ising.from_edges(4, [(0, 1), (1, 2), (2, 3)], [1e295, -1e295, 1e200], field)
     found = sz.log_z(model, "mps")
@@ -195,7 +201,7 @@ def test_samples_mend_a_small_bond():
     assert np.mean(mended) < 0.2 * np.mean(contracted)
 
 
-def test_heavy_states_that_q_never_visits_are_seen():
+def test_heavy_states_that_q_never_visits_are_seen(alone):
     """Two wells, the deeper one without entropy: a chain of bond 1 knows one of them, and is not believed."""
     n = 16
     pairs = list(itertools.combinations(range(n), 2))
@@ -204,6 +210,44 @@ def test_heavy_states_that_q_never_visits_are_seen():
     found = sz.log_z(model, "mps", bond=1, samples=300)
     assert not found.trusted
     assert abs(found.log_z - truth) <= 5.0 * found.std_error
+
+
+# --- cold models ----------------------------------------------------------------------------------------------------
+
+
+def test_where_rounding_decides_the_heaviest_frontier_states_are_summed_up():
+    """Contraction alone says 39.5, give or take 12, of the first, and is off by nats on the second."""
+    for model in (
+        sz.generators.grid(12, 8.0, seed=5, periodic=True).submodel(range(120)),
+        sz.generators.grid(14, 8.0, 7),
+    ):
+        truth = sz.log_z(model, "exact").log_z
+        found = sz.log_z(model, "mps")
+        assert found.trusted
+        assert abs(found.log_z - truth) <= 5.0 * found.std_error + 1e-9
+        assert found.std_error < 1e-2
+
+
+def test_proven_bounds_come_with_frontier_states_and_means_too():
+    model = sz.generators.grid(12, 8.0, seed=5, periodic=True).submodel(range(100))
+    exact = sz.marginals(model, "exact")
+    found = sz.marginals(model, "mps", bond=2)
+    assert found.estimate.lower <= exact.estimate.log_z <= found.estimate.upper
+    assert np.abs(found.mean - exact.mean).max() < 1e-3
+    assert np.abs(found.pair_mean - exact.pair_mean).max() < 1e-3
+    assert found.estimate.details["frontier_states"] > 0
+
+
+def test_a_bracket_too_wide_is_not_trusted_and_its_error_covers():
+    from spectralz.parts.cold_frontier import ColdFrontier
+
+    model = sz.generators.grid(14, 2.0, 1)
+    truth = sz.log_z(model, "exact").log_z
+    for many in (20, 100, 400):
+        outcome = ColdFrontier(model, gap=0.0, most_states=many, max_memory=2**28).outcome()
+        assert outcome.lower <= truth <= outcome.upper
+        assert abs(outcome.log_z - truth) <= 5.0 * outcome.std_error
+        assert outcome.trusted == (outcome.upper - outcome.lower <= 0.02)
 
 
 # --- marginals and samples ------------------------------------------------------------------------------------------
@@ -238,7 +282,7 @@ def test_samples_that_may_not_follow_the_model_come_with_a_warning():
 # --- what it tells ----------------------------------------------------------------------------------------------------
 
 
-def test_it_says_that_nothing_was_truncated():
+def test_it_says_that_nothing_was_truncated(alone):
     found = sz.log_z(GRAPHS["grid"], "mps")
     assert "nothing was truncated: exact up to rounding" in found.status
     assert found.details["truncations"] == 0

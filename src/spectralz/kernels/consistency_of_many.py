@@ -174,6 +174,8 @@ def settled(
     moved, size, expected = (h, precision), 1.0, math.inf
     for step in range(min(MOST_STEPS, max_steps)):
         is_last = step > 0 and is_up()
+        if is_last and at is not None and at.correlation.dtype == np.float64:
+            return Way(at.point(theta, J), at.residual, step)
         kind: Any = np.float32 if expected > ROUGH and not is_last else np.float64
         new = _matched(theta, J, *_between(at, moved, size), kind)
         made()

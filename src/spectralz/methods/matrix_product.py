@@ -167,12 +167,12 @@ class MatrixProduct(Method):
     def _solve(self, model: Ising) -> Outcome:
         outcome = self.solve_plan(model, self.plan(model))
         cold = self._cold(model, outcome)
-        return outcome if cold is None else cold.outcome()
+        return outcome if cold is None else _in_place_of(outcome, cold)
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
         found = self.marginals_of_plan(model, self.plan(model))
         cold = self._cold(model, found.outcome)
-        return found if cold is None else cold.marginals(cold.outcome())
+        return found if cold is None else cold.marginals(_in_place_of(found.outcome, cold))
 
     def _cold(self, model: Ising, outcome: Outcome) -> ColdFrontier | None:
         """Return a sum over the heaviest frontier states, where that is better than an answer not to be trusted."""
@@ -458,6 +458,12 @@ def _are_close(means: Means, drawn: MarginalOutcome, effective: float) -> bool:
     if len(means.pair_mean) == len(drawn.pair_mean):
         apart = max(apart, float(np.abs(means.pair_mean - drawn.pair_mean).max(initial=0.0)))
     return apart <= NOISE_OF_MEANS / math.sqrt(effective)
+
+
+def _in_place_of(outcome: Outcome, cold: ColdFrontier) -> Outcome:
+    """Return what the heaviest frontier states say, with the details of the contraction."""
+    better = cold.outcome()
+    return replace(better, details={**outcome.details, **better.details})
 
 
 def _part_of(tell: Callable[[float], None], number: int, count: int) -> Callable[[float], None]:

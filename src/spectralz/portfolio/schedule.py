@@ -124,9 +124,8 @@ class Portfolio:
             self.is_interrupted = self.bounds.interrupted
             if not self.is_interrupted:
                 self._compress()
-                if not self._is_compressed:
-                    self._propagate()
-                    self._believe()
+                self._propagate()
+                self._believe()
                 self._anneal()
                 self._bound_again(left_out)
         except (KeyboardInterrupt, SystemError) as error:
@@ -153,6 +152,9 @@ class Portfolio:
     def _propagate(self) -> None:
         if "ep" in self.exclude:
             return
+        if self._is_compressed:
+            self.not_run["ep"] = "not needed: mps has answered, and has samples of its own"
+            return
         is_weak = self.model.storage.for_kernels().mean_strength < 1.0
         share = (policy.EP_SHARE if is_weak else policy.STRONG_EP_SHARE) * self._left
         needed = policy.FEWEST_EP_STEPS * step_operations(self.model.n) / clock.OPERATIONS_PER_SECOND
@@ -174,8 +176,10 @@ class Portfolio:
     def _believe(self) -> None:
         """Pass messages where ep has no answer to be trusted: never trusted alone, but with a scale of its error."""
         ep = self.answers.get("ep")
-        if "bp" in self.exclude or (
-            ep is not None and (ep.outcome.is_trusted or self.model.n < policy.FEWEST_BP_SPINS)
+        if (
+            "bp" in self.exclude
+            or self._is_compressed
+            or (ep is not None and (ep.outcome.is_trusted or self.model.n < policy.FEWEST_BP_SPINS))
         ):
             return
         if self.model.n < policy.FEWEST_BP_SPINS and "ep" not in self.not_run:
