@@ -27,7 +27,7 @@ SHAPES = ((64, 100), (64, 500), (784, 10), (784, 20), (784, 500))
 STATES, SECONDS, SEEDS = 256, 1.0, (1, 2, 3)
 
 
-def trained(visible: int, hidden: int, passes: int = 20) -> sz.Ising:
+def trained(visible: int, hidden: int, passes: int = 20, seed: int = 0) -> sz.RBM:
     """Return a machine trained on digits of 8 x 8 pixels, or on the same enlarged to 28 x 28."""
     from scipy.ndimage import zoom
     from sklearn.datasets import load_digits
@@ -37,8 +37,8 @@ def trained(visible: int, hidden: int, passes: int = 20) -> sz.Ising:
     enlarged = images if visible == 64 else zoom(images, (1, 3.5, 3.5), order=1).clip(0.0, 1.0)
     pixels = enlarged.reshape(len(images), visible)
     data = (pixels > np.random.default_rng(0).random(pixels.shape)).astype(float)
-    rbm = BernoulliRBM(n_components=hidden, n_iter=passes, learning_rate=0.05, batch_size=20, random_state=0)
-    return sz.RBM.from_sklearn(rbm.fit(data)).to_ising()
+    rbm = BernoulliRBM(n_components=hidden, n_iter=passes, learning_rate=0.05, batch_size=20, random_state=seed)
+    return sz.RBM.from_sklearn(rbm.fit(data))
 
 
 def read(path: str) -> sz.Ising:
@@ -110,7 +110,7 @@ def states(models: dict[str, sz.Ising]) -> str:
 
 def main(paths: list[str]) -> None:
     """Print both tables."""
-    models = {f"{visible} x {hidden}": trained(visible, hidden) for visible, hidden in SHAPES}
+    models = {f"{visible} x {hidden}": trained(visible, hidden).to_ising() for visible, hidden in SHAPES}
     models |= {Path(path).stem: read(path) for path in paths}
     print(f"{processor()}; {STATES} states, {SECONDS:g} s for each run, {len(SEEDS)} seeds\n")
     print(sweeps(models), end="\n\n")

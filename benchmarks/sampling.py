@@ -1,14 +1,15 @@
-"""Sampling: ``python -m benchmarks.sampling [kernel] [threads] [rival] [large] [--seconds S] [--seeds K]``.
+"""Sampling: ``python -m benchmarks.sampling [kernel] [threads] [rival] [large] [rbms] [--seconds S] [--seeds K]``.
 
 ``kernel``: nanoseconds per spin update, 64 states together against a state at a time, one thread. ``threads``: what the
 second core adds. ``rival``: `auto` against plain annealed importance sampling as a user would write it in numba, at
-equal CPU seconds. ``large``: what comes out of models that nothing else answers, fresh seeds. The tables are those of
-docs/sampling.md.
+equal CPU seconds. ``large``: what comes out of models that nothing else answers, fresh seeds. ``rbms``: trained
+machines, with the textbook's annealed importance sampling beside. The tables are those of docs/sampling.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import time
 import warnings
@@ -19,6 +20,7 @@ import numba
 import numpy as np
 
 import spectralz as sz
+from benchmarks.bipartite import trained
 from benchmarks.harness import processor, table
 from benchmarks.known_models import kac_ward_log_z
 from spectralz._support.threads import using_threads
@@ -247,6 +249,64 @@ for _side in (64, 256):
         )
 
 
+RBMS: dict[str, Callable[[int], sz.RBM]] = {
+    f"RBM trained on digits, {_visible} x {_hidden}": (
+        lambda seed, visible=_visible, hidden=_hidden: trained(visible, hidden, seed=seed)  # type: ignore[misc]
+    )
+    for _visible, _hidden in ((64, 100), (64, 500), (784, 500))
+}
+# In nats, at ten and at sixty seconds.
+RBM_TARGETS = 1.0, 0.3
+
+
+def textbook(rbm: sz.RBM, seconds: float, seed: int, chains: int = 100) -> tuple[float, float]:
+    """Return log Z of an RBM of units 0 and 1, and its error, by annealed importance sampling as textbooks have it.
+
+    The visible units keep their biases all along, and hidden units are summed out (Salakhutdinov and Murray, 2008).
+    """
+    rng = np.random.default_rng(seed)
+    W, a, b = rbm.weights, rbm.visible, rbm.hidden
+
+    def free(v: np.ndarray, beta: float) -> np.ndarray:
+        return np.logaddexp(0.0, beta * (v @ W + b)).sum(axis=1)
+
+    def anneal(temperatures: int) -> np.ndarray:
+        v = (rng.random((chains, len(a))) < 1.0 / (1.0 + np.exp(-a))).astype(float)
+        log_weights = np.full(chains, np.logaddexp(0.0, a).sum() + len(b) * math.log(2.0))
+        for before, beta in itertools.pairwise(np.linspace(0.0, 1.0, temperatures)):
+            log_weights += free(v, beta) - free(v, before)
+            h = rng.random((chains, len(b))) < 1.0 / (1.0 + np.exp(-beta * (v @ W + b)))
+            v = (rng.random(v.shape) < 1.0 / (1.0 + np.exp(-(beta * (h @ W.T) + a)))).astype(float)
+        return log_weights
+
+    began = time.perf_counter()
+    anneal(11)
+    log_weights = anneal(int(10.0 * seconds / (time.perf_counter() - began)) + 2)
+    weights = np.exp(log_weights - log_weights.max())
+    error = weights.std(ddof=1) / weights.mean() / math.sqrt(chains)
+    return float(log_weights.max() + math.log(weights.mean())), float(error)
+
+
+def rbms(seconds: float, seeds: int, only: str) -> str:
+    """Return answers on trained machines at a budget, with those of the textbook after as long."""
+    lines = []
+    target = RBM_TARGETS[0 if seconds < 30.0 else 1]
+    for name, make in RBMS.items():
+        if only not in name:
+            continue
+        for seed in range(FIRST_SEED, FIRST_SEED + seeds):
+            rbm = make(seed)
+            found = sz.log_z(rbm, budget=seconds, seed=seed)
+            value, error = textbook(rbm, seconds, seed)
+            cells = [f"{found.log_z:.3f}", f"{found.std_error:.1e}", f"{target:g}"]
+            cells += ["met" if found.std_error <= target else "missed", "yes" if found.trusted else "no"]
+            cells += [f"{value:.3f} ± {error:.1g}", f"{found.seconds:.1f}"]
+            lines.append([name, str(seed - FIRST_SEED), *cells])
+            print(" | ".join(lines[-1]), flush=True)
+    headings = ["model", "seed", "log Z", "std_error", "target", "", "trusted", "textbook's AIS", "seconds"]
+    return table(headings, lines)
+
+
 def large(seconds: float, seeds: int, only: str) -> str:
     """Return errors per spin at a budget, against the targets."""
     lines = []
@@ -270,7 +330,7 @@ def large(seconds: float, seeds: int, only: str) -> str:
 def main() -> None:
     """Print the tables asked for, or all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tables", nargs="*", default=["kernel", "threads", "rival", "large"])
+    parser.add_argument("tables", nargs="*", default=["kernel", "threads", "rival", "large", "rbms"])
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="", help="lines of the large table that have this in their name")
@@ -282,6 +342,7 @@ def main() -> None:
         "threads": threads,
         "rival": lambda: rival(asked.seconds, asked.seeds),
         "large": lambda: large(asked.seconds, asked.seeds, asked.only),
+        "rbms": lambda: rbms(asked.seconds, asked.seeds, asked.only),
     }
     for name in asked.tables:
         print(f"\n**{name}**\n\n{made[name]()}", flush=True)

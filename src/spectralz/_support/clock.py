@@ -37,6 +37,7 @@ __all__ = [
     "told_by",
     "until",
     "within",
+    "would_be_up_after",
 ]
 
 # So many operations are called a second where they are counted; one core does about as many.
@@ -147,6 +148,20 @@ def is_up() -> bool:
     """Say whether the time is up that was set by :func:`until`; what has begun should then end with what it has."""
     deadline = _deadline.get()
     return deadline < math.inf and now() >= deadline
+
+
+def would_be_up_after(duration: float) -> bool:
+    """Say whether something that takes so long would not be done in the time that was set by :func:`until`.
+
+    Examples
+    --------
+    >>> would_be_up_after(1e9)
+    False
+    >>> with until(now() + 60.0):
+    ...     would_be_up_after(100.0)
+    True
+    """
+    return now() + duration > _deadline.get()
 
 
 class Operations:

@@ -54,7 +54,7 @@ class ColdFrontier:
         """Half of the bracket where it is narrow; otherwise what the lower bound has grown by at last, or all of it."""
         if self.is_narrow:
             return 0.5 * self.found.gap
-        lowers = [run.log_z_lower for run in self.found.runs]
+        lowers = [run.log_z_lower for run in self.found.runs if not run.is_late]
         grown = GROWTHS * abs(lowers[-1] - lowers[-2]) if len(lowers) > 1 else self.found.gap
         return min(max(grown, NARROW), self.found.gap)
 

@@ -207,13 +207,15 @@ class FutureBound:
     def narrow(self, gap: float, max_capacity: int = 100_000, *, capacity: int = 1000) -> Narrowed:
         """Run with more and more states until the bracket is at most ``gap`` wide.
 
-        It begins with ``capacity`` states and quadruples them, up to ``max_capacity`` or until time is up.
+        It begins with ``capacity`` states and quadruples them, up to ``max_capacity`` or as long as there is time.
         """
+        began = clock.now()
         found = Narrowed((self.run(capacity),))
-        while found.gap > gap and capacity < max_capacity and not clock.is_up():
-            if found.runs[-1].is_complete:
+        while found.gap > gap and capacity < max_capacity:
+            # The time of a run grows as its states.
+            if found.runs[-1].is_complete or clock.would_be_up_after(FACTOR * (clock.now() - began)):
                 break
-            capacity = min(FACTOR * capacity, max_capacity)
+            capacity, began = min(FACTOR * capacity, max_capacity), clock.now()
             found = Narrowed((*found.runs, self.run(capacity)))
         return found
 

@@ -53,19 +53,22 @@ def compress(model: Ising, *, seconds: float, tol: float, seed: int, max_memory:
     refusal = _refusal(model, seconds)
     if refusal:
         return refusal
-    end = clock.now() + seconds
+    began = clock.now()
     method = MatrixProduct(bond=policy.FIRST_BOND, samples=policy.MPS_SAMPLES, seed=seed, max_memory=max_memory)
     try:
         layout = method.plan(model)
     except TooLargeError as error:
         return str(error)
+    is_cold = _is_cold(model, layout)
+    end = began + (policy.BONDS_SHARE if is_cold else 1.0) * seconds
     with clock.until(end):
         best = _with_growing_bonds(model, method, layout, end, tol)
-        is_solved = isinstance(best, Compression) and best.outcome.is_trusted
-        if not is_solved and _is_cold(model, layout) and clock.now() < end:
-            cold = _by_heaviest_states(model, tol, max_memory)
-            if isinstance(cold, Compression) and (isinstance(best, str) or cold.is_better_than(best)):
-                return cold
+    if not is_cold or (isinstance(best, Compression) and best.outcome.is_trusted):
+        return best
+    with clock.until(began + seconds):
+        cold = _by_heaviest_states(model, tol, max_memory)
+    if cold is not None and (isinstance(best, str) or cold.is_better_than(best)):
+        return cold
     return best
 
 

@@ -95,12 +95,13 @@ BP_DAMPING, BP_TOL = 0.3, 1e-8
 # trusted must have an error so many times that of the bond before, or less. One as good as wanted is made better, to
 # the second tolerance, where that takes a small share of its time. Once it has answered, annealing as a check has this
 # share of the rest.
-MPS_SHARE, MPS_PLAN_SHARE, MPS_PLAN_OPERATIONS, CHECK_SHARE = 0.5, 0.3, 2e4, 0.1
+MPS_SHARE, MPS_PLAN_SHARE, MPS_PLAN_OPERATIONS, CHECK_SHARE = 0.6, 0.3, 2e4, 0.1
 FIRST_BOND, MOST_BOND, MPS_SAMPLES, MPS_TIMES = 8, 1024, 500, 4.0
 MOST_MPS_DEGREE, MOST_MPS_DENSITY, BOND_TO_JUDGE, MPS_FALL = 12.0, 0.5, 16, 0.5
 MPS_TOL, CHEAP_MPS_SHARE = 1e-6, 0.3
 # Where that fails and it is cold, sums over the heaviest frontier states, of so many spins, of a frontier so wide, and
-# so many states.
+# so many states; contractions have a share of the time before.
+BONDS_SHARE = 0.4
 MOST_COLD_SPINS, MOST_COLD_WIDTH, MOST_FRONTIER_STATES = 3000, 60, 1_000_000
 SEARCH_SHARE = 0.5
 ELSEWHERE_SHARE = 0.05
