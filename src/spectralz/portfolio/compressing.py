@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from spectralz._support import clock
+from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import SpectralzError, TooLargeError
 from spectralz.methods.matrix_product import MatrixProduct
 from spectralz.parts.cold_frontier import ColdFrontier
+from spectralz.parts.compressed import Compressed, LateError
 from spectralz.portfolio import policy
 
 if TYPE_CHECKING:
@@ -85,21 +87,22 @@ def _refusal(model: Ising, seconds: float) -> str:
 def _with_growing_bonds(
     model: Ising, method: MatrixProduct, layout: FrontierPlan, end: float, tol: float
 ) -> Compression | str:
-    """Double the bond as long as the next contraction is predicted to end in time."""
+    """Double the bond as long as the next contractions are predicted to end in time, and the answer moves."""
+    bond = _first_bond(model, method, layout, end)
+    if isinstance(bond, str):
+        return bond
     best: Compression | None = None
     seconds_per_operation = policy.MPS_TIMES / clock.OPERATIONS_PER_SECOND
-    bond = policy.FIRST_BOND
     before = math.inf
     cheap = policy.CHEAP_MPS_SHARE * (end - clock.now())
     while bond <= policy.MOST_BOND:
         operations = layout.operations(bond)
-        needed, left = operations * seconds_per_operation, end - clock.now()
+        needed = operations * seconds_per_operation
         if best is not None and best.is_as_good_as(tol) and needed > cheap:
             break
-        if needed > left:
+        if needed > end - clock.now():
             if best is None:
-                words = clock.in_words(needed), clock.in_words(max(left, 0.0))
-                return f"a contraction with bond {bond} would take about {words[0]}, its share has {words[1]} left"
+                return _too_long(bond, needed, end)
             break
         now = replace(method, bond=bond)
         began = clock.now()
@@ -112,14 +115,39 @@ def _with_growing_bonds(
         seconds_per_operation = max((clock.now() - began) / operations, policy.TICK / operations)
         found = Compression(outcome, lambda now=now: now.marginals_of_plan(model, layout))  # type: ignore[misc]
         best = found if best is None or found.is_better_than(best) else best
-        is_whole = bond >= layout.largest_bond
-        if is_whole or best.is_as_good_as(policy.MPS_TOL):
+        if bond >= layout.largest_bond or best.is_as_good_as(policy.MPS_TOL):
             break
-        if bond >= policy.BOND_TO_JUDGE and not outcome.is_trusted and found.error > policy.MPS_FALL * before:
+        if before < math.inf and not outcome.is_trusted and found.error > policy.MPS_FALL * before:
             break  # no bond that can be afforded will do
         before, bond = found.error, 2 * bond
     assert best is not None
     return best
+
+
+def _first_bond(model: Ising, method: MatrixProduct, layout: FrontierPlan, end: float) -> int | str:
+    """Return the first bond at which little is discarded, by single contractions, or why there is none."""
+    bond, before = policy.FIRST_BOND, policy.MOST_DISCARDED
+    while True:
+        needed = layout.operations(bond) / clock.OPERATIONS_PER_SECOND
+        if policy.MPS_TIMES * needed > end - clock.now():
+            return _too_long(bond, policy.MPS_TIMES * needed, end)
+        try:
+            with using_threads(None, NO_MATRICES):
+                discarded = Compressed(model, layout, bond, method.cutoff).contract().discarded
+        except LateError as error:
+            return str(error)
+        if discarded <= policy.LITTLE_DISCARDED or bond >= layout.largest_bond:
+            return bond
+        if discarded > before:
+            return (
+                f"with bond {bond} a contraction discards {discarded:.2g} of the weight, and falls too slowly with it"
+            )
+        before, bond = policy.DISCARDED_FALL * discarded, 2 * bond
+
+
+def _too_long(bond: int, needed: float, end: float) -> str:
+    words = clock.in_words(needed), clock.in_words(max(end - clock.now(), 0.0))
+    return f"contractions with bond {bond} would take about {words[0]}, their share has {words[1]} left"
 
 
 def _is_cold(model: Ising, layout: FrontierPlan) -> bool:

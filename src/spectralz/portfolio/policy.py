@@ -91,13 +91,16 @@ BP_SHARE, FEWEST_BP_ITERATIONS, MOST_BP_ITERATIONS, FEWEST_BP_SPINS = 0.15, 20, 
 BP_DAMPING, BP_TOL = 0.3, 1e-8
 # Compressed elimination: its share of what is left, of which looking for an order may take another, at so many
 # operations per spin; the first bond, doubled up to the most; states drawn; so many contractions' time in all. A spin
-# has no more neighbors than this on average, nor than a share of all. From the second bond on, an answer that is not
+# has no more neighbors than this on average, nor than a share of all. With twice the bond, an answer that is not
 # trusted must have an error so many times that of the bond before, or less. One as good as wanted is made better, to
 # the second tolerance, where that takes a small share of its time. Once it has answered, annealing as a check has this
 # share of the rest.
 MPS_SHARE, MPS_PLAN_SHARE, MPS_PLAN_OPERATIONS, CHECK_SHARE = 0.6, 0.3, 2e4, 0.1
 FIRST_BOND, MOST_BOND, MPS_SAMPLES, MPS_TIMES = 8, 1024, 500, 4.0
-MOST_MPS_DEGREE, MOST_MPS_DENSITY, BOND_TO_JUDGE, MPS_FALL = 12.0, 0.5, 16, 0.5
+MOST_MPS_DEGREE, MOST_MPS_DENSITY, MPS_FALL = 12.0, 0.5, 0.5
+# Squares of singular values that are discarded, relative to all of their bonds: so much is little, so much at first is
+# hopeless, and with twice the bond it must be so many times less.
+LITTLE_DISCARDED, MOST_DISCARDED, DISCARDED_FALL = 1e-3, 3.0, 0.1
 MPS_TOL, CHEAP_MPS_SHARE = 1e-6, 0.3
 # Where that fails and it is cold, sums over the heaviest frontier states, of so many spins, of a frontier so wide, and
 # so many states; contractions have a share of the time before.
