@@ -53,11 +53,14 @@ def drawn(family: str, seed: int, index: int) -> tuple[Known, int]:
 
 
 def solved_row(family: str, seed: int, index: int, limit: dict[str, float]) -> Row:
-    """Return what `auto` says of one model, and what is true."""
+    """Return what `auto`, or `mps` alone, says of one model, and what is true."""
     known, auto_seed = drawn(family, seed, index)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an answer that is not trusted may warn; the rows say it
-        found = sz.log_z(known.model, exclude=EXCLUDED, seed=auto_seed, **limit)
+        if "bond" in limit:
+            found = sz.log_z(known.model, "mps", seed=auto_seed, bond=int(limit["bond"]))
+        else:
+            found = sz.log_z(known.model, exclude=EXCLUDED, seed=auto_seed, **limit)
     chosen = [trial.method for trial in found.tried if trial.verdict is sz.Verdict.CHOSEN]
     return {
         "family": family,
@@ -197,6 +200,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="which models; from the clock if not given")
     parser.add_argument("--work", type=float, help="operations per model, 1e9 if there is no budget")
     parser.add_argument("--budget", type=float, help="seconds per model, instead of work")
+    parser.add_argument("--bond", type=int, help="ask mps with this bond alone, instead of auto")
     parser.add_argument("--workers", type=int, default=2, help="processes with one thread each")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to keep the rows")
     parser.add_argument("--before", type=Path, metavar="FILE", help="rows of an earlier run with the same seed")
@@ -213,6 +217,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = arguments(argv)
     seed = time.time_ns() // 10**6 % 10**9 if asked.seed is None else asked.seed
     limit = {"budget": asked.budget} if asked.budget else {"work": asked.work or 1e9}
+    limit = {"bond": asked.bond} if asked.bond else limit
     print(f"seed {seed}, {' '.join(f'{name} {value:g}' for name, value in limit.items())}, {processor()}", flush=True)
     jobs = [(family, seed, asked.first + i, limit) for i in range(asked.models) for family in asked.families]
     rows = sorted(all_rows(jobs, asked.workers), key=lambda row: (asked.families.index(row["family"]), row["index"]))
