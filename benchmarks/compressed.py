@@ -373,7 +373,7 @@ def uai(folder: str, method: str, budget: float, count: int) -> str:
         if off is not None and found.trusted:
             ratios.append(abs(off) / max(found.std_error or 0.0, 1e-300))
         chosen = next((trial.method for trial in found.tried if trial.verdict == sz.Verdict.CHOSEN), method)
-        cells = ["-" if off is None else f"{off:+.1e}", f"{found.std_error:.1e}", _trust(found, off)]
+        cells = ["-" if off is None else f"{off:+.1e}", f"{found.std_error or 0.0:.1e}", _trust(found, off)]
         lines.append([name, f"{found.log_z:.6f}", *cells, chosen, f"{seconds:.1f}"])
         print(" | ".join(lines[-1]), flush=True)
     trusted = sum(line[4].startswith("yes") for line in lines)
@@ -385,7 +385,7 @@ def uai(folder: str, method: str, budget: float, count: int) -> str:
 # ------------------------------------------------------------------------------------------------------ picture
 
 PICTURE_BONDS = (2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64)
-PICTURE_STRENGTHS = (0.2, 0.5, 1.0, 2.0, 4.0)
+PICTURE_STRENGTHS = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 LEAST = 1e-13
 
 
@@ -401,14 +401,18 @@ def draw_errors(axes: Any, side: int, models: int) -> None:
             value = remembered(f"grid {side} x {side}, s = {strength:g}, seed {FIRST_SEED + k}", truth)
             for b, bond in enumerate(PICTURE_BONDS):
                 answer = contracted(model, bond)
-                found[k, b] = abs(answer.log_z + model.constant - value) if answer.is_positive else math.nan
+                found[k, b] = abs(answer.log_z + model.constant - value) if answer.is_positive else math.inf
         found = np.maximum(found, LEAST)
         axes.loglog(PICTURE_BONDS, found.T, ".", color=color, alpha=0.3, markersize=4)
-        axes.loglog(PICTURE_BONDS, np.nanmedian(found, axis=0), color=color, label=f"s = {strength:g}")
-    axes.set(xlabel="bond dimension", ylabel="error of log Z", title=f"{side} x {side} grids, one contraction")
+        axes.loglog(PICTURE_BONDS, np.median(found, axis=0), color=color, label=f"s = {strength:g}")
+    axes.set(
+        xlabel="bond dimension",
+        ylabel=f"error of log Z, or {LEAST:.0e}",
+        title=f"{side} x {side} grids, one contraction",
+    )
     axes.set_xticks([2, 4, 8, 16, 32, 64], ["2", "4", "8", "16", "32", "64"])
     axes.minorticks_off()
-    axes.legend(frameon=False, title="colder: larger s")
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def draw_times(axes: Any) -> None:
