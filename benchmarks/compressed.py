@@ -348,10 +348,10 @@ def cold_models(count: int = 40) -> Iterator[tuple[str, sz.Ising, bool]]:
         if number % 4 < 2:
             s = round(float(rng.uniform(4.0, 8.0)), 2)
             model = sz.generators.grid(side, s, seed, periodic=is_periodic)
-            name = f"{kind} {side} x {side}, s = {s:g}"
+            name = f"{kind} {side} x {side}, s = {s:g}, seed {number}"
         else:
             model = sz.generators.square(side, side, 3.0, seed, "bimodal", is_periodic, field=0.1)
-            name = f"{kind} {side} x {side}, +-J, beta = 3"
+            name = f"{kind} {side} x {side}, +-J, beta = 3, seed {number}"
         yield name, model, side <= (12 if is_periodic else 24)
 
 
@@ -362,7 +362,7 @@ def uai(folder: str, method: str, budget: float, count: int) -> str:
     if folder:
         cases += [(path.stem, sz.read(path), True) for path in sorted(Path(folder).glob("Grids_1[1-8].uai"))]
     for name, model, has_truth in [*cases, *cold_models(count)]:
-        value = remembered(f"{name}, {model.n} spins", by_elimination(model).truth) if has_truth else None
+        value = remembered(name, by_elimination(model).truth) if has_truth else None
         began = time.perf_counter()
         if method == "auto":
             found = sz.log_z(model, exclude=["exact", "quadrature"], budget=budget)
