@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import splu
 from scipy.special import gammaln, logsumexp
 
 import spectralz as sz
@@ -146,9 +147,14 @@ def kac_ward_log_z(positions: np.ndarray, edges: np.ndarray, J: np.ndarray) -> f
     tails, heads = np.concatenate([edges, edges[:, ::-1]]).T
     t = np.tanh(np.concatenate([J, J]))
     step = (positions[heads] - positions[tails]) @ np.array([1.0, 1j])
-    follows = (heads[:, None] == tails[None, :]) & (tails[:, None] != heads[None, :])
-    W = np.where(follows, t[:, None] * np.exp(0.5j * np.angle(step[None, :] / step[:, None])), 0.0)
-    log_det = float(np.linalg.slogdet(np.eye(len(t)) - W)[1])
+    count, n = len(t), len(positions)
+    ends = sp.csr_array((np.ones(count), (np.arange(count), heads)), shape=(count, n))
+    begins = sp.csr_array((np.ones(count), (tails, np.arange(count))), shape=(n, count))
+    one, other = sp.coo_array(ends @ begins).coords
+    goes_on = tails[one] != heads[other]
+    one, other = one[goes_on], other[goes_on]
+    W = sp.coo_array((t[one] * np.exp(0.5j * np.angle(step[other] / step[one])), (one, other)), shape=(count, count))
+    log_det = float(np.log(np.abs(splu(sp.csc_array(sp.eye_array(count) - W)).U.diagonal())).sum())
     return len(positions) * math.log(2.0) + float(log_cosh(J).sum()) + 0.5 * log_det
 
 

@@ -201,3 +201,32 @@ def test_the_benchmark_of_machines_runs(monkeypatch):
     models = {"6 x 8": sz.Ising.from_bipartite(0.3 * rng.normal(size=(6, 8)), rng.normal(size=14))}
     assert "6 x 8" in bipartite.sweeps(models)
     assert "exact" in bipartite.states(models)
+
+
+def test_the_benchmark_of_compressed_elimination_runs(monkeypatch, tmp_path):
+    from benchmarks import compressed, harness
+
+    monkeypatch.setattr(harness, "OUT", tmp_path)
+    monkeypatch.setattr(compressed, "CASES", {"small": lambda seed: compressed.planar(4, 1.0, seed)})
+    monkeypatch.setattr(compressed, "BONDS", (2, 16))
+    monkeypatch.setattr(compressed, "SIDES", (3, 4))
+    monkeypatch.setattr(compressed, "PICTURE_BONDS", (2, 4))
+    monkeypatch.setattr(compressed, "PICTURE_STRENGTHS", (0.5,))
+    assert "| yes |" in compressed.errors(seeds=1, only="", most=1e9)
+    assert compressed.times(largest=4, bond=4).count("\n") == 3
+    assert all(10**2 <= model.n <= 24**2 for _, model, _ in compressed.cold_models(4))
+    monkeypatch.setattr(compressed, "cold_models", lambda _: [("grid", sz.generators.grid(4, 1.0, seed=0), True)])
+    assert "1 of 1 answers are trusted" in compressed.uai("", "mps", 1.0, count=1)
+    compressed.draw(tmp_path / "p.png", side=4, models=2)
+    compressed.draw_lattice(tmp_path / "q.png", side=5, bond=4, samples=50)
+    assert (tmp_path / "p.png").is_file()
+    assert (tmp_path / "q.png").is_file()
+
+
+def test_the_rival_of_compressed_elimination_solves_the_same_problem():
+    from benchmarks import compressed
+
+    pytest.importorskip("quimb", reason="quimb comes with the extra [bench]")
+    model = sz.generators.grid(4, 1.0, seed=0)
+    found = compressed.by_quimb(compressed.network_of(model), 16, 0.0)
+    assert found == pytest.approx(sz.log_z(model, "exact").log_z, abs=1e-9)
