@@ -76,3 +76,12 @@ def test_heavy_states_count_once_and_only_where_q_is_too_small():
 def test_a_mixture_is_the_mean_of_densities():
     densities = np.array([[0.1, 0.2], [0.3, 1e-300]])
     assert np.exp(log_mixture(np.log(densities))) == pytest.approx([0.2, 0.1])
+
+
+def test_a_poor_reverse_order_does_not_spoil_a_good_one():
+    """What it discards explains what it says; what that does not explain still counts, and so do equals."""
+    good = {"log_z": 10.0, "coarse": 10.0, "rounding": 1e-12, "discarded": 1e-20}
+    assert Contractions(**good, reverse=10.002, discarded_in_reverse=1e-6).error < 1e-9
+    assert Contractions(**good, reverse=10.1, discarded_in_reverse=1e-6).error > 0.2
+    alike = Contractions(10.0, coarse=10.0, reverse=10.002, rounding=1e-12, discarded=1e-7, discarded_in_reverse=1e-6)
+    assert alike.error >= 0.003

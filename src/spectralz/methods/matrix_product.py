@@ -414,8 +414,9 @@ class MatrixProduct(Method):
                 coarse=coarse.log_z if coarse is not None and coarse.sign else None,
                 reverse=reverse.log_z if reverse is not None and reverse.sign else None,
                 rounding=rounding,
-                discarded=max(found.main.discarded, 0.0 if reverse is None else reverse.discarded),
+                discarded=found.main.discarded,
                 discarded_coarsely=0.0 if coarse is None else coarse.discarded,
+                discarded_in_reverse=0.0 if reverse is None else reverse.discarded,
             )
             judged = judge(contractions, None if found.is_certain else found.sample)
             if found.sample is not None or found.missed > judged.std_error:

@@ -24,8 +24,9 @@ __all__ = ["MOST_MISSED", "Contractions", "Judged", "Weighted", "judge", "log_mi
 # Of the difference to a coarser contraction this share counts as error, where nothing was truncated; where it was, the
 # error falls as the root of the discarded weight, a few times which counts, but no less than the last of these.
 SHARE_OF_COARSE, ROOTS_OF_RATIO, LEAST_OF_COARSE = 0.3, 3.0, 0.01
-# The difference to the reverse order counts this many times.
-TIMES_REVERSE = 3.0
+# The difference to the reverse order counts this many times; but not what is expected of a reverse order that discards
+# so much more that the order itself has less than this share of it.
+TIMES_REVERSE, POOR_REVERSE = 3.0, 1e-3
 # Samples are believed from this effective number on, and from this share of all.
 FEWEST_EFFECTIVE, LEAST_SHARE = 50.0, 0.1
 # The answers of two sources agree up to so many of their errors.
@@ -55,8 +56,8 @@ LARGEST_APART = 0.5
 class Contractions:
     """Answers of contractions: in the order, again but coarser, and in reverse; None if not made.
 
-    ``discarded`` and ``discarded_coarsely`` are the sums of the weights that were truncated at the bond dimension, by
-    the finer and the coarser one; ``rounding`` is what rounding may do.
+    ``discarded``, ``discarded_coarsely`` and ``discarded_in_reverse`` are the sums of the weights that they truncated
+    at the bond dimension; ``rounding`` is what rounding may do.
     """
 
     log_z: float
@@ -65,6 +66,12 @@ class Contractions:
     rounding: float
     discarded: float = 0.0
     discarded_coarsely: float = 0.0
+    discarded_in_reverse: float = 0.0
+
+    @property
+    def _is_reverse_poor(self) -> bool:
+        """Whether the reverse order is so much worse that what it discards explains what it says."""
+        return self.discarded < POOR_REVERSE * self.discarded_in_reverse
 
     @property
     def _share_of_coarse(self) -> float:
@@ -77,9 +84,12 @@ class Contractions:
     @property
     def error(self) -> float:
         """What they disagree about, or more where more was discarded."""
-        error = max(self.rounding, ROOTS_OF_DISCARDED * math.sqrt(self.discarded))
+        expected = ROOTS_OF_DISCARDED * math.sqrt(self.discarded_in_reverse)
+        discarded = self.discarded if self._is_reverse_poor else max(self.discarded, self.discarded_in_reverse)
+        error = max(self.rounding, ROOTS_OF_DISCARDED * math.sqrt(discarded))
         if self.reverse is not None:
-            error = max(error, TIMES_REVERSE * abs(self.log_z - self.reverse))
+            apart = abs(self.log_z - self.reverse)
+            error = max(error, TIMES_REVERSE * max(apart - (expected if self._is_reverse_poor else 0.0), 0.0))
         if self.coarse is not None:
             error = max(error, self._share_of_coarse * abs(self.log_z - self.coarse))
         return error
