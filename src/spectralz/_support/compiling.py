@@ -22,7 +22,18 @@ from numba.extending import intrinsic, register_jitable  # noqa: E402
 
 clock.end_leaving_out()
 
-__all__ = ["KERNELS", "NOTICE", "compiled", "compiled_in_any_order", "inner", "intrinsic", "ir", "types"]
+__all__ = [
+    "KERNELS",
+    "NOTICE",
+    "compiled",
+    "compiled_for_kernels",
+    "compiled_in_any_order",
+    "inlined",
+    "inner",
+    "intrinsic",
+    "ir",
+    "types",
+]
 
 NOTICE = "compiling, once"
 # All that have been imported.
@@ -55,6 +66,29 @@ def compiled(function: Any, **settings: Any) -> Any:
 def compiled_in_any_order(function: Any) -> Any:
     """Compile a kernel whose sums may be added in any order, which lets the compiler put them into vectors."""
     return compiled(function, fastmath={"contract", "reassoc", "nsz"})
+
+
+def compiled_for_kernels(function: Any) -> Any:
+    """Compile a kernel that only kernels call: not for Python, and once for all constants that it is called with.
+
+    Code that takes arguments from Python is long where there are tuples. Constants are types of their own to numba.
+    """
+    kernel = compiled(function, no_cpython_wrapper=True)
+    template_of = kernel.get_call_template
+
+    def template_without_constants(args: Any, kws: Any) -> Any:
+        return template_of([types.unliteral(each) for each in args], {k: types.unliteral(v) for k, v in kws.items()})
+
+    kernel.get_call_template = template_without_constants
+    return kernel
+
+
+def inlined(function: Any) -> Any:
+    """Put a function's statements where it is called: for large ones with one caller, which are then compiled once.
+
+    Code that is called is compiled on its own and once more with each caller, for them to inline what they like.
+    """
+    return numba.njit(inline="always", **SETTINGS)(function)
 
 
 def inner(function: Any) -> Any:

@@ -12,10 +12,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support.compiling import compiled, inner
-from spectralz.kernels.compressed.chain import CENTER, SIGN, change_span, insert, move_center, own_matrix
+from spectralz._support.compiling import compiled, compiled_for_kernels, inlined
+from spectralz.kernels.compressed.chain import (
+    CENTER,
+    SIGN,
+    change_span,
+    insert,
+    move_center,
+    own_matrix,
+    product,
+    product_with_transposed,
+    tall,
+    wide,
+)
 from spectralz.kernels.compressed.chain import LENGTH as SITES
-from spectralz.kernels.compressed.drawing import LEFT, LENGTH, RIGHT, gate, tensor_at, undo
+from spectralz.kernels.compressed.drawing import LEFT, LENGTH, RIGHT, gate, rows_of, tensor_at, undo
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,60 +38,71 @@ if TYPE_CHECKING:
 __all__ = ["means_back"]
 
 
-@inner
+@compiled_for_kernels
 def _site(chain: Chain, p: int) -> NDArray[np.float64]:
     slot = chain.slot[p]
     left, right = chain.left[slot], chain.right[slot]
-    return chain.tensors[slot, : 2 * left * right].reshape(left, 2, right)
+    return rows_of(chain.tensors, slot, left, 2 * right)
 
 
-@inner
+@compiled_for_kernels
+def _transposed_product(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.dot(a.T, b)
+
+
+@compiled_for_kernels
+def _inner_product(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    total = 0.0
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            total += a[i, j] * b[i, j]
+    return total
+
+
+@compiled_for_kernels
 def _scaled_into(values: NDArray[np.float64], row: NDArray[np.float64]) -> None:
     """Write a matrix into a row, divided by its largest size."""
-    flat = values.reshape(values.size)
+    rows, columns = values.shape
     largest = 0.0
-    for i in range(len(flat)):
-        largest = max(largest, abs(flat[i]))
+    for i in range(rows):
+        for j in range(columns):
+            largest = max(largest, abs(values[i, j]))
     if largest == 0.0:
         largest = 1.0
-    for i in range(len(flat)):
-        row[i] = flat[i] / largest
+    for i in range(rows):
+        for j in range(columns):
+            row[i * columns + j] = values[i, j] / largest
 
 
-@compiled
+@inlined
 def _extend(walk: Walk, kept: Kept, chain: Chain, from_left: int, from_right: int) -> None:
     """Make the products of past and future valid, over so many sites from the left and from the right."""
     while walk.counts[LEFT] < from_left:
         p = walk.counts[LEFT]
         past, future = tensor_at(walk, kept, p), _site(chain, p)
-        f, b = past.shape[0], future.shape[0]
-        g, c = past.shape[2], future.shape[2]
-        before = walk.from_left[p, : f * b].reshape(f, b)
-        middle = np.dot(before, future.reshape(b, 2 * c)).reshape(2 * f, c)
-        _scaled_into(np.dot(past.reshape(2 * f, g).T, middle), walk.from_left[p + 1])
+        before = rows_of(walk.from_left, p, past.shape[0], future.shape[0])
+        _scaled_into(_transposed_product(tall(past), tall(product(before, future))), walk.from_left[p + 1])
         walk.counts[LEFT] = p + 1
     while walk.counts[RIGHT] < from_right:
         k = walk.counts[RIGHT]
         past, future = tensor_at(walk, kept, walk.counts[LENGTH] - 1 - k), _site(chain, chain.counts[SITES] - 1 - k)
-        f, b = past.shape[0], future.shape[0]
-        g, c = past.shape[2], future.shape[2]
-        after = walk.from_right[k, : g * c].reshape(g, c)
-        middle = np.dot(past.reshape(2 * f, g), after).reshape(f, 2 * c)
-        _scaled_into(np.dot(middle, future.reshape(b, 2 * c).T), walk.from_right[k + 1])
+        after = rows_of(walk.from_right, k, past.shape[1] // 2, future.shape[1] // 2)
+        _scaled_into(product_with_transposed(wide(product(tall(past), after)), future), walk.from_right[k + 1])
         walk.counts[RIGHT] = k + 1
 
 
-@inner
+@compiled_for_kernels
 def _chosen(tensor: NDArray[np.float64], x: int) -> NDArray[np.float64]:
     """Return the matrix that a spin chooses."""
-    matrix = np.empty((tensor.shape[0], tensor.shape[2]))
+    columns = tensor.shape[1] // 2
+    matrix = np.empty((tensor.shape[0], columns))
     for i in range(tensor.shape[0]):
-        for j in range(tensor.shape[2]):
-            matrix[i, j] = tensor[i, x, j]
+        for j in range(columns):
+            matrix[i, j] = tensor[i, x * columns + j]
     return matrix
 
 
-@compiled
+@compiled_for_kernels
 def _sandwich(
     matrix: NDArray[np.float64],
     walk: Walk,
@@ -95,14 +117,14 @@ def _sandwich(
     """Multiply a product by the matrices of one site: that of x in the past, of y in the future, where they are."""
     if past >= 0:
         chosen = _chosen(tensor_at(walk, kept, past), x)
-        matrix = np.dot(chosen.T, matrix) if is_from_left else np.dot(chosen, matrix)
+        matrix = _transposed_product(chosen, matrix) if is_from_left else product(chosen, matrix)
     if future >= 0:
         chosen = _chosen(_site(chain, future), y)
-        matrix = np.dot(matrix, chosen) if is_from_left else np.dot(matrix, chosen.T)
+        matrix = product(matrix, chosen) if is_from_left else product_with_transposed(matrix, chosen)
     return matrix
 
 
-@compiled
+@inlined
 def _joint(
     steps: Steps,
     weights: Weights,
@@ -151,11 +173,13 @@ def _joint(
         h = weights.field[v]
         own = gate(h, s == 1)
         # Products from the right up to each site, the spins in between summed.
-        sums = [walk.from_right[sites_after, : g * c].reshape(g, c).copy()]
+        sums = [rows_of(walk.from_right, sites_after, g, c)]
         for i in range(count - 1, -1, -1):
-            sums.append(_summed(weights, walk, kept, chain, sums[-1], i, low, place, s, slots, past, future, False))
-        left = walk.from_left[low, : f * b].reshape(f, b).copy()
-        total = own * (left * sums[count]).sum()
+            sums.append(
+                _summed(weights.coupling, walk, kept, chain, sums[-1], i, low, place, s, slots, past, future, False)
+            )
+        left = rows_of(walk.from_left, low, f, b)
+        total = own * _inner_product(left, sums[count])
         if s == 1:
             up[v] = total
         else:
@@ -166,18 +190,18 @@ def _joint(
                 for x in range(2):
                     y = s if y_is_v else x
                     right = _sandwich(sums[count - 1 - i], walk, kept, chain, past[i], future[i], x, y, False)
-                    weight = own * gate(weights.coupling[slots[i]], x == s) * (left * right).sum()
+                    weight = own * gate(weights.coupling[slots[i]], x == s) * _inner_product(left, right)
                     if x == s:
                         same[slots[i]] += weight
                     else:
                         other[slots[i]] += weight
             if i < count - 1:
-                left = _summed(weights, walk, kept, chain, left, i, low, place, s, slots, past, future, True)
+                left = _summed(weights.coupling, walk, kept, chain, left, i, low, place, s, slots, past, future, True)
 
 
-@compiled
+@compiled_for_kernels
 def _summed(
-    weights: Weights,
+    coupling: NDArray[np.float64],
     walk: Walk,
     kept: Kept,
     chain: Chain,
@@ -197,13 +221,18 @@ def _summed(
         return _sandwich(matrix, walk, kept, chain, -1, future[i], s, s, is_from_left)
     minus = _sandwich(matrix, walk, kept, chain, past[i], future[i], 0, s if is_own else 0, is_from_left)
     plus = _sandwich(matrix, walk, kept, chain, past[i], future[i], 1, s if is_own else 1, is_from_left)
-    if slots[i] < 0:
-        return minus + plus
-    J = weights.coupling[slots[i]]
-    return gate(J, s == 0) * minus + gate(J, s == 1) * plus
+    if slots[i] >= 0:
+        J = coupling[slots[i]]
+        low_weight, high_weight = gate(J, s == 0), gate(J, s == 1)
+    else:
+        low_weight = high_weight = 1.0
+    for row in range(minus.shape[0]):
+        for column in range(minus.shape[1]):
+            minus[row, column] = low_weight * minus[row, column] + high_weight * plus[row, column]
+    return minus
 
 
-@compiled
+@inlined
 def _transposed_step(
     steps: Steps, weights: Weights, t: int, chain: Chain, walk: Walk, bond: int, cutoff: float
 ) -> None:
@@ -243,7 +272,7 @@ def _transposed_step(
     for k in range(steps.start[t], steps.start[t + 1]):
         coupling[steps.near_place[k] - begin] = weights.coupling[steps.near[k]]
         is_coupled[steps.near_place[k] - begin] = True
-    own = np.ascontiguousarray(own_matrix(steps, weights, t).T)
+    own = own_matrix(steps, weights, t).T.copy()
     goes_up = t > 0 and steps.place[t - 1] >= place
     change_span(chain, begin, end, place, own, True, coupling, is_coupled, is_gone, goes_up, bond, cutoff)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spectralz._support.compiling import compiled, inner
+from spectralz._support.compiling import compiled, compiled_for_kernels, inlined
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -141,61 +141,114 @@ def empty_chain(width: int, bond: int) -> Chain:
     return chain
 
 
-@compiled
+@compiled_for_kernels
 def load(chain: Chain, slot: int, is_flipped: bool) -> NDArray[np.float64]:
-    """Return a copy of a tensor, with left and right exchanged if asked."""
+    """Return a copy of a tensor as a wide matrix, with left and right exchanged if asked."""
     left, right = chain.left[slot], chain.right[slot]
-    own = chain.tensors[slot, : 2 * left * right].reshape(left, 2, right)
-    if not is_flipped:
-        return own.copy()
-    turned = np.empty((right, 2, left))
-    for i in range(left):
-        for x in range(2):
-            for j in range(right):
-                turned[j, x, i] = own[i, x, j]
-    return turned
-
-
-@compiled
-def store(chain: Chain, slot: int, tensor: NDArray[np.float64], is_flipped: bool) -> None:
-    """Write a tensor into its slot."""
-    a, b = tensor.shape[0], tensor.shape[2]
-    left, right = (b, a) if is_flipped else (a, b)
-    chain.left[slot], chain.right[slot] = left, right
-    own = chain.tensors[slot, : 2 * left * right].reshape(left, 2, right)
-    for i in range(a):
-        for x in range(2):
-            for j in range(b):
-                if is_flipped:
-                    own[j, x, i] = tensor[i, x, j]
-                else:
-                    own[i, x, j] = tensor[i, x, j]
-
-
-@inner
-def _take_out(chain: Chain, values: NDArray[np.float64]) -> None:
-    """Divide numbers by the largest of their sizes, whose log goes into the total; mark a table that has vanished."""
-    largest = 0.0
-    for i in range(len(values)):
-        largest = max(largest, abs(values[i]))
-    if not largest > 0.0 or largest == np.inf:
-        chain.total[SIGN] = 0.0
-        for i in range(len(values)):
-            values[i] = 1.0
-        return
-    for i in range(len(values)):
-        values[i] /= largest
-    term = math.log(largest)
-    total = chain.total[LOG] + term
-    # Neumaier: what the sum of two numbers rounds off.
-    if abs(chain.total[LOG]) >= abs(term):
-        chain.total[LOG_REST] += (chain.total[LOG] - total) + term
+    own = chain.tensors[slot]
+    a, b = (right, left) if is_flipped else (left, right)
+    tensor = np.empty((a, 2 * b))
+    if is_flipped:
+        for i in range(left):
+            for x in range(2):
+                for j in range(right):
+                    tensor[j, x * left + i] = own[(2 * i + x) * right + j]
     else:
-        chain.total[LOG_REST] += (term - total) + chain.total[LOG]
-    chain.total[LOG] = total
+        for i in range(left):
+            for j in range(2 * right):
+                tensor[i, j] = own[2 * i * right + j]
+    return tensor
 
 
-@compiled
+@compiled_for_kernels
+def store(chain: Chain, slot: int, tensor: NDArray[np.float64], is_flipped: bool) -> None:
+    """Write a tensor, a wide matrix, into its slot."""
+    a, b = tensor.shape[0], tensor.shape[1] // 2
+    chain.left[slot], chain.right[slot] = (b, a) if is_flipped else (a, b)
+    own = chain.tensors[slot]
+    if is_flipped:
+        for i in range(a):
+            for x in range(2):
+                for j in range(b):
+                    own[(2 * j + x) * a + i] = tensor[i, x * b + j]
+    else:
+        for i in range(a):
+            for j in range(2 * b):
+                own[2 * i * b + j] = tensor[i, j]
+
+
+@compiled_for_kernels
+def tall(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a tensor as a matrix with its spin in the row; a wide one has it in the column."""
+    return tensor.reshape(2 * tensor.shape[0], tensor.shape[1] // 2)
+
+
+@compiled_for_kernels
+def wide(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a tall matrix as a wide one."""
+    return tensor.reshape(tensor.shape[0] // 2, 2 * tensor.shape[1])
+
+
+@compiled_for_kernels
+def product(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the product of two matrices."""
+    return np.dot(a, b)
+
+
+@compiled_for_kernels
+def product_with_transposed(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the product of a matrix and the transposed of another."""
+    return np.dot(a, b.T)
+
+
+@compiled_for_kernels
+def _columns(matrix: NDArray[np.float64], first: int, count: int) -> NDArray[np.float64]:
+    """Return a copy of some columns, one row after the other."""
+    chosen = np.empty((len(matrix), count))
+    for i in range(len(matrix)):
+        for j in range(count):
+            chosen[i, j] = matrix[i, first + j]
+    return chosen
+
+
+@compiled_for_kernels
+def _qr(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    q, r = np.linalg.qr(matrix)
+    return _columns(q, 0, q.shape[1]), _columns(r, 0, r.shape[1])
+
+
+@compiled_for_kernels
+def _svd(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    u, values, v = np.linalg.svd(matrix, False)
+    return _columns(u, 0, u.shape[1]), values, _columns(v, 0, v.shape[1])
+
+
+@compiled_for_kernels
+def _take_out(log: NDArray[np.float64], values: NDArray[np.float64]) -> None:
+    """Divide numbers by the largest of their sizes, whose log goes into the total; mark a table that has vanished."""
+    rows, columns = values.shape
+    largest = 0.0
+    for i in range(rows):
+        for j in range(columns):
+            largest = max(largest, abs(values[i, j]))
+    has_vanished = not largest > 0.0 or largest == np.inf
+    for i in range(rows):
+        for j in range(columns):
+            values[i, j] = 1.0 if has_vanished else values[i, j] / largest
+    if has_vanished:
+        log[SIGN] = 0.0
+        return
+    term = math.log(largest)
+    total = log[LOG] + term
+    # Neumaier: what the sum of two numbers rounds off.
+    if abs(log[LOG]) >= abs(term):
+        log[LOG_REST] += (log[LOG] - total) + term
+    else:
+        log[LOG_REST] += (term - total) + log[LOG]
+    log[LOG] = total
+
+
+@inlined
 def move_center(chain: Chain, wanted: int) -> None:
     """Move the center to a position, by QR factorizations on the way."""
     while chain.counts[CENTER] != wanted:
@@ -203,19 +256,13 @@ def move_center(chain: Chain, wanted: int) -> None:
         is_down = wanted < p
         following = p - 1 if is_down else p + 1
         here, there = chain.slot[p], chain.slot[following]
-        tensor = load(chain, here, is_down)
-        a, b = tensor.shape[0], tensor.shape[2]
-        q, r = np.linalg.qr(tensor.reshape(2 * a, b))
-        rank = q.shape[1]
-        store(chain, here, np.ascontiguousarray(q).reshape(a, 2, rank), is_down)
-        tensor = load(chain, there, is_down)
-        c = tensor.shape[2]
-        product = np.dot(np.ascontiguousarray(r), tensor.reshape(b, 2 * c))
-        store(chain, there, product.reshape(rank, 2, c), is_down)
+        q, r = _qr(tall(load(chain, here, is_down)))
+        store(chain, here, wide(q), is_down)
+        store(chain, there, product(r, load(chain, there, is_down)), is_down)
         chain.counts[CENTER] = following
 
 
-@compiled
+@inlined
 def insert(chain: Chain, place: int) -> None:
     """Put a new site into the chain, on which the table does not depend yet."""
     length = chain.counts[LENGTH]
@@ -228,16 +275,17 @@ def insert(chain: Chain, place: int) -> None:
         chain.slot[p] = chain.slot[p - 1]
     chain.slot[place] = slot
     chain.left[slot] = chain.right[slot] = d
-    own = chain.tensors[slot, : 2 * d * d].reshape(d, 2, d)
-    own[:] = 0.0
+    own = chain.tensors[slot]
+    for i in range(2 * d * d):
+        own[i] = 0.0
     for i in range(d):
-        own[i, 0, i] = own[i, 1, i] = 1.0
+        own[2 * i * d + i] = own[(2 * i + 1) * d + i] = 1.0
     chain.counts[LENGTH] = length + 1
     if chain.counts[CENTER] >= place and length:
         chain.counts[CENTER] += 1
 
 
-@inner
+@inlined
 def _remove(chain: Chain, low: int, high: int, is_gone: NDArray[np.bool_]) -> None:
     """Take sites out of a span of the chain."""
     length = chain.counts[LENGTH]
@@ -255,7 +303,7 @@ def _remove(chain: Chain, low: int, high: int, is_gone: NDArray[np.bool_]) -> No
     chain.counts[LENGTH] = kept
 
 
-@inner
+@inlined
 def _kept_rank(chain: Chain, values: NDArray[np.float64], bond: int, cutoff: float) -> int:
     """Return how many singular values are kept, and note the weight of those that are too many."""
     rank = 1
@@ -276,16 +324,23 @@ def _kept_rank(chain: Chain, values: NDArray[np.float64], bond: int, cutoff: flo
     return rank
 
 
-@compiled
+@compiled_for_kernels
 def _from_left(tensor: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a tensor times a matrix on its right; one with shape (0, 2, a) stands for the identity."""
-    a, d, b = tensor.shape[0], tensor.shape[2], matrix.shape[1]
-    if a == 0:
-        return matrix.reshape(d, 2, b)
-    return np.dot(tensor.reshape(2 * a, d), matrix).reshape(a, 2, b)
+    """Return a tensor times a matrix on its right; one without rows stands for the identity."""
+    return wide(matrix if len(tensor) == 0 else product(tall(tensor), matrix))
 
 
-@compiled
+@compiled_for_kernels
+def _add_columns(
+    block: NDArray[np.float64], to: int, weight: float, part: NDArray[np.float64], first: int, count: int
+) -> None:
+    """Add some columns of a matrix, times a weight, to those of another."""
+    for i in range(len(block)):
+        for j in range(count):
+            block[i, to + j] += weight * part[i, first + j]
+
+
+@compiled_for_kernels
 def change_span(
     chain: Chain,
     low: int,
@@ -310,59 +365,51 @@ def change_span(
     carries = False
     for i in range(count):
         carries = carries or is_coupled[i]
-    tensors = [np.empty((1, 2, 1)) for _ in range(0)]
+    tensors = [np.empty((0, 0))]  # and those that are kept, from place 1 on
     kept_slots = np.empty(count, np.int64)
     kept = 0
     first = chain.slot[high if goes_up else low]
-    width = chain.right[first] if goes_up else chain.left[first]
     # What has been carried so far, one matrix for each value of the copy; both are the same until there is one.
-    carry = np.zeros((2, width, width))
-    for i in range(width):
-        carry[0, i, i] = carry[1, i, i] = 1.0
+    bond_before = chain.right[first] if goes_up else chain.left[first]
+    carry = np.zeros((bond_before, bond_before))
+    for i in range(bond_before):
+        carry[i, i] = 1.0
+    carry_plus = carry
     is_last_kept_open = False
     for i in range(count):
         p = high - i if goes_up else low + i
         k = p - low
         slot = chain.slot[p]
         tensor = load(chain, slot, goes_up)
-        a, d, b = carry.shape[1], tensor.shape[0], tensor.shape[2]
-        flat = tensor.reshape(d, 2 * b)
+        a, b = carry.shape[0], tensor.shape[1] // 2
         copies = 2 if carries and i < count - 1 else 1  # on the bond after this site
-        block = np.zeros((a, 2, copies * b))
-        before = np.dot(carry[0], flat).reshape(a, 2, b)
+        width = copies * b
+        block = np.zeros((a, 2 * width))
+        before = product(carry, tensor)
         after = before
         if carries and i > 0:
-            after = np.dot(carry[1], flat).reshape(a, 2, b)
-        if p == place:
-            for x in range(2):  # the new spin
-                for o in range(2):  # the old one
+            after = product(carry_plus, tensor)
+        # exp(J x s - |J|) is 1 where x s has the sign of J.
+        other = math.exp(-2.0 * abs(coupling[k])) if is_coupled[k] else 1.0
+        is_positive = coupling[k] >= 0.0
+        for x in range(2):  # the new spin
+            for o in range(2):  # the old one; at another site, the copy
+                old = x
+                if p == place:
+                    old = o
                     s = o if copies_old else x
-                    part = after if s == 1 else before
-                    column = s * b if copies == 2 else 0
                     weight = own[x, o]
-                    for row in range(a):
-                        for r in range(b):
-                            block[row, x, column + r] += weight * part[row, o, r]
-        else:
-            # exp(J x s - |J|) is 1 where x s has the sign of J.
-            other = math.exp(-2.0 * abs(coupling[k])) if is_coupled[k] else 1.0
-            is_positive = coupling[k] >= 0.0
-            for x in range(2):
-                for s in range(2):
-                    if not carries and s == 1:
-                        continue
-                    part = after if s == 1 else before
-                    column = s * b if copies == 2 else 0
+                elif o == 1 and not carries:
+                    continue
+                else:
+                    s = o
                     weight = 1.0 if (x == s) == is_positive else other
-                    for row in range(a):
-                        for r in range(b):
-                            block[row, x, column + r] += weight * part[row, x, r]
+                column = s * b if copies == 2 else 0
+                _add_columns(block, x * width + column, weight, after if s == 1 else before, old * b, b)
         is_last_kept_open = False
         if is_gone[k]:
-            matrix = np.empty((a, copies * b))
-            for row in range(a):
-                for r in range(copies * b):
-                    matrix[row, r] = block[row, 0, r] + block[row, 1, r]
+            matrix = _columns(block, 0, width)
+            _add_columns(matrix, 0, 1.0, block, width, width)
         elif i == count - 1:
             tensors.append(block)
             kept_slots[kept] = slot
@@ -371,74 +418,60 @@ def change_span(
             break
         else:
             kept_slots[kept] = slot
-            if 2 * a <= copies * b:
-                # Q would be square: any orthonormal one does, and the identity costs nothing.
-                matrix = block.reshape(2 * a, copies * b)
-                tensors.append(np.empty((0, 2, a)))
-            else:
-                q, matrix = np.linalg.qr(block.reshape(2 * a, copies * b))
-                tensors.append(np.ascontiguousarray(q).reshape(a, 2, copies * b))
             kept += 1
-        rank = matrix.shape[0]
-        carry = np.empty((2, rank, b))
-        for s in range(2):
-            column = s * b if copies == 2 else 0
-            for row in range(rank):
-                for r in range(b):
-                    carry[s, row, r] = matrix[row, column + r]
+            if 2 * a <= width:
+                # Q would be square: any orthonormal one does, and the identity costs nothing.
+                matrix = tall(block)
+                tensors.append(np.empty((0, 2 * a)))
+            else:
+                q, matrix = _qr(tall(block))
+                tensors.append(wide(q))
+        carry = carry_plus = _columns(matrix, 0, b)
+        if copies == 2:
+            carry_plus = _columns(matrix, b, b)
     _remove(chain, low, high, is_gone)
     if kept == 0:
-        _absorb(chain, low, carry[0], goes_up)
+        _absorb(chain, low, carry, goes_up)
         return
-    center = tensors[kept - 1]
+    center = tensors[kept]
     if not is_last_kept_open:
-        center = _from_left(center, carry[0])
+        center = _from_left(center, carry)
     for j in range(kept - 1, 0, -1):
-        _take_out(chain, center.reshape(center.size))
-        a, b = center.shape[0], center.shape[2]
-        u, values, v = np.linalg.svd(center.reshape(a, 2 * b), False)
+        _take_out(chain.total, center)
+        u, values, v = _svd(center)
         rank = _kept_rank(chain, values, bond, cutoff)
-        store(chain, kept_slots[j], np.ascontiguousarray(v[:rank]).reshape(rank, 2, b), goes_up)
-        scaled = np.empty((a, rank))
-        for row in range(a):
+        store(chain, kept_slots[j], v[:rank], goes_up)
+        scaled = _columns(u, 0, rank)
+        for row in range(len(scaled)):
             for r in range(rank):
-                scaled[row, r] = u[row, r] * values[r]
-        center = _from_left(tensors[j - 1], scaled)
-    _take_out(chain, center.reshape(center.size))
+                scaled[row, r] *= values[r]
+        center = _from_left(tensors[j], scaled)
+    _take_out(chain.total, center)
     store(chain, kept_slots[0], center, goes_up)
     chain.counts[CENTER] = low + kept - 1 if goes_up else low
 
 
-@compiled
+@inlined
 def _absorb(chain: Chain, place: int, matrix: NDArray[np.float64], is_flipped: bool) -> None:
     """Multiply what is left of a span without sites into a site beside it, or into the total if there is none."""
     length = chain.counts[LENGTH]
-    turned = np.ascontiguousarray(matrix.T) if is_flipped else matrix
     if length == 0:
-        value = turned[0, 0]
-        if value < 0.0:
+        if matrix[0, 0] < 0.0:
             chain.total[SIGN] = -chain.total[SIGN]
-        _take_out(chain, np.array([value]))
+        _take_out(chain.total, matrix)
         chain.counts[CENTER] = 0
-    elif place < length:
-        slot = chain.slot[place]
-        tensor = load(chain, slot, False)
-        d, b = tensor.shape[0], tensor.shape[2]
-        product = np.dot(turned, tensor.reshape(d, 2 * b))
-        _take_out(chain, product.reshape(product.size))
-        store(chain, slot, product.reshape(turned.shape[0], 2, b), False)
-        chain.counts[CENTER] = place
-    else:
-        slot = chain.slot[length - 1]
-        tensor = load(chain, slot, False)
-        a, d = tensor.shape[0], tensor.shape[2]
-        product = np.dot(tensor.reshape(2 * a, d), turned)
-        _take_out(chain, product.reshape(product.size))
-        store(chain, slot, product.reshape(a, 2, turned.shape[1]), False)
-        chain.counts[CENTER] = length - 1
+        return
+    neighbor = min(place, length - 1)
+    slot = chain.slot[neighbor]
+    tensor = load(chain, slot, is_flipped)
+    # The neighbor comes after the matrix, or before it, in the direction that both are read in.
+    changed = product(matrix, tensor) if (place < length) != is_flipped else _from_left(tensor, matrix)
+    _take_out(chain.total, changed)
+    store(chain, slot, changed, is_flipped)
+    chain.counts[CENTER] = neighbor
 
 
-@compiled
+@inlined
 def own_matrix(steps: Steps, weights: Weights, t: int) -> NDArray[np.float64]:
     """Return what a spin's site is multiplied by: its field, and the coupling to the neighbor whose site it takes."""
     h = weights.field[steps.spin[t]]
@@ -454,7 +487,7 @@ def own_matrix(steps: Steps, weights: Weights, t: int) -> NDArray[np.float64]:
     return matrix
 
 
-@compiled
+@inlined
 def _keep(chain: Chain, kept: Kept, step: int, low: int, last: int, is_emptied: bool) -> bool:
     """Keep the sites that a step on the positions ``low`` to ``last`` is going to change; False if there is no room."""
     length = chain.counts[LENGTH]
@@ -478,7 +511,8 @@ def _keep(chain: Chain, kept: Kept, step: int, low: int, last: int, is_emptied: 
         kept.site_left[sites] = chain.left[slot]
         kept.site_right[sites] = chain.right[slot]
         kept.site_spin[sites] = chain.spin[slot]
-        kept.numbers[offset : offset + size] = chain.tensors[slot, :size]
+        for i in range(size):
+            kept.numbers[offset + i] = chain.tensors[slot, i]
         offset += size
         sites += 1
     kept.start[step + 1] = sites
@@ -509,13 +543,15 @@ def advance(
         is_coupled = np.zeros(count, np.bool_)
         is_gone = np.zeros(count, np.bool_)
         is_gone[place - low] = steps.is_gone[t]
+        left = count - 1 if steps.is_gone[t] else count
         for k in range(steps.start[t], steps.start[t + 1]):
             p = steps.near_place[k] - low
             coupling[p] = weights.coupling[steps.near[k]]
             is_coupled[p] = True
             is_gone[p] = steps.near_gone[k]
+            left -= 1 if is_gone[p] else 0
         last = high - 1 if steps.is_new[t] else high
-        if keeps_from >= 0 and not _keep(chain, kept, t - keeps_from, low, last, is_gone.all()):
+        if keeps_from >= 0 and not _keep(chain, kept, t - keeps_from, low, last, left == 0):
             return t
         if chain.counts[LENGTH] > 0:
             move_center(chain, min(max(chain.counts[CENTER], low), last))

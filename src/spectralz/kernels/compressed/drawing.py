@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spectralz._support.compiling import compiled, inner
+from spectralz._support.compiling import compiled, compiled_for_kernels, inlined
+from spectralz.kernels.compressed.chain import product, product_with_transposed, tall
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from spectralz.kernels.compressed.chain import Kept, Weights
     from spectralz.kernels.compressed.placing import Steps
 
-__all__ = ["CLIP", "LEFT", "LENGTH", "RIGHT", "Walk", "gate", "go_back", "new_walk", "tensor_at", "undo"]
+__all__ = ["CLIP", "LEFT", "LENGTH", "RIGHT", "Walk", "gate", "go_back", "new_walk", "rows_of", "tensor_at", "undo"]
 
 CLIP = 1e-10
 # Places in ``Walk.counts``: sites, and how many products are valid from the left and from the right.
@@ -74,7 +75,7 @@ def new_walk(width: int, bond: int, states: int) -> Walk:
     )
 
 
-@inner
+@compiled_for_kernels
 def _scale(rows: NDArray[np.float64]) -> None:
     """Divide each row by the largest of its sizes."""
     for b in range(rows.shape[0]):
@@ -86,28 +87,28 @@ def _scale(rows: NDArray[np.float64]) -> None:
                 rows[b, i] /= largest
 
 
-@inner
+@compiled_for_kernels
 def tensor_at(walk: Walk, kept: Kept, p: int) -> NDArray[np.float64]:
-    """Return the tensor of a position."""
+    """Return the tensor of a position, as a wide matrix."""
     left, r = walk.left[p], walk.right[p]
-    return kept.numbers[walk.offset[p] : walk.offset[p] + 2 * left * r].reshape(left, 2, r)
+    return kept.numbers[walk.offset[p] : walk.offset[p] + 2 * left * r].reshape(left, 2 * r)
 
 
-@inner
-def _rows(products: NDArray[np.float64], k: int, states: int, d: int) -> NDArray[np.float64]:
+@compiled_for_kernels
+def rows_of(products: NDArray[np.float64], k: int, states: int, d: int) -> NDArray[np.float64]:
+    """Return the matrix at the beginning of a row."""
     return products[k, : states * d].reshape(states, d)
 
 
-@compiled
+@compiled_for_kernels
 def _extend_left(walk: Walk, kept: Kept, x: NDArray[np.int8], wanted: int) -> None:
     """Make the products of the first sites valid, up to ``wanted`` of them."""
     states = len(walk.log_q)
     while walk.counts[LEFT] < wanted:
         p = walk.counts[LEFT]
-        tensor = tensor_at(walk, kept, p)
         left, r = walk.left[p], walk.right[p]
-        both = np.dot(_rows(walk.from_left, p, states, left), tensor.reshape(left, 2 * r))
-        rows = _rows(walk.from_left, p + 1, states, r)
+        both = product(rows_of(walk.from_left, p, states, left), tensor_at(walk, kept, p))
+        rows = rows_of(walk.from_left, p + 1, states, r)
         spin = walk.spin[p]
         for b in range(states):
             shift = r if x[spin, b] > 0 else 0
@@ -117,14 +118,7 @@ def _extend_left(walk: Walk, kept: Kept, x: NDArray[np.int8], wanted: int) -> No
         walk.counts[LEFT] = p + 1
 
 
-@compiled
-def _times_right(tensor: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return tensor times vector for both spins: (states, left, 2)."""
-    left, r = tensor.shape[0], tensor.shape[2]
-    return np.dot(rows, tensor.reshape(2 * left, r).T).reshape(len(rows), left, 2)
-
-
-@compiled
+@compiled_for_kernels
 def _extend_right(walk: Walk, kept: Kept, x: NDArray[np.int8], wanted: int) -> None:
     """Make the products of the last sites valid, up to ``wanted`` of them."""
     states = len(walk.log_q)
@@ -132,20 +126,28 @@ def _extend_right(walk: Walk, kept: Kept, x: NDArray[np.int8], wanted: int) -> N
         k = walk.counts[RIGHT]
         p = walk.counts[LENGTH] - 1 - k
         left, r = walk.left[p], walk.right[p]
-        both = _times_right(tensor_at(walk, kept, p), _rows(walk.from_right, k, states, r))
-        rows = _rows(walk.from_right, k + 1, states, left)
+        both = product_with_transposed(rows_of(walk.from_right, k, states, r), tall(tensor_at(walk, kept, p)))
+        rows = rows_of(walk.from_right, k + 1, states, left)
         spin = walk.spin[p]
         for b in range(states):
             s = 1 if x[spin, b] > 0 else 0
             for i in range(left):
-                rows[b, i] = both[b, i, s]
+                rows[b, i] = both[b, 2 * i + s]
         _scale(rows)
         walk.counts[RIGHT] = k + 1
 
 
-@inner
+@compiled_for_kernels
 def _choose(
-    walk: Walk, b: int, plus: float, minus: float, x: NDArray[np.int8], spin: int, u: float, draws: bool
+    log_q: NDArray[np.float64],
+    negative: NDArray[np.float64],
+    b: int,
+    plus: float,
+    minus: float,
+    x: NDArray[np.int8],
+    spin: int,
+    u: float,
+    draws: bool,
 ) -> None:
     """Draw a spin of one state by two weights, or take it as it is, and note its density."""
     size = abs(plus) + abs(minus)
@@ -153,20 +155,20 @@ def _choose(
     if size > 0.0 and size < np.inf:
         p = abs(plus) / size
         if plus * minus < 0.0:
-            walk.negative[b] += min(p, 1.0 - p)
+            negative[b] += min(p, 1.0 - p)
     p = min(max(p, CLIP), 1.0 - CLIP)
     if draws:
         x[spin, b] = 1 if u < p else -1
-    walk.log_q[b] += math.log(p) if x[spin, b] > 0 else math.log1p(-p)
+    log_q[b] += math.log(p) if x[spin, b] > 0 else math.log1p(-p)
 
 
-@inner
+@compiled_for_kernels
 def gate(J: float, is_same: bool) -> float:
     """Return exp(J x y - |J|)."""
     return 1.0 if is_same == (J >= 0.0) else math.exp(-2.0 * abs(J))
 
 
-@compiled
+@compiled_for_kernels
 def undo(walk: Walk, kept: Kept, steps: Steps, t: int, k: int) -> None:
     """Put the chain back as it was before a step; ``k`` counts steps from the first that is kept."""
     first, begin, end = kept.first[k], kept.start[k], kept.start[k + 1]
@@ -178,12 +180,10 @@ def undo(walk: Walk, kept: Kept, steps: Steps, t: int, k: int) -> None:
     length = walk.counts[LENGTH]
     walk.counts[LEFT] = min(walk.counts[LEFT], first)
     walk.counts[RIGHT] = min(walk.counts[RIGHT], length - first - old)
-    if new > old:
-        for p in range(length - 1, first + old - 1, -1):
-            _move(walk, p, p + new - old)
-    elif new < old:
-        for p in range(first + old, length):
-            _move(walk, p, p + new - old)
+    moved = length - first - old if new != old else 0
+    for i in range(moved):
+        p = length - 1 - i if new > old else first + old + i
+        _move(walk, p, p + new - old)
     walk.counts[LENGTH] = length + new - old
     for i in range(new):
         walk.offset[first + i] = kept.site_offset[begin + i]
@@ -192,7 +192,7 @@ def undo(walk: Walk, kept: Kept, steps: Steps, t: int, k: int) -> None:
         walk.spin[first + i] = kept.site_spin[begin + i]
 
 
-@inner
+@inlined
 def _move(walk: Walk, p: int, q: int) -> None:
     walk.offset[q], walk.left[q], walk.right[q], walk.spin[q] = (
         walk.offset[p],
@@ -202,7 +202,7 @@ def _move(walk: Walk, p: int, q: int) -> None:
     )
 
 
-@compiled
+@inlined
 def _draw_single(
     walk: Walk,
     kept: Kept,
@@ -219,8 +219,8 @@ def _draw_single(
     _extend_left(walk, kept, x, place)
     _extend_right(walk, kept, x, after)
     left, r = walk.left[place], walk.right[place]
-    both = np.dot(_rows(walk.from_left, place, states, left), tensor_at(walk, kept, place).reshape(left, 2 * r))
-    right = _rows(walk.from_right, after, states, r)
+    both = product(rows_of(walk.from_left, place, states, left), tensor_at(walk, kept, place))
+    right = rows_of(walk.from_right, after, states, r)
     spin = walk.spin[place]
     for b in range(states):
         minus, plus = 0.0, 0.0
@@ -228,10 +228,10 @@ def _draw_single(
             minus += both[b, i] * right[b, i]
             plus += both[b, r + i] * right[b, i]
         is_up = x[v, b] > 0
-        _choose(walk, b, plus * gate(J, is_up), minus * gate(J, not is_up), x, spin, u[b], draws)
+        _choose(walk.log_q, walk.negative, b, plus * gate(J, is_up), minus * gate(J, not is_up), x, spin, u[b], draws)
 
 
-@compiled
+@inlined
 def _draw_several(
     walk: Walk,
     kept: Kept,
@@ -263,12 +263,13 @@ def _draw_several(
     scale = np.zeros((2, states))
     for s in range(2):
         r = walk.right[high]
-        sums[s, count, : states * r] = walk.from_right[after, : states * r]
+        for b in range(states * r):
+            sums[s, count, b] = walk.from_right[after, b]
         for i in range(count - 1, -1, -1):
             p = low + i
             left, r = walk.left[p], walk.right[p]
-            both = _times_right(tensor_at(walk, kept, p), sums[s, i + 1, : states * r].reshape(states, r))
-            rows = sums[s, i, : states * left].reshape(states, left)
+            both = product_with_transposed(rows_of(sums[s], i + 1, states, r), tall(tensor_at(walk, kept, p)))
+            rows = rows_of(sums[s], i, states, left)
             spin = walk.spin[p]
             for b in range(states):
                 plus, minus = 1.0, 1.0
@@ -280,7 +281,7 @@ def _draw_several(
                     plus = 0.0
                 largest = 0.0
                 for j in range(left):
-                    rows[b, j] = minus * both[b, j, 0] + plus * both[b, j, 1]
+                    rows[b, j] = minus * both[b, 2 * j] + plus * both[b, 2 * j + 1]
                     largest = max(largest, abs(rows[b, j]))
                 if largest > 0.0:
                     for j in range(left):
@@ -289,7 +290,7 @@ def _draw_several(
     drawn = 0
     if is_v_drawn:
         left = walk.left[low]
-        rows = _rows(walk.from_left, low, states, left)
+        rows = rows_of(walk.from_left, low, states, left)
         for b in range(states):
             minus, plus = 0.0, 0.0
             for j in range(left):
@@ -298,14 +299,24 @@ def _draw_several(
             # In logs until the larger one is known.
             log_plus, log_minus = scale[1, b] + field[b], scale[0, b] - field[b]
             top = max(log_plus, log_minus)
-            _choose(walk, b, plus * math.exp(log_plus - top), minus * math.exp(log_minus - top), x, v, u[0, b], draws)
+            _choose(
+                walk.log_q,
+                walk.negative,
+                b,
+                plus * math.exp(log_plus - top),
+                minus * math.exp(log_minus - top),
+                x,
+                v,
+                u[0, b],
+                draws,
+            )
         drawn = 1
     for i in range(count):
         p = low + i
         if is_drawn[i]:
             _extend_left(walk, kept, x, p)
             left, r = walk.left[p], walk.right[p]
-            both = np.dot(_rows(walk.from_left, p, states, left), tensor_at(walk, kept, p).reshape(left, 2 * r))
+            both = product(rows_of(walk.from_left, p, states, left), tensor_at(walk, kept, p))
             spin = walk.spin[p]
             for b in range(states):
                 s = 1 if x[v, b] > 0 else 0
@@ -314,11 +325,21 @@ def _draw_several(
                     minus += both[b, j] * sums[s, i + 1, b * r + j]
                     plus += both[b, r + j] * sums[s, i + 1, b * r + j]
                 J = coupling[i]
-                _choose(walk, b, plus * gate(J, s == 1), minus * gate(J, s == 0), x, spin, u[drawn, b], draws)
+                _choose(
+                    walk.log_q,
+                    walk.negative,
+                    b,
+                    plus * gate(J, s == 1),
+                    minus * gate(J, s == 0),
+                    x,
+                    spin,
+                    u[drawn, b],
+                    draws,
+                )
             drawn += 1
 
 
-@compiled
+@inlined
 def _draw_free(
     walk: Walk, x: NDArray[np.int8], v: int, field: NDArray[np.float64], u: NDArray[np.float64], draws: bool
 ) -> None:
