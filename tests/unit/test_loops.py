@@ -14,7 +14,7 @@ from spectralz.portfolio import policy
 from spectralz.portfolio.schedule import METHODS_TRIED
 
 METHOD = sz.BeliefPropagation(max_iter=300, damping=0.3, tol=1e-8)
-OTHERS = ["exact", "quadrature", "ep", "annealing", "states"]
+OTHERS = ["mps", "exact", "quadrature", "ep", "annealing", "states"]
 
 
 def random_graph(n, seed):
