@@ -31,6 +31,7 @@ PROVING = {
     "wmbe": sz.WeightedMiniBucket(ibound=3, max_iter=2),
     "states": sz.States(population=20, runs=2, quenches=20),
     "spectral": sz.Spectral(restarts=1, tol=1e-3),
+    "mps": sz.MatrixProduct(bond=1, samples=0),
 }
 # What only takes models of low rank may refuse the others, and grids that would be too large.
 MAY_REFUSE = {"quadrature", "low_rank"}
