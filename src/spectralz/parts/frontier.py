@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # A name, spins in order of arrival, and the coordinate by which their chain is sorted, or none.
 Candidate = tuple[str, "NDArray[np.int64]", "FloatArray"]
 
-__all__ = ["ORDER_NAMES", "FrontierPlan", "plan"]
+__all__ = ["ORDER_NAMES", "FrontierPlan", "largest_layer", "plan"]
 
 ORDER_NAMES = ("best", "natural", "sweep", "narrow", "spectral")
 NUMBER_BYTES = 8
@@ -182,6 +182,24 @@ def plan(model: Ising, order: str | tuple[int, ...] = "best", bond: int = 32) ->
     found += [_best_of_component(graph, spins, order, bond) for spins in large]
     parts = tuple(part for part in found if part is not None)
     return FrontierPlan.of_parts(graph, parts) if len(parts) == len(found) else None
+
+
+def largest_layer(model: Ising) -> int:
+    """Return how many spins are at the same distance from one at the rim, at most: no sweep has a smaller frontier.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> largest_layer(sz.generators.grid(side=10, strength=1.0, seed=0))
+    10
+    """
+    from spectralz.kernels.compressed.sweeps import distances_from
+    from spectralz.kernels.messages import graph_of
+
+    graph = graph_of(model.n, model.edges()[0])
+    distance, _ = distances_from(graph.start, graph.source, 0)
+    distance, _ = distances_from(graph.start, graph.source, int(np.argmax(distance)))
+    return int(np.bincount(distance[distance >= 0], minlength=1).max())
 
 
 def _part(name: str, graph: Graph, order: NDArray[np.int64], across: FloatArray) -> Part | None:

@@ -15,6 +15,7 @@ from spectralz.errors import SpectralzError, TooLargeError
 from spectralz.methods.matrix_product import MatrixProduct
 from spectralz.parts.cold_frontier import ColdFrontier
 from spectralz.parts.compressed import Compressed, LateError
+from spectralz.parts.frontier import largest_layer
 from spectralz.portfolio import policy
 
 if TYPE_CHECKING:
@@ -81,6 +82,10 @@ def _refusal(model: Ising, seconds: float) -> str:
     needed = model.n * policy.MPS_PLAN_OPERATIONS / clock.OPERATIONS_PER_SECOND
     if needed > policy.MPS_PLAN_SHARE * seconds:
         return f"to look for an order would take about {clock.in_words(needed)}"
+    if model.n > policy.MPS_SPINS_UNSEEN:
+        layer = largest_layer(model)
+        if layer > policy.MPS_LAYER_ROOTS * math.sqrt(model.n):
+            return f"{layer} spins are at the same distance from one: no frontier is small"
     return ""
 
 
@@ -139,9 +144,7 @@ def _first_bond(model: Ising, method: MatrixProduct, layout: FrontierPlan, end: 
         if discarded <= policy.LITTLE_DISCARDED or bond >= layout.largest_bond:
             return bond
         if discarded > before:
-            return (
-                f"with bond {bond} a contraction discards {discarded:.2g} of the weight, and falls too slowly with it"
-            )
+            return f"with bond {bond} a contraction discards {discarded:.2g} of its weight, which falls too slowly"
         before, bond = policy.DISCARDED_FALL * discarded, 2 * bond
 
 

@@ -102,6 +102,9 @@ MOST_MPS_DEGREE, MOST_MPS_DENSITY, MPS_FALL = 12.0, 0.5, 0.5
 # hopeless, and with twice the bond it must be so many times less.
 LITTLE_DISCARDED, MOST_DISCARDED, DISCARDED_FALL = 1e-3, 3.0, 0.1
 MPS_TOL, CHEAP_MPS_SHARE = 1e-6, 0.3
+# With more spins than this, no order is looked for where a layer of equal distance from a spin has more spins than so
+# many times the root of their number: a lattice of two dimensions has twice the root, one of three some eight times.
+MPS_SPINS_UNSEEN, MPS_LAYER_ROOTS = 5000, 10.0
 # Where that fails and it is cold, sums over the heaviest frontier states, of so many spins, of a frontier so wide, and
 # so many states; contractions have a share of the time before.
 BONDS_SHARE = 0.4
