@@ -119,6 +119,12 @@ def _extend_left(walk: Walk, kept: Kept, x: NDArray[np.int8], wanted: int) -> No
 
 
 @compiled_for_kernels
+def _times_right(tensor: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return tensor times vector for both spins: (states, left, 2)."""
+    return product_with_transposed(rows, tall(tensor)).reshape(len(rows), len(tensor), 2)
+
+
+@compiled_for_kernels
 def _extend_right(walk: Walk, kept: Kept, x: NDArray[np.int8], wanted: int) -> None:
     """Make the products of the last sites valid, up to ``wanted`` of them."""
     states = len(walk.log_q)
@@ -126,28 +132,20 @@ def _extend_right(walk: Walk, kept: Kept, x: NDArray[np.int8], wanted: int) -> N
         k = walk.counts[RIGHT]
         p = walk.counts[LENGTH] - 1 - k
         left, r = walk.left[p], walk.right[p]
-        both = product_with_transposed(rows_of(walk.from_right, k, states, r), tall(tensor_at(walk, kept, p)))
+        both = _times_right(tensor_at(walk, kept, p), rows_of(walk.from_right, k, states, r))
         rows = rows_of(walk.from_right, k + 1, states, left)
         spin = walk.spin[p]
         for b in range(states):
             s = 1 if x[spin, b] > 0 else 0
             for i in range(left):
-                rows[b, i] = both[b, 2 * i + s]
+                rows[b, i] = both[b, i, s]
         _scale(rows)
         walk.counts[RIGHT] = k + 1
 
 
 @compiled_for_kernels
 def _choose(
-    log_q: NDArray[np.float64],
-    negative: NDArray[np.float64],
-    b: int,
-    plus: float,
-    minus: float,
-    x: NDArray[np.int8],
-    spin: int,
-    u: float,
-    draws: bool,
+    walk: Walk, b: int, plus: float, minus: float, x: NDArray[np.int8], spin: int, u: float, draws: bool
 ) -> None:
     """Draw a spin of one state by two weights, or take it as it is, and note its density."""
     size = abs(plus) + abs(minus)
@@ -155,11 +153,11 @@ def _choose(
     if size > 0.0 and size < np.inf:
         p = abs(plus) / size
         if plus * minus < 0.0:
-            negative[b] += min(p, 1.0 - p)
+            walk.negative[b] += min(p, 1.0 - p)
     p = min(max(p, CLIP), 1.0 - CLIP)
     if draws:
         x[spin, b] = 1 if u < p else -1
-    log_q[b] += math.log(p) if x[spin, b] > 0 else math.log1p(-p)
+    walk.log_q[b] += math.log(p) if x[spin, b] > 0 else math.log1p(-p)
 
 
 @compiled_for_kernels
@@ -228,7 +226,7 @@ def _draw_single(
             minus += both[b, i] * right[b, i]
             plus += both[b, r + i] * right[b, i]
         is_up = x[v, b] > 0
-        _choose(walk.log_q, walk.negative, b, plus * gate(J, is_up), minus * gate(J, not is_up), x, spin, u[b], draws)
+        _choose(walk, b, plus * gate(J, is_up), minus * gate(J, not is_up), x, spin, u[b], draws)
 
 
 @inlined
@@ -268,7 +266,7 @@ def _draw_several(
         for i in range(count - 1, -1, -1):
             p = low + i
             left, r = walk.left[p], walk.right[p]
-            both = product_with_transposed(rows_of(sums[s], i + 1, states, r), tall(tensor_at(walk, kept, p)))
+            both = _times_right(tensor_at(walk, kept, p), rows_of(sums[s], i + 1, states, r))
             rows = rows_of(sums[s], i, states, left)
             spin = walk.spin[p]
             for b in range(states):
@@ -281,7 +279,7 @@ def _draw_several(
                     plus = 0.0
                 largest = 0.0
                 for j in range(left):
-                    rows[b, j] = minus * both[b, 2 * j] + plus * both[b, 2 * j + 1]
+                    rows[b, j] = minus * both[b, j, 0] + plus * both[b, j, 1]
                     largest = max(largest, abs(rows[b, j]))
                 if largest > 0.0:
                     for j in range(left):
@@ -299,17 +297,7 @@ def _draw_several(
             # In logs until the larger one is known.
             log_plus, log_minus = scale[1, b] + field[b], scale[0, b] - field[b]
             top = max(log_plus, log_minus)
-            _choose(
-                walk.log_q,
-                walk.negative,
-                b,
-                plus * math.exp(log_plus - top),
-                minus * math.exp(log_minus - top),
-                x,
-                v,
-                u[0, b],
-                draws,
-            )
+            _choose(walk, b, plus * math.exp(log_plus - top), minus * math.exp(log_minus - top), x, v, u[0, b], draws)
         drawn = 1
     for i in range(count):
         p = low + i
@@ -325,17 +313,7 @@ def _draw_several(
                     minus += both[b, j] * sums[s, i + 1, b * r + j]
                     plus += both[b, r + j] * sums[s, i + 1, b * r + j]
                 J = coupling[i]
-                _choose(
-                    walk.log_q,
-                    walk.negative,
-                    b,
-                    plus * gate(J, s == 1),
-                    minus * gate(J, s == 0),
-                    x,
-                    spin,
-                    u[drawn, b],
-                    draws,
-                )
+                _choose(walk, b, plus * gate(J, s == 1), minus * gate(J, s == 0), x, spin, u[drawn, b], draws)
             drawn += 1
 
 
