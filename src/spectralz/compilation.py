@@ -96,7 +96,7 @@ def warm_up() -> Compilation:
 
 
 def _keep_heaviest_states() -> None:
-    """Do what no method does yet: eliminate with a few frontier states, and go back."""
+    """Eliminate with a few frontier states, and go back: methods do so only where it is cold."""
     import numpy as np
 
     from spectralz.parts.heaviest_frontier import heaviest_frontier

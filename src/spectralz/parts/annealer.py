@@ -168,7 +168,7 @@ class Annealer:
     def begin_from(self, subgraph: Subgraph | None) -> None:
         """Let the path begin from a subgraph of small treewidth, or from independent spins."""
         self.subgraph = subgraph
-        self.engine = self._engine(self._model)
+        self.engine = SparseEngine(self.theta, self.couplings, self._spread, self.blocks, subgraph)
 
     def survey(self, rng: np.random.Generator) -> Survey:
         """Measure the length of the path."""

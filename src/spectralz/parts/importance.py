@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.parts.populations import log_means, mean_and_shares
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -137,14 +138,12 @@ class Weighted:
     @property
     def log_z(self) -> float:
         """The log of the mean weight, an unbiased estimate of Z."""
-        top = float(self.log_weight.max())
-        return top + math.log(float(np.exp(self.log_weight - top).mean()))
+        return mean_and_shares(self.log_weight)[0]
 
     @property
     def shares(self) -> FloatArray:
         """The weights, which add up to 1."""
-        weight = np.exp(self.log_weight - self.log_weight.max())
-        return np.asarray(weight / weight.sum())
+        return mean_and_shares(self.log_weight)[1]
 
     @property
     def effective(self) -> float:
@@ -186,8 +185,7 @@ class Weighted:
 
 def log_mixture(log_densities: FloatArray) -> FloatArray:
     """Return the log of the mean of densities, one row each."""
-    top = log_densities.max(axis=0)
-    return np.asarray(top + np.log(np.exp(log_densities - top).mean(axis=0)))
+    return log_means(log_densities.T)
 
 
 def missed_share(x: NDArray[np.int8], log_weight: FloatArray, log_q: FloatArray, log_z: float, samples: int) -> float:

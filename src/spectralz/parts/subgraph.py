@@ -6,6 +6,7 @@ the edges make a tree, and the way from there is twenty times shorter than from 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -70,7 +71,7 @@ class Subgraph:
         n = len(theta)
         clock.charge(ENTRY_OPERATIONS * n * 2**width + COUPLING_OPERATIONS * width * len(data))
         # What an edge alone adds to log Z.
-        strength = np.maximum(log_2cosh(data) - log_2cosh(np.zeros(1)), LEAST_STRENGTH)
+        strength = np.maximum(log_2cosh(data) - math.log(2.0), LEAST_STRENGTH)
         growth = grow(indptr, indices, strength, width)
         begin = np.concatenate([[0], np.cumsum(1 << growth.sizes)])
         log_odds = np.empty(begin[-1], dtype=np.float32)

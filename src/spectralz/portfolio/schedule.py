@@ -220,7 +220,7 @@ class Portfolio:
             self.not_run["mps"] = found
             return
         self._keep("mps", found.outcome, clock.seconds() - began, found.marginals)
-        self._narrow(found.outcome)
+        self._narrow("mps", found.outcome.lower, found.outcome.upper)
 
     @property
     def _is_compressed(self) -> bool:
@@ -228,13 +228,13 @@ class Portfolio:
         answer = self.answers.get("mps")
         return answer is not None and answer.outcome.is_trusted and answer.error <= self.tol
 
-    def _narrow(self, outcome: Outcome) -> None:
+    def _narrow(self, method: str, lower: float | None, upper: float | None = None) -> None:
         """Let bounds that a method has proven count with the others."""
         assert self.bounds is not None
-        if outcome.lower is not None and outcome.lower > self.bounds.lower:
-            self.bounds = replace(self.bounds, lower=outcome.lower, lower_method="mps")
-        if outcome.upper is not None and outcome.upper < self.bounds.upper:
-            self.bounds = replace(self.bounds, upper=outcome.upper, upper_method="mps")
+        if lower is not None and lower > self.bounds.lower:
+            self.bounds = replace(self.bounds, lower=lower, lower_method=method)
+        if upper is not None and upper < self.bounds.upper:
+            self.bounds = replace(self.bounds, upper=upper, upper_method=method)
 
     def _anneal(self) -> None:
         """Anneal in rounds: a short one, then as many points and states as the error wants and the budget permits."""
@@ -493,9 +493,7 @@ class Portfolio:
         *_, share = collect(pool, annealer, finding, testing, quenches, self._rng, self._seconds_to_search)
         outcome = pool_outcome(pool, share)
         self._keep("states", outcome, clock.seconds() - began, lambda: pool_marginals(pool, outcome))
-        assert self.bounds is not None
-        if pool.lower > self.bounds.lower:
-            self.bounds = replace(self.bounds, lower=pool.lower, lower_method="states")
+        self._narrow("states", pool.lower)
 
     def _seconds_to_search(self, share: Share) -> float:
         return policy.SEARCH_SHARE * self._left if share.share > 0.0 and self._wanted_growth() > 1.0 else 0.0
