@@ -177,10 +177,15 @@ def plain(model: sz.Ising, seconds: float, seed: int, chains: int = 100) -> tupl
     annealed_importance_sampling(*arguments, chains, trial, seed)
     temperatures = int(max(trial * seconds / max(time.process_time() - began, 1e-6), trial))
     log_weights = annealed_importance_sampling(*arguments, chains, temperatures, seed)
-    top = log_weights.max()
-    weights = np.exp(log_weights - top)
-    error = weights.std(ddof=1) / weights.mean() / math.sqrt(chains)
-    return model.n * math.log(2.0) + top + math.log(weights.mean()) + model.constant, error
+    value, error = mean_of(log_weights)
+    return model.n * math.log(2.0) + value + model.constant, error
+
+
+def mean_of(log_weights: np.ndarray) -> tuple[float, float]:
+    """Return the log of the mean of weights, and its standard error."""
+    weights = np.exp(log_weights - log_weights.max())
+    error = weights.std(ddof=1) / weights.mean() / math.sqrt(len(weights))
+    return float(log_weights.max() + math.log(weights.mean())), float(error)
 
 
 def _csr(model: sz.Ising) -> Any:
@@ -281,10 +286,7 @@ def textbook(rbm: sz.RBM, seconds: float, seed: int, chains: int = 100) -> tuple
 
     began = time.perf_counter()
     anneal(11)
-    log_weights = anneal(int(10.0 * seconds / (time.perf_counter() - began)) + 2)
-    weights = np.exp(log_weights - log_weights.max())
-    error = weights.std(ddof=1) / weights.mean() / math.sqrt(chains)
-    return float(log_weights.max() + math.log(weights.mean())), float(error)
+    return mean_of(anneal(int(10.0 * seconds / (time.perf_counter() - began)) + 2))
 
 
 def rbms(seconds: float, seeds: int, only: str) -> str:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from spectralz.model import Ising
 
-__all__ = ["MatrixProduct"]
+__all__ = ["MOST_COLD_SPINS", "MatrixProduct"]
 
 # The cutoff of a contraction to compare with, relative to that of the first, and at least.
 COARSER, LEAST_COARSE_CUTOFF = 100.0, 1e-13

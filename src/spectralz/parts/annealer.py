@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -230,6 +230,15 @@ class Annealer:
             points=betas,
             spread=np.concatenate(variances),
         )
+
+    @contextmanager
+    def without_resampling(self) -> Iterator[None]:
+        """Let log-weights add up all along the path: how much they vary then is what others are planned by."""
+        before, self.resample_below = self.resample_below, 0.0
+        try:
+            yield
+        finally:
+            self.resample_below = before
 
     def runs(
         self,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from spectralz._support import clock
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import SpectralzError, TooLargeError
-from spectralz.methods.matrix_product import MatrixProduct
+from spectralz.methods.matrix_product import MOST_COLD_SPINS, MatrixProduct
 from spectralz.parts.cold_frontier import ColdFrontier
 from spectralz.parts.compressed import Compressed, LateError
 from spectralz.parts.frontier import largest_layer
@@ -155,7 +155,7 @@ def _too_long(bond: int, needed: float, end: float) -> str:
 
 def _is_cold(model: Ising, layout: FrontierPlan) -> bool:
     return bool(
-        model.n <= policy.MOST_COLD_SPINS
+        model.n <= MOST_COLD_SPINS
         and layout.width <= policy.MOST_COLD_WIDTH
         and model.storage.for_kernels().mean_strength > policy.WARM
     )

@@ -105,10 +105,9 @@ MPS_TOL, CHEAP_MPS_SHARE = 1e-6, 0.3
 # With more spins than this, no order is looked for where a layer of equal distance from a spin has more spins than so
 # many times the root of their number: a lattice of two dimensions has twice the root, one of three some eight times.
 MPS_SPINS_UNSEEN, MPS_LAYER_ROOTS = 5000, 10.0
-# Where that fails and it is cold, sums over the heaviest frontier states, of so many spins, of a frontier so wide, and
-# so many states; contractions have a share of the time before.
-BONDS_SHARE = 0.4
-MOST_COLD_SPINS, MOST_COLD_WIDTH, MOST_FRONTIER_STATES = 3000, 60, 1_000_000
+# Where that fails and it is cold, sums over the heaviest frontier states, of a frontier so wide, and so many states;
+# contractions have a share of the time before.
+BONDS_SHARE, MOST_COLD_WIDTH, MOST_FRONTIER_STATES = 0.4, 60, 1_000_000
 SEARCH_SHARE = 0.5
 ELSEWHERE_SHARE = 0.05
 LARGEST_POPULATION = 200_000

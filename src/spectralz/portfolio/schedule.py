@@ -21,7 +21,7 @@ from spectralz.errors import SpectralzError, is_interrupt
 from spectralz.methods.belief_propagation import BYTES_PER_MESSAGE, BeliefPropagation, operations_of_bp
 from spectralz.methods.expectation_propagation import MANY_SPINS, ExpectationPropagation, step_operations
 from spectralz.methods.mean_field import MeanField
-from spectralz.parts.annealer import RESAMPLE_BELOW, Annealer
+from spectralz.parts.annealer import Annealer
 from spectralz.parts.both_ways import both_ways_in_runs
 from spectralz.parts.collective import Elsewhere, along, heaviest_of, look_elsewhere
 from spectralz.parts.lanes import dense_operations
@@ -264,9 +264,8 @@ class Portfolio:
             if first is None or is_hopeless:
                 self._go_both_ways(annealer, path, whole, policy.NEXT_ROUND_SHARE * (end - clock.now()))
                 return
-            annealer.resample_below = 0.0  # the variance of log-weights is what the next round is planned by
-            found = self._round(annealer, path, first, [])
-            annealer.resample_below = RESAMPLE_BELOW
+            with annealer.without_resampling():
+                found = self._round(annealer, path, first, [])
             while found and self._wanted_growth() > 1.0 and end - clock.now() > policy.LEAST_LEFT * left:
                 seconds = policy.NEXT_ROUND_SHARE * (end - clock.now())
                 last = found[-1]
@@ -345,10 +344,8 @@ class Portfolio:
 
     def _spread_of_trial(self, annealer: Annealer, path: Survey, points: float) -> float:
         """Return how much log-weights of few states vary at the end of a path."""
-        annealer.resample_below = 0.0
-        run = annealer.anneal(path.spaced(points), policy.STATES_TOGETHER, self._rng)
-        annealer.resample_below = RESAMPLE_BELOW
-        return float(run.spread[-1])
+        with annealer.without_resampling():
+            return float(annealer.anneal(path.spaced(points), policy.STATES_TOGETHER, self._rng).spread[-1])
 
     def _survey(self, annealer: Annealer, left: float) -> Survey:
         """Measure the length of the path; where there is no time for it, take it for straight."""
