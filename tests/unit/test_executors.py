@@ -352,10 +352,17 @@ class Hanging(AtOnce):
         return self.hanging if self.given - 1 == self.number else done
 
 
-def test_an_interrupt_keeps_what_is_done_and_cancels_the_rest():
+@pytest.fixture
+def interrupt_after():
+    """Return how to be interrupted after some seconds, also where tests run in the background and ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield lambda seconds: threading.Timer(seconds, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_keeps_what_is_done_and_cancels_the_rest(interrupt_after):
     executor = Hanging(1)
-    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
+    interrupt_after(0.5)
     found = sz.log_z(MODELS["dense"], "annealing", **OPTIONS, executor=executor)
     runs = HERE["dense"].estimate.details["log_z_of_runs"]
     assert found.interrupted
@@ -363,10 +370,9 @@ def test_an_interrupt_keeps_what_is_done_and_cancels_the_rest():
     assert executor.hanging.cancelled()
 
 
-def test_an_interrupt_before_anything_is_done_is_one():
+def test_an_interrupt_before_anything_is_done_is_one(interrupt_after):
     executor = Hanging(0)
-    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
+    interrupt_after(0.3)
     with pytest.raises(KeyboardInterrupt):
         sz.log_z(MODELS["dense"], "annealing", **{**OPTIONS, "runs": 1}, executor=executor)
     assert executor.hanging.cancelled()
