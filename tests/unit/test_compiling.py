@@ -89,6 +89,7 @@ print(sz.log_z(sz.generators.complete(4, 1.0, seed=0)).log_z, forward.stats.cach
 """
 
 
+@pytest.mark.slow
 def test_without_a_place_for_the_cache_a_temporary_folder_of_our_own_is_used(tmp_path):
     out, _ = run_in_fresh_process(READ_ONLY.format(folder=str(tmp_path)), NUMBA_CACHE_DIR="")
     value, folder = out.split()
@@ -116,6 +117,7 @@ def test_a_folder_that_is_not_ours_alone_is_not_used(tmp_path, monkeypatch, what
     assert compiling._folder_of_our_own() == ""
 
 
+@pytest.mark.slow
 def test_without_any_place_nothing_is_kept(tmp_path):
     out, _ = run_in_fresh_process(READ_ONLY.format(folder=str(tmp_path / "nowhere")), NUMBA_CACHE_DIR="")
     value, folder = out.split()

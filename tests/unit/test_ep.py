@@ -397,6 +397,7 @@ def test_progress_is_reported():
     assert all(0 <= fraction <= 1 for _, fraction in told)
 
 
+@pytest.mark.slow
 def test_the_smallest_case_of_the_benchmark_runs(capsys):
     benchmark.complete_graph(n=5, repeats=2)
     benchmark.families(sizes=(5,), repeats=1)

@@ -89,7 +89,7 @@ def test_threads_give_the_same_answer(name, count):
         assert_the_same(sz.marginals(MODELS[name], "annealing", **OPTIONS, executor=executor), name)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("count", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_processes_give_the_same_answer(count):
     with processes(count) as executor:
         for name, model in MODELS.items():

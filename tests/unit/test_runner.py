@@ -333,6 +333,7 @@ def is_gone(pid):
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+@pytest.mark.slow
 def test_killed_three_times_the_rows_equal_an_undisturbed_run(tmp_path):
     seed = random.SystemRandom().randrange(2**32)
     print(f"seed {seed}")
@@ -370,6 +371,7 @@ def test_an_interrupt_keeps_the_rows_and_says_how_to_go_on(tmp_path):
     assert steady(read_rows(run(SMALL, tmp_path, workers=1))) == plain_loop(SMALL)
 
 
+@pytest.mark.slow
 def test_an_interrupt_from_the_keyboard_is_quick_and_quiet(tmp_path):
     process = start(tmp_path, MANY, tmp_path / "rows")
     wait_until(lambda: size(tmp_path / "rows") > 2000)
@@ -399,6 +401,7 @@ def test_a_task_that_kills_its_workers_is_rows_with_a_failure(tmp_path, monkeypa
             assert row == other
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_once_costs_nothing(tmp_path):
     killed = []
 
@@ -428,6 +431,7 @@ def test_dask_that_is_not_installed_is_named(tmp_path, monkeypatch):
         run(SMALL, tmp_path, dask="tcp://127.0.0.1:1")
 
 
+@pytest.mark.slow
 def test_a_killed_dask_worker_costs_no_row(tmp_path):
     distributed = pytest.importorskip("distributed")
     sweep = replace(SMALL, name="dask", repeats=15)
@@ -453,7 +457,7 @@ def test_an_address_that_is_none_is_refused_at_once(tmp_path, address):
         run(SMALL, tmp_path, dask=address)
 
 
-@pytest.mark.parametrize("length", [131_073, 10**6])
+@pytest.mark.parametrize("length", [131_073, pytest.param(10**6, marks=pytest.mark.slow)])
 def test_lines_of_any_length_are_rows(tmp_path, length):
     """Options may hold a number per spin, and a failure whatever a library says."""
     path = run(SMALL, tmp_path, workers=1)
@@ -485,7 +489,8 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("moment", [0, *(pytest.param(moment, marks=pytest.mark.slow) for moment in range(1, 4))])
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", range(4))
 def test_an_interrupt_while_workers_start_is_not_lost(tmp_path, moment):
     """Sent to the whole group, as a terminal does it, at a random moment of the start of two workers."""
     seed = random.SystemRandom().randrange(2**32)
