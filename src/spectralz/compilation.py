@@ -130,7 +130,7 @@ def _small_models() -> tuple[Ising, ...]:
     tree = Ising.from_edges(3, [(0, 1), (1, 2)], [1.0, -1.0])
     positive = Ising.from_factors(field, [0.1], np.ones((1, 6)))
     negative = Ising.from_factors(field, [-0.1], np.ones((1, 6)))
-    return Ising(field, coupling), _ring(6), tree, positive, negative
+    return Ising(field, coupling), _ring(5), _ring(6), tree, positive, negative
 
 
 def _ring(n: int) -> Ising:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spectralz.kernels.coupling import Couplings
     from spectralz.model import FloatArray, Ising
     from spectralz.parts.annealer import Annealer
     from spectralz.parts.populations import Annealed
@@ -93,9 +94,10 @@ def look_elsewhere(
         return None
     chains = annealer.relax(np.repeat(seeds, CHAINS, axis=0), SWEEPS, rng).reshape(len(seeds), CHAINS, -1)
     overlaps = [_unmet_overlap(seed, ends, found) for seed, ends in zip(seeds, chains, strict=True)]
-    states = [_state(model, seed, each) for seed, each in zip(seeds, overlaps, strict=True) if each is not None]
-    if not states:
+    unmet = [(seed, each) for seed, each in zip(seeds, overlaps, strict=True) if each is not None]
+    if not unmet:
         return None
+    states = _states(model, unmet)
     heaviest = max(states, key=lambda state: state.lower)
     together = float(np.logaddexp.reduce([state.lower for state in states]))
     return replace(heaviest, beyond=heaviest.beyond + together - heaviest.lower)
@@ -113,17 +115,22 @@ def _unmet_overlap(seed: NDArray[np.int8], chains: NDArray[np.int8], found: Sequ
     return None if met >= SHARE_MET else float(overlaps.mean())
 
 
-def _state(model: Ising, seed: NDArray[np.int8], overlap: float) -> Elsewhere:
-    lower, onsager = _bound_in(model, seed)
-    return Elsewhere(lower, overlap, onsager)
+def _states(model: Ising, unmet: Sequence[tuple[NDArray[np.int8], float]]) -> list[Elsewhere]:
+    couplings = model.storage.for_kernels()
+    with np.errstate(over="ignore"):  # of huge couplings; see Onsager's term below
+        squares = couplings._replace(data=frozen(couplings.data**2))
+    found = []
+    for seed, overlap in unmet:
+        lower, onsager = _bound_in(model, couplings, squares, seed)
+        found.append(Elsewhere(lower, overlap, onsager))
+    return found
 
 
-def _bound_in(model: Ising, seed: NDArray[np.int8]) -> tuple[float, float]:
+def _bound_in(model: Ising, couplings: Couplings, squares: Couplings, seed: NDArray[np.int8]) -> tuple[float, float]:
     """Return the bound of mean field from a state, rounding taken off, and Onsager's term."""
-    h, couplings = np.array(FIRST_FIELD * seed, dtype=np.float64), model.storage.for_kernels()
+    h = np.array(FIRST_FIELD * seed, dtype=np.float64)
     ascend_in_time(h, model.field, couplings, MEAN_FIELD_SWEEPS, MEAN_FIELD_TOLERANCE)
     variance = 1.0 / np.cosh(np.clip(h, -300.0, 300.0)) ** 2
     with np.errstate(over="ignore"):  # huge couplings between spins that are not sure: nothing is known of such a state
-        squares = couplings._replace(data=frozen(couplings.data**2))
         onsager = 0.25 * float(variance @ squares.times(variance))
     return bound_of_model(model, couplings, h)[1], onsager if math.isfinite(onsager) else math.inf

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.linalg import eigh_tridiagonal
 from scipy.sparse import issparse
 
 from spectralz._support import clock
@@ -19,8 +20,11 @@ __all__ = ["leading_directions"]
 DIRECTIONS = 2
 # Beyond this many spins or entries the search takes longer than it is worth.
 MOST_SPINS, MOST_ENTRIES = 200_000, 50_000_000
-# A direction is a place to start from: a few digits do.
+# A direction is a place to start from: a few digits do, and so many products with the coupling at most.
 TOLERANCE = 1e-3
+MOST_STEPS, STEPS_PER_LOOK = 60, 10
+# A rest that is so small beside the coupling is rounding.
+LEAST_REST = 1e-12
 # Operations of a step per spin, beside one per entry of the coupling.
 OPERATIONS_PER_SPIN = 100.0
 # So few spins are diagonalized whole.
@@ -53,29 +57,36 @@ def leading_directions(storage: Coupling, count: int = DIRECTIONS) -> list[Float
     return [math.sqrt(storage.n) * vector for value, vector in zip(values, vectors.T, strict=True) if value > 0.0]
 
 
-class _TimeIsUpError(Exception):
-    """Ends the search from within."""
-
-
 def _by_lanczos(matrix: Any, count: int) -> tuple[FloatArray, FloatArray] | None:
-    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+    """Return the largest eigenvalues and their vectors, as closely as a few dozen products give them.
 
+    Eigenvalues that stand apart, as those of collective states do, have converged by then. Within the bulk of a
+    spectrum ARPACK would go on for hundreds of products, which are worth nothing here.
+    """
     n = matrix.shape[0]
     entries = matrix.nnz if issparse(matrix) else n * n
-
-    def times(vector: FloatArray) -> FloatArray:
-        if clock.is_up():
-            raise _TimeIsUpError
-        clock.charge(entries + OPERATIONS_PER_SPIN * n)
-        return np.asarray(matrix @ vector)
-
+    basis = np.empty((min(n, MOST_STEPS) + 1, n))
     start = np.random.default_rng(0).standard_normal(n)  # the same in every run
-    try:
-        operator = LinearOperator((n, n), matvec=times, dtype=np.float64)
-        values, vectors = eigsh(operator, k=count, which="LA", v0=start, tol=TOLERANCE)
-    except _TimeIsUpError:
+    basis[0] = start / np.linalg.norm(start)
+    diagonal, beside, is_whole = [], [], False
+    for step in range(len(basis) - 1):
+        if clock.is_up():
+            break
+        clock.charge(entries + OPERATIONS_PER_SPIN * n)
+        rest = np.asarray(matrix @ basis[step])
+        diagonal.append(float(basis[step] @ rest))
+        for _ in range(2):  # once more for what the first left by rounding
+            rest -= basis[: step + 1].T @ (basis[: step + 1] @ rest)
+        beside.append(float(np.linalg.norm(rest)))
+        is_whole = beside[-1] <= LEAST_REST * max(map(abs, diagonal))  # nothing is left that the start has a part in
+        if is_whole or (step + 1) % STEPS_PER_LOOK == 0:
+            values, vectors = eigh_tridiagonal(diagonal, beside[:-1])
+            last = slice(max(len(values) - count, 0), None)
+            if is_whole or np.all(beside[-1] * np.abs(vectors[-1, last]) <= TOLERANCE * np.abs(values[last])):
+                break
+        basis[step + 1] = rest / beside[-1]
+    if len(diagonal) < STEPS_PER_LOOK and not is_whole:  # the time is up
         return None
-    except ArpackNoConvergence as found:
-        values, vectors = found.eigenvalues, found.eigenvectors
-    order = np.argsort(-values)
-    return values[order], vectors[:, order]
+    values, vectors = eigh_tridiagonal(diagonal, beside[:-1])
+    last = slice(-1, -count - 1, -1)
+    return values[last], basis[: len(diagonal)].T @ vectors[:, last]

@@ -262,7 +262,7 @@ class Portfolio:
             first = self._plan(annealer, policy.FIRST_ROUND_SHARE * left, length**2)
             is_hopeless = length**2 / whole.points > self._hopeless_spread
             if first is None or is_hopeless:
-                self._go_both_ways(annealer, path, whole, policy.NEXT_ROUND_SHARE * (end - clock.now()))
+                self._go_both_ways(annealer, path, whole, end)
                 return
             with annealer.without_resampling():
                 found = self._round(annealer, path, first, [])
@@ -276,7 +276,7 @@ class Portfolio:
                 spread = last.spread[-1] * (len(last.points) / plan.points) ** policy.SPREAD_POWER
                 is_stuck = len(found) > plan.runs and not self._trusts_annealing
                 if not self._has_pool and (spread > self._hopeless_spread or is_stuck):
-                    self._go_both_ways(annealer, path, plan, seconds)
+                    self._go_both_ways(annealer, path, plan, end)
                     return
                 wanted = sum(run.effort for run in found) * self._wanted_growth()
                 if wanted < plan.updates:
@@ -376,8 +376,8 @@ class Portfolio:
         self._collect(annealer, earlier, found)
         return [*earlier, *found]
 
-    def _go_both_ways(self, annealer: Annealer, path: Survey, plan: Round, seconds: float) -> None:
-        """Go to the model and back, where the weights of states on their way there alone say little."""
+    def _go_both_ways(self, annealer: Annealer, path: Survey, plan: Round, end: float) -> None:
+        """Go to the model and back until ``end``, where the weights of states on their way there alone say little."""
         if "annealing" in self.exclude:
             return
         began = clock.seconds()
@@ -388,7 +388,7 @@ class Portfolio:
             runs, size = plan.runs, plan.size
             one = annealer.seconds_per_sweep * size * math.ceil(runs / self._worker_count)
         one = max(one or annealer.seconds_per_point(size), policy.TICK)
-        affordable = seconds / (one * policy.BOTH_WAYS_TIMES)
+        affordable = policy.NEXT_ROUND_SHARE * (end - clock.now()) / (one * policy.BOTH_WAYS_TIMES)
         points = int(max(min(affordable, policy.MOST_POINTS), policy.FEWEST_POINTS_BOTH_WAYS))
         betas = path.spaced(points, policy.FEWEST_POINTS_BOTH_WAYS)
         found = both_ways_in_runs(annealer, betas, size, runs, self._rng, ordered, self._tell)
