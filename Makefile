@@ -21,7 +21,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_N
 
 ALL_CORES := -n auto --dist worksteal
 
-.PHONY: help demo test test-all test-oldest test-newest coverage lint bench honesty docs dist fresh-kernels clean
+.PHONY: help demo compiled checked test test-all test-oldest test-newest coverage lint bench honesty docs dist fresh-kernels clean
 .DEFAULT_GOAL := help
 
 help:
@@ -72,10 +72,17 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: lint
+# Once, before several processes that run tests would each do so.
+compiled: $(VENV)/.installed-dev
+	$(BIN)/python -c "import spectralz; spectralz.warm_up()"
+
+checked: $(VENV)/.installed-dev
+	@$(MAKE) --no-print-directory --jobs=2 lint compiled
+
+test: checked
 	$(BIN)/python -m pytest $(ALL_CORES)
 
-test-all: lint
+test-all: checked
 	$(BIN)/python -m pytest $(ALL_CORES) -m ''
 
 # Old releases call names that newer releases of what they stand on deprecate: not for us to mend, so not an error.

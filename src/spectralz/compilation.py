@@ -17,6 +17,8 @@ from spectralz import kernels
 from spectralz._support.progress import report
 from spectralz.errors import InaccurateWarning, SpectralzError
 from spectralz.inference import bounds, log_z, marginals, sample
+from spectralz.methods.exact import MOST_SPINS_UNSCREENED
+from spectralz.methods.expectation_propagation import MANY_SPINS
 from spectralz.model import Ising
 from spectralz.registry import METHODS
 
@@ -79,8 +81,7 @@ def warm_up() -> Compilation:
     ours = [kernel for kernel in KERNELS if kernel.py_func.__module__.startswith(f"{kernels.__name__}.")]
     before = _times_compiled(ours)
     calls = [call for model in _small_models() for call in _calls(model)]
-    calls.append(partial(log_z, _ring(200), "sdp"))  # the SDP takes small models as dense
-    calls.append(_keep_heaviest_states)
+    calls += _calls_of_large_models()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InaccurateWarning)
         for k, call in enumerate(calls):
@@ -95,10 +96,33 @@ def warm_up() -> Compilation:
     )
 
 
+def _calls_of_large_models() -> list[Callable[[], object]]:
+    """Return what is asked of models only where they are large, or so cold that small ones have an answer before."""
+    from spectralz.inference.description import describe
+    from spectralz.kernels.elimination.screening import count_min_degree
+    from spectralz.parts.frontier import largest_layer
+
+    rows = _ring(5).storage.for_kernels()
+    pairs = [(i, j) for i in range(20) for j in range(20, 60)]
+    layers = Ising.from_edges(60, pairs, np.linspace(-2.0, 2.0, len(pairs)))
+    huge = Ising.from_edges(3, [(0, 1), (1, 2), (0, 2)], [1e30, 1e30, -1e30])  # beyond single precision
+    return [
+        partial(log_z, _ring(200), "sdp"),  # which takes small models as dense
+        partial(log_z, _ring(MANY_SPINS + 1).scaled(0.1), "ep", restarts=1),
+        partial(log_z, _ring(MOST_SPINS_UNSCREENED + 1), "exact"),
+        partial(log_z, huge, "annealing", population=50, block_width=0),
+        partial(log_z, layers, "annealing", population=50),
+        partial(log_z, layers, "states", population=50),
+        partial(log_z, layers, "mps", bond=2, samples=0),
+        partial(largest_layer, _ring(5)),
+        partial(count_min_degree, rows.indptr, rows.indices, 2),
+        partial(describe, _ring(5)),
+        _keep_heaviest_states,
+    ]
+
+
 def _keep_heaviest_states() -> None:
     """Eliminate with a few frontier states, and go back: methods do so only where it is cold."""
-    import numpy as np
-
     from spectralz.parts.heaviest_frontier import heaviest_frontier
 
     found = heaviest_frontier(_ring(8), capacity=2, ibound=2, rounds=1, remember=True)
