@@ -7,7 +7,17 @@ from typing import Any as _Any
 from spectralz import closed_forms, errors, generators
 from spectralz.compilation import Compilation, warm_up
 from spectralz.errors import SpectralzError
-from spectralz.inference import bounds, compare, describe, log_z, marginals, sample
+from spectralz.inference import (
+    bounds,
+    compare,
+    describe,
+    energy,
+    entropy,
+    log_z,
+    marginals,
+    sample,
+    thermodynamics,
+)
 from spectralz.io import read, write
 from spectralz.io.interop import from_dimod, from_networkx, from_pandas, from_qubo
 from spectralz.methods import (
@@ -41,7 +51,9 @@ from spectralz.result import (
     Estimate,
     Kind,
     Marginals,
+    Quantity,
     Status,
+    Thermodynamics,
     Trial,
     Verdict,
 )
@@ -78,11 +90,13 @@ __all__ = [
     "Method",
     "MiniBucket",
     "Quadrature",
+    "Quantity",
     "SDPBound",
     "Spectral",
     "SpectralzError",
     "States",
     "Status",
+    "Thermodynamics",
     "TreeReweighted",
     "Trial",
     "Verdict",
@@ -93,6 +107,8 @@ __all__ = [
     "compare",
     "describe",
     "diagonal_sdp",
+    "energy",
+    "entropy",
     "errors",
     "from_dimod",
     "from_networkx",
@@ -104,6 +120,7 @@ __all__ = [
     "plots",
     "read",
     "sample",
+    "thermodynamics",
     "warm_up",
     "write",
 ]

@@ -1,6 +1,18 @@
 """What a person asks of a model: the verbs."""
 
 from spectralz.inference.description import describe
+from spectralz.inference.temperatures import energy, entropy, thermodynamics
 from spectralz.inference.verbs import as_method, bounds, compare, log_z, marginals, sample
 
-__all__ = ["as_method", "bounds", "compare", "describe", "log_z", "marginals", "sample"]
+__all__ = [
+    "as_method",
+    "bounds",
+    "compare",
+    "describe",
+    "energy",
+    "entropy",
+    "log_z",
+    "marginals",
+    "sample",
+    "thermodynamics",
+]

@@ -18,6 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from spectralz.parts.survey import LEAST_POINTS, Survey, neighbors, survey
 from spectralz.parts.workers import Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -93,6 +94,9 @@ class Annealer:
     block_width
         Treewidth of the blocks that take turns with the sweeps; 0 for none, None for what suits the graph up to 2,000
         spins.
+    from_coins
+        Whether the path begins from n fair coins, so that its points are temperatures: beta times the model. Otherwise
+        it begins from what is close to the model, and is shorter.
     """
 
     def __init__(
@@ -103,6 +107,7 @@ class Annealer:
         step: float = 0.05,
         resample_below: float = RESAMPLE_BELOW,
         block_width: int | None = None,
+        from_coins: bool = False,
     ) -> None:
         self._model = model
         self._threads = ThreadPoolExecutor(thread_count())
@@ -115,6 +120,7 @@ class Annealer:
         self.resample_below = resample_below
         self.blocks = blocks_of(model, block_width, self.couplings)
         self.subgraph: Subgraph | None = None
+        self.from_coins = from_coins
         self.engine: Engine = self._engine(model)
         self._is_stopped = False
         self._limits = ExitStack()
@@ -141,12 +147,13 @@ class Annealer:
     def _engine(self, model: Ising) -> Engine:
         if not fits_single_precision(self.theta, self.couplings):
             return RowEngine(self.theta, self.couplings, self._spread, self.blocks)
+        base = np.zeros(self.n) if self.from_coins else None
         sides = sides_of(model)
         if sides is not None:
-            return CollapsedEngine(model, sides, self._spread)
+            return CollapsedEngine(model, sides, self._spread, base)
         if self.couplings.is_dense:
-            return DenseEngine(self.theta, self.couplings, self._spread)
-        return SparseEngine(self.theta, self.couplings, self._spread, self.blocks, self.subgraph)
+            return DenseEngine(self.theta, self.couplings, self._spread, base)
+        return SparseEngine(self.theta, self.couplings, self._spread, self.blocks, self.subgraph, base)
 
     def __enter__(self) -> Annealer:
         if self.engine.multiplies:  # in our own threads
@@ -163,7 +170,7 @@ class Annealer:
     @property
     def can_begin_from_subgraph(self) -> bool:
         """Whether the path may begin from couplings of a subgraph, and there are some."""
-        return isinstance(self.engine, SparseEngine) and len(self.couplings.data) > 0
+        return isinstance(self.engine, SparseEngine) and len(self.couplings.data) > 0 and not self.from_coins
 
     def begin_from(self, subgraph: Subgraph | None) -> None:
         """Let the path begin from a subgraph of small treewidth, or from independent spins."""
@@ -185,9 +192,18 @@ class Annealer:
         return found.spaced(found.length[-1] / math.sqrt(self.step))
 
     def anneal(
-        self, betas: FloatArray, size: int, rng: np.random.Generator, tell: Callable[[float], None] = lambda _: None
+        self,
+        betas: FloatArray,
+        size: int,
+        rng: np.random.Generator,
+        tell: Callable[[float], None] = lambda _: None,
+        stops: Mapping[int, Callable[[float, FloatArray, NDArray[np.int8]], None]] | None = None,
     ) -> Annealed:
-        """Take a population through given points of the path."""
+        """Take a population through given points of the path.
+
+        ``stops`` are called at points by their numbers, with what log Z is there, the weights of the states, which add
+        up to 1, and the states.
+        """
         clock.charge(self.operations(len(betas), size))
         chains = self.engine.start(size, rng)
         before, after = neighbors(betas)
@@ -195,7 +211,8 @@ class Annealer:
         gap, last_growth, mean = 0.0, 0.0, 0.0
         variances: list[FloatArray] = []
         variance = 0.0
-        for part in self.parts(len(betas), size):
+        stops = stops or {}
+        for part in self.parts(len(betas), size, stops):
             back, on = chains.sweep(before[part], betas[part], after[part], self.sweeps)
             weights = log_weight + np.cumsum(on, axis=0)
             earlier = np.concatenate([log_weight[None], weights[:-1]])
@@ -207,6 +224,9 @@ class Annealer:
             gap += float(behind.sum() - growth[:-1].sum()) - last_growth
             last_growth = float(growth[-1])
             variances.append(variance + variance_of(earlier))
+            if part.stop - 1 in stops:  # the states are at the last point, their weights already on to the next
+                there, share = mean_and_shares(earlier[-1])
+                stops[part.stop - 1](log_z + there, share, chains.states())
             log_weight = weights[-1]
             mean, share = mean_and_shares(log_weight)
             if 1.0 / float((share**2).sum()) < self.resample_below * size and part.stop < len(betas):
@@ -286,11 +306,12 @@ class Annealer:
             for future in waiting:
                 future.cancel()
 
-    def parts(self, points: int, size: int) -> list[slice]:
-        """Divide the path into what is passed between two looks at the weights."""
+    def parts(self, points: int, size: int, stops: Iterable[int] = ()) -> list[slice]:
+        """Divide the path into what is passed between two looks at the weights; at each of the stops one ends."""
         affordable = OPERATIONS_PER_LOOK / (self.engine.operations * self.sweeps * size)
         length = int(max(min(SHARE_PER_LOOK * points, MOST_PER_LOOK, affordable), 1))
-        return [slice(k, min(k + length, points)) for k in range(0, points, length)]
+        edges = sorted({*range(0, points, length), *(stop + 1 for stop in stops), points})
+        return [slice(begin, end) for begin, end in pairwise(edges)]
 
     # ------------------------------------------------------------------------------------------ what it costs
 

@@ -63,6 +63,8 @@ class SparseEngine:
         Blocks of spins that are drawn jointly where it is cold, if any.
     subgraph
         What the path begins from; independent spins if there is none.
+    base
+        Fields of those independent spins; by default the model's own.
     """
 
     multiplies = False
@@ -74,23 +76,26 @@ class SparseEngine:
         spread: Map = one_after_the_other,
         blocks: BlockTurns | None = None,
         subgraph: Subgraph | None = None,
+        base: FloatArray | None = None,
     ) -> None:
         from spectralz.kernels.sampling.lanes import SparsePath
 
         self.n = len(theta)
+        self.theta = theta
+        self.base = theta if base is None else base
         self.couplings = couplings
         self.blocks = blocks
         self.subgraph = subgraph
         data = np.zeros(len(couplings.data)) if subgraph is None else np.where(subgraph.kept, couplings.data, 0.0)
         self.path = SparsePath(
-            frozen(theta),
-            frozen(np.zeros(self.n)),
+            frozen(self.base),
+            frozen(theta - self.base),
             frozen(data),
             frozen(couplings.data - data),
             couplings.indices,
             couplings.indptr,
         )
-        self.log_z_of_base = log_z_of_fields(theta) if subgraph is None else subgraph.log_z
+        self.log_z_of_base = log_z_of_fields(self.base) if subgraph is None else subgraph.log_z
         self.operations = sparse_operations(self.n, len(couplings.data))
         self.operations += blocks.operations if blocks is not None else 0.0
         self.bytes_per_state = 2 * self.n + 64
@@ -122,14 +127,20 @@ class DenseEngine:
 
     multiplies = True
 
-    def __init__(self, theta: FloatArray, couplings: Couplings, spread: Map = one_after_the_other) -> None:
+    def __init__(
+        self,
+        theta: FloatArray,
+        couplings: Couplings,
+        spread: Map = one_after_the_other,
+        base: FloatArray | None = None,
+    ) -> None:
         from spectralz.kernels.sampling.lanes import DensePath
 
         self.n = len(theta)
-        field = theta.astype(np.float32)
+        self.base = theta if base is None else base
         coupling = couplings.data.reshape(self.n, self.n).astype(np.float32)
-        self.path = DensePath(frozen(field), frozen(field), frozen(coupling))
-        self.log_z_of_base = log_z_of_fields(theta)
+        self.path = DensePath(frozen(self.base.astype(np.float32)), frozen(theta.astype(np.float32)), frozen(coupling))
+        self.log_z_of_base = log_z_of_fields(self.base)
         self.operations = dense_operations(self.n)
         self.bytes_per_state = 13 * self.n + 64
         self.spread = spread
@@ -210,14 +221,14 @@ class _SpinBySpin(Lanes):
     def __init__(self, engine: SparseEngine | DenseEngine, size: int, kind: Any, rng: np.random.Generator) -> None:
         super().__init__(size, engine.spread, rng)
         self._x = self._room(engine.n, kind)
-        self._theta = engine.path.field
+        self._base = engine.base
 
     def draw(self) -> None:
         """Draw the states from the base."""
         from spectralz.kernels.sampling.lanes import draw_spins
 
-        field = self._theta.astype(np.float64)
-        self._each(lambda chunk: draw_spins(self._x[chunk], self._random[chunk], field))
+        base = frozen(self._base)
+        self._each(lambda chunk: draw_spins(self._x[chunk], self._random[chunk], base))
 
     def fill(self, x: NDArray[np.int8]) -> None:
         """Put given states into the lanes."""
@@ -250,6 +261,7 @@ class SparseChains(_SpinBySpin):
     def __init__(self, engine: SparseEngine, size: int, rng: np.random.Generator) -> None:
         super().__init__(engine, size, np.int8, rng)
         self._path = engine.path
+        self._theta = engine.theta
         self._couplings = engine.couplings
         self._blocks = engine.blocks
         self._subgraph = engine.subgraph
@@ -284,7 +296,7 @@ class SparseChains(_SpinBySpin):
         """Turn spins along their fields until none turns."""
         from spectralz.kernels.sampling.lanes import LANES, descend_sparse
 
-        field, J = self._path.field, self._couplings
+        field, J = frozen(self._theta), self._couplings
         self._each(
             lambda chunk: descend_sparse(
                 self._x[chunk], most_sweeps, field, J.data, J.indices, J.indptr, np.empty(LANES)
@@ -301,8 +313,9 @@ class SparseChains(_SpinBySpin):
         h, energy = np.empty(rows.shape), np.empty(LANES)
         counters = self._counters[chunk * LANES : (chunk + 1) * LANES]
         scaled = self._couplings._replace(data=frozen(self._path.data + beta * self._path.data_change))
-        refresh(rows, h, self._path.field, scaled)
-        block_heat_bath(rows, h, energy, counters, 1.0, block, self._path.field, scaled)
+        field = frozen(self._path.field + beta * self._path.field_change)
+        refresh(rows, h, field, scaled)
+        block_heat_bath(rows, h, energy, counters, 1.0, block, field, scaled)
         self._x[chunk] = rows.T
 
     def _sweep(self, chunk: int, at: FloatArray, sweeps: int, energies: FloatArray) -> None:

@@ -6,6 +6,8 @@ from spectralz.result.description import Description
 from spectralz.result.estimate import Estimate
 from spectralz.result.kinds import AnyMethod, Kind, Status, Trial, Verdict, plain
 from spectralz.result.marginals import Marginals
+from spectralz.result.quantity import Quantity
+from spectralz.result.thermodynamics import Thermodynamics
 
 __all__ = [
     "AnyMethod",
@@ -17,7 +19,9 @@ __all__ = [
     "Estimate",
     "Kind",
     "Marginals",
+    "Quantity",
     "Status",
+    "Thermodynamics",
     "Trial",
     "Verdict",
     "plain",

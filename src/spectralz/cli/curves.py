@@ -1,0 +1,110 @@
+"""The command that follows a model through its temperatures: ``curve``."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Annotated
+
+import numpy as np
+import typer
+
+import spectralz as sz
+from spectralz.cli.console import progress, warn
+from spectralz.cli.helping import examples
+from spectralz.cli.loading import load
+from spectralz.cli.options import (
+    AsJson,
+    Budget,
+    EvidenceFile,
+    Format,
+    Given,
+    ModelFile,
+    Picture,
+    Strict,
+    Threads,
+    Work,
+)
+from spectralz.cli.outputs import check_outputs, check_picture, picture_format, write_picture
+from spectralz.cli.printing import print_json
+from spectralz.errors import InaccurateWarning, OptionError
+from spectralz.show import thermodynamics as show
+
+__all__ = ["curve"]
+
+MOST_TEMPERATURES = 10_000
+
+
+@examples(
+    "spectralz curve grid.uai --betas 0.1:3:30",
+    "spectralz curve glass.npz --betas 0.5,1,2 --plot glass.png      # three temperatures, and a picture",
+    "spectralz curve glass.npz -B 0:2:21 -m annealing -w 1e7 --json   # the same curves in every run",
+)
+def curve(
+    file: ModelFile,
+    betas: Annotated[
+        str,
+        typer.Option(
+            "--betas",
+            "-B",
+            metavar="LIST",
+            help="Inverse temperatures: FIRST:LAST:COUNT, or numbers with commas between.",
+        ),
+    ] = "0.1:2:20",
+    method: Annotated[
+        str, typer.Option("--method", "-m", metavar="NAME", help="exact, quadrature, annealing, or auto.")
+    ] = "auto",
+    budget: Budget = None,
+    work: Work = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="For all that is random.")] = 0,
+    threads: Threads = None,
+    evidence: EvidenceFile = None,
+    given: Given = None,
+    format: Format = None,
+    as_json: AsJson = False,
+    plot: Picture = None,
+    strict: Strict = False,
+) -> None:
+    """Follow log Z, energy, entropy, heat capacity and magnetization through many temperatures, with errors."""
+    check_outputs({"--plot": plot}, [file, evidence])
+    check_picture(plot)
+    at = temperatures_in(betas)
+    problem = load(file, evidence, given, 1.0, format)
+    with progress(budget), warnings.catch_warnings(action="ignore", category=InaccurateWarning):
+        found = sz.thermodynamics(
+            problem.model, at, method, given=problem.given, budget=budget, work=work, seed=seed, threads=threads
+        )
+    try:
+        if as_json:
+            print_json({**problem.about(), **found.to_dict()})
+        else:
+            print(f"{problem.source}: {problem.in_words}")
+            print(found)
+        if not found.status.converged:
+            warn(str(found.status))
+    finally:
+        if plot is not None:
+            write_picture(plot, show.picture(found, picture_format(plot)))
+    if strict and not found.status.converged:
+        raise typer.Exit(1)
+
+
+def temperatures_in(text: str) -> list[float]:
+    """Return the numbers that ``FIRST:LAST:COUNT``, or a list with commas, stands for.
+
+    Examples
+    --------
+    >>> temperatures_in("0.5:1.5:3"), temperatures_in("1, 2")
+    ([0.5, 1.0, 1.5], [1.0, 2.0])
+    """
+    wanted = "write FIRST:LAST:COUNT, such as 0.1:3:30, or numbers with commas between"
+    try:
+        if ":" in text:
+            first, last, count = text.split(":")
+            if not 1 <= int(count) <= MOST_TEMPERATURES:
+                raise OptionError(f"--betas asks for {count} temperatures; from 1 to {MOST_TEMPERATURES} can be had")
+            return [float(beta) for beta in np.linspace(float(first), float(last), int(count))]
+        return [float(part) for part in text.split(",")]
+    except ValueError as error:
+        if isinstance(error, OptionError):
+            raise
+        raise OptionError(f"--betas is {text!r}; {wanted}") from None

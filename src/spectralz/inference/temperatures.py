@@ -1,0 +1,268 @@
+"""One model at many temperatures: log Z, energy, entropy, heat capacity and magnetization."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz._support import clock
+from spectralz._support.options import checked_count, checked_positive
+from spectralz._support.progress import report
+from spectralz._support.threads import using_threads
+from spectralz.errors import ModelError, OptionError, TooLargeError, warn_inaccurate
+from spectralz.inference.asked import Asked
+from spectralz.methods import Exact, Quadrature
+from spectralz.methods.base import has_few_pairs
+from spectralz.parts.cooling import FEWEST_EFFECTIVE, cool
+from spectralz.parts.decomposition import decompose
+from spectralz.portfolio.budget import Budget
+from spectralz.portfolio.purse import Purse
+from spectralz.result import Kind, Quantity, Status, Thermodynamics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike
+
+    from spectralz.methods import Method
+    from spectralz.model import RBM, FloatArray, Ising
+
+__all__ = ["energy", "entropy", "thermodynamics"]
+
+METHODS = ("auto", "exact", "quadrature", "annealing")
+# The variance of the energy is the slope of the mean energy, by differences of the fourth order; steps this long,
+# beside beta, lose about as many digits by rounding as by their length.
+STEP = 3e-4
+STENCIL = (-2.0, -1.0, 1.0, 2.0)
+SLOPE = (1.0 / 12.0, -8.0 / 12.0, 8.0 / 12.0, -1.0 / 12.0)
+
+
+def thermodynamics(
+    model: Ising | RBM,
+    betas: ArrayLike,
+    method: str = "auto",
+    *,
+    given: Mapping[Any, int] | None = None,
+    budget: float | None = None,
+    work: float | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+) -> Thermodynamics:
+    """Return log Z, energy, entropy, heat capacity and magnetization of ``model`` at many temperatures, with errors.
+
+    Exact where the treewidth is small or the rank is low; otherwise from annealing runs that pass through all
+    temperatures on their way.
+
+    Parameters
+    ----------
+    model
+        The model, an Ising or an RBM.
+    betas
+        Inverse temperatures, numbers from 0 on. At beta the log-weights of the model are multiplied by beta, so that
+        beta = 1 is the model itself.
+    method
+        ``"exact"``, ``"quadrature"``, ``"annealing"``, or ``"auto"``, the first of these that can do it in time.
+    given
+        Evidence, as in :func:`log_z`.
+    budget
+        Seconds to spend, ten by default; exact answers may take ten times as long.
+    work
+        Instead of ``budget``: operations to do, such as 1e10; the curves are then the same in every run.
+    seed
+        For all that is random.
+    threads
+        Most threads to use; by default all cores that the process may use.
+
+    Examples
+    --------
+    >>> import numpy as np, spectralz as sz
+    >>> found = sz.thermodynamics(sz.generators.torus(4, 4, strength=1.0), np.linspace(0.1, 0.8, 8))
+    >>> found
+    Thermodynamics(n=16, 8 temperatures, beta 0.1 to 0.8, exact)
+    >>> float(found.beta[np.argmax(found.heat_capacity)])  # the critical point of the infinite lattice is at 0.44
+    0.4
+    """
+    at = _checked_betas(betas)
+    if method not in METHODS:
+        raise OptionError(f"method is {method!r}; curves are made by one of {', '.join(METHODS)}")
+    allowed = Budget(
+        None if budget is None else checked_positive(budget, "budget"),
+        None if work is None else checked_positive(work, "work"),
+    )
+    limit = None if threads is None else checked_count(threads, "threads", least=1)
+    rng = np.random.default_rng(checked_count(seed, "seed", least=0))
+    free = Asked.about(model, given).free
+    began = clock.seconds()
+    with using_threads(limit), allowed.planning():
+        solver = _exact_method(free, at, method, allowed.seconds)
+        found = _cooled(free, at, allowed.seconds, rng) if solver is None else _exact(free, at, solver)
+    curves = Thermodynamics(beta=at, n=free.n, seconds=clock.seconds() - began, **found)
+    if not np.all(curves.trusted):
+        warn_inaccurate(f"part of these curves is not to be trusted: {curves.status}", stacklevel=3)
+    return curves
+
+
+def energy(model: Ising | RBM, method: str = "auto", **options: Any) -> Quantity:
+    """Return the mean energy of ``model``, minus its mean log-weight, with its error.
+
+    A short way to :func:`thermodynamics` at beta = 1, whose options these are.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> sz.energy(sz.Ising.from_edges(2, [(0, 1)], [1.0]))  # -tanh(1)
+    Quantity(-0.761594156, exact)
+    """
+    return _at_one(thermodynamics(model, [1.0], method, **options), "energy")
+
+
+def entropy(model: Ising | RBM, method: str = "auto", **options: Any) -> Quantity:
+    """Return the entropy of P(x) in nats, log Z plus the mean energy, with its error.
+
+    A short way to :func:`thermodynamics` at beta = 1, whose options these are.
+
+    Examples
+    --------
+    >>> import math, spectralz as sz
+    >>> bool(math.isclose(sz.entropy(sz.Ising(field=[0.0, 0.0])), 2 * math.log(2)))
+    True
+    """
+    return _at_one(thermodynamics(model, [1.0], method, **options), "entropy")
+
+
+def _at_one(curves: Thermodynamics, name: str) -> Quantity:
+    value, error = float(getattr(curves, name)[0]), float(getattr(curves, f"{name}_error")[0])
+    return Quantity(value, error, curves.kind, bool(curves.trusted[0]), curves.status)
+
+
+def _checked_betas(betas: Any) -> FloatArray:
+    try:
+        at = np.array(betas, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        raise OptionError(f"betas is {betas!r}; give inverse temperatures, numbers from 0 on") from None
+    if not len(at):
+        raise OptionError("betas is empty; give one inverse temperature at least, such as [1.0]")
+    bad = ~(np.isfinite(at) & (at >= 0.0))
+    if bad.any():
+        raise OptionError(f"betas has {at[bad][0]:g}; inverse temperatures are numbers from 0 on")
+    return at
+
+
+def _exact_method(model: Ising, betas: FloatArray, wanted: str, seconds: float) -> Method | None:
+    """Return the exact method that can do it in time, or that was asked for; None for annealing."""
+    if wanted == "annealing":
+        return None
+    runs = (len(STENCIL) + 1) * len(betas)
+    if wanted != "quadrature":
+        exact = Exact()
+        plan = exact.plan(model)
+        if plan.refusal is None and (wanted == "exact" or Purse(seconds / runs, with_means=True).pays(plan)):
+            return exact
+        if wanted == "exact":
+            raise TooLargeError(str(plan.refusal))
+    quadrature = Quadrature()
+    try:
+        decompose(model, quadrature.max_rank, quadrature.tol)
+    except ModelError:
+        if wanted == "quadrature":
+            raise
+        return None
+    return quadrature if has_few_pairs(model) else None
+
+
+def _exact(model: Ising, betas: FloatArray, method: Method) -> dict[str, Any]:
+    """Solve at every temperature, and beside it for the slope of the energy."""
+    rows = []
+    for k, beta in enumerate(betas):
+        report("temperatures", k / len(betas))
+        rows.append(_at(model, float(beta), method))
+    names = ("log_z", "energy", "entropy", "heat_capacity", "magnetization", "overlap")
+    found: dict[str, Any] = {}
+    for c, name in enumerate(names):
+        found[name] = np.array([row[c][0] for row in rows])
+        found[f"{name}_error"] = np.array([row[c][1] for row in rows])
+    words = "summed up exactly at each temperature; the heat capacity by differences of the mean energy"
+    return {
+        **found,
+        "kind": Kind.EXACT,
+        "trusted": np.ones(len(betas), dtype=bool),
+        "status": Status(words),
+        "method": method.name,
+    }
+
+
+def _at(model: Ising, beta: float, method: Method) -> list[tuple[float, float]]:
+    """Return values and errors at one temperature."""
+    log_z, mean_energy, mean, rounding = _moments(model, beta, method)
+    if beta == 0.0:
+        capacity, off = 0.0, 0.0
+    else:
+        beside = np.array([_moments(model, beta * (1.0 + STEP * place), method)[1] for place in STENCIL])
+        # beta^2 times minus the slope of the energy by beta
+        capacity = -beta * float(np.dot(SLOPE, beside)) / STEP
+        rough = -beta * float(beside[2] - beside[1]) / (2.0 * STEP)
+        off = abs(capacity - rough) + 2.0 * beta * rounding / STEP
+    n = max(model.n, 1)
+    return [
+        (log_z, rounding * (1.0 + beta)),
+        (mean_energy, rounding),
+        (log_z + beta * mean_energy, rounding * (1.0 + 2.0 * beta)),
+        (max(capacity, 0.0), off),
+        (float(mean.sum()) / n, rounding / n),
+        (float(mean @ mean) / n, 2.0 * rounding / n),
+    ]
+
+
+def _moments(model: Ising, beta: float, method: Method) -> tuple[float, float, FloatArray, float]:
+    """Return log Z, the mean energy, the means of spins, and how far rounding may be off."""
+    edges, J = model.edges()
+    if beta == 0.0:
+        # Spins are fair coins, and the products of two are 0 in the mean.
+        return model.n * float(np.log(2.0)), 0.0 - model.constant, np.zeros(model.n), 0.0
+    found = method.run_marginals(model.scaled(beta), pairs=True)
+    pair_mean = _aligned(found.edges, found.pair_mean, edges, model.n)
+    mean_energy = -float(model.field @ found.mean + J @ pair_mean) - model.constant
+    estimate = found.estimate
+    width = 0.0 if estimate.upper is None or estimate.lower is None else estimate.upper - estimate.lower
+    sizes = float(np.abs(model.field).sum() + np.abs(J).sum()) + abs(model.constant)
+    return estimate.log_z, mean_energy, found.mean, width + 1e-15 * sizes
+
+
+def _aligned(found: Any, values: FloatArray, edges: Any, n: int) -> FloatArray:
+    """Return numbers of pairs in the order of ``edges``; a pair that is not there has lost its coupling to rounding."""
+    if np.array_equal(found, edges):
+        return values
+    places = {tuple(pair): k for k, pair in enumerate(found.tolist())}
+    return np.array([values[places[tuple(pair)]] if tuple(pair) in places else 0.0 for pair in edges.tolist()])
+
+
+def _cooled(model: Ising, betas: FloatArray, seconds: float, rng: np.random.Generator) -> dict[str, Any]:
+    """Anneal through all temperatures; those of beta = 0 are known."""
+    rising, back = np.unique(betas, return_inverse=True)
+    positive = rising[rising > 0.0]
+    if not len(positive):
+        return _exact(model, betas, Exact())
+    cooled = cool(model, positive, seconds, rng)
+    hot = _at(model, 0.0, Exact())
+    known = dict(zip(("log_z", "energy", "entropy", "heat_capacity", "magnetization", "overlap"), hot, strict=True))
+    found: dict[str, Any] = {}
+    for name in ("log_z", "energy", "entropy", "heat_capacity", "magnetization", "abs_magnetization", "overlap"):
+        pair = getattr(cooled, name)
+        if pair is None or (name not in known and len(positive) < len(rising)):
+            continue
+        for part, suffix in enumerate(("", "_error")):
+            first = [] if len(positive) == len(rising) else [known[name][part]]
+            found[name + suffix] = np.concatenate([first, pair[part]])[back]
+    enough = cooled.effective >= FEWEST_EFFECTIVE
+    trusted = np.concatenate([np.ones(len(rising) - len(positive), dtype=bool), enough])[back]
+    words = f"{cooled.states} states in {cooled.runs} runs through {cooled.points} points, and through half as many"
+    if not trusted.all():
+        words += f"; at {np.count_nonzero(~trusted)} temperatures too few of them carry the weight: give it more time"
+    return {
+        **found,
+        "kind": Kind.ESTIMATE,
+        "trusted": trusted,
+        "status": Status(words, converged=bool(trusted.all())),
+        "method": "annealing",
+    }

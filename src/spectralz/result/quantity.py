@@ -1,0 +1,62 @@
+"""A number with its error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from spectralz.result.kinds import Kind
+
+if TYPE_CHECKING:
+    from spectralz.result.kinds import Status
+
+__all__ = ["Quantity"]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number that was computed, with its error.
+
+    Attributes
+    ----------
+    value
+        The number; ``float(quantity)`` is the same.
+    std_error
+        Its standard error; of exact numbers what rounding may be off by.
+    kind
+        Whether it is exact or an estimate.
+    trusted
+        Whether value and error are to be believed.
+    status
+        How it was found.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> found = sz.energy(sz.Ising(field=[1.0]))
+    >>> round(float(found), 6), found.kind
+    (-0.761594, <Kind.EXACT: 'exact'>)
+    """
+
+    value: float
+    std_error: float
+    kind: Kind
+    trusted: bool
+    status: Status
+
+    def __float__(self) -> float:
+        return self.value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        return {
+            "value": self.value,
+            "std_error": self.std_error,
+            "kind": str(self.kind),
+            "trusted": self.trusted,
+            "status": str(self.status),
+        }
+
+    def __repr__(self) -> str:
+        words = "exact" if self.kind is Kind.EXACT else f"± {self.std_error:.2g}"
+        return f"Quantity({self.value:.9g}, {words}{'' if self.trusted else ', not to be trusted'})"

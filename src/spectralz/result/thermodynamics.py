@@ -1,0 +1,135 @@
+"""What a model does as its temperature changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz.errors import SolverError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from spectralz.result.kinds import Kind, Status
+
+__all__ = ["Thermodynamics"]
+
+QUANTITIES = ("log_z", "energy", "entropy", "heat_capacity", "magnetization", "abs_magnetization", "overlap")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thermodynamics:
+    """What a model does as its temperature changes: K numbers and K standard errors of each quantity.
+
+    At the inverse temperature beta, P(x) is proportional to exp(beta w(x)), where w is the log-weight of the model. The
+    energy of a state is -w(x), as physicists have it.
+
+    Attributes
+    ----------
+    beta
+        The inverse temperatures, in the order in which they were asked for.
+    log_z, log_z_error
+        log of the sum over all states of exp(beta w(x)).
+    energy, energy_error
+        The mean of -w(x); the derivative of -log Z.
+    entropy, entropy_error
+        log Z + beta * energy, in nats.
+    heat_capacity, heat_capacity_error
+        beta^2 times the variance of the energy.
+    magnetization, magnetization_error
+        The mean of the spins' mean, between -1 and 1.
+    abs_magnetization, abs_magnetization_error
+        The mean of its size, which a model without field has too; None of exact methods.
+    overlap, overlap_error
+        The mean overlap of two independent states per spin: sum_i E[x_i]^2 / n. None of sampled models with very many
+        spins.
+    kind
+        Whether these numbers are exact, up to rounding, or an estimate.
+    trusted
+        Whether the errors are to be believed at each temperature, K times True or False.
+    status
+        How they were found.
+    method
+        The name of the method: ``exact``, ``quadrature`` or ``annealing``.
+    seconds
+        Wall-clock time.
+    n
+        The number of spins.
+
+    Examples
+    --------
+    >>> import numpy as np, spectralz as sz
+    >>> found = sz.thermodynamics(sz.generators.grid(side=4, strength=1.0, seed=0), [0.5, 1.0, 2.0])
+    >>> print(found)
+    16 spins at 3 temperatures (exact), by exact in ... s
+       beta         log Z        energy       entropy  heat capacity  magnetization
+        0.5   ...
+    >>> bool(np.all(np.diff(found.entropy) < 0))
+    True
+    """
+
+    beta: NDArray[np.float64]
+    log_z: NDArray[np.float64]
+    log_z_error: NDArray[np.float64]
+    energy: NDArray[np.float64]
+    energy_error: NDArray[np.float64]
+    entropy: NDArray[np.float64]
+    entropy_error: NDArray[np.float64]
+    heat_capacity: NDArray[np.float64]
+    heat_capacity_error: NDArray[np.float64]
+    magnetization: NDArray[np.float64]
+    magnetization_error: NDArray[np.float64]
+    abs_magnetization: NDArray[np.float64] | None = None
+    abs_magnetization_error: NDArray[np.float64] | None = None
+    overlap: NDArray[np.float64] | None = None
+    overlap_error: NDArray[np.float64] | None = None
+    kind: Kind
+    trusted: NDArray[np.bool_]
+    status: Status
+    method: str
+    seconds: float
+    n: int
+
+    def __post_init__(self) -> None:
+        for name in self.names:
+            for each in (name, f"{name}_error"):
+                if not np.all(np.isfinite(getattr(self, each))):
+                    raise SolverError(f"{self.method} gave a {each} that is not finite; please report this model")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The quantities that are there."""
+        return tuple(name for name in QUANTITIES if getattr(self, name) is not None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        found: dict[str, Any] = {"n": self.n, "method": self.method, "kind": str(self.kind), "status": str(self.status)}
+        found |= {"seconds": self.seconds, "beta": self.beta.tolist(), "trusted": self.trusted.tolist()}
+        for name in self.names:
+            found[name] = getattr(self, name).tolist()
+            found[f"{name}_error"] = getattr(self, f"{name}_error").tolist()
+        return found
+
+    def __repr__(self) -> str:
+        first, last = (f"{beta:g}" for beta in (self.beta.min(), self.beta.max()))
+        return f"Thermodynamics(n={self.n}, {len(self.beta)} temperatures, beta {first} to {last}, {self.kind})"
+
+    def __str__(self) -> str:
+        from spectralz.show import thermodynamics
+
+        return thermodynamics.as_text(self)
+
+    def plot(self, axes: Any = None) -> NDArray[Any]:
+        """Draw free energy, energy, entropy and heat capacity per spin over the temperature; return the four Axes."""
+        from spectralz.show import thermodynamics
+
+        return thermodynamics.plot(self, axes)
+
+    def plot_of(self, name: str, ax: Axes | None = None) -> Axes:
+        """Draw one quantity over beta, with its errors; return the Axes."""
+        from spectralz.show import thermodynamics
+
+        return thermodynamics.plot_of(self, name, ax)

@@ -1,0 +1,213 @@
+"""Curves over temperature: sums over all states, closed forms, and errors that hold."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import spectralz as sz
+from spectralz.cli import main
+from spectralz.errors import ModelError, OptionError, TooLargeError
+from tests.reference.states import all_states
+
+BETAS = [1.7, 0.0, 0.4, 1.0]
+MODELS = {
+    "grid": sz.generators.grid(3, 1.0, seed=0),
+    "dense": sz.generators.complete(9, 0.4, seed=1),
+    "bipartite": sz.generators.bipartite(10, 0.6, seed=2),
+    "offset": sz.Ising([0.3, -0.2, 0.1], 0.4 * np.ones((3, 3)), offset=2.5),
+    "single": sz.Ising(field=[0.7]),
+    "none": sz.Ising(field=[]),
+}
+QUANTITIES = ("log_z", "energy", "entropy", "heat_capacity", "magnetization", "overlap")
+
+
+def enumerated(model, beta):
+    """The definitions, state by state."""
+    x = all_states(model.n)
+    weight = np.asarray(model.log_weight(x), dtype=float)
+    log_z = float(np.logaddexp.reduce(beta * weight))
+    p = np.exp(beta * weight - log_z)
+    energy = -float(p @ weight)
+    n = max(model.n, 1)
+    mean = p @ x
+    return {
+        "log_z": log_z,
+        "energy": energy,
+        "entropy": -float(p @ np.log(p)),
+        "heat_capacity": beta**2 * float(p @ (weight + energy) ** 2),
+        "magnetization": float(p @ x.sum(axis=1)) / n,
+        "abs_magnetization": float(p @ np.abs(x.sum(axis=1))) / n,
+        "overlap": float(mean @ mean) / n,
+    }
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_exact_curves_are_sums_over_all_states(name):
+    found = sz.thermodynamics(MODELS[name], BETAS)
+    assert found.kind is sz.Kind.EXACT
+    assert found.beta.tolist() == BETAS
+    for k, beta in enumerate(BETAS):
+        for quantity, value in enumerated(MODELS[name], beta).items():
+            if quantity != "abs_magnetization":
+                assert getattr(found, quantity)[k] == pytest.approx(value, abs=1e-9), (quantity, beta)
+                assert abs(getattr(found, quantity)[k] - value) <= getattr(found, f"{quantity}_error")[k] + 1e-12
+
+
+@pytest.mark.parametrize("name", ["grid", "dense", "bipartite", "offset"])
+def test_annealed_curves_are_within_their_errors(name):
+    found = sz.thermodynamics(MODELS[name], BETAS, "annealing", work=3e8, seed=3)
+    assert found.kind is sz.Kind.ESTIMATE
+    for k, beta in enumerate(BETAS):
+        for quantity, value in enumerated(MODELS[name], beta).items():
+            if getattr(found, quantity) is None:
+                assert quantity == "abs_magnetization"  # of fair coins it has no short formula
+                continue
+            error = getattr(found, f"{quantity}_error")[k]
+            assert abs(getattr(found, quantity)[k] - value) <= 4.0 * error + 1e-12, (quantity, beta)
+            assert error <= 0.03 * max(model_scale(MODELS[name]), 1.0), (quantity, beta)
+
+
+def model_scale(model):
+    return float(np.abs(model.edges()[1]).sum()) ** 2 + model.n
+
+
+def test_errors_are_as_large_as_the_scatter():
+    """Over seeds, deviations are about one error: an error ten times too large would pass any bound."""
+    model, betas = MODELS["dense"], [0.5, 1.0]
+    truth = [enumerated(model, beta) for beta in betas]
+    deviations = []
+    for seed in range(12):
+        found = sz.thermodynamics(model, betas, "annealing", work=1e7, seed=seed)
+        for quantity in ("log_z", "energy", "heat_capacity", "abs_magnetization"):
+            error = getattr(found, f"{quantity}_error")
+            deviations += [(getattr(found, quantity)[k] - truth[k][quantity]) / error[k] for k in range(2)]
+    assert 0.5 < float(np.sqrt(np.mean(np.square(deviations)))) < 1.4
+
+
+def test_the_torus_of_onsager():
+    """log Z of Kaufman, and its slope."""
+    betas, step = np.array([0.3, 0.44]), 1e-4
+    found = sz.thermodynamics(sz.generators.torus(6, 6, 1.0), betas, "exact")
+    for k, beta in enumerate(betas):
+        values = [sz.closed_forms.torus(6, 6, beta + shift * step) for shift in (-1, 0, 1)]
+        assert found.log_z[k] == pytest.approx(values[1], rel=1e-12)
+        assert found.energy[k] == pytest.approx((values[0] - values[2]) / (2 * step), rel=1e-6)
+        assert found.heat_capacity[k] == pytest.approx(
+            beta**2 * (values[0] - 2 * values[1] + values[2]) / step**2, rel=1e-4
+        )
+
+
+def test_low_rank_models_of_many_spins():
+    found = sz.thermodynamics(sz.generators.curie_weiss(400, 1.0), [0.5, 1.0, 1.5])
+    assert found.method == "quadrature"
+    for k, beta in enumerate(found.beta):
+        assert found.log_z[k] == pytest.approx(sz.closed_forms.curie_weiss(400, beta), rel=1e-12)
+    assert np.argmax(found.heat_capacity) > 0
+
+
+def test_the_same_work_gives_the_same_curves():
+    first, second = (
+        sz.thermodynamics(MODELS["grid"], [0.5, 1.0], "annealing", work=1e7, seed=1, threads=threads)
+        for threads in (1, 2)
+    )
+    for name in first.names:
+        assert np.array_equal(getattr(first, name), getattr(second, name))
+    other = sz.thermodynamics(MODELS["grid"], [0.5, 1.0], "annealing", work=1e7, seed=2)
+    assert not np.array_equal(first.log_z, other.log_z)
+
+
+def test_evidence_and_machines():
+    model = MODELS["grid"]
+    found = sz.thermodynamics(model, [1.0], given={0: +1})
+    assert found.log_z[0] == pytest.approx(sz.log_z(model, given={0: +1}).log_z)
+    machine = sz.RBM([[1.0, -2.0]], [0.5], [0.0, 1.0])
+    assert sz.thermodynamics(machine, [1.0]).log_z[0] == pytest.approx(sz.log_z(machine).log_z)
+
+
+def test_energy_and_entropy_are_short_ways():
+    truth = enumerated(MODELS["dense"], 1.0)
+    assert float(sz.energy(MODELS["dense"])) == pytest.approx(truth["energy"])
+    assert float(sz.entropy(MODELS["dense"])) == pytest.approx(truth["entropy"])
+    sampled = sz.energy(MODELS["dense"], "annealing", work=1e8)
+    assert abs(sampled.value - truth["energy"]) < 4.0 * sampled.std_error
+    assert "±" in repr(sampled)
+    assert json.loads(json.dumps(sampled.to_dict()))["kind"] == "estimate"
+
+
+@pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
+def test_cold_curves_say_where_they_end():
+    model = sz.generators.grid(8, 6.0, seed=0)
+    found = sz.thermodynamics(model, [0.01, 3.0], "annealing", work=2e6)
+    exact = sz.thermodynamics(model, [0.01, 3.0])
+    assert found.trusted[0]
+    if found.trusted[1]:
+        assert abs(found.log_z[1] - exact.log_z[1]) < 5.0 * found.log_z_error[1]
+
+
+@pytest.mark.parametrize(
+    ("betas", "words"),
+    [([], "empty"), ([-1.0], "-1"), ([math.nan], "nan"), ([math.inf], "inf"), ("cold", "numbers from 0 on")],
+)
+def test_betas_that_are_none(betas, words):
+    with pytest.raises(OptionError, match=words):
+        sz.thermodynamics(MODELS["grid"], betas)
+
+
+def test_what_is_refused():
+    with pytest.raises(OptionError, match="curves are made by one of"):
+        sz.thermodynamics(MODELS["grid"], [1.0], "bp")
+    with pytest.raises(TooLargeError, match="out of reach"):
+        sz.thermodynamics(sz.generators.complete(60, 1.0, seed=0), [1.0], "exact")
+    with pytest.raises(ModelError):
+        sz.thermodynamics(sz.generators.grid(6, 1.0, seed=0), [1.0], "quadrature")
+
+
+def test_pictures_and_words():
+    import matplotlib.pyplot as plt
+
+    found = sz.thermodynamics(MODELS["grid"], np.linspace(0.1, 2.0, 50))
+    assert len(found.plot()) == 4
+    axes = found.plot_of("magnetization")
+    assert axes.get_ylabel() == "magnetization"
+    with pytest.raises(OptionError, match="there is no 'colour'"):
+        found.plot_of("colour")
+    with pytest.raises(OptionError, match="four of them"):
+        found.plot([axes])
+    plt.close("all")
+    assert "..." in str(found)
+    assert set(found.to_dict()) >= {"beta", "log_z", "log_z_error", "trusted"}
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    sz.write(MODELS["grid"], "grid.uai")
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return ended.value.code or 0, captured.out, captured.err
+
+    return call
+
+
+def test_the_command(run, tmp_path):
+    code, out, err = run("curve", "grid.uai", "--betas", "0.5:1.5:3", "--plot", "curve.png")
+    assert (code, "heat capacity" in out) == (0, True), err
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+    code, out, _ = run("curve", "grid.uai", "--betas", "1,2", "--json")
+    found = json.loads(out)
+    assert found["beta"] == [1.0, 2.0]
+    assert found["log_z"][0] == pytest.approx(sz.log_z(MODELS["grid"]).log_z)
+
+
+@pytest.mark.parametrize("betas", ["1:2", "1:2:0", "a", "1:2:1e9", "-1,2"])
+def test_the_command_refuses_what_is_no_list(run, betas):
+    code, out, err = run("curve", "grid.uai", "--betas", betas)
+    assert (code, out) == (2, "")
+    assert "beta" in err
