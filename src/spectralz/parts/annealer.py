@@ -26,7 +26,7 @@ from spectralz._support import clock
 from spectralz._support.threads import NO_MATRICES, thread_count, using_threads
 from spectralz.parts.blocks import blocks_of
 from spectralz.parts.collapsed import CollapsedEngine, sides_of
-from spectralz.parts.lanes import DenseEngine, SparseEngine, fits_single_precision
+from spectralz.parts.lanes import DenseEngine, DoubleEngine, SparseEngine, fits_single_precision
 from spectralz.parts.populations import Annealed, log_means, mean_and_shares, systematic, variance_of
 from spectralz.parts.rows import RowEngine
 from spectralz.parts.survey import LEAST_POINTS, Survey, neighbors, survey
@@ -93,6 +93,8 @@ class Annealer:
     block_width
         Treewidth of the blocks that take turns with the sweeps; 0 for none, None for what suits the graph up to 2,000
         spins.
+    in_double
+        Whether states are drawn in double precision, from independent spins on.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class Annealer:
         step: float = 0.05,
         resample_below: float = RESAMPLE_BELOW,
         block_width: int | None = None,
+        in_double: bool = False,
     ) -> None:
         self._model = model
         self._threads = ThreadPoolExecutor(thread_count())
@@ -113,6 +116,7 @@ class Annealer:
         self.sweeps = sweeps
         self.step = step
         self.resample_below = resample_below
+        self.in_double = in_double
         self.blocks = blocks_of(model, block_width, self.couplings)
         self.subgraph: Subgraph | None = None
         self.engine: Engine = self._engine(model)
@@ -141,6 +145,9 @@ class Annealer:
     def _engine(self, model: Ising) -> Engine:
         if not fits_single_precision(self.theta, self.couplings):
             return RowEngine(self.theta, self.couplings, self._spread, self.blocks)
+        if self.in_double:
+            engine = RowEngine if self.couplings.is_dense else DoubleEngine
+            return engine(self.theta, self.couplings, self._spread, self.blocks)
         sides = sides_of(model)
         if sides is not None:
             return CollapsedEngine(model, sides, self._spread)
@@ -163,7 +170,7 @@ class Annealer:
     @property
     def can_begin_from_subgraph(self) -> bool:
         """Whether the path may begin from couplings of a subgraph, and there are some."""
-        return isinstance(self.engine, SparseEngine) and len(self.couplings.data) > 0
+        return isinstance(self.engine, SparseEngine) and not self.in_double and len(self.couplings.data) > 0
 
     def begin_from(self, subgraph: Subgraph | None) -> None:
         """Let the path begin from a subgraph of small treewidth, or from independent spins."""
