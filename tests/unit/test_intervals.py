@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +21,10 @@ from spectralz.parts import intervals
 from spectralz.parts.annealer import Annealer
 from spectralz.parts.lanes import DoubleEngine
 from spectralz.parts.rows import RowEngine
+from spectralz.portfolio import intervals as portfolio
+from spectralz.portfolio import policy
+from spectralz.result import Bounds, BoundsRow
+from spectralz.show.numbers import probable
 from tests.helpers import FakeClock, scale_of
 from tests.reference import mini_buckets, states
 from tests.strategies import models
@@ -159,8 +165,8 @@ def check_coverage(missed, count):
 
 
 def test_intervals_of_many_models_hold():
-    missed, width = misses(240)
-    check_coverage(missed, 240)
+    missed, width = misses(150)
+    check_coverage(missed, 150)
     assert width < 0.2  # not by being useless
 
 
@@ -325,3 +331,162 @@ def test_models_without_couplings(n):
     truth = states.solve(model)[0]
     assert truth in sz.log_z(model, "wmbe", level=0.9).interval
     assert truth in sz.log_z(model, "annealing", level=0.9, population=20).interval
+
+
+# --- beside bounds --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_tables(monkeypatch):
+    """Keep mini-buckets too small to be exact."""
+    monkeypatch.setattr(policy, "MOST_IBOUND", 4)
+
+
+@pytest.mark.usefixtures("small_tables")
+def test_bounds_with_a_level_have_both_kinds_side_by_side():
+    model = sz.generators.grid(8, 1.0, seed=0)
+    truth = sz.log_z(model, "exact").log_z
+    plain, found = sz.bounds(model, work=1e8), sz.bounds(model, work=2e8, level=0.99)
+    assert plain.interval is None
+    assert plain.to_dict()["interval"] is None
+    assert found.lower <= found.interval.low <= truth <= found.interval.high <= found.upper
+    assert found.interval.level == 0.99
+    assert found.interval.width < 0.5 < found.width
+    assert found.interval_status.startswith("wmbe: ")
+    assert (found.lower, found.upper) == (plain.lower, plain.upper)  # half of the work, and no mixture
+    again = sz.bounds(model, work=2e8, level=0.99)
+    assert again.interval == found.interval
+    assert sz.bounds(model, work=2e8, level=0.99, seed=1).interval != found.interval
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["interval"]["level"] == 0.99
+
+
+@pytest.mark.usefixtures("small_tables")
+def test_without_wmbe_the_lower_end_is_that_of_annealing():
+    model = sz.generators.grid(8, 1.0, seed=0)
+    found = sz.bounds(model, work=2e8, level=0.99, exclude=["wmbe", "states"])
+    truth = sz.log_z(model, "exact").log_z
+    assert found.lower + 1.0 < found.interval.low <= truth
+    assert found.interval.high == found.upper
+    assert found.interval_status.startswith("annealing: ")
+
+
+def test_what_is_proven_exactly_needs_no_draws():
+    found = sz.bounds(sz.generators.grid(4, 1.0, seed=0), work=1e8, level=0.9)
+    assert found.interval == (found.lower, found.upper, 0.9)
+    assert found.interval_status == "what is proven"
+
+
+def test_without_work_to_spend_the_interval_is_what_is_proven():
+    found = sz.bounds(sz.generators.grid(20, 1.0, seed=0), work=1e5, level=0.9)
+    assert found.interval == (found.lower, found.upper, 0.9)
+    assert "wmbe not run: would take about" in found.interval_status
+    assert "annealing not run: would take about" in found.interval_status
+
+
+@pytest.mark.usefixtures("small_tables")
+@pytest.mark.parametrize("victim", ["wmbe", "annealing"])
+def test_an_interrupt_of_a_source_keeps_the_rest(monkeypatch, victim):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setitem(portfolio._SOURCES, victim, interrupted)
+    monkeypatch.setattr(policy, "NARROW_INTERVAL", 0.0)
+    model = sz.generators.grid(8, 1.0, seed=0)
+    found = sz.bounds(model, work=2e8, level=0.99)
+    assert found.interrupted
+    assert found.interval_status.endswith(f"{victim} interrupted")
+    assert sz.log_z(model, "exact").log_z in found.interval
+    assert (found.interval.width == found.width) == (victim == "wmbe")
+
+
+def test_ends_that_contradict_each_other_give_way_to_what_is_proven(monkeypatch):
+    def wrong(model, level, seed, proven, allowance):
+        yield sz.Interval(proven.upper + 1.0, None, level), "a rare event"
+
+    monkeypatch.setitem(portfolio._SOURCES, "annealing", wrong)
+    found = sz.bounds(sz.generators.grid(8, 1.0, seed=0), work=1e8, level=0.5, exclude=["wmbe"])
+    assert found.interval == (found.lower, found.upper, 0.5)
+    assert "contradict each other" in found.interval_status
+
+
+def test_the_level_is_divided_between_the_sources(monkeypatch):
+    asked = {}
+
+    def source(name):
+        def ask(model, level, seed, proven, allowance):
+            asked[name] = level
+            yield sz.Interval(proven.lower, proven.upper, level), "nothing new"
+
+        return ask
+
+    for name in list(portfolio._SOURCES):
+        monkeypatch.setitem(portfolio._SOURCES, name, source(name))
+    sz.bounds(sz.generators.grid(8, 1.0, seed=0), work=1e7, level=0.99, exclude=["exact"])
+    assert sum(1.0 - level for level in asked.values()) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("level", [0, 1, "0.9"])
+def test_bounds_refuse_levels_that_are_none(level):
+    with pytest.raises(OptionError, match=r"^level is .*lower and upper"):
+        sz.bounds(sz.generators.grid(3, 1.0, seed=0), level=level)
+
+
+# --- shown as something else than what is proven --------------------------------------------------------------------
+
+
+def some_bounds(high=23.5):
+    rows = (BoundsRow("mf", 20.0, None, 0.1, "done"), BoundsRow("trw", None, 25.0, 0.3, "done"))
+    return replace(
+        Bounds.best_of(rows, 0.4), interval=sz.Interval(22.25, high, 0.999), interval_status="wmbe: 64 states"
+    )
+
+
+def test_bounds_in_words():
+    assert str(some_bounds()).splitlines() == [
+        "20 <= log Z <= 25 (proven, width 5)",
+        "lower by mf, upper by trw",
+        "22.25 <= log Z <= 23.5 (with probability 99.9%, width 1.25)",
+        "wmbe: 64 states",
+        "2 methods, 0.4 s",
+    ]
+    assert "20 <= log Z <= 25, by mf" in repr(some_bounds())
+    assert "log Z >= 22.25 (with probability 99.9%)" in repr(some_bounds(high=None))
+    html = some_bounds()._repr_html_()
+    assert "22.25 &lt;= log Z &lt;= 23.5 (with probability 99.9%, width 1.25)" in html
+
+
+def test_bounds_drawn():
+    from matplotlib.figure import Figure
+
+    axes = some_bounds().plot(Figure().subplots())
+    dashed = [line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == "--"]
+    assert dashed == [22.25, 23.5]
+    assert axes.get_title().splitlines() == [
+        "20 ≤ log Z ≤ 25 (proven)",
+        "22.25 ≤ log Z ≤ 23.5 (with probability 99.9%, width 1.25)",
+    ]
+    assert "ends with probability 99.9%" in [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def test_an_answer_shown():
+    from matplotlib.figure import Figure
+
+    from spectralz.report import estimate_page
+
+    found = sz.log_z(sz.generators.grid(4, 1.0, seed=0), "annealing", population=50, level=0.9)
+    words = probable(found.interval)
+    assert words.startswith("log Z >= ")
+    assert words.endswith(" (with probability 90%)")
+    assert words in str(found)
+    assert words.replace(">", "&gt;") in found._repr_html_()
+    assert words.replace(">", "&gt;") in estimate_page(found, "a grid", "16 spins")
+    axes = found.plot(Figure().subplots())
+    assert [line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == "--"] == [found.interval.low]
+    assert "lower end with probability 90%" in [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def test_an_interval_that_is_none():
+    for low, high in ((math.nan, None), (-math.inf, 1.0), (2.0, 1.0)):
+        with pytest.raises(SolverError, match="please report"):
+            sz.Interval(low, high, 0.9).check("wmbe")

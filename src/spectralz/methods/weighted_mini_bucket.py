@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from spectralz._support import clock
 from spectralz._support.options import (
     checked_bytes,
     checked_level,
@@ -33,6 +34,8 @@ __all__ = ["WeightedMiniBucket"]
 
 # The order whose plain bound is the tightest is often not that whose bound can be tightened most; a few rounds tell.
 ROUNDS_FOR_AN_ORDER = 5
+# Of the time that is left, if it is limited, the bound may take this share where states are drawn from it.
+SHARE_OF_BOUND = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,8 +124,11 @@ class WeightedMiniBucket(Method):
         return tighten(prepared.forest, prepared.potentials, rounds, lambda _: None).bound.value
 
     def _solve(self, model: Ising) -> Outcome:
-        prepared, potentials, outcome = self._run(model, keep=self.max_iter > 0 or self.level is not None)
-        return outcome if self.level is None else self._with_interval(model, prepared, potentials, outcome)
+        if self.level is None:
+            return self._run(model, keep=self.max_iter > 0)[2]
+        with clock.within(SHARE_OF_BOUND):
+            prepared, potentials, outcome = self._run(model, keep=True)
+        return self._with_interval(model, prepared, potentials, outcome)
 
     def _with_interval(self, model: Ising, prepared: Prepared, potentials: Potentials, outcome: Outcome) -> Outcome:
         """Draw states from the bound; where nothing was split, what is proven is all there is to know."""

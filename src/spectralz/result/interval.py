@@ -40,10 +40,9 @@ class Interval(NamedTuple):
         """How far apart the ends are, or None where there is only one."""
         return None if self.high is None else self.high - self.low
 
-    def __contains__(self, log_z: object) -> bool:
+    def __contains__(self, log_z: Any) -> bool:
         """Say whether a value lies inside."""
-        assert isinstance(log_z, float | int)
-        return self.low <= log_z and (self.high is None or log_z <= self.high)
+        return bool(self.low <= log_z and (self.high is None or log_z <= self.high))
 
     def check(self, who: str) -> None:
         """Refuse an interval that has no end below, or nothing inside."""
