@@ -1,7 +1,7 @@
 """How wide proven brackets of log Z are: ``python -m benchmarks.bounds [FAMILY ...]`` makes tables of docs/bounds.md.
 
-The word ``intervals`` instead of families makes those of intervals with a stated probability. Each cell of a bounder is its distance from the truth where an exact method reaches it, and else from the other side of
-the bracket.
+The word ``intervals`` instead of families makes those of intervals with a stated probability. Each cell of a bounder is
+its distance from the truth where an exact method reaches it, and else from the other side of the bracket.
 """
 
 from __future__ import annotations

@@ -68,8 +68,10 @@ class WeightedMiniBucket(Method):
     level
         A probability such as 0.999, to get an ``interval`` that log Z lies in with that probability: ``samples`` states
         are drawn from the bound, whose weights never exceed it [2]_. All tables are kept. None for no interval.
-    samples, seed
-        How many states are drawn for it, fewer if a budget ends before; the same seed gives the same ones.
+    samples
+        How many states are drawn for it, fewer if a budget ends before.
+    seed
+        Of these states; the same seed gives the same ones.
 
     Raises
     ------
