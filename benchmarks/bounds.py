@@ -1,13 +1,14 @@
 """How wide proven brackets of log Z are: ``python -m benchmarks.bounds [FAMILY ...]`` makes tables of docs/bounds.md.
 
-Each cell of a bounder is its distance from the truth where an exact method reaches it, and else from the other side of
-the bracket.
+The word ``intervals`` instead of families makes those of intervals with a stated probability. Each cell of a bounder is
+its distance from the truth where an exact method reaches it, and else from the other side of the bracket.
 """
 
 from __future__ import annotations
 
 import statistics
 import sys
+import time
 from collections.abc import Callable
 
 import spectralz as sz
@@ -26,6 +27,14 @@ FAMILIES: dict[str, Callable[[float, int], sz.Ising]] = {
 }
 BEYOND_EXACT = ("complete, n = 100",)
 UPPERS = ("trivial", "trw", "wmbe", "sdp", "convex_mf")
+# Intervals: by wmbe where the truth is known, and beside bounds in larger models.
+LEVEL, LARGE_BUDGET = 0.999, 20.0
+BY_WMBE = {"ibound": 10, "max_iter": 30, "level": LEVEL}
+LARGE: dict[str, Callable[[float, int], sz.Ising]] = {
+    "grid 50 x 50": lambda s, seed: sz.generators.grid(50, s, seed),
+    "3-regular, n = 1,000": lambda s, seed: sz.generators.random_regular(1000, 3, s, seed),
+}
+LARGE_STRENGTHS = (0.2, 1.0, 4.0)
 
 
 def distances(model: sz.Ising, truth: float | None) -> dict[str, float]:
@@ -55,9 +64,49 @@ def family(name: str, strengths: tuple[float, ...] = STRENGTHS, models: int = MO
     return table(["s", *found[0]], lines)
 
 
+def by_wmbe(strengths: tuple[float, ...] = STRENGTHS, models: int = MODELS, side: int = 15) -> str:
+    """Return the table of intervals by wmbe on grids: the ends' distances from the truth, means over the models."""
+    lines = []
+    for s in strengths:
+        found = []
+        for seed in range(models):
+            model = sz.generators.grid(side, s, seed)
+            truth = sz.log_z(model, "exact").log_z
+            began = time.process_time()
+            result = sz.log_z(model, "wmbe", **BY_WMBE)
+            seconds = time.process_time() - began
+            low, high, _ = result.interval
+            found.append((result.upper - truth, truth - low, high - truth, high - low, seconds))
+        bound, below, above, width, seconds = (statistics.fmean(column) for column in zip(*found, strict=True))
+        widest = max(row[3] for row in found)
+        lines.append([f"{s:g}", *(f"{x:.2g}" for x in (bound, below, above, width, widest, seconds))])
+        print("grid", " | ".join(lines[-1]), file=sys.stderr, flush=True)
+    return table(["s", "wmbe's bound", "below", "above", "width", "widest", "CPU seconds"], lines)
+
+
+def beside_bounds(strengths: tuple[float, ...] = LARGE_STRENGTHS, budget: float = LARGE_BUDGET) -> str:
+    """Return the table of intervals beside bounds of large models."""
+    lines = []
+    for name, make in LARGE.items():
+        for s in strengths:
+            found = sz.bounds(make(s, 0), budget, level=LEVEL)
+            sides = [name for name, is_new in zip(("lower", "upper"), _is_new(found), strict=True) if is_new]
+            lines.append([name, f"{s:g}", f"{found.width:.3g}", f"{found.interval.width:.3g}", " and ".join(sides)])
+            print(" | ".join([*lines[-1], found.interval_status]), file=sys.stderr, flush=True)
+    return table(["model", "s", "proven width", "interval", "ends that are not the proven ones"], lines)
+
+
+def _is_new(found: sz.Bounds) -> tuple[bool, bool]:
+    return found.interval.low > found.lower, found.interval.high < found.upper
+
+
 def main(names: list[str]) -> None:
     """Print the tables of these families; all take about five minutes, most of it the budgets."""
     sz.bounds(sz.generators.grid(4, 1.0, seed=0))  # loads what is compiled
+    if names == ["intervals"]:
+        sz.log_z(sz.generators.grid(12, 1.0, seed=0), "wmbe", ibound=5, level=LEVEL)
+        print(f"{MODELS} models each, {processor()}\n\n{by_wmbe()}\n\n{beside_bounds()}")
+        return
     print(f"{MODELS} models each, budget {BUDGET:g} s, {processor()}")
     for name in names or FAMILIES:
         print(f"\n**{name}**\n\n{family(name)}", flush=True)

@@ -146,6 +146,10 @@ def test_the_benchmark_of_the_bounds_runs(monkeypatch):
 
     monkeypatch.setattr(bounds, "FAMILIES", {"small": lambda s, seed: sz.generators.complete(6, s, seed)})
     assert bounds.family("small", (0.1, 1.0), 1).count("\n") == 3
+    monkeypatch.setattr(bounds, "BY_WMBE", {"ibound": 3, "level": 0.9, "samples": 640})
+    assert bounds.by_wmbe((1.0,), 1, side=4).count("\n") == 2
+    monkeypatch.setattr(bounds, "LARGE", {"small": lambda s, seed: sz.generators.grid(6, s, seed)})
+    assert bounds.beside_bounds((1.0,), budget=0.2).count("\n") == 2
 
 
 def test_the_benchmark_of_annealing_runs(monkeypatch):

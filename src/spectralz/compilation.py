@@ -33,9 +33,9 @@ SETTINGS: Mapping[str, tuple[dict[str, Any], ...]] = {
     "bp": ({"schedule": "sequential"},),
     "mbe": ({"ibound": 3, "partition": "content"},),
     "spectral": ({"factor": "dp"},),
-    "wmbe": ({"ibound": 2, "order": "min-degree", "max_iter": 2},),
+    "wmbe": ({"ibound": 2, "order": "min-degree", "max_iter": 2, "level": 0.5, "samples": 1},),
     "mps": ({"bond": 1, "samples": 10},),
-    "annealing": ({"block_width": 2, "population": 50},),
+    "annealing": ({"block_width": 2, "population": 50, "level": 0.5},),
     "states": ({"population": 50},),
     "auto": ({"exclude": ("exact", "quadrature"), "budget": 0.1},),
 }

@@ -540,6 +540,29 @@ def test_bounds_as_json(run, grid):
     assert {row["method"] for row in answer["rows"]} >= {"trivial", "mf", "sdp", "convex_mf", "trw", "wmbe"}
 
 
+def test_bounds_with_a_level_show_an_interval_beside_what_is_proven(run, grid):
+    code, out, err = run("bounds", "grid.uai", "--work", "1e8", "--exclude", "exact", "--level", "0.999")
+    assert (code, err) == (0, "")
+    proven, probable, how = out.splitlines()[-3:]
+    assert re.search(r"\(proven, width", proven)
+    low, high = map(float, re.match(r"(\S+) <= log Z <= (\S+) \(with probability 99.9%, width", probable).groups())
+    assert low <= sz.log_z(grid).log_z <= high
+    assert how.startswith("by ")
+    code, out, _ = run("bounds", "grid.uai", "--work", "1e6", "--level", "0.5", "--seed", "3", "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert answer["interval"]["level"] == 0.5
+    assert answer["lower"] <= answer["interval"]["low"] <= answer["interval"]["high"] <= answer["upper"]
+    assert answer["interval_status"]
+
+
+@pytest.mark.parametrize("level", ["0", "1", "1.5"])
+def test_a_level_that_is_none_is_refused(run, grid, level):
+    code, _, err = run("bounds", "grid.uai", "--level", level)
+    assert code == 2
+    assert "it must be a number above 0 and below 1, such as 0.999" in err
+
+
 @pytest.mark.usefixtures("clock")
 def test_bounds_that_are_interrupted_are_printed(run, grid, monkeypatch):
     def interrupted(model, allowance):

@@ -284,3 +284,8 @@ def test_states_that_share_a_slot_or_a_word_are_told_apart():
         assert found.all()
         contains(table, keys, pack(-x), found)
         assert not found.any()
+
+
+def test_a_pool_of_more_spins_than_a_float_has_powers_of_two():
+    pool = StatePool(sz.generators.chain(n=1200, strength=1.0), 10)
+    assert not pool.can_be_filled

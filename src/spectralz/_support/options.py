@@ -30,6 +30,7 @@ __all__ = [
     "checked_bytes",
     "checked_count",
     "checked_fraction",
+    "checked_level",
     "checked_names",
     "checked_positive",
     "choice",
@@ -48,6 +49,8 @@ __all__ = [
 
 LARGEST_COUNT = 10**300
 MOST_REPETITIONS = 10**12
+# Beyond this, what rounding does to random draws would count.
+LARGEST_LEVEL = 1.0 - 1e-9
 
 # Takes a value and the name of its option; returns what the value should be, or raises OptionError.
 Check = Callable[[Any, str], Any]
@@ -191,6 +194,18 @@ def checked_fraction(value: Any, name: str) -> float:
     """Return a number from 0 to 1, both included."""
     if not is_number(value) or not 0.0 <= value <= 1.0:
         raise OptionError(f"{name} is {shown(value)}; it must be a number from 0 to 1")
+    return float(value)
+
+
+def checked_level(value: Any, name: str) -> float:
+    """Return a probability that an interval may hold with."""
+    if not is_number(value) or not 0.0 < value < 1.0:
+        raise OptionError(
+            f"{name} is {shown(value)}; it must be a number above 0 and below 1, such as 0.999 "
+            "(what is certain is in lower and upper, and needs no level)"
+        )
+    if value > LARGEST_LEVEL:
+        raise OptionError(f"{name} is {shown(value)}; give 1 - 1e-9 at most: what is certain is in lower and upper")
     return float(value)
 
 

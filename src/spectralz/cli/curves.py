@@ -14,6 +14,7 @@ from spectralz.cli.helping import examples
 from spectralz.cli.loading import load
 from spectralz.cli.options import (
     AsJson,
+    Beta,
     Budget,
     EvidenceFile,
     Format,
@@ -37,7 +38,7 @@ MOST_TEMPERATURES = 10_000
 @examples(
     "spectralz curve grid.uai --betas 0.1:3:30",
     "spectralz curve glass.npz --betas 0.5,1,2 --plot glass.png      # three temperatures, and a picture",
-    "spectralz curve glass.npz -B 0:2:21 -m annealing -w 1e7 --json   # the same curves in every run",
+    "spectralz curve glass.npz --betas 0:2:21 -m annealing -w 1e7 --json   # the same curves in every run",
 )
 def curve(
     file: ModelFile,
@@ -45,7 +46,6 @@ def curve(
         str,
         typer.Option(
             "--betas",
-            "-B",
             metavar="LIST",
             help="Inverse temperatures: FIRST:LAST:COUNT, or numbers with commas between.",
         ),
@@ -59,6 +59,7 @@ def curve(
     threads: Threads = None,
     evidence: EvidenceFile = None,
     given: Given = None,
+    beta: Beta = 1.0,
     format: Format = None,
     as_json: AsJson = False,
     plot: Picture = None,
@@ -68,7 +69,7 @@ def curve(
     check_outputs({"--plot": plot}, [file, evidence])
     check_picture(plot)
     at = temperatures_in(betas)
-    problem = load(file, evidence, given, 1.0, format)
+    problem = load(file, evidence, given, beta, format)
     with progress(budget), warnings.catch_warnings(action="ignore", category=InaccurateWarning):
         found = sz.thermodynamics(
             problem.model, at, method, given=problem.given, budget=budget, work=work, seed=seed, threads=threads

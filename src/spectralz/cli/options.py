@@ -150,9 +150,9 @@ Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if a method 
 
 
 def method_options(
-    settings: list[str], budget: float | None, exclude: str | None, work: float | None = None
+    settings: list[str], budget: float | None, exclude: str | None, work: float | None = None, **others: Any
 ) -> dict[str, Any]:
-    """Return the options that ``--set`` and its shortcuts stand for together.
+    """Return the options that ``--set`` and its shortcuts stand for together; shortcuts that are None are not given.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def method_options(
     {'tol': 0.001, 'seed': 7, 'budget': 2.5, 'exclude': ['ep', 'states']}
     """
     options = _parsed_settings(settings)
-    shortcuts = {"budget": budget, "work": work, "exclude": None if exclude is None else names_in(exclude)}
+    shortcuts = {"budget": budget, "work": work, "exclude": None if exclude is None else names_in(exclude), **others}
     for name, value in shortcuts.items():
         if value is None:
             continue

@@ -12,7 +12,7 @@ import typer
 
 import spectralz as sz
 from spectralz._support.interrupts import INTERRUPTED
-from spectralz._support.options import check_choice
+from spectralz._support.options import check_choice, checked_level
 from spectralz.cli import completion
 from spectralz.cli.console import as_text, console, has_unicode, plus_minus, print_table, progress, say, warn
 from spectralz.cli.helping import examples
@@ -56,14 +56,14 @@ from spectralz.cli.printing import print_json
 from spectralz.errors import InaccurateWarning, LostRunsWarning
 from spectralz.io import write_mar, write_pr
 from spectralz.show import tables
-from spectralz.show.numbers import rounded_down, rounded_up
+from spectralz.show.numbers import probable, rounded_down, rounded_up
 from spectralz.show.plots import bracket_picture, comparison_picture
 from spectralz.show.text import bracket_line
 
 __all__ = ["bounds", "compare", "print_comparison", "sample", "solve"]
 
 # What `bounds` can be told by --set.
-OPTIONS_OF_BOUNDS = ("budget", "work", "exclude", "threads")
+OPTIONS_OF_BOUNDS = ("budget", "work", "exclude", "threads", "level", "seed")
 
 
 @examples(
@@ -338,13 +338,17 @@ def print_comparison(comparison: sz.Comparison) -> None:
     "spectralz bounds grid.uai",
     "spectralz bounds glass.npz --budget 2 --exclude trw,sdp",
     "spectralz bounds glass.npz --work 1e7 --json   # the same bounds in every run",
+    "spectralz bounds grid.uai --level 0.999        # and an interval that holds with probability 99.9%",
 )
 def bounds(
     file: ModelFile,
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", "-s", metavar="KEY=VALUE", help="budget, work, exclude or threads, as by their own options."
+            "--set",
+            "-s",
+            metavar="KEY=VALUE",
+            help="budget, work, exclude, threads, level or seed, as by their own options.",
         ),
     ] = None,
     budget: Budget = None,
@@ -353,6 +357,18 @@ def bounds(
         str | None,
         typer.Option("--exclude", "-x", metavar="NAMES", help="Bounders to leave out, with commas between."),
     ] = None,
+    level: Annotated[
+        float | None,
+        typer.Option(
+            "--level",
+            metavar="P",
+            help="Give an interval too, not proven, that log Z lies in with this probability, such as 0.999: "
+            "no other assumption, and half of the budget.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", help="Of the random numbers that the interval is made of; 0.")
+    ] = None,
     threads: Threads = None,
     evidence: EvidenceFile = None,
     given: Given = None,
@@ -360,10 +376,15 @@ def bounds(
     format: Format = None,
     as_json: AsJson = False,
 ) -> None:
-    """Prove log Z from both sides by several methods; Ctrl-C keeps what has been found."""
-    options = method_options(settings or [], budget, exclude, work)
+    """Prove log Z from both sides by several methods; Ctrl-C keeps what has been found.
+
+    With --level, also say between which values log Z lies with a stated probability, which is much narrower.
+    """
+    options = method_options(settings or [], budget, exclude, work, level=level, seed=seed)
     for key in options:
         check_choice(key, "a key of --set", OPTIONS_OF_BOUNDS)
+    if "level" in options:  # refused before the model is read
+        checked_level(options["level"], "level")
     if isinstance(options.get("exclude"), str):
         options["exclude"] = names_in(options["exclude"])
     # auto has the same budget, and the same words for both of them at once.
@@ -385,8 +406,12 @@ def _print_bounds(found: sz.Bounds) -> None:
     print_table(tables.bounds(found))
     print(
         f"{rounded_down(found.lower, 12)} <= log Z <= {rounded_up(found.upper, 12)} "
-        f"(width {found.width:.3g}; {found.lower_method} and {found.upper_method})"
+        f"({'proven, ' if found.interval else ''}width {found.width:.3g}; "
+        f"{found.lower_method} and {found.upper_method})"
     )
+    if found.interval is not None:
+        print(probable(found.interval))
+        print(f"by {found.interval_status}")
 
 
 @examples(

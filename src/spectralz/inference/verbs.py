@@ -6,7 +6,7 @@ import difflib
 from typing import TYPE_CHECKING, Any
 
 from spectralz._support.executors import using_executor
-from spectralz._support.options import checked_count, checked_positive, flag
+from spectralz._support.options import checked_count, checked_level, checked_positive, flag
 from spectralz._support.threads import using_threads
 from spectralz.errors import OptionError, SpectralzError, UnknownMethodError, warn_inaccurate
 from spectralz.inference.asked import Asked
@@ -15,6 +15,7 @@ from spectralz.methods.base import has_few_pairs
 from spectralz.portfolio.auto import Auto
 from spectralz.portfolio.bracket import bracket
 from spectralz.portfolio.budget import Budget
+from spectralz.portfolio.intervals import bracket_with_interval
 from spectralz.registry import METHODS, PAPER_SETTINGS
 from spectralz.result import Comparison, ComparisonRow
 
@@ -209,6 +210,8 @@ def bounds(
     given: Mapping[Any, int] | None = None,
     work: float | None = None,
     threads: int | None = None,
+    level: float | None = None,
+    seed: int = 0,
 ) -> Bounds:
     """Return proven bounds on log Z of ``model`` from both sides, the best that several methods find in a given time.
 
@@ -233,6 +236,11 @@ def bounds(
         then the same in every run.
     threads
         Most threads to use; by default all cores that the process may use.
+    level
+        A probability such as 0.999, to get an ``interval`` beside the bounds, which is not proven but holds with that
+        probability; half of the budget is for it. None for bounds alone.
+    seed
+        Of the random numbers that the interval is made of; the bounds do not depend on it.
 
     Examples
     --------
@@ -243,14 +251,21 @@ def bounds(
     True
     >>> found.width < 10.0
     True
+    >>> low, high, level = sz.bounds(model, budget=2.0, exclude=["exact"], level=0.999).interval
+    >>> low <= sz.log_z(model, "exact").log_z <= high
+    True
     """
     allowed = Budget(
         None if budget is None else checked_positive(budget, "budget"),
         None if work is None else checked_positive(work, "work"),
     )
+    probability = None if level is None else checked_level(level, "level")
+    number = checked_count(seed, "seed", least=0)
     asked = Asked.about(model, given)
     with using_threads(_checked_threads(threads)), allowed.planning():
-        return bracket(asked.free, allowed.seconds, exclude)
+        if probability is None:
+            return bracket(asked.free, allowed.seconds, exclude)
+        return bracket_with_interval(asked.free, allowed.seconds, exclude, probability, number)
 
 
 def _warn_of(method: Method, result: Estimate) -> None:

@@ -27,7 +27,7 @@ from spectralz._support import clock
 from spectralz._support.threads import NO_MATRICES, thread_count, using_threads
 from spectralz.parts.blocks import blocks_of
 from spectralz.parts.collapsed import CollapsedEngine, sides_of
-from spectralz.parts.lanes import DenseEngine, SparseEngine, fits_single_precision
+from spectralz.parts.lanes import DenseEngine, DoubleEngine, SparseEngine, fits_single_precision
 from spectralz.parts.populations import Annealed, log_means, mean_and_shares, systematic, variance_of
 from spectralz.parts.rows import RowEngine
 from spectralz.parts.survey import LEAST_POINTS, Survey, neighbors, survey
@@ -97,6 +97,8 @@ class Annealer:
     from_coins
         Whether the path begins from n fair coins, so that its points are temperatures: beta times the model. Otherwise
         it begins from what is close to the model, and is shorter.
+    in_double
+        Whether states are drawn in double precision, from independent spins on.
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class Annealer:
         resample_below: float = RESAMPLE_BELOW,
         block_width: int | None = None,
         from_coins: bool = False,
+        in_double: bool = False,
     ) -> None:
         self._model = model
         self._threads = ThreadPoolExecutor(thread_count())
@@ -118,6 +121,7 @@ class Annealer:
         self.sweeps = sweeps
         self.step = step
         self.resample_below = resample_below
+        self.in_double = in_double
         self.blocks = blocks_of(model, block_width, self.couplings)
         self.subgraph: Subgraph | None = None
         self.from_coins = from_coins
@@ -147,6 +151,9 @@ class Annealer:
     def _engine(self, model: Ising) -> Engine:
         if not fits_single_precision(self.theta, self.couplings):
             return RowEngine(self.theta, self.couplings, self._spread, self.blocks)
+        if self.in_double:
+            engine = RowEngine if self.couplings.is_dense else DoubleEngine
+            return engine(self.theta, self.couplings, self._spread, self.blocks)
         base = np.zeros(self.n) if self.from_coins else None
         sides = sides_of(model)
         if sides is not None:
@@ -170,7 +177,9 @@ class Annealer:
     @property
     def can_begin_from_subgraph(self) -> bool:
         """Whether the path may begin from couplings of a subgraph, and there are some."""
-        return isinstance(self.engine, SparseEngine) and len(self.couplings.data) > 0 and not self.from_coins
+        if self.in_double or self.from_coins:
+            return False
+        return isinstance(self.engine, SparseEngine) and len(self.couplings.data) > 0
 
     def begin_from(self, subgraph: Subgraph | None) -> None:
         """Let the path begin from a subgraph of small treewidth, or from independent spins."""

@@ -1,4 +1,6 @@
-"""Chains in lanes of 64 states that are swept together, in single precision: of sparse and of dense couplings.
+"""Chains in lanes of 64 states that are swept together: of sparse and of dense couplings, in single precision.
+
+Those of sparse ones may be in double precision, for who needs unbiased estimates and nothing else.
 
 The base of the path has the model's own fields and no couplings, or those of a subgraph whose Z is known.
 """
@@ -23,12 +25,14 @@ if TYPE_CHECKING:
     from spectralz.parts.blocks import BlockTurns
     from spectralz.parts.subgraph import Subgraph
 
-__all__ = ["DenseEngine", "SparseEngine", "dense_operations", "fits_single_precision"]
+__all__ = ["DenseEngine", "DoubleEngine", "SparseEngine", "dense_operations", "fits_single_precision"]
 
 # Log-odds up to this size keep four digits after the point in single precision.
 LARGEST_LOG_ODDS = 1000.0
 # In operations: a spin update's random number and exponential, an entry of its row, and the same of a dense row.
 UPDATE_OPERATIONS, ENTRY_OPERATIONS, DENSE_ENTRY_OPERATIONS = 1.5, 0.2, 0.03
+# How much longer a sweep takes in double precision.
+DOUBLE_TIMES = 4.0
 # Fields of dense couplings are summed up anew after so many points of the path, before rounding can be seen in them.
 POINTS_PER_REFRESH = 64
 
@@ -120,6 +124,32 @@ class SparseEngine:
         chains = self.start_from(x, np.random.default_rng(0))
         chains.quench(most_sweeps)
         return chains.states()
+
+
+class DoubleEngine(SparseEngine):
+    """Chains on a sparse graph in double precision; the path begins from independent spins."""
+
+    def __init__(
+        self,
+        theta: FloatArray,
+        couplings: Couplings,
+        spread: Map = one_after_the_other,
+        blocks: BlockTurns | None = None,
+    ) -> None:
+        super().__init__(theta, couplings, spread, blocks)
+        self.operations += (DOUBLE_TIMES - 1.0) * sparse_operations(self.n, len(couplings.data))
+
+    def start(self, size: int, rng: np.random.Generator) -> DoubleChains:
+        """Return states drawn from the base."""
+        chains = DoubleChains(self, size, rng)
+        chains.draw()
+        return chains
+
+    def start_from(self, x: NDArray[np.int8], rng: np.random.Generator) -> DoubleChains:
+        """Return chains that begin in given states."""
+        chains = DoubleChains(self, len(x), rng)
+        chains.fill(x)
+        return chains
 
 
 class DenseEngine:
@@ -323,6 +353,22 @@ class SparseChains(_SpinBySpin):
 
         scaled, log_odds = np.empty(len(self._path.data), np.float32), np.empty(LANES, np.float32)
         sweep_sparse(self._x[chunk], self._random[chunk], at, sweeps, self._path, scaled, log_odds, energies)
+
+
+class DoubleChains(SparseChains):
+    """States on a sparse graph that are drawn in double precision."""
+
+    def draw(self) -> None:
+        """Draw the states from the base: without couplings a sweep does so, whatever they were."""
+        self._x[:] = 0
+        ignored = self._room(1, np.float64)
+        self._each(lambda chunk: self._sweep(chunk, np.zeros(1), 1, ignored[chunk]))
+
+    def _sweep(self, chunk: int, at: FloatArray, sweeps: int, energies: FloatArray) -> None:
+        from spectralz.kernels.sampling.double_lanes import sweep_sparse_in_double
+        from spectralz.kernels.sampling.lanes import LANES
+
+        sweep_sparse_in_double(self._x[chunk], self._random[chunk], at, sweeps, self._path, np.empty(LANES), energies)
 
 
 class DenseChains(_SpinBySpin):

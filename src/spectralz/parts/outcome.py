@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from spectralz.result import AnyMethod, Trial
+    from spectralz.result import AnyMethod, Interval, Trial
 
 __all__ = ["EXACT_WIDTH", "MarginalOutcome", "Outcome", "with_kind_of_means", "with_proven_kind"]
 
@@ -37,6 +37,7 @@ class Outcome:
     lower: float | None = None
     upper: float | None = None
     std_error: float | None = None
+    interval: Interval | None = None
     iterations: int | None = None
     trusted: bool | None = None
     interrupted: bool = False

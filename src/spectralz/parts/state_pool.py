@@ -108,8 +108,10 @@ class StatePool:
     @property
     def can_be_filled(self) -> bool:
         """Whether all states of a side are few enough to be written out at once."""
-        states = 2.0**self.space.width
-        return bool(self.space.summed and states <= self.max_states and states * self.space.entries <= MOST_ENTRIES)
+        if not self.space.summed or self.space.width >= 60:
+            return False
+        states = 2**self.space.width
+        return bool(states <= self.max_states and states * self.space.entries <= MOST_ENTRIES)
 
     @property
     def log_weight(self) -> FloatArray:

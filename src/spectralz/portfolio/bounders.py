@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from spectralz.portfolio.allowance import Allowance
     from spectralz.result import Estimate
 
-__all__ = ["BOUNDERS", "NAMES", "Bounder", "Found", "in_order", "trivial"]
+__all__ = ["BOUNDERS", "NAMES", "Bounder", "Found", "in_order", "table_seconds", "trivial"]
 
 
 class Found(NamedTuple):
@@ -151,12 +151,12 @@ def _weighted_mini_bucket(model: Ising, allowance: Allowance) -> Iterator[Found]
     plain = policy.BUCKET_SECONDS * (model.n + model.edge_count)
     allowance.need(plain)
     ibound = policy.LEAST_IBOUND
-    while ibound < policy.MOST_IBOUND and _table_seconds(model, ibound + 1) <= policy.TABLES_SHARE * allowance.share:
+    while ibound < policy.MOST_IBOUND and table_seconds(model, ibound + 1) <= policy.TABLES_SHARE * allowance.share:
         ibound += 1
     order = "min-degree"
 
     def seconds_of(found: Estimate) -> float:
-        return plain + _table_seconds(model, ibound) * (1.0 + policy.ROUND_TIMES * (found.iterations or 0))
+        return plain + table_seconds(model, ibound) * (1.0 + policy.ROUND_TIMES * (found.iterations or 0))
 
     first, seconds = _run(WeightedMiniBucket(ibound=ibound, order=order), model, seconds_of, allowance)
     yield _found(first)
@@ -180,7 +180,7 @@ def _sdp_seconds(model: Ising) -> float:
     return float(policy.SPARSE_SDP_SECONDS * (edges / 5000.0) ** policy.SPARSE_SDP_POWER)
 
 
-def _table_seconds(model: Ising, ibound: int) -> float:
+def table_seconds(model: Ising, ibound: int) -> float:
     """Predict the time of one pass over the tables of mini-buckets, about one for each spin and ``ibound`` edges."""
     return float(policy.ENTRY_SECONDS * 2.0**ibound * (model.n + 2.0 * model.edge_count / ibound))
 

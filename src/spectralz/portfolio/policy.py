@@ -156,3 +156,17 @@ BOUNDING_RESTARTS, RESTARTS_SHARE = 50, 0.2
 QUICK_STEP = 1.0
 FEWEST_STATES, MOST_ANNEALED = 20, 1000
 STATES_SHARE = 0.3
+
+# --- intervals with a stated probability, beside a bracket ----------------------------------------------------------
+
+# Their share of the budget, and what states drawn from wmbe's bound may take of it: half of that for the bound. Tables
+# are as large as leave time for so many rounds; so many states are drawn at most.
+INTERVAL_SHARE, MINI_BUCKETS_SHARE = 0.5, 0.6
+ROUNDS_FOR_DRAWING, MOST_DRAWN = 30, 1 << 20
+# So many states bring the upper end below wmbe's bound by so much at most.
+NATS_BY_DRAWING = 12.0
+# Where both ends are this close, nothing else is asked; where what is proven is, relative to log Z, nothing is.
+NARROW_INTERVAL, KNOWN_WIDTH = 0.02, 1e-9
+# Annealing needs the time of so many points of a path with 64 states, and takes as many points as leave time for so
+# many runs. Choosing blocks for it takes a second or two.
+FEWEST_POINTS_FOR_INTERVAL, RUNS_FOR_INTERVAL, SECONDS_FOR_BLOCKS = 100, 16, 3.0

@@ -14,7 +14,7 @@ from spectralz.report.shell import render_shell
 from spectralz.report.table import Cell, render_table
 from spectralz.result import Kind, plain
 from spectralz.show import tables
-from spectralz.show.numbers import counted, proven
+from spectralz.show.numbers import counted, probable, proven
 from spectralz.show.plots import bracket_figure, comparison_figure, means_figure
 
 if TYPE_CHECKING:
@@ -131,6 +131,8 @@ def _warnings(estimate: Estimate) -> str:
 
 def _proof_and_status(estimate: Estimate) -> str:
     known = [("Proven", proven(estimate.lower, estimate.upper)), ("Status", str(estimate.status))]
+    if estimate.interval is not None:
+        known.insert(1, ("Not proven, but probable", probable(estimate.interval)))
     return terms(known)
 
 

@@ -4,6 +4,7 @@ from spectralz.result.bounds import Bounds, BoundsRow
 from spectralz.result.comparison import Comparison, ComparisonRow
 from spectralz.result.description import Description
 from spectralz.result.estimate import Estimate
+from spectralz.result.interval import Interval
 from spectralz.result.kinds import AnyMethod, Kind, Status, Trial, Verdict, plain
 from spectralz.result.marginals import Marginals
 from spectralz.result.quantity import Quantity
@@ -17,6 +18,7 @@ __all__ = [
     "ComparisonRow",
     "Description",
     "Estimate",
+    "Interval",
     "Kind",
     "Marginals",
     "Quantity",

@@ -12,6 +12,8 @@ from spectralz.result.kinds import plain
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from spectralz.result.interval import Interval
+
 __all__ = ["Bounds", "BoundsRow"]
 
 
@@ -44,6 +46,11 @@ class Bounds:
         Wall-clock time of all together.
     rows
         Every bounder that was asked, in the order in which they ran.
+    interval
+        Where log Z lies with a stated probability, as (low, high, level), with no assumption but the quality of random
+        numbers; an end that is proven to be better is the proven one. None unless a level was asked for.
+    interval_status
+        How its ends were found, as a sentence.
     interrupted
         Whether an interrupt ended the search; the bounds hold all the same.
 
@@ -66,6 +73,8 @@ class Bounds:
     seconds: float
     rows: tuple[BoundsRow, ...]
     interrupted: bool = False
+    interval: Interval | None = None
+    interval_status: str = ""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower <= self.upper):
@@ -73,6 +82,8 @@ class Bounds:
                 f"{self.lower_method} proved log Z >= {self.lower} and {self.upper_method} log Z <= {self.upper}; "
                 "please report this model as a bug"
             )
+        if self.interval is not None:
+            self.interval.check("bounds")
 
     @classmethod
     def best_of(cls, rows: tuple[BoundsRow, ...], seconds: float, *, interrupted: bool = False) -> Bounds:
@@ -104,6 +115,8 @@ class Bounds:
             "upper_method": self.upper_method,
             "seconds": self.seconds,
             "interrupted": self.interrupted,
+            "interval": None if self.interval is None else self.interval.to_dict(),
+            "interval_status": self.interval_status,
             "rows": [plain(vars(row)) for row in self.rows],
         }
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from spectralz.result.interval import Interval
+
 __all__ = ["Estimate"]
 
 
@@ -34,6 +36,9 @@ class Estimate:
     std_error
         The scale of the remaining error, statistical or not, or None: of sampling it is the standard error, of ``ep``
         what its corrections leave out, of ``auto`` what covers all that its methods disagree about.
+    interval
+        Where log Z lies with a stated probability, as (low, high, level), with no assumption but the quality of random
+        numbers; ``high`` is None where only the lower end is known. None unless asked for by the option ``level``.
     trusted
         Whether the answer is to be believed as what it is. An exact one is, and so are a proven bound, as a bound, and
         the middle of a proven interval (``quadrature``, ``low_rank``). Of ``auto``, ``ep``, ``mps``, ``annealing`` and
@@ -73,6 +78,7 @@ class Estimate:
     lower: float | None = None
     upper: float | None = None
     std_error: float | None = None
+    interval: Interval | None = None
     iterations: int | None = None
     seconds: float
     method: AnyMethod
@@ -88,6 +94,8 @@ class Estimate:
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
                 raise SolverError(f"{self.method.name} gave {name} = {value}; please report this model as a bug")
+        if self.interval is not None:
+            self.interval.check(self.method.name)
 
     @property
     def disagreeing(self) -> tuple[Trial, ...]:
@@ -108,6 +116,7 @@ class Estimate:
             "lower": self.lower,
             "upper": self.upper,
             "std_error": self.std_error,
+            "interval": None if self.interval is None else self.interval.to_dict(),
             "status": str(self.status),
             "converged": self.status.converged,
             "trusted": self.trusted,

@@ -4,8 +4,22 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import TYPE_CHECKING
 
-__all__ = ["bounds_or_dashes", "counted", "or_dash", "proven", "rounded_down", "rounded_up", "with_error"]
+if TYPE_CHECKING:
+    from spectralz.result import Interval
+
+__all__ = [
+    "bounds_or_dashes",
+    "counted",
+    "or_dash",
+    "probability",
+    "probable",
+    "proven",
+    "rounded_down",
+    "rounded_up",
+    "with_error",
+]
 
 # Digits of proven bounds; more where the bounds are close together, up to all that a float has.
 DIGITS = 8
@@ -53,6 +67,32 @@ def proven(lower: float | None, upper: float | None, least_digits: int = DIGITS)
     if low and high:
         return f"{low} <= log Z <= {high}"
     return f"log Z >= {low}" if low else f"log Z <= {high}" if high else "no proven bounds"
+
+
+def probability(level: float) -> str:
+    """Write with which probability an interval holds.
+
+    Examples
+    --------
+    >>> probability(0.999), probability(0.5)
+    ('with probability 99.9%', 'with probability 50%')
+    """
+    return f"with probability {100.0 * level:.10g}%"
+
+
+def probable(interval: Interval) -> str:
+    """Write an interval, rounded outwards, and with which probability it holds.
+
+    Examples
+    --------
+    >>> from spectralz.result import Interval
+    >>> print(probable(Interval(420.650571691, 420.680571691, 0.999)))
+    420.65057 <= log Z <= 420.68058 (with probability 99.9%, width 0.03)
+    >>> print(probable(Interval(420.650571691, None, 0.9)))
+    log Z >= 420.65057 (with probability 90%)
+    """
+    width = "" if interval.width is None else f", width {interval.width:.3g}"
+    return f"{proven(interval.low, interval.high)} ({probability(interval.level)}{width})"
 
 
 def rounded_down(value: float, digits: int) -> str:

@@ -23,7 +23,7 @@ from spectralz.show.maps import (
     name_ticks,
     side_of_grid,
 )
-from spectralz.show.numbers import proven
+from spectralz.show.numbers import probable, proven
 from spectralz.show.rows import (
     add_legend,
     add_legend_below,
@@ -33,6 +33,7 @@ from spectralz.show.rows import (
     draw_bounds,
     draw_comparison,
     handles_of,
+    interval_handles,
     rows_of_answer,
     rows_of_comparison,
     zoom,
@@ -67,8 +68,8 @@ WIDTH = 9.0  # in inches, with room for numbers beside the rows
 def estimate(result: Estimate, ax: Axes | None = None) -> Axes:
     """Draw an answer in its bracket, with its error bar, and beneath it each method that was tried.
 
-    The shaded band is what the answer's proven bounds leave; what lies far beyond it is an arrow. The numbers stand on
-    the right.
+    The shaded band is what the answer's proven bounds leave; what lies far beyond it is an arrow. The ends of an
+    interval with a stated probability are dashed. The numbers stand on the right.
 
     Parameters
     ----------
@@ -89,12 +90,14 @@ def estimate(result: Estimate, ax: Axes | None = None) -> Axes:
     axes = _axes(ax, len(rows))
     draw_answer(axes, result, rows, is_numbered=True)
     axes.set_title(headline(result))
-    add_legend_below(axes, handles_of(rows, "not trusted"))
+    add_legend_below(axes, handles_of(rows, "not trusted") + interval_handles(result.interval))
     return axes
 
 
 def bounds(result: Bounds, ax: Axes | None = None) -> Axes:
     """Draw for each method the values of log Z that it allows, and the bracket, which all of them allow.
+
+    The ends of an interval with a stated probability, which are not proven, are dashed.
 
     Parameters
     ----------
@@ -114,8 +117,11 @@ def bounds(result: Bounds, ax: Axes | None = None) -> Axes:
     """
     axes = _axes(ax, len(result.rows))
     draw_bounds(axes, result)
-    axes.set_title(proven(result.lower, result.upper).replace("<=", "≤"))
-    add_legend_below(axes, bounds_handles())
+    title = proven(result.lower, result.upper)
+    if result.interval is not None:
+        title = f"{title} (proven)\n{probable(result.interval)}"
+    axes.set_title(title.replace("<=", "≤"))
+    add_legend_below(axes, bounds_handles(result))
     return axes
 
 
@@ -272,7 +278,7 @@ def bracket_figure(estimate: Estimate, title: str = "", *, is_narrow: bool = Fal
             panels[1].set_xlim(near)
             if not is_narrow:
                 panels[1].tick_params(axis="y", length=0)
-        _finish(figure, handles_of(rows, "not trusted"), is_narrow)
+        _finish(figure, handles_of(rows, "not trusted") + interval_handles(estimate.interval), is_narrow)
     return figure
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spectralz.result import Kind, Verdict
-from spectralz.show.numbers import rounded_down, rounded_up, with_error
+from spectralz.show.numbers import probability, rounded_down, rounded_up, with_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from spectralz.result import Bounds, BoundsRow, Comparison, Estimate, Trial
+    from spectralz.result import Bounds, BoundsRow, Comparison, Estimate, Interval, Trial
 
 __all__ = [
     "Row",
@@ -27,6 +27,7 @@ __all__ = [
     "draw_bounds",
     "draw_comparison",
     "handles_of",
+    "interval_handles",
     "rows_of_answer",
     "rows_of_comparison",
     "sides_in_words",
@@ -48,6 +49,8 @@ LEAST_SPAN = 1e-6
 MARGIN = 0.25
 # What a method said that the answer does not rest on is drawn hollow.
 TRUSTED = (Verdict.CHOSEN, Verdict.AGREES, Verdict.BOUND)
+# Ends of an interval that holds with a stated probability: dashed, as they are not proven.
+INTERVAL: dict[str, Any] = {"color": "#6c3483", "linewidth": 1.5, "linestyle": (0, (4, 3))}
 BAR: dict[str, Any] = {"linewidth": 5, "solid_capstyle": "butt"}
 LEGEND: dict[str, Any] = {"frameon": False, "fontsize": "small", "columnspacing": 1.2, "handletextpad": 0.6}
 # From the lower edge of an Axes to its legend, in points: the numbers and the name of the axis stand between.
@@ -147,6 +150,7 @@ def draw_answer(axes: Axes, result: Estimate, rows: Sequence[Row], *, is_numbere
             if row.log_z is not None:
                 _point_beyond(axes, place, row.log_z, row.kind, is_numbered=not is_numbered)
         axes.axvspan(result.lower, result.upper, color=COLORS[result.kind], alpha=0.07, zorder=0)
+    _draw_interval(axes, result.interval)
     axes.axvline(result.log_z, color=COLORS[result.kind], linewidth=1, alpha=0.5, zorder=0)
     for label in axes.get_yticklabels()[:1]:  # none where a panel shares those of its neighbor
         label.set_fontweight("bold")
@@ -170,9 +174,29 @@ def draw_bounds(axes: Axes, result: Bounds) -> None:
         _draw_sides(axes, place, row)
     _set_rows(axes, [f"{row.method}  ({row.seconds:.2g} s)" for row in result.rows])
     axes.axvspan(result.lower, result.upper, color="gray", alpha=0.12, zorder=0)
+    _draw_interval(axes, result.interval)
     axes.axvline(result.lower, color=COLORS[Kind.LOWER_BOUND], linewidth=1, zorder=0)
     axes.axvline(result.upper, color=COLORS[Kind.UPPER_BOUND], linewidth=1, zorder=0)
     add_numbers(axes, (sides_in_words(row.lower, row.upper) or "no bound" for row in result.rows))
+
+
+def _draw_interval(axes: Axes, interval: Interval | None) -> None:
+    """Draw the ends of an interval that holds with a stated probability, dashed: they are not proven."""
+    if interval is None:
+        return
+    for end in (interval.low, interval.high):
+        if end is not None:
+            axes.axvline(end, zorder=0, **INTERVAL)
+
+
+def interval_handles(interval: Interval | None) -> list[Artist]:
+    """Explain the ends of an interval, if there is one."""
+    from matplotlib.lines import Line2D
+
+    if interval is None:
+        return []
+    ends = "lower end" if interval.high is None else "ends"
+    return [Line2D([], [], label=f"{ends} {probability(interval.level)}", **INTERVAL)]
 
 
 def _around(lower: float, upper: float) -> tuple[float, float]:
@@ -311,7 +335,7 @@ def handles_of(rows: Sequence[Row], hollow: str) -> list[Artist]:
     return handles
 
 
-def bounds_handles() -> list[Artist]:
+def bounds_handles(result: Bounds) -> list[Artist]:
     """Explain a picture of bounds."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -321,6 +345,7 @@ def bounds_handles() -> list[Artist]:
         _marker(Kind.UPPER_BOUND),
         Line2D([], [], color="gray", alpha=0.4, label="allowed by the method", **BAR),
         Patch(color="gray", alpha=0.12, label="allowed by all"),
+        *interval_handles(result.interval),
     ]
 
 

@@ -10,7 +10,16 @@ import numpy as np
 from spectralz._support.extras import from_extra
 from spectralz._support.options import bytes_in_words
 from spectralz.result import Kind, Verdict
-from spectralz.show.numbers import bounds_or_dashes, counted, or_dash, proven, rounded_down, rounded_up, with_error
+from spectralz.show.numbers import (
+    bounds_or_dashes,
+    counted,
+    or_dash,
+    probable,
+    proven,
+    rounded_down,
+    rounded_up,
+    with_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -100,10 +109,12 @@ def headline(result: Estimate) -> str:
 
 def estimate(result: Estimate, plus_minus: str = "±") -> Table:
     """Return the answer: names and values."""
+    interval = () if result.interval is None else (("interval", probable(result.interval)),)
     rows = (
         ("log Z", _answer(result, plus_minus)),
         ("kind", str(result.kind)),
         ("certified", _certified(result)),
+        *interval,
         ("status", str(result.status)),
         ("method", repr(result.method)),
         ("time", f"{result.seconds:.3g} s"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from spectralz.result import Kind
 from spectralz.show import tables
-from spectralz.show.numbers import counted, proven, with_error
+from spectralz.show.numbers import counted, probable, proven, with_error
 
 if TYPE_CHECKING:
     from spectralz.result import Bounds, Comparison, Description, Estimate, Marginals
@@ -55,6 +55,8 @@ def estimate(result: Estimate) -> str:
     lines = [tables.headline(result)]
     if proof := _proof(result):
         lines.append(proof)
+    if result.interval is not None:
+        lines.append(probable(result.interval))
     lines += _sentence(str(result.status), COLUMNS)
     stopped = ", interrupted: the best answer so far" if result.interrupted else ""
     lines.append(f"{result.method.name}, {result.seconds:.3g} s{stopped}")
@@ -68,11 +70,15 @@ def estimate_repr(result: Estimate) -> str:
 
 
 def bounds(result: Bounds) -> str:
-    """Return a bracket in a few lines: the interval, which methods proved it, and the time."""
+    """Return a bracket in a few lines: what is proven, by which methods, an interval if there is one, and the time."""
     stopped = ", interrupted: more time may tighten them" if result.interrupted else ""
+    of_interval = []
+    if result.interval is not None:
+        of_interval = [probable(result.interval), *_sentence(result.interval_status, COLUMNS)]
     lines = [
         f"{proven(result.lower, result.upper)} (proven, width {result.width:.3g})",
         f"lower by {result.lower_method}, upper by {result.upper_method}",
+        *of_interval,
         f"{counted(len(result.rows), 'method')}, {result.seconds:.3g} s{stopped}",
     ]
     return "\n".join(lines)
@@ -81,7 +87,8 @@ def bounds(result: Bounds) -> str:
 def bounds_repr(result: Bounds) -> str:
     """Return a bracket in one line."""
     methods = f"{result.lower_method} and {result.upper_method}"
-    return f"Bounds({proven(result.lower, result.upper)}, by {methods} in {result.seconds:.3g} s)"
+    interval = "" if result.interval is None else f"; {probable(result.interval)}"
+    return f"Bounds({proven(result.lower, result.upper)}, by {methods} in {result.seconds:.3g} s{interval})"
 
 
 def comparison(result: Comparison) -> str:

@@ -22,7 +22,18 @@ if TYPE_CHECKING:
 
     FloatArray = NDArray[np.float64]
 
-__all__ = ["LANES", "DensePath", "SparsePath", "descend_sparse", "draw_spins", "sweep_dense", "sweep_sparse", "take"]
+__all__ = [
+    "LANES",
+    "DensePath",
+    "SparsePath",
+    "descend_sparse",
+    "draw_spins",
+    "next_word",
+    "record_energies",
+    "sweep_dense",
+    "sweep_sparse",
+    "take",
+]
 
 LANES = 64
 # Spins of a dense coupling whose flips are told to all others together, by one matrix product.
@@ -178,11 +189,12 @@ def sweep_sparse(
                         log_odds[lane] += coupling * np.float32(x[j, lane])
                 for lane in range(LANES):
                     x[i, lane] = np.int8(drawn(log_odds[lane], next_word(state, lane)))
-        _record(x, path, energies, k)
+        record_energies(x, path, energies, k)
 
 
 @inner
-def _record(x: NDArray[np.int8], path: SparsePath, energies: FloatArray, k: int) -> None:
+def record_energies(x: NDArray[np.int8], path: SparsePath, energies: FloatArray, k: int) -> None:
+    """Write what states change by along the path, E - E_0, into row k."""
     for lane in range(LANES):
         energies[k, lane] = 0.0
     for i in range(len(x)):

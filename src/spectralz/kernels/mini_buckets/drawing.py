@@ -1,0 +1,158 @@
+"""States drawn from a weighted mini-bucket bound, with weights that never exceed it.
+
+In reverse order of elimination each spin is drawn from a mixture of its mini-buckets' own distributions, given the
+spins of their separators, which have been drawn by then:
+
+    q(x_v | later spins) = sum over m of w_m b_m(x_v | s_m),
+    b_m(x_v | s) = exp( (f_m(x_v, s) - table_m(s)) / w_m ),
+
+with w, f and the tables of ``passes.py``. The weight exp(E(x)) / q(x) has Z as its mean, and since a weighted mean is
+no less than a geometric one, q(x) is at least the product of all b_m^(w_m) = exp(E(x) - bound): no weight is above
+exp(bound) (Liu, Fisher, Ihler, "Probabilistic variational bounds for graphical models", NIPS 2015).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+from spectralz._support.compiling import compiled
+from spectralz.kernels.logsum import exp_minus
+from spectralz.kernels.mini_buckets.passes import tables_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.mini_buckets.passes import Bound, Forest, Potentials, Report
+
+__all__ = ["LANES", "Drawing", "Drawn"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+IntArray: TypeAlias = "NDArray[np.int64]"
+
+# States that are drawn side by side.
+LANES = 64
+# A share of exactly 0 in the weights of a bucket: its mini-bucket has no part in the mixture.
+NEGLIGIBLE = 1e-300
+
+
+class Drawn(NamedTuple):
+    """States, (n, 64) by rank with 0 for -1 and 1 for +1, and logarithms of their weights and probabilities."""
+
+    x: NDArray[np.int8]
+    log_f: FloatArray
+    log_q: FloatArray
+
+
+class _Order(NamedTuple):
+    """Where the arrays of a forest stand for each rank, and what its mini-buckets hold."""
+
+    start: IntArray  # of the mini-buckets of each rank in ``step``
+    step: IntArray
+    width: IntArray
+    bit_start: IntArray
+    pair_rank: IntArray
+    child_start: IntArray
+    child: IntArray
+    where: IntArray
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A bound made ready for drawing: all its tables, and its mini-buckets spin by spin."""
+
+    potentials: Potentials
+    order: _Order
+    tables: FloatArray
+    bound: Bound
+
+    @classmethod
+    def of(cls, forest: Forest, potentials: Potentials, report: Report) -> Drawing:
+        """Run a pass that keeps all tables."""
+        bound, tables = tables_of(forest, potentials, report)
+        steps = forest.steps
+        spins = int(forest.rank.max(initial=-1)) + 1
+        order = _Order(
+            start=np.concatenate([[0], np.cumsum(np.bincount(forest.rank, minlength=spins))]).astype(np.int64),
+            step=np.argsort(forest.rank, kind="stable").astype(np.int64),
+            width=np.ascontiguousarray(steps.width),
+            bit_start=np.ascontiguousarray(steps.bit_start),
+            pair_rank=forest.pair_rank,
+            child_start=np.ascontiguousarray(steps.child_start),
+            child=steps.child,
+            where=np.ascontiguousarray(forest.kept),
+        )
+        return cls(potentials, order, tables, bound)
+
+    @property
+    def spins(self) -> int:
+        """How many spins a state has."""
+        return len(self.order.start) - 1
+
+    def draw(self, rng: np.random.Generator) -> Drawn:
+        """Draw as many states as there are lanes."""
+        found = Drawn(np.empty((self.spins, LANES), dtype=np.int8), np.zeros(LANES), np.zeros(LANES))
+        scratch = np.empty((4, LANES))
+        uniform = rng.random((self.spins, LANES))
+        _draw(self.order, *self.potentials, self.tables, uniform, *found, scratch, np.empty(LANES, dtype=np.int64))
+        return found
+
+
+@compiled
+def _draw(
+    order: _Order,
+    h: FloatArray,
+    J: FloatArray,
+    power: FloatArray,
+    tables: FloatArray,
+    uniform: FloatArray,
+    x: NDArray[np.int8],
+    log_f: FloatArray,
+    log_q: FloatArray,
+    scratch: FloatArray,
+    index: IntArray,
+) -> None:
+    """Draw the spins of all lanes, the last eliminated first; ``scratch`` and ``index`` are room."""
+    total, apart, up, down = scratch[0], scratch[1], scratch[2], scratch[3]
+    for r in range(len(order.start) - 2, -1, -1):
+        for lane in range(LANES):
+            total[lane] = up[lane] = down[lane] = 0.0
+        for place in range(order.start[r], order.start[r + 1]):
+            t = order.step[place]
+            for lane in range(LANES):
+                apart[lane] = h[t]
+            for bit in range(order.bit_start[t], order.bit_start[t] + order.width[t]):
+                weight, other = J[bit], order.pair_rank[bit]
+                if weight != 0.0:
+                    for lane in range(LANES):
+                        apart[lane] += weight * np.float64(np.int32(2 * x[other, lane] - 1))
+            for lane in range(LANES):
+                total[lane] += apart[lane]
+                apart[lane] *= 2.0
+            for k in range(order.child_start[t], order.child_start[t + 1]):
+                child = order.child[k]
+                for lane in range(LANES):
+                    index[lane] = 0
+                # The spin itself is bit 0 of a child's table.
+                for bit in range(1, order.width[child]):
+                    other = order.pair_rank[order.bit_start[child] + bit]
+                    for lane in range(LANES):
+                        index[lane] += np.int64(x[other, lane]) << bit
+                at = order.where[child]
+                for lane in range(LANES):
+                    apart[lane] += tables[at + index[lane] + 1] - tables[at + index[lane]]
+            share = power[t] if power[t] > NEGLIGIBLE else NEGLIGIBLE
+            for lane in range(LANES):
+                rare = exp_minus(abs(apart[lane]) / share)
+                common = 1.0 / (1.0 + rare)
+                rare *= common
+                up[lane] += share * (common if apart[lane] >= 0.0 else rare)
+                down[lane] += share * (rare if apart[lane] >= 0.0 else common)
+        for lane in range(LANES):
+            whole = up[lane] + down[lane]
+            is_up = uniform[r, lane] * whole < up[lane]
+            x[r, lane] = is_up
+            log_f[lane] += total[lane] if is_up else -total[lane]
+            log_q[lane] += np.log((up[lane] if is_up else down[lane]) / whole)

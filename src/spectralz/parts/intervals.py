@@ -1,0 +1,188 @@
+"""Intervals of log Z that hold with a stated probability, from unbiased estimates of Z (``kernels/betting.py``).
+
+Two sources. Weights of states that are drawn from a weighted mini-bucket bound never exceed that bound, and give both
+ends. Runs of annealing have no such limit, and give the lower end, at any size and temperature. Both are made in double
+precision, and what depends on random numbers beforehand, such as the points of a path, has a stream of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz._support import clock
+from spectralz._support.progress import report, reporter_of
+from spectralz._support.threads import thread_count
+from spectralz.errors import SolverError, is_interrupt
+from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.kernels.betting import Bets, lower_end
+from spectralz.result import Interval
+
+if TYPE_CHECKING:
+    from spectralz.kernels.mini_buckets.drawing import Drawing
+    from spectralz.kernels.mini_buckets.passes import Forest, Potentials
+    from spectralz.model import FloatArray, Ising
+    from spectralz.parts.annealer import Annealer
+
+__all__ = ["RUNS", "Ends", "annealed_end", "outwards", "sampled_ends"]
+
+# Of the states that are drawn from a bound, so many go before the others, to choose bets by; and so many spins of
+# states are drawn between two looks at the clock, in so many blocks at most.
+PILOT_SHARE, MOST_OF_PILOT = 1.0 / 16.0, 4096
+SPINS_PER_LOOK, MOST_BLOCKS_PER_LOOK = 4_000_000, 16
+# Operations of a spin of a state: what is looked up for each spin of its tables, its logarithm, its random number.
+LOOKUP_OPERATIONS, DRAW_OPERATIONS = 0.7, 15.0
+# Runs of annealing: the end is log(1 / delta) over their number below the mean of their logarithms.
+RUNS = 64
+# Fields of states in rows are added to so often, per neighbor, before they are summed up anew (``rows.py``).
+UPDATES_PER_REFRESH = 66
+
+
+@dataclass(frozen=True)
+class Ends:
+    """What was found, rounding included, without the constants of the model: the ends, or None, and how, in words."""
+
+    low: float
+    high: float | None
+    words: str
+    is_interrupted: bool = False
+
+    def interval(self, model: Ising, level: float) -> Interval:
+        """Return the interval of log Z of the whole model."""
+        low = outwards(self.low, model, -1.0)
+        return Interval(low, None if self.high is None else outwards(self.high, model, 1.0), level)
+
+
+def outwards(end: float, model: Ising, sign: float) -> float:
+    """Add the constants of a model to an end, rounded to the side that is safe."""
+    total = end + model.constant
+    return total + sign * (2.0 * UNIT_ROUNDOFF * (abs(total) + abs(end)) + model.rounding)
+
+
+# ------------------------------------------------------------------------------------- states drawn from a bound
+
+
+def sampled_ends(
+    forest: Forest, potentials: Potentials, rounding: float, delta: float, samples: int, seed: int
+) -> Ends:
+    """Draw states from a weighted mini-bucket bound, at most so many, and return both ends of log Z.
+
+    ``rounding`` is by how much the bound may be off, and the potentials from those of the model. Each end is wrong with
+    a probability of half of ``delta`` at most. Fewer states are drawn where the time is up or an interrupt comes: bets
+    are fair after any number of them.
+    """
+    from spectralz.kernels.mini_buckets.drawing import LANES, Drawing
+
+    drawing = Drawing.of(forest, potentials, reporter_of("preparing to draw states"))
+    blocks = max(-(-samples // LANES), 1)
+    before, after = np.random.default_rng(seed).spawn(2)
+    of_pilot = int(min(max(PILOT_SHARE * blocks, 1.0), MOST_OF_PILOT / LANES))
+    pilot, _ = _log_weights(drawing, of_pilot, before, "drawing a pilot")
+    found, is_interrupted = _log_weights(drawing, blocks, after, "drawing states")
+    rounding += _rounding(potentials, found, pilot, drawing.spins)
+    top = drawing.bound.value + 4.0 * rounding
+    logs, before_them = found[0] - found[1], pilot[0] - pilot[1]
+    heaviest = max(float(logs.max()), float(before_them.max()))
+    if heaviest > top:
+        raise SolverError(
+            f"a state drawn from the bound {drawing.bound.value} weighs {heaviest}, more than that; "
+            "please report this model as a bug"
+        )
+
+    def end(log_w: FloatArray, earlier: FloatArray) -> float:
+        return lower_end(log_w, delta / 2.0, Bets.for_many(earlier, len(log_w), delta / 2.0))
+
+    low = end(logs, before_them) - rounding
+    with np.errstate(divide="ignore"):  # a weight of all that the bound allows
+        below = end(np.log(-np.expm1(logs - top)), np.log(-np.expm1(before_them - top)))
+    high = top if below == -math.inf else top + math.log(-math.expm1(below))
+    words = f"{len(logs)} states drawn from the bound"
+    return Ends(low, high + rounding, words, is_interrupted)
+
+
+def _log_weights(
+    drawing: Drawing, blocks: int, rng: np.random.Generator, task: str
+) -> tuple[tuple[FloatArray, FloatArray], bool]:
+    """Draw blocks of states, each from a stream of its own; return log-weights, log-probabilities, and if interrupted.
+
+    At least one block is drawn.
+    """
+    from spectralz.kernels.mini_buckets.drawing import LANES
+
+    each = LANES * (LOOKUP_OPERATIONS * len(drawing.order.pair_rank) + DRAW_OPERATIONS * drawing.spins)
+    together = int(min(max(SPINS_PER_LOOK / (LANES * max(drawing.spins, 1)), 1), MOST_BLOCKS_PER_LOOK))
+    found = [drawing.draw(rng.spawn(1)[0])]  # the first, in this thread, compiles
+    is_interrupted = False
+    with ExitStack() as stack:
+        several = thread_count() > 1 and blocks > 1
+        spread = stack.enter_context(ThreadPoolExecutor(thread_count())).map if several else map
+        try:
+            while len(found) < blocks and not clock.is_up():
+                count = min(together, blocks - len(found))
+                clock.charge(count * each)
+                found += list(spread(drawing.draw, rng.spawn(count)))
+                report(task, len(found) / blocks)
+        except (KeyboardInterrupt, SystemError) as error:
+            if not is_interrupt(error):
+                raise
+            is_interrupted = True
+    log_f, log_q = (np.concatenate([getattr(each, name) for each in found]) for name in ("log_f", "log_q"))
+    return (log_f, log_q), is_interrupted
+
+
+def _rounding(
+    potentials: Potentials,
+    found: tuple[FloatArray, FloatArray],
+    pilot: tuple[FloatArray, FloatArray],
+    spins: int,
+) -> float:
+    """Bound by how much rounding may change a log-weight, apart from what the bound itself is off by.
+
+    A state's own weight is a sum of as many terms as there are mini-buckets, each a sum over a separator of 64 spins at
+    most; the log of its probability is one of as many as there are spins, all of one sign.
+    """
+    size = float(np.abs(potentials.h).sum() + np.abs(potentials.J).sum())
+    log_q = max(float(np.abs(each[1]).max(initial=0.0)) for each in (found, pilot))
+    terms = len(potentials.h) + 66.0
+    return 1.01 * UNIT_ROUNDOFF * (terms * size + (spins + 16.0) * log_q)
+
+
+# ------------------------------------------------------------------------------------------- runs of annealing
+
+
+def annealed_end(
+    annealer: Annealer, points: FloatArray, size: int, runs: int, delta: float, rng: np.random.Generator
+) -> Ends:
+    """Anneal populations of so many states through given points, and return the lower end of log Z.
+
+    It is wrong with a probability of ``delta`` at most. The annealer must be one in double precision, and the points
+    must not depend on the random numbers of ``rng``. Fewer runs are made where the time is up or an interrupt comes.
+    """
+    found: list[float] = []
+    is_interrupted = False
+    try:
+        for run in annealer.runs(points, size, runs, rng, reporter_of("annealing for an interval")):
+            found.append(run.log_z)
+            if clock.is_up():
+                break
+    except (KeyboardInterrupt, SystemError) as error:
+        if not found or not is_interrupt(error):
+            raise
+        is_interrupted = True
+    low = lower_end(np.array(found), delta, Bets.for_few(runs)) - _rounding_of_runs(annealer)
+    words = f"{len(found)} runs of annealing, {size} states each"
+    return Ends(low, None, words, is_interrupted)
+
+
+def _rounding_of_runs(annealer: Annealer) -> float:
+    """Bound by how much rounding may change the log of a run's estimate: that of an energy, at most."""
+    entries = annealer.couplings.row_sums_of_sizes()
+    size = float(np.abs(annealer.theta).sum() + entries.sum())
+    degree = float(np.diff(annealer.couplings.indptr).max(initial=0))
+    terms = UPDATES_PER_REFRESH * (annealer.sweeps + 1.0) * degree + annealer.n + len(annealer.couplings.data)
+    return 2.0 * UNIT_ROUNDOFF * (terms + 64.0) * (size + annealer.n)

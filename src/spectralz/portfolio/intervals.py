@@ -1,0 +1,185 @@
+"""An interval with a stated probability beside a bracket: by states drawn from wmbe's bound, and by annealing.
+
+The probability to be wrong is divided between the two beforehand, whether both are run or not. Each ends with what it
+has once its time is spent, which their bets allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz._support import clock
+from spectralz._support.options import checked_names
+from spectralz._support.progress import report
+from spectralz._support.threads import using_threads
+from spectralz.errors import SpectralzError, is_interrupt
+from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
+from spectralz.parts.annealer import Annealer
+from spectralz.parts.intervals import RUNS, annealed_end
+from spectralz.portfolio import policy
+from spectralz.portfolio.allowance import Allowance, NotAffordableError
+from spectralz.portfolio.bounders import NAMES, table_seconds
+from spectralz.portfolio.bracket import bracket
+from spectralz.result import Interval
+
+if TYPE_CHECKING:
+    from spectralz.model import Ising
+    from spectralz.result import Bounds
+
+__all__ = ["bracket_with_interval"]
+
+
+@dataclass
+class _Found:
+    """What is known so far: the ends, and a sentence on how they came about."""
+
+    low: float
+    high: float
+    words: list[str]
+    is_interrupted: bool = False
+
+    def add(self, name: str, interval: Interval, words: str) -> None:
+        """Take what is better of an interval."""
+        self.low = max(self.low, interval.low)
+        self.high = self.high if interval.high is None else min(self.high, interval.high)
+        self.words.append(f"{name}: {words}")
+
+
+# Takes the model, the level, a seed, what was proven and what may be spent; gives what it found, with words.
+_Source = Callable[["Ising", float, int, "Bounds", Allowance], Iterator[tuple[Interval, str]]]
+
+
+def bracket_with_interval(model: Ising, budget: float, exclude: Any, level: float, seed: int) -> Bounds:
+    """Return the best bounds that ``budget`` seconds buy, and an interval that holds with probability ``level``.
+
+    An end that is proven to be better is the proven one, which holds with any probability. An interrupt keeps what has
+    been found.
+    """
+    allowance = Allowance(budget)
+    proven = bracket(model, (1.0 - policy.INTERVAL_SHARE) * budget, exclude)
+    left_out = checked_names(exclude, "exclude", NAMES)
+    return _with_interval(proven, model, allowance, level, left_out, seed)
+
+
+def _with_interval(
+    proven: Bounds, model: Ising, allowance: Allowance, level: float, exclude: tuple[str, ...], seed: int
+) -> Bounds:
+    began = clock.seconds()
+    found = _Found(proven.lower, proven.upper, [], proven.interrupted)
+    is_known = proven.width <= policy.KNOWN_WIDTH * max(1.0, abs(proven.lower))
+    for name, source in _SOURCES.items():
+        if found.is_interrupted or is_known or name in exclude or found.high - found.low <= policy.NARROW_INTERVAL:
+            continue
+        _ask(name, source, model, 1.0 - (1.0 - level) / len(_SOURCES), seed, proven, allowance, exclude, found)
+    return replace(
+        proven,
+        interval=_interval(proven, found, level),
+        interval_status="; ".join(found.words) or "what is proven",
+        interrupted=found.is_interrupted,
+        seconds=proven.seconds + clock.seconds() - began,
+    )
+
+
+def _interval(proven: Bounds, found: _Found, level: float) -> Interval:
+    """Return the interval; ends that contradict each other, or what is proven, give way to what is proven."""
+    if found.low > found.high:
+        found.words.append("these contradict each other, as may happen outside of the level: what is proven is left")
+        return Interval(proven.lower, proven.upper, level)
+    return Interval(found.low, found.high, level)
+
+
+def _ask(
+    name: str,
+    source: _Source,
+    model: Ising,
+    level: float,
+    seed: int,
+    proven: Bounds,
+    allowance: Allowance,
+    exclude: tuple[str, ...],
+    found: _Found,
+) -> None:
+    report(f"drawing for an interval by {name}", 0.0)
+    try:
+        with using_threads(None, model.n):
+            for interval, words in source(model, level, seed, proven, allowance):
+                is_exact = interval.high is not None and interval.high - interval.low <= policy.KNOWN_WIDTH
+                if is_exact and "exact" in exclude:
+                    continue
+                found.add(name, interval, words)
+                found.is_interrupted |= words.startswith("interrupted")
+    except NotAffordableError as refusal:
+        found.words.append(f"{name} {refusal}")
+    except SpectralzError as error:
+        found.words.append(f"{name} refused: {error}")
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_interrupt(error):
+            raise
+        found.words.append(f"{name} interrupted")
+        found.is_interrupted = True
+
+
+def _by_mini_buckets(
+    model: Ising, level: float, seed: int, proven: Bounds, allowance: Allowance
+) -> Iterator[tuple[Interval, str]]:
+    """Draw states from a bound: tables and rounds as the time allows, half of it for the states."""
+    uppers = [row.upper for row in proven.rows if row.method == "wmbe" and row.upper is not None]
+    is_dense = 2 * model.edge_count > policy.MOST_SPARSE_DEGREE * model.n  # on sparse graphs rounds help a lot
+    if is_dense and uppers and min(uppers) - policy.NATS_BY_DRAWING > proven.upper:
+        raise NotAffordableError("not run: another upper bound is too far below")
+    share = policy.MINI_BUCKETS_SHARE * allowance.left
+    plain = policy.BUCKET_SECONDS * (model.n + model.edge_count)
+
+    def seconds_of(ibound: int) -> float:
+        return plain + table_seconds(model, ibound) * (1.0 + policy.ROUND_TIMES * policy.ROUNDS_FOR_DRAWING)
+
+    allowance.need(plain + table_seconds(model, policy.LEAST_IBOUND))
+    ibound = policy.LEAST_IBOUND
+    while ibound < policy.MOST_IBOUND and seconds_of(ibound + 1) <= 0.5 * share:
+        ibound += 1
+    method = WeightedMiniBucket(
+        ibound=ibound,
+        order="min-degree",
+        max_iter=policy.MOST_ROUNDS,
+        level=level,
+        samples=policy.MOST_DRAWN,
+        seed=seed,
+    )
+    began = clock.now()
+    with clock.until(began + share):
+        found = method.run(model)
+    clock.charge(clock.OPERATIONS_PER_SECOND * seconds_of(ibound))
+    assert found.interval is not None
+    drawn = str(found.status).rsplit("; ", 1)[-1]
+    yield found.interval, f"{'interrupted, ' if found.interrupted else ''}{drawn}, ibound {ibound}"
+
+
+def _by_annealing(
+    model: Ising, level: float, seed: int, proven: Bounds, allowance: Allowance
+) -> Iterator[tuple[Interval, str]]:
+    """Anneal in double precision: as many runs as the time allows, then larger ones."""
+    # Streams that are not those of the states drawn from a bound.
+    beforehand, rng = np.random.default_rng([seed, 1]).spawn(2)
+    together = policy.STATES_TOGETHER
+    has_time = allowance.left >= policy.SECONDS_FOR_BLOCKS
+    with Annealer(model, in_double=True, block_width=None if has_time else 0) as annealer:
+        point = annealer.seconds_of_many(annealer.seconds_per_point(together))
+        allowance.need(point * policy.FEWEST_POINTS_FOR_INTERVAL)
+        with clock.until(clock.now() + 0.5 * allowance.left):
+            survey = annealer.survey(beforehand)
+        affordable = allowance.left / (point * policy.RUNS_FOR_INTERVAL)
+        wanted = float(survey.length[-1]) / annealer.step**0.5
+        points = survey.spaced(min(wanted, affordable))
+        times = allowance.left / (point * len(points))
+        runs, size = int(min(max(times, 1.0), RUNS)), together * int(max(times / RUNS, 1.0))
+        with clock.until(clock.now() + allowance.left):
+            ends = annealed_end(annealer, points, size, runs, 1.0 - level, rng)
+    yield ends.interval(model, level), f"{'interrupted, ' if ends.is_interrupted else ''}{ends.words}"
+
+
+# In the order in which they are run.
+_SOURCES: dict[str, _Source] = {"wmbe": _by_mini_buckets, "annealing": _by_annealing}
