@@ -1,6 +1,8 @@
 """What a person asks of a model: the verbs."""
 
 from spectralz.inference.description import describe
+from spectralz.inference.probabilities import log_prob
+from spectralz.inference.ratio import log_ratio
 from spectralz.inference.temperatures import energy, entropy, thermodynamics
 from spectralz.inference.verbs import as_method, bounds, compare, log_z, marginals, sample
 
@@ -11,6 +13,8 @@ __all__ = [
     "describe",
     "energy",
     "entropy",
+    "log_prob",
+    "log_ratio",
     "log_z",
     "marginals",
     "sample",

@@ -9,6 +9,7 @@ import numpy as np
 
 from spectralz.errors import ModelError
 from spectralz.model import RBM, Ising
+from spectralz.parts.pairs import all_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,17 +61,19 @@ class Asked:
             states[:, self.fixed] = self.value
         return states if self.rbm is None else self.rbm.values_of(states)
 
-    def marginals(self, found: Marginals) -> Marginals:
+    def marginals(self, found: Marginals, *, of_all_pairs: bool = False) -> Marginals:
         """Return marginals of all spins from those of the free ones."""
-        whole = self._with_fixed(found) if len(self.fixed) else found
+        whole = self._with_fixed(found, of_all_pairs) if len(self.fixed) else found
         return whole if self.rbm is None or self.rbm.values == "pm1" else _of_binary(whole)
 
-    def _with_fixed(self, found: Marginals) -> Marginals:
+    def _with_fixed(self, found: Marginals, of_all_pairs: bool) -> Marginals:
         mean, probability = np.zeros(self.whole.n), np.zeros((self.whole.n, 2))
         mean[self._kept], probability[self._kept] = found.mean, found.probability
         mean[self.fixed] = self.value
         probability[self.fixed] = np.column_stack([self.value < 0, self.value > 0])
         edges = self.whole.edges()[0] if found.has_pairs else found.edges
+        if of_all_pairs:
+            edges = all_pairs(self.whole.n)
         touched = edges[np.isin(edges, self.fixed).any(axis=1)]
         # A fixed spin and any other are independent, so that the mean of their product is that of their means.
         pairs = np.concatenate([self._kept[found.edges], touched])

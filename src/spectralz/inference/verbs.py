@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from spectralz._support.executors import using_executor
 from spectralz._support.options import checked_count, checked_level, checked_positive, flag
 from spectralz._support.threads import using_threads
 from spectralz.errors import OptionError, SpectralzError, UnknownMethodError, warn_inaccurate
+from spectralz.inference.all_pairs import marginals_of_all_pairs
 from spectralz.inference.asked import Asked
 from spectralz.methods import Method
 from spectralz.methods.base import has_few_pairs
@@ -91,11 +92,11 @@ def marginals(
     method: str | Method = "auto",
     *,
     given: Mapping[Any, int] | None = None,
-    pairs: bool | None = None,
+    pairs: bool | Literal["all"] | None = None,
     executor: Any = None,
     **options: Any,
 ) -> Marginals:
-    """Return E[x_i] for every spin and E[x_i x_j] for every edge of ``model``.
+    """Return E[x_i] for every spin and E[x_i x_j] for every edge of ``model``, or for all pairs.
 
     Parameters
     ----------
@@ -104,6 +105,8 @@ def marginals(
     pairs
         Whether to list the edges; without them ``edges`` and ``pair_mean`` are empty, and the means of spins are the
         same. By default only where the model has at most 10 million of them: a dense one of 20,000 spins has 2e8.
+        ``"all"`` is for all pairs, coupled or not, and so for ``covariance``: by ``exact``, ``quadrature``,
+        ``annealing`` and ``states``, and by ``auto``, which takes the first of these that can do it.
 
     Examples
     --------
@@ -121,6 +124,9 @@ def marginals(
         able = ", ".join(name for name, known in METHODS.items() if known.gives_marginals)
         raise OptionError(f"method {chosen.name!r} gives no marginals; these do: {able}")
     asked = Asked.about(model, given)
+    if pairs == "all":
+        with _spreading(chosen, executor):
+            return asked.marginals(marginals_of_all_pairs(asked.free, chosen), of_all_pairs=True)
     wanted = has_few_pairs(asked.whole) if pairs is None else flag(pairs, "pairs")
     with _spreading(chosen, executor):
         found = asked.marginals(chosen.run_marginals(asked.free, pairs=wanted))
@@ -132,7 +138,7 @@ def sample(
     model: Ising | RBM,
     size: int,
     method: str | Method = "auto",
-    seed: int = 0,
+    seed: int | np.random.Generator = 0,
     *,
     given: Mapping[Any, int] | None = None,
     executor: Any = None,
@@ -153,7 +159,7 @@ def sample(
     method, given, executor, **options
         As in :func:`log_z`. Spins that are given are columns too.
     seed
-        The same seed gives the same states.
+        The same seed gives the same states; or a ``numpy.random.Generator``, which then goes on.
 
     Examples
     --------

@@ -109,6 +109,7 @@ class Annealing(Method):
 
     name: ClassVar[str] = "annealing"
     gives_marginals: ClassVar[bool] = True
+    gives_all_pairs: ClassVar[bool] = True
     gives_samples: ClassVar[bool] = True
     spreads_runs: ClassVar[bool] = True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
 import numpy as np
 
@@ -49,6 +49,7 @@ class Method(ABC):
 
     name: ClassVar[str]
     gives_marginals: ClassVar[bool] = False
+    gives_all_pairs: ClassVar[bool] = False
     gives_samples: ClassVar[bool] = False
     works_on_matrices: ClassVar[bool] = False
     spreads_runs: ClassVar[bool] = False
@@ -73,10 +74,11 @@ class Method(ABC):
             return self._pack(self._solve(model), started)
 
     @final
-    def run_marginals(self, model: Ising, *, pairs: bool | None = None) -> Marginals:
+    def run_marginals(self, model: Ising, *, pairs: bool | Literal["all"] | None = None) -> Marginals:
         """Return the means of spins and edges of ``model`` as this method finds them.
 
-        Those of edges are left out if ``pairs`` is False, or if it is None and there are more than 10 million.
+        Those of edges are left out if ``pairs`` is False, or if it is None and there are more than 10 million. Methods
+        that say so by ``gives_all_pairs`` give those of all pairs if it is ``"all"``.
         """
         started = clock.seconds()
         wanted = has_few_pairs(model) if pairs is None else pairs
@@ -91,11 +93,11 @@ class Method(ABC):
             kind=found.kind,
             estimate=self._pack(found.outcome, started),
             names=model.names,
-            has_pairs=wanted,
+            has_pairs=bool(wanted),
         )
 
     @final
-    def run_sample(self, model: Ising, size: int, seed: int) -> NDArray[np.int8]:
+    def run_sample(self, model: Ising, size: int, seed: int | np.random.Generator) -> NDArray[np.int8]:
         """Return ``size`` independent states of ``model``, one a row, the same ones for the same seed."""
         count = checked_count(size, "size", least=0)
         if count * model.n > MOST_SAMPLED_SPINS:
@@ -103,7 +105,10 @@ class Method(ABC):
                 f"{count} states of {model.n} spins take {bytes_in_words(count * model.n)}; "
                 "draw them in parts, each with its own seed"
             )
-        rng = np.random.default_rng(checked_count(seed, "seed", least=0))
+        if isinstance(seed, np.random.Generator):
+            rng = seed
+        else:
+            rng = np.random.default_rng(checked_count(seed, "seed", least=0))
         with self._in_threads(model):
             return self._sample(model, count, rng)
 

@@ -81,6 +81,7 @@ class Quadrature(Method):
 
     name: ClassVar[str] = "quadrature"
     gives_marginals: ClassVar[bool] = True
+    gives_all_pairs: ClassVar[bool] = True
     gives_samples: ClassVar[bool] = True
 
     def _solve(self, model: Ising) -> Outcome:

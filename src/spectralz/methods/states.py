@@ -70,6 +70,7 @@ class States(Method):
 
     name: ClassVar[str] = "states"
     gives_marginals: ClassVar[bool] = True
+    gives_all_pairs: ClassVar[bool] = True
     gives_samples: ClassVar[bool] = True
     spreads_runs: ClassVar[bool] = True
 

@@ -1,10 +1,10 @@
-"""Whether marginals are wanted of pairs, too: a dense model of 20,000 spins has 2e8 of them."""
+"""Of which pairs marginals are wanted, too: a dense model of 20,000 spins has 2e8 of them."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
     from spectralz.model import IntArray, Ising
 
-__all__ = ["are_pairs_wanted", "pairs_of", "wanting_pairs"]
+__all__ = ["all_pairs", "are_pairs_wanted", "pairs_of", "wanting_pairs"]
 
 # A context, no argument: methods of users have no such argument, and what they return of pairs is left out.
-_wanted: ContextVar[bool] = ContextVar("spectralz_pairs_wanted", default=True)
+_wanted: ContextVar[bool | Literal["all"]] = ContextVar("spectralz_pairs_wanted", default=True)
 
 
 @contextmanager
-def wanting_pairs(wanted: bool) -> Iterator[None]:
-    """Let marginals inside the ``with`` block be with pairs or without.
+def wanting_pairs(wanted: bool | Literal["all"]) -> Iterator[None]:
+    """Let marginals inside the ``with`` block be with coupled pairs, without, or with all pairs.
 
     Examples
     --------
@@ -39,9 +39,22 @@ def wanting_pairs(wanted: bool) -> Iterator[None]:
 
 def are_pairs_wanted() -> bool:
     """Say whether marginals are wanted of pairs, too."""
-    return _wanted.get()
+    return bool(_wanted.get())
 
 
 def pairs_of(model: Ising) -> IntArray:
-    """Return the pairs whose means are wanted: those of ``model.edges()``, in its order, or none."""
+    """Return the pairs whose means are wanted: those of ``model.edges()``, in its order, all, or none."""
+    if _wanted.get() == "all":
+        return all_pairs(model.n)
     return model.edges()[0] if are_pairs_wanted() else np.empty((0, 2), dtype=np.int64)
+
+
+def all_pairs(n: int) -> IntArray:
+    """Return all pairs i < j, in order.
+
+    Examples
+    --------
+    >>> all_pairs(3).tolist()
+    [[0, 1], [0, 2], [1, 2]]
+    """
+    return np.column_stack(np.triu_indices(n, 1)).astype(np.int64)

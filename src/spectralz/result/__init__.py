@@ -6,6 +6,7 @@ from spectralz.result.description import Description
 from spectralz.result.estimate import Estimate
 from spectralz.result.interval import Interval
 from spectralz.result.kinds import AnyMethod, Kind, Status, Trial, Verdict, plain
+from spectralz.result.log_prob import LogProb
 from spectralz.result.marginals import Marginals
 from spectralz.result.quantity import Quantity
 from spectralz.result.thermodynamics import Thermodynamics
@@ -20,6 +21,7 @@ __all__ = [
     "Estimate",
     "Interval",
     "Kind",
+    "LogProb",
     "Marginals",
     "Quantity",
     "Status",

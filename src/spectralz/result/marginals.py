@@ -82,10 +82,58 @@ class Marginals:
 
     def __getitem__(self, name: Hashable) -> float:
         """Return the mean of the spin that is called ``name``; of a model without names, of spin ``name``."""
+        return float(self.mean[self._place(name)])
+
+    @property
+    def has_all_pairs(self) -> bool:
+        """Whether all pairs are listed, coupled or not."""
+        n = len(self.mean)
+        return self.has_pairs and len(self.edges) == n * (n - 1) // 2
+
+    @property
+    def covariance(self) -> NDArray[np.float64]:
+        """The covariance of the spins, n x n; only with all pairs (``pairs="all"``).
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> chain = sz.Ising.from_edges(3, [(0, 1), (1, 2)], [1.0, 1.0])
+        >>> sz.marginals(chain, pairs="all").covariance.round(4).tolist()
+        [[1.0, 0.7616, 0.58], [0.7616, 1.0, 0.7616], [0.58, 0.7616, 1.0]]
+        """
+        if not self.has_all_pairs:
+            raise ModelError('the covariance needs all pairs, coupled or not; ask for marginals with pairs="all"')
+        # The product of a spin with itself is 1, that of a unit of 0 and 1 the unit.
+        both = np.diag(np.ones(len(self.mean)) if self.values == "pm1" else self.mean)
+        i, j = self.edges.T
+        both[i, j] = both[j, i] = self.pair_mean
+        return np.asarray(both - np.outer(self.mean, self.mean))
+
+    def pair_table(self, first: Hashable, second: Hashable) -> NDArray[np.float64]:
+        """Return the probabilities of the four states of a pair that is listed, 2 x 2: rows are the first spin's.
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> sz.marginals(sz.Ising.from_edges(2, [(0, 1)], [1.0])).pair_table(0, 1).round(4).tolist()
+        [[0.4404, 0.0596], [0.0596, 0.4404]]
+        """
+        a, b = self._place(first), self._place(second)
+        i, j = min(a, b), max(a, b)
+        found = np.flatnonzero((self.edges[:, 0] == i) & (self.edges[:, 1] == j))
+        if not len(found):
+            raise ModelError(f'the pair {first!r}, {second!r} is not listed; ask for marginals with pairs="all"')
+        up, other = self.probability[a, 1], self.probability[b, 1]
+        product = float(self.pair_mean[found[0]])
+        both = (2.0 * up + 2.0 * other - 1.0 + product) / 4.0 if self.values == "pm1" else product
+        table = np.array([[1.0 - up - other + both, other - both], [up - both, both]])
+        return np.asarray(np.clip(table, 0.0, 1.0))
+
+    def _place(self, name: Hashable) -> int:
         places: Sequence[Hashable] = range(len(self.mean)) if self.names is None else self.names
         if name not in places:
             raise ModelError(f"no spin is called {name!r}")
-        return float(self.mean[places.index(name)])
+        return places.index(name)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for ``json.dumps``."""

@@ -1,0 +1,79 @@
+"""Marginals of all pairs of spins, coupled or not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz._support.progress import report
+from spectralz.errors import ModelError, OptionError, TooLargeError
+from spectralz.methods import Annealing, Exact, Quadrature
+from spectralz.methods.base import MOST_PAIRS
+from spectralz.parts.decomposition import decompose
+from spectralz.parts.pairs import all_pairs
+from spectralz.portfolio.auto import Auto
+from spectralz.portfolio.purse import Purse
+from spectralz.registry import METHODS
+
+if TYPE_CHECKING:
+    from spectralz.methods import Method
+    from spectralz.model import Ising
+    from spectralz.result import Marginals
+
+__all__ = ["marginals_of_all_pairs"]
+
+
+def marginals_of_all_pairs(model: Ising, method: Method) -> Marginals:
+    """Return the marginals that a method finds, with the means of all products of two spins."""
+    pairs = model.n * (model.n - 1) // 2
+    if pairs > MOST_PAIRS:
+        raise TooLargeError(f"{model.n} spins have {pairs:.3g} pairs; those of up to {MOST_PAIRS:.3g} can be listed")
+    chosen = _affordable(model, method) if isinstance(method, Auto) else method
+    if isinstance(chosen, Exact):
+        return _by_conditioning(model, chosen)
+    if not chosen.gives_all_pairs:
+        able = ", ".join(["auto", "exact", *(name for name, known in METHODS.items() if known.gives_all_pairs)])
+        raise OptionError(f"method {chosen.name!r} gives no means of pairs that are not coupled; these do: {able}")
+    return chosen.run_marginals(model, pairs="all")
+
+
+def _affordable(model: Ising, auto: Auto) -> Method:
+    """Return the first method that can do it: exact in the time that auto gives it, quadrature, annealing."""
+    seconds = auto._budget.seconds
+    exact = Exact(max_memory=auto.max_memory)
+    if "exact" not in auto.exclude:
+        plan = exact.plan(model)
+        if plan.refusal is None and Purse(seconds / (model.n + 1), with_means=True).pays(plan):
+            return exact
+    if "quadrature" not in auto.exclude:
+        quadrature = Quadrature()
+        try:
+            decompose(model, quadrature.max_rank, quadrature.tol)
+        except ModelError:
+            pass
+        else:
+            return quadrature
+    return Annealing(seed=auto.seed, max_memory=auto.max_memory, threads=auto.threads)
+
+
+def _by_conditioning(model: Ising, exact: Exact) -> Marginals:
+    """Fix one spin after the other, on its likelier side: E[x_i x_j] = 2 P(x_i = +1) E[x_j | x_i = +1] - E[x_j].
+
+    On the other side it is E[x_j] - 2 P(x_i = -1) E[x_j | x_i = -1].
+    """
+    found = exact.run_marginals(model, pairs=False)
+    products = np.eye(model.n)
+    for i in range(model.n):
+        report("fixing spins", i / model.n)
+        side = 1 if found.mean[i] >= 0.0 else -1
+        others = np.delete(np.arange(model.n), i)
+        name = i if model.names is None else model.names[i]
+        mean = exact.run_marginals(model.condition({name: side}), pairs=False).mean
+        likely = found.probability[i, (side + 1) // 2]
+        products[i, others] = side * (2.0 * likely * mean - found.mean[others])
+    pairs = all_pairs(model.n)
+    i, j = pairs.T
+    both = np.clip(0.5 * (products[i, j] + products[j, i]), -1.0, 1.0)
+    return replace(found, edges=pairs, pair_mean=both, has_pairs=True)

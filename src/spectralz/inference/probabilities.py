@@ -1,0 +1,84 @@
+"""Probabilities of states."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from spectralz.errors import ModelError
+from spectralz.inference.asked import Asked
+from spectralz.inference.verbs import log_z
+from spectralz.model import RBM
+from spectralz.result import LogProb
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from spectralz.methods import Method
+    from spectralz.model import Ising
+
+__all__ = ["log_prob"]
+
+LOWEST = {"pm1": -1, "01": 0}
+
+
+def log_prob(
+    model: Ising | RBM,
+    X: ArrayLike,
+    method: str | Method = "auto",
+    *,
+    values: Literal["pm1", "01"] | None = None,
+    executor: Any = None,
+    **options: Any,
+) -> LogProb:
+    """Return log P(x) of states of ``model``, with the error of the log Z that they have in common.
+
+    Parameters
+    ----------
+    model
+        The model, an Ising or an RBM.
+    X
+        States, one per row, or a single one; of an RBM, of all its units, visible ones first.
+    method, executor, **options
+        How to find log Z, as in :func:`log_z`.
+    values
+        What the states are made of: ``"pm1"``, -1 and +1, or ``"01"``, 0 and 1, where 1 is the spin +1. By default
+        -1 and +1, and the values of its units for an RBM.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> model = sz.generators.complete(n=10, strength=0.3, seed=0)
+    >>> data = sz.sample(model, 1000, seed=1)
+    >>> sz.log_prob(model, data)
+    LogProb(1000 states, mean -5.9..., log Z = ... by exact)
+    >>> other = sz.generators.complete(n=10, strength=0.3, seed=1)
+    >>> sz.log_prob(other, data).mean < sz.log_prob(model, data).mean
+    True
+    """
+    whole = Asked.about(model, None).whole
+    own = model.values if isinstance(model, RBM) else "pm1"
+    states = _spins(X, values or own, whole.n)
+    weights = np.atleast_1d(np.asarray(whole.log_weight(states), dtype=np.float64))
+    found = log_z(model, method, executor=executor, **options)
+    return LogProb(weights - found.log_z, weights, found)
+
+
+def _spins(X: Any, values: str, n: int) -> Any:
+    """Return states as rows of -1 and +1."""
+    if values not in LOWEST:
+        raise ModelError(f"values is {values!r}; states are 'pm1' (-1 and +1) or '01' (0 and 1)")
+    try:
+        given = np.atleast_2d(np.asarray(X))
+    except ValueError:
+        raise ModelError("the states have rows of different lengths; give one row of all spins per state") from None
+    if given.size == 0 and given.shape[-1] != n:
+        given = given.reshape(0, n)
+    if given.ndim != 2 or given.shape[1] != n:
+        raise ModelError(f"states have shape {np.shape(X)}; the model has {n} spins: give rows of {n} values")
+    low = LOWEST[values]
+    if given.dtype.kind not in "biuf" or not np.all((given == low) | (given == 1)):
+        other = "01" if values == "pm1" else "pm1"
+        raise ModelError(f"states must hold only {low} and 1; of other values, give values={other!r}")
+    return (given if low == -1 else 2 * given.astype(np.int8) - 1).astype(np.int8)

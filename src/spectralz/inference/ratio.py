@@ -1,0 +1,129 @@
+"""How much larger the partition function of one model is than that of another."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz._support.options import checked_count, checked_positive
+from spectralz._support.threads import using_threads
+from spectralz.errors import ModelError, TooLargeError
+from spectralz.inference.asked import Asked
+from spectralz.inference.verbs import log_z
+from spectralz.methods import Exact, Quadrature
+from spectralz.parts.annealer import Annealer
+from spectralz.parts.bridging import bridge, difference_of
+from spectralz.portfolio.auto import Auto
+from spectralz.portfolio.budget import Budget
+from spectralz.result import Kind, Quantity, Status
+
+if TYPE_CHECKING:
+    from spectralz.model import RBM, Ising
+    from spectralz.parts.populations import Annealed
+
+__all__ = ["log_ratio"]
+
+# Independent runs from each model, and the states of each.
+RUNS, FEWEST_STATES, MOST_STATES = 8, 64, 4096
+# Models are close if their difference varies by less than this many nats over the states of either.
+MOST_APART = 60.0
+# Of the time so much goes into states of each model, the rest into the way.
+SHARE_OF_STATES = 0.25
+
+
+def log_ratio(
+    a: Ising | RBM,
+    b: Ising | RBM,
+    *,
+    budget: float | None = None,
+    work: float | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+) -> Quantity:
+    """Return log(Z_a / Z_b) of two models of the same spins, with its error.
+
+    Where both are exactly solvable it is the difference. Otherwise, where they are close, states of each are taken to
+    the other one: what both models have in common cancels, and the error is far smaller than that of either log Z.
+    Models far apart are solved one by one.
+
+    Parameters
+    ----------
+    a, b
+        The models, of the same number of spins.
+    budget
+        Seconds to spend, ten by default.
+    work
+        Instead of ``budget``: operations to do; the answer is then the same in every run.
+    seed
+        For all that is random.
+    threads
+        Most threads to use; by default all cores that the process may use.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> model = sz.generators.complete(n=12, strength=0.3, seed=0)
+    >>> found = sz.log_ratio(1.01 * model, model)
+    >>> found.kind, round(float(found), 6) == round(sz.log_z(1.01 * model).log_z - sz.log_z(model).log_z, 6)
+    (<Kind.EXACT: 'exact'>, True)
+    """
+    first, second = Asked.about(b, None).whole, Asked.about(a, None).whole
+    if first.n != second.n:
+        raise ModelError(f"a has {second.n} spins and b has {first.n}; a ratio is that of models of the same spins")
+    limit = None if threads is None else checked_count(threads, "threads", least=1)
+    allowed = Budget(
+        None if budget is None else checked_positive(budget, "budget"),
+        None if work is None else checked_positive(work, "work"),
+    )
+    rng = np.random.default_rng(checked_count(seed, "seed", least=0))
+    auto = Auto(budget=allowed.budget, work=allowed.work, seed=seed, threads=threads)
+    exact = _exactly(first, second, auto)
+    if exact is not None:
+        return exact
+    with using_threads(limit), allowed.planning():
+        found = _bridged(first, second, allowed.seconds, rng)
+    return found if found is not None else _one_by_one(first, second, auto)
+
+
+def _exactly(first: Ising, second: Ising, auto: Auto) -> Quantity | None:
+    methods = [auto.choose(model) for model in (first, second)]
+    if not all(isinstance(method, Exact | Quadrature) for method in methods):
+        return None
+    try:
+        below, above = (log_z(model, method) for model, method in zip((first, second), methods, strict=True))
+    except TooLargeError:
+        return None
+    error = sum((e.upper or e.log_z) - (e.lower or e.log_z) for e in (below, above))
+    status = Status(f"both models solved by {below.method.name} and {above.method.name}")
+    return Quantity(above.log_z - below.log_z, error, Kind.EXACT, True, status)
+
+
+def _bridged(first: Ising, second: Ising, seconds: float, rng: np.random.Generator) -> Quantity | None:
+    """Return what goes from one model to the other, or None if they are too far apart."""
+    there, back = (_states(model, SHARE_OF_STATES * seconds, rng) for model in (first, second))
+    apart = max(float(np.std(difference_of(first, second, run.x))) for run in (*there, *back))
+    if apart > MOST_APART:
+        return None
+    found = bridge(first, second, there, back, (1.0 - 2.0 * SHARE_OF_STATES) * seconds, rng)
+    trusted = abs(found.there.mean() - found.back.mean()) <= max(6.0 * found.std_error, 0.1)
+    words = f"{2 * RUNS} runs of {there[0].size} states there and back, {found.models} models in between"
+    value = found.value + second.constant - first.constant
+    return Quantity(value, found.std_error, Kind.ESTIMATE, trusted, Status(words, converged=trusted))
+
+
+def _states(model: Ising, seconds: float, rng: np.random.Generator) -> list[Annealed]:
+    with Annealer(model) as annealer:
+        betas = annealer.temperatures(rng)
+        one = max(annealer.seconds_of_many(annealer.seconds_per_sweep), 1e-12) * len(betas) * RUNS
+        size = int(min(max(seconds / one, FEWEST_STATES), MOST_STATES))
+        return list(annealer.runs(betas, size, RUNS, rng))
+
+
+def _one_by_one(first: Ising, second: Ising, auto: Auto) -> Quantity:
+    below, above = (log_z(model, auto) for model in (first, second))
+    error = math.hypot(*(e.std_error or 0.0 for e in (below, above)))
+    trusted = below.trusted and above.trusted
+    status = Status("the models are far apart: each was solved by itself", converged=trusted)
+    return Quantity(above.log_z - below.log_z, error, Kind.ESTIMATE, trusted, status)

@@ -1,0 +1,88 @@
+"""Probabilities of states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spectralz.result.estimate import Estimate
+
+__all__ = ["LogProb"]
+
+
+@dataclass(frozen=True)
+class LogProb:
+    """log P(x) of states: their log-weights less log Z, which all of them have in common.
+
+    Attributes
+    ----------
+    log_prob
+        log P(x), one number per state; ``numpy.asarray(found)`` is the same.
+    log_weight
+        Log of the unnormalized probabilities, which is exact.
+    estimate
+        The log Z of all of them.
+
+    Examples
+    --------
+    >>> import numpy as np, spectralz as sz
+    >>> model = sz.Ising.from_edges(2, [(0, 1)], [1.0])
+    >>> found = sz.log_prob(model, [[+1, +1], [+1, -1]])
+    >>> np.exp(found.log_prob).round(4).tolist()
+    [0.4404, 0.0596]
+    >>> found.mean
+    -1.82...
+    """
+
+    log_prob: NDArray[np.float64]
+    log_weight: NDArray[np.float64]
+    estimate: Estimate
+
+    @property
+    def std_error(self) -> float | None:
+        """The standard error of log Z, which is that of every log P(x); None where log Z has none."""
+        return self.estimate.std_error
+
+    @property
+    def lower(self) -> float | None:
+        """A proven lower bound on log Z, so that no log P(x) is above ``log_weight - lower``; None where none is."""
+        return self.estimate.lower
+
+    @property
+    def upper(self) -> float | None:
+        """A proven upper bound on log Z, so that no log P(x) is below ``log_weight - upper``; None where none is."""
+        return self.estimate.upper
+
+    @property
+    def trusted(self) -> bool:
+        """Whether log Z is to be trusted."""
+        return self.estimate.trusted
+
+    @property
+    def mean(self) -> float:
+        """The mean over the states: the log-likelihood of a model per row of data."""
+        return float(np.mean(self.log_prob))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.log_prob, dtype=dtype)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        return {
+            "log_prob": self.log_prob.tolist(),
+            "log_weight": self.log_weight.tolist(),
+            "std_error": self.std_error,
+            "lower": self.lower,
+            "upper": self.upper,
+            "estimate": self.estimate.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        error = "" if self.std_error is None else f" ± {self.std_error:.2g}"
+        words = f"{len(self.log_prob)} states, mean {self.mean:.9g}{error}" if len(self.log_prob) else "no states"
+        return f"LogProb({words}, log Z = {self.estimate.log_z:.9g} by {self.estimate.method.name})"
