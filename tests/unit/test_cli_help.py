@@ -147,7 +147,7 @@ def test_the_page_lists_every_command_and_who_has_which_option():
     for path in COMMANDS:
         if len(path) == 1:
             assert re.search(rf"^\|.*`{path[0]}[ `]", text, re.MULTILINE), path
-    readers = {"solve", "info", "compare", "bounds", "curve", "sample", "convert"}
+    readers = {"solve", "info", "compare", "bounds", "curve", "map", "sample", "convert"}
     for names, who in re.findall(r"^\| (?:`-\w`)? ?\| ([^|]*) \| [^|]* \| ([^|]*) \|$", text, re.MULTILINE):
         owners = readers if who == "all that read a model" else set(who.split(", "))
         for name in set(re.findall(r"--\w+", names)) - {"--help", "--version"}:

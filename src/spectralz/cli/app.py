@@ -15,6 +15,7 @@ from spectralz._support import interrupts
 from spectralz.cli.console import say, say_error, sentence_of
 from spectralz.cli.curves import curve
 from spectralz.cli.experiments import paper, report, sweep
+from spectralz.cli.heaviest import map_command
 from spectralz.cli.helping import Command, Group, UsageError, examples, show_help_alone, usage_sentence
 from spectralz.cli.listing import list_methods, warm_up
 from spectralz.cli.models import convert, generate_app, info
@@ -51,6 +52,7 @@ app = typer.Typer(
 app.add_typer(generate_app, name="generate")
 for _command in (solve, info, compare, bounds, curve, sample, convert, paper, sweep, report):
     app.command(cls=Command)(_command)
+app.command("map", cls=Command)(map_command)
 app.command("methods", cls=Command)(list_methods)
 app.command("warm-up", cls=Command)(warm_up)
 

@@ -1,6 +1,7 @@
 """What a person asks of a model: the verbs."""
 
 from spectralz.inference.description import describe
+from spectralz.inference.heaviest import map_state
 from spectralz.inference.probabilities import log_prob
 from spectralz.inference.ratio import log_ratio
 from spectralz.inference.temperatures import energy, entropy, thermodynamics
@@ -16,6 +17,7 @@ __all__ = [
     "log_prob",
     "log_ratio",
     "log_z",
+    "map_state",
     "marginals",
     "sample",
     "thermodynamics",

@@ -28,7 +28,16 @@ from spectralz.io.files import STANDARD, is_packed, opened
 from spectralz.io.maxcut import looks_like_maxcut, read_maxcut
 from spectralz.io.npz import looks_like_npz, read_npz, write_npz
 from spectralz.io.qubo import looks_like_qubo, read_qubo
-from spectralz.io.uai import looks_like_uai, read_evidence, read_uai, write_mar, write_pr, write_uai
+from spectralz.io.uai import (
+    looks_like_uai,
+    read_evidence,
+    read_map,
+    read_uai,
+    write_map,
+    write_mar,
+    write_pr,
+    write_uai,
+)
 from spectralz.model import RBM
 
 if TYPE_CHECKING:
@@ -46,6 +55,7 @@ __all__ = [
     "read_csv",
     "read_evidence",
     "read_json",
+    "read_map",
     "read_maxcut",
     "read_npz",
     "read_qubo",
@@ -54,6 +64,7 @@ __all__ = [
     "write_coo",
     "write_csv",
     "write_json",
+    "write_map",
     "write_mar",
     "write_npz",
     "write_pr",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from spectralz.io.files import PathOrSource, Source
 
-__all__ = ["looks_like_uai", "read_evidence", "read_uai", "write_mar", "write_pr", "write_uai"]
+__all__ = ["looks_like_uai", "read_evidence", "read_map", "read_uai", "write_map", "write_mar", "write_pr", "write_uai"]
 
 # The largest exponent put into one table entry, as exp(500) and exp(-500) are both ordinary numbers; a larger weight is
 # written as several equal factors, whose product is the same.
@@ -240,6 +240,28 @@ def write_mar(
         zero, one = certain[fixed[variable]] if variable in fixed else next(free)
         words += ["2", f"{zero:.12g}", f"{one:.12g}"]
     save(path, ("MAR\n" + " ".join(words) + "\n").encode("ascii"))
+
+
+def write_map(state: NDArray[np.int8], path: str | PathLike[str]) -> None:
+    """Write a ``MAP`` answer: the number of variables, and the state of each, 0 for -1 and 1 for +1."""
+    words = [str(len(state)), *("1" if spin > 0 else "0" for spin in state.tolist())]
+    save(path, ("MAP\n" + " ".join(words) + "\n").encode("ascii"))
+
+
+def read_map(path: PathOrSource, n: int) -> NDArray[np.int8]:
+    """Read a ``MAP`` answer about a model with ``n`` variables, as a state of -1 and +1."""
+    tokens = _Tokens(opened(path))
+    first = tokens.word("the word MAP")
+    if first.upper() != "MAP":
+        tokens.fail(f"{quoted(first)} stands where the word MAP should; is this a MAP answer?")
+    variables = tokens.count("the number of variables")
+    if variables != n:
+        tokens.fail(f"the answer is of {variables} variables; this model has {n}")
+    states = [tokens.count("the state of a variable") for _ in range(n)]
+    for variable, state in enumerate(states):
+        if state not in (0, 1):
+            tokens.fail(f"variable {variable} is in state {state}; its states are 0 and 1")
+    return np.array([2 * state - 1 for state in states], dtype=np.int8)
 
 
 class _Tokens:

@@ -7,6 +7,7 @@ from spectralz.result.estimate import Estimate
 from spectralz.result.interval import Interval
 from spectralz.result.kinds import AnyMethod, Kind, Status, Trial, Verdict, plain
 from spectralz.result.log_prob import LogProb
+from spectralz.result.map_state import MapState
 from spectralz.result.marginals import Marginals
 from spectralz.result.quantity import Quantity
 from spectralz.result.thermodynamics import Thermodynamics
@@ -22,6 +23,7 @@ __all__ = [
     "Interval",
     "Kind",
     "LogProb",
+    "MapState",
     "Marginals",
     "Quantity",
     "Status",

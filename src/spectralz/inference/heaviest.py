@@ -1,0 +1,162 @@
+"""The heaviest state of a model."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spectralz._support import clock
+from spectralz._support.options import bytes_in_words, checked_bytes, checked_count, checked_positive
+from spectralz._support.threads import using_threads
+from spectralz.errors import ModelError, OptionError, TooLargeError, is_interrupt
+from spectralz.inference.asked import Asked
+from spectralz.methods import Exact
+from spectralz.parts.heaviest_state import by_maxima, by_search, rounding_of, table_entries
+from spectralz.portfolio.bracket import bracket
+from spectralz.portfolio.budget import Budget
+from spectralz.portfolio.purse import Purse
+from spectralz.result import MapState, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from spectralz.model import RBM, Ising
+
+__all__ = ["map_state"]
+
+METHODS = ("auto", "exact", "search")
+ENTRY_BYTES = 8
+# Of the time so much goes into the search, and the rest into bounds.
+SEARCH_SHARE = 0.6
+# log Z of a model that is k times as cold, divided by k, is no less than its largest log-weight, and close to it if k
+# is large.
+COLDER = (8.0, 64.0)
+
+
+def map_state(
+    model: Ising | RBM,
+    method: str = "auto",
+    *,
+    given: Mapping[Any, int] | None = None,
+    budget: float | None = None,
+    work: float | None = None,
+    seed: int = 0,
+    max_memory: int | str = 4 * 2**30,
+    threads: int | None = None,
+) -> MapState:
+    """Return the heaviest state of ``model`` that is found, with a bound on how heavy any state can be.
+
+    Where the treewidth is small, spins are eliminated by maxima and the state is proven to be the heaviest. Otherwise
+    populations are cooled ever more slowly and quenched, as long as the budget lasts; Ctrl-C keeps the best so far.
+
+    Parameters
+    ----------
+    model
+        The model, an Ising or an RBM.
+    method
+        ``"exact"`` (elimination), ``"search"``, or ``"auto"``, exact where that is possible in time.
+    given
+        Evidence, as in :func:`log_z`.
+    budget
+        Seconds to spend where nothing is exact, ten by default.
+    work
+        Instead of ``budget``: operations to do; the answer is then the same in every run.
+    seed
+        For all that is random.
+    max_memory
+        Most memory for tables, in bytes or like ``"512 MiB"``.
+    threads
+        Most threads to use; by default all cores that the process may use.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> found = sz.map_state(sz.Ising.from_edges(3, [(0, 1), (1, 2)], [1.0, -2.0], field=[0.5, 0.0, 0.0]))
+    >>> found.state.tolist(), found.log_weight, found.proven
+    ([1, 1, -1], 3.5, True)
+    """
+    if method not in METHODS:
+        raise OptionError(f"method is {method!r}; the heaviest state is found by one of {', '.join(METHODS)}")
+    memory = int(checked_bytes(max_memory, "max_memory"))
+    allowed = Budget(
+        None if budget is None else checked_positive(budget, "budget"),
+        None if work is None else checked_positive(work, "work"),
+    )
+    limit = None if threads is None else checked_count(threads, "threads", least=1)
+    rng = np.random.default_rng(checked_count(seed, "seed", least=0))
+    asked = Asked.about(model, given)
+    began = clock.seconds()
+    with using_threads(limit), allowed.planning():
+        order = None if method == "search" else _order(asked.free, memory, allowed.seconds, method == "exact")
+        search = _searched(asked.free, allowed.seconds, rng) if order is None else None
+        found = search or _eliminated(asked.free, order or [], rng)
+    weight = float(asked.free.log_weight(found.state))
+    return MapState(
+        state=asked.states(found.state[None])[0],
+        log_weight=weight,
+        upper=max(found.upper, weight),
+        proven=found.upper <= weight + found.slack,
+        method=found.method,
+        status=found.status,
+        seconds=clock.seconds() - began,
+        names=asked.whole.names,
+    )
+
+
+class _Found(NamedTuple):
+    """A state, a bound on all log-weights, what of that bound may be rounding, and how they were found."""
+
+    state: NDArray[np.int8]
+    upper: float
+    slack: float
+    method: str
+    status: Status
+
+
+def _order(model: Ising, memory: int, seconds: float, is_asked: bool) -> list[int] | None:
+    """Return an order of elimination whose tables fit, or None if there is none; say why if it is asked for."""
+    exact = Exact(algorithm="elimination", max_memory=memory)
+    plan = exact.plan(model)
+    refusal = plan.refusal
+    if refusal is None:
+        need = ENTRY_BYTES * table_entries(model, plan.tree.order, plan.width + 1)
+        if need > memory:
+            refusal = (
+                f"all tables together take {bytes_in_words(need)}; max_memory is {bytes_in_words(memory)}: raise it"
+            )
+    if refusal is not None and is_asked:
+        raise TooLargeError(refusal)
+    if refusal is not None or not (is_asked or Purse(seconds, with_means=True).pays(plan)):
+        return None
+    return [int(spin) for spin in plan.tree.order]
+
+
+def _eliminated(model: Ising, order: list[int], rng: np.random.Generator) -> _Found:
+    found = by_maxima(model, order, model.n + 1, rng)
+    rounding = rounding_of(model)
+    upper, slack = found.upper + model.constant + rounding, 2.0 * (found.rounding + 2.0 * rounding)
+    return _Found(found.state, upper, slack, "exact", Status(f"eliminated {model.n} spins by maxima"))
+
+
+def _searched(model: Ising, seconds: float, rng: np.random.Generator) -> _Found:
+    state = np.where(model.field >= 0.0, 1, -1).astype(np.int8)
+    upper, times, words = np.inf, 0, "the search ended"
+    try:
+        for best in by_search(model, SEARCH_SHARE * seconds, rng):
+            state, times = best, times + 1
+        for colder in COLDER:
+            share = (1.0 - SEARCH_SHARE) * seconds / len(COLDER)
+            with suppress(ModelError):  # of numbers that would become too large
+                upper = min(upper, bracket(model.scaled(colder), share, ("mf", "states")).upper / colder)
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_interrupt(error) or not times:
+            raise
+        words = "interrupted: the search ended early"
+    if not np.isfinite(upper):
+        upper = float(np.abs(model.field).sum() + np.abs(model.edges()[1]).sum()) + model.constant
+    rounding = rounding_of(model)
+    return _Found(state, upper + 2.0 * rounding, 4.0 * rounding, "search", Status(f"{words} after {times} coolings"))

@@ -1,0 +1,115 @@
+"""The heaviest state of a model: by elimination with maxima in place of sums, or by search.
+
+Mini-buckets with all weights 0 take maxima: the bound on log Z becomes one on the largest log-weight, and going back
+through the tables finds a state. Where no bucket had to be split both are exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz._support import clock
+from spectralz._support.progress import report, reporter_of
+from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.parts.annealer import Annealer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from spectralz.model import Ising
+
+__all__ = ["Heaviest", "by_maxima", "by_search", "rounding_of", "table_entries"]
+
+# States that are cooled together, the first number of points of their path, and by how much it grows from one time to
+# the next.
+STATES, FIRST_POINTS, GROWTH = 256, 32, 2.0
+# At the end of the path a typical coupling is this many times the temperature.
+COLDNESS = 8.0
+# Couplings and fields below this share of the largest do not count for that; nor do numbers that are as good as zero.
+LEAST_SHARE, LEAST_NUMBER = 1e-3, 1e-290
+MOST_POINTS = 20_000
+
+
+@dataclass(frozen=True)
+class Heaviest:
+    """A state, -1 and +1, a bound that no log-weight exceeds, constants not included, and the rounding in it."""
+
+    state: NDArray[np.int8]
+    upper: float
+    rounding: float
+
+
+def table_entries(model: Ising, order: Sequence[int], ibound: int) -> int:
+    """Return how many numbers the tables of all mini-buckets have."""
+    from spectralz.kernels.mini_buckets.cover import cover_by_scope
+
+    cover = cover_by_scope(np.asarray(order, dtype=np.int64), model.edges()[0], ibound)
+    return int(cover.entries(keep=True))
+
+
+def by_maxima(model: Ising, order: Sequence[int], ibound: int, rng: np.random.Generator) -> Heaviest:
+    """Eliminate spins by maxima, in tables of up to ``ibound`` spins, and go back for the heaviest state.
+
+    Of the states that are equally good choices on the way back one is drawn; of several such draws the heaviest counts.
+    """
+    from spectralz.kernels.mini_buckets.cover import cover_by_scope
+    from spectralz.kernels.mini_buckets.drawing import Drawing
+    from spectralz.kernels.mini_buckets.passes import Forest
+
+    edges, J = model.edges()
+    cover = cover_by_scope(np.asarray(order, dtype=np.int64), edges, ibound)
+    forest = Forest.of_cover(cover, edges)
+    potentials = forest.potentials(model.field, J, lambda _: (0.0, 0.0))
+    drawing = Drawing.of(forest, potentials, reporter_of("eliminating spins"))
+    drawn = drawing.draw(rng)
+    states = np.empty((drawn.x.shape[1], model.n), dtype=np.int8)
+    states[:, np.asarray(cover.order)] = 2 * drawn.x.T - 1
+    best = states[int(np.argmax(model.log_weight(states)))]
+    return Heaviest(best, drawing.bound.value + drawing.bound.rounding, drawing.bound.rounding)
+
+
+def rounding_of(model: Ising) -> float:
+    """Return by how much a computed log-weight may be off."""
+    J = model.edges()[1]
+    sizes = float(np.abs(model.field).sum() + np.abs(J).sum()) + abs(model.constant)
+    return (len(J) + model.n + 16) * UNIT_ROUNDOFF * sizes + model.rounding
+
+
+def by_search(model: Ising, seconds: float, rng: np.random.Generator) -> Iterator[NDArray[np.int8]]:
+    """Cool populations ever more slowly to a low temperature, quench them, and yield the heaviest state so far."""
+    end = clock.now() + seconds
+    cold = model.scaled(_coldness(model))
+    best: NDArray[np.int8] | None = None
+    weight = -np.inf
+    with Annealer(cold, block_width=0, from_coins=True) as annealer:
+        one = max(annealer.seconds_per_point(STATES), 1e-9)
+        points = float(FIRST_POINTS)
+        while True:
+            betas = np.linspace(0.0, 1.0, int(points) + 1)
+            states = annealer.quench(annealer.anneal(betas, STATES, rng.spawn(1)[0]).x)
+            weights = np.asarray(model.log_weight(states))
+            k = int(np.argmax(weights))
+            if weights[k] > weight:
+                best, weight = states[k], float(weights[k])
+            assert best is not None
+            yield best
+            left = end - clock.now()
+            report("looking for the heaviest state", min(1.0 - left / max(seconds, 1e-9), 1.0))
+            if left <= one * FIRST_POINTS:
+                return
+            points = min(GROWTH * points, left / one, MOST_POINTS)
+
+
+def _coldness(model: Ising) -> float:
+    """Return what to multiply log-weights by, so that at the end of the path nearly all spins are sure."""
+    J = np.abs(model.edges()[1])
+    largest = float(max(J.max(initial=0.0), np.abs(model.field).max(initial=0.0)))
+    # The mean over those that count at all: tiny ones beside huge ones would make it too cold for any number.
+    seen = np.concatenate([J, np.abs(model.field)])
+    seen = seen[seen > LEAST_SHARE * largest]
+    return COLDNESS / float(seen.mean()) if len(seen) and seen.mean() > LEAST_NUMBER else 1.0

@@ -1,0 +1,89 @@
+"""The heaviest state of a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from numpy.typing import NDArray
+
+    from spectralz.result.kinds import Status
+
+__all__ = ["MapState"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapState:
+    """The heaviest state that was found: the mode of P(x), the ground state of physicists, the optimum of a QUBO.
+
+    Attributes
+    ----------
+    state
+        The state, -1 and +1; of an RBM in the values of its units.
+    log_weight
+        Its log-weight; minus that is its energy.
+    upper
+        No state's log-weight is above this, proven.
+    proven
+        Whether it is proven that no state is heavier, up to rounding.
+    method
+        Which method found it.
+    status
+        How it was found.
+    seconds
+        Wall-clock time.
+    names
+        One name per spin, or None.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> found = sz.map_state(sz.generators.grid(side=10, strength=1.0, seed=0))
+    >>> found
+    MapState(log-weight 119.7..., proven, by exact in ... s)
+    """
+
+    state: NDArray[np.int8]
+    log_weight: float
+    upper: float
+    proven: bool
+    method: str
+    status: Status
+    seconds: float
+    names: tuple[Hashable, ...] | None = None
+
+    @property
+    def gap(self) -> float:
+        """How much heavier another state could be at most; 0 where it is proven that none is."""
+        return 0.0 if self.proven else max(self.upper - self.log_weight, 0.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        return {
+            "state": self.state.tolist(),
+            "log_weight": self.log_weight,
+            "upper": self.upper,
+            "proven": self.proven,
+            "method": self.method,
+            "status": str(self.status),
+            "seconds": self.seconds,
+            "names": None if self.names is None else list(self.names),
+        }
+
+    def __repr__(self) -> str:
+        words = "proven" if self.proven else f"at most {self.upper:.9g}"
+        return f"MapState(log-weight {self.log_weight:.9g}, {words}, by {self.method} in {self.seconds:.2g} s)"
+
+    def __str__(self) -> str:
+        words = "proven: no state is heavier" if self.proven else f"no state is above {self.upper:.12g}, proven"
+        ups = int(np.count_nonzero(self.state == 1))
+        return (
+            f"heaviest state  log-weight {self.log_weight:.12g} ({words})\n"
+            f"spins           {ups} of {len(self.state)} are +1\n"
+            f"run             {self.method}, {self.seconds:.2f} s; {self.status}"
+        )

@@ -1,0 +1,159 @@
+"""The heaviest state: against all states, against elimination, and as files."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import spectralz as sz
+from spectralz.cli import main
+from spectralz.errors import FormatError, OptionError, TooLargeError
+from spectralz.io import read_map, write_map
+from spectralz.parts.heaviest_state import rounding_of
+from tests.fuzzed import fuzzed
+from tests.reference.states import all_states
+
+MODELS = {
+    "grid": sz.generators.grid(3, 1.0, seed=0),
+    "dense": sz.generators.complete(9, 0.5, seed=1),
+    "ties": sz.generators.torus(3, 4, 1.0),
+    "islands": sz.Ising.from_edges(6, [(0, 1), (3, 4)], [1.0, -1.0]),
+    "constant": sz.Ising([0.5, -0.25], 0.5 * np.ones((2, 2)), offset=-7.0),
+    "huge": sz.Ising.from_edges(3, [(0, 1), (1, 2), (0, 2)], [1e30, -1e30, 3.0]),
+    "single": sz.Ising(field=[-0.3]),
+    "none": sz.Ising(field=[]),
+}
+
+
+def heaviest(model):
+    return float(np.max(model.log_weight(all_states(model.n))))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_elimination_finds_the_heaviest_of_all_states(name):
+    model = MODELS[name]
+    found = sz.map_state(model)
+    assert found.proven
+    assert found.method == "exact"
+    assert found.log_weight == float(model.log_weight(found.state))
+    assert found.log_weight == pytest.approx(heaviest(model), rel=1e-12, abs=1e-12)
+    assert found.upper >= heaviest(model)
+    assert found.upper == pytest.approx(found.log_weight, rel=1e-10, abs=1e-10)
+
+
+@pytest.mark.parametrize("name", ["grid", "dense", "ties", "islands", "constant", "single"])
+def test_the_search_finds_it_too(name):
+    found = sz.map_state(MODELS[name], "search", work=2e7)
+    assert found.method == "search"
+    assert found.log_weight == pytest.approx(heaviest(MODELS[name]), rel=1e-12, abs=1e-12)
+    assert found.upper >= found.log_weight
+
+
+def test_no_bound_is_below_any_state_whatever_the_numbers():
+    rng = np.random.default_rng(3)
+    for _ in range(60):
+        model = fuzzed(rng)
+        truth, rounding = heaviest(model), 2.0 * rounding_of(model)
+        exact, search = sz.map_state(model), sz.map_state(model, "search", work=1e5)
+        assert exact.proven
+        assert exact.log_weight >= truth - rounding
+        assert min(exact.upper, search.upper) >= truth - rounding
+        assert search.log_weight <= truth + rounding
+
+
+def test_a_large_grid_is_proven_and_the_search_comes_close():
+    model = sz.generators.grid(12, 1.0, seed=0)
+    exact, search = sz.map_state(model), sz.map_state(model, "search", work=2e8, seed=1)
+    assert exact.proven
+    assert exact.log_weight >= search.log_weight - 1e-9
+    assert search.log_weight >= 0.99 * exact.log_weight
+    assert exact.gap == 0.0 <= search.gap
+
+
+def test_the_same_work_finds_the_same_state():
+    model = sz.generators.complete(40, 1.0, seed=0)
+    first, second = (sz.map_state(model, "search", work=1e8, threads=threads) for threads in (1, 2))
+    assert np.array_equal(first.state, second.state)
+    assert first.upper == second.upper
+
+
+def test_evidence_and_machines():
+    model = MODELS["grid"]
+    found = sz.map_state(model, given={0: -1, 8: +1})
+    x = all_states(9)
+    x = x[(x[:, 0] == -1) & (x[:, 8] == 1)]
+    assert found.state[[0, 8]].tolist() == [-1, 1]
+    assert float(model.log_weight(found.state)) == pytest.approx(float(np.max(model.log_weight(x))))
+    machine = sz.RBM([[1.0, -2.0]], [0.5], [0.0, 1.0])
+    units = sz.map_state(machine).state
+    assert set(units.tolist()) <= {0, 1}
+    assert float(machine.log_weight(units)) == pytest.approx(heaviest(machine.to_ising()))
+
+
+def test_what_is_refused():
+    with pytest.raises(OptionError, match="exact, search"):
+        sz.map_state(MODELS["grid"], "quench")
+    with pytest.raises(TooLargeError, match="out of reach"):
+        sz.map_state(sz.generators.complete(80, 1.0, seed=0), "exact")
+    with pytest.raises(TooLargeError, match="max_memory"):
+        sz.map_state(sz.generators.grid(12, 1.0, seed=0), "exact", max_memory="64 KiB")
+
+
+def test_words():
+    found = sz.map_state(MODELS["grid"])
+    assert "proven" in repr(found)
+    assert "no state is heavier" in str(found)
+    assert json.loads(json.dumps(found.to_dict()))["proven"] is True
+    assert "at most" in repr(sz.map_state(sz.generators.complete(30, 1.0, seed=0), "search", work=1e6))
+
+
+# ------------------------------------------------------------------------------------------------------------ files
+
+
+def test_answers_go_out_and_come_back(tmp_path):
+    state = np.array([1, -1, -1, 1], dtype=np.int8)
+    write_map(state, tmp_path / "a.MAP")
+    assert (tmp_path / "a.MAP").read_text() == "MAP\n4 1 0 0 1\n"
+    assert np.array_equal(read_map(tmp_path / "a.MAP", 4), state)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("MAR\n1 0\n", "MAP answer"),
+        ("MAP\n3 0 1 0\n", "3 variables"),
+        ("MAP\n2 0 2\n", "states are 0 and 1"),
+        ("MAP\n2 0\n", "truncated"),
+    ],
+)
+def test_answers_that_are_none(tmp_path, text, words):
+    (tmp_path / "a.MAP").write_text(text)
+    with pytest.raises(FormatError, match=words):
+        read_map(tmp_path / "a.MAP", 2)
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    sz.write(MODELS["grid"], "grid.uai")
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return ended.value.code or 0, captured.out, captured.err
+
+    return call
+
+
+def test_the_command(run, tmp_path):
+    code, out, err = run("map", "grid.uai", "--map", "grid.MAP", "--states", "grid.csv")
+    assert (code, "proven" in out) == (0, True), err
+    state = read_map(tmp_path / "grid.MAP", 9)
+    assert float(MODELS["grid"].log_weight(state)) == pytest.approx(heaviest(MODELS["grid"]))
+    assert np.loadtxt(tmp_path / "grid.csv", delimiter=",").tolist() == state.tolist()
+    code, out, _ = run("map", "grid.uai", "--json", "-m", "search", "-w", "1e7")
+    assert json.loads(out)["log_weight"] == pytest.approx(heaviest(MODELS["grid"]))
+    assert run("map", "grid.uai", "--map", "grid.uai")[0] == 2
