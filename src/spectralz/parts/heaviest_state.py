@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["Heaviest", "by_maxima", "by_search", "rounding_of", "table_entries"]
 
 # States that are cooled together, the first number of points of their path, and by how much it grows from one time to
-# the next.
-STATES, FIRST_POINTS, GROWTH = 256, 32, 2.0
-# At the end of the path a typical coupling is this many times the temperature.
-COLDNESS = 8.0
+# the next: few states that are cooled slowly find more than many that are not.
+STATES, FIRST_POINTS, GROWTH = 64, 64, 2.0
+# The first temperature is so many times the typical field of a spin; at the last a typical coupling is this many times
+# the temperature. In between temperatures fall by equal factors.
+HOTTEST, COLDNESS = 3.0, 2.5
 # Couplings and fields below this share of the largest do not count for that; nor do numbers that are as good as zero.
 LEAST_SHARE, LEAST_NUMBER = 1e-3, 1e-290
 MOST_POINTS = 20_000
@@ -86,11 +87,12 @@ def by_search(model: Ising, seconds: float, rng: np.random.Generator) -> Iterato
     cold = model.scaled(_coldness(model))
     best: NDArray[np.int8] | None = None
     weight = -np.inf
-    with Annealer(cold, block_width=0, from_coins=True) as annealer:
+    with Annealer(cold, block_width=0, from_coins=True, resample_below=0.0) as annealer:
         one = max(annealer.seconds_per_point(STATES), 1e-9)
+        hottest = _hottest(cold)
         points = float(FIRST_POINTS)
         while True:
-            betas = np.linspace(0.0, 1.0, int(points) + 1)
+            betas = np.concatenate([[0.0], np.geomspace(hottest, 1.0, int(points))])
             states = annealer.quench(annealer.anneal(betas, STATES, rng.spawn(1)[0]).x)
             weights = np.asarray(model.log_weight(states))
             k = int(np.argmax(weights))
@@ -103,6 +105,14 @@ def by_search(model: Ising, seconds: float, rng: np.random.Generator) -> Iterato
             if left <= one * FIRST_POINTS:
                 return
             points = min(GROWTH * points, left / one, MOST_POINTS)
+
+
+def _hottest(model: Ising) -> float:
+    """Return the first point of the path, where fields of spins are small beside the temperature."""
+    (i, j), J = model.edges()[0].T, model.edges()[1]
+    squares = model.field**2 + np.bincount(i, J**2, model.n) + np.bincount(j, J**2, model.n)
+    typical = float(np.sqrt(squares.mean())) if model.n else 0.0
+    return 1.0 / (HOTTEST * typical) if HOTTEST * typical > 1.0 else 0.5
 
 
 def _coldness(model: Ising) -> float:

@@ -1,0 +1,132 @@
+"""Curves over temperature: ``python -m benchmarks.curves [torus] [curie_weiss] [glass] [picture]``.
+
+``torus``: log Z, energy and heat capacity of the 2D Ising torus by annealing, against Kaufman's closed form.
+``curie_weiss``: the same by annealing against sums over the magnetization. ``glass``: the heat capacity of a 3D glass
+in short runs against a long one. ``picture``: the picture of docs/after-log-z.md. Errors are in units of the standard
+error that came with them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import spectralz as sz
+from benchmarks.harness import processor, table
+
+FIRST_SEED = 910_000
+IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
+QUANTITIES = ("log_z", "energy", "heat_capacity")
+SLOPE_STEP = 1e-3
+
+
+def _closed(log_z: np.ndarray, betas: np.ndarray, step: float) -> dict[str, np.ndarray]:
+    """Return the quantities from log Z at five points around each temperature, (5, K)."""
+    slope = (log_z[0] - 8.0 * log_z[1] + 8.0 * log_z[3] - log_z[4]) / (12.0 * step)
+    bend = (-log_z[0] + 16.0 * log_z[1] - 30.0 * log_z[2] + 16.0 * log_z[3] - log_z[4]) / (12.0 * step**2)
+    return {"log_z": log_z[2], "energy": -slope, "heat_capacity": betas**2 * bend}
+
+
+def closed_torus(side: int, betas: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what Kaufman's formula says of a torus with couplings 1."""
+    points = [betas + k * SLOPE_STEP for k in (-2, -1, 0, 1, 2)]
+    log_z = np.array([[sz.closed_forms.torus(side, side, float(beta)) for beta in each] for each in points])
+    return _closed(log_z, betas, SLOPE_STEP)
+
+
+def _lines(name: str, found: sz.Thermodynamics, truth: dict[str, np.ndarray]) -> list[list[str]]:
+    lines = []
+    for k, beta in enumerate(found.beta):
+        cells = [name, f"{beta:.4g}"]
+        for quantity in QUANTITIES:
+            value, error = getattr(found, quantity)[k], getattr(found, f"{quantity}_error")[k]
+            cells += [f"{value:.6g} ± {error:.2g}", f"{(value - truth[quantity][k]) / error:+.1f}"]
+        lines.append([*cells, "yes" if found.trusted[k] else "no"])
+        print(" | ".join(lines[-1]), flush=True)
+    return lines
+
+
+HEADINGS = ["model", "beta", "log Z", "off", "energy", "off", "heat capacity", "off", "trusted"]
+
+
+def torus(seconds: float) -> str:
+    """Return curves of tori through their critical point."""
+    betas = np.array([0.2, 0.35, 0.42, 0.44, 0.46, 0.6])
+    lines = []
+    for side in (16, 32):
+        model = sz.generators.torus(side, side, 1.0)
+        found = sz.thermodynamics(model, betas, "annealing", budget=seconds, seed=FIRST_SEED)
+        lines += _lines(f"torus {side} x {side}", found, closed_torus(side, betas))
+    return table(HEADINGS, lines)
+
+
+def curie_weiss(seconds: float) -> str:
+    """Return curves of the mean-field ferromagnet, whose transition is at beta = 1."""
+    betas = np.array([0.5, 0.9, 1.0, 1.1, 1.5])
+    points = [betas + k * SLOPE_STEP for k in (-2, -1, 0, 1, 2)]
+    truth = [[sz.closed_forms.curie_weiss(200, float(beta)) for beta in each] for each in points]
+    model = sz.generators.curie_weiss(200, 1.0)
+    found = sz.thermodynamics(model, betas, "annealing", budget=seconds, seed=FIRST_SEED)
+    return table(HEADINGS, _lines("Curie-Weiss, n = 200", found, _closed(np.array(truth), betas, SLOPE_STEP)))
+
+
+def glass(seconds: float, seeds: int) -> str:
+    """Return the heat capacity of a 3D glass in short runs, beside a run that is ten times as long."""
+    betas = np.array([0.3, 0.6, 0.9, 1.2])
+    model = sz.generators.spin_glass_3d(6, 1.0, FIRST_SEED)
+    long = sz.thermodynamics(model, betas, "annealing", budget=10.0 * seconds, seed=FIRST_SEED)
+    lines = []
+    for seed in range(seeds):
+        short = sz.thermodynamics(model, betas, "annealing", budget=seconds, seed=seed)
+        for k, beta in enumerate(betas):
+            value, error = short.heat_capacity[k], short.heat_capacity_error[k]
+            other, its_error = long.heat_capacity[k], long.heat_capacity_error[k]
+            cells = [f"{value:.2f} ± {error:.1g}", f"{other:.2f} ± {its_error:.1g}"]
+            lines.append([f"{beta:g}", str(seed), *cells, f"{(value - other) / np.hypot(error, its_error):+.1f}"])
+            print(" | ".join(lines[-1]), flush=True)
+    return table(["beta", "seed", "heat capacity", "long run", "apart, in errors"], lines)
+
+
+def picture() -> str:
+    """Draw the torus of 24 x 24 by annealing, on the closed form."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    betas, fine = np.linspace(0.05, 0.8, 31), np.linspace(0.05, 0.8, 200)
+    found = sz.thermodynamics(sz.generators.torus(24, 24, 1.0), betas, "annealing", budget=20.0, seed=FIRST_SEED)
+    closed = closed_torus(24, fine)
+    closed["entropy"] = closed["log_z"] + fine * closed["energy"]
+    figure = Figure(figsize=(9.0, 6.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = found.plot(figure.subplots(2, 2))
+    for ax, name in zip(axes, ("log_z", "energy", "entropy", "heat_capacity"), strict=True):
+        ax.plot(fine, closed[name] / found.n, color="black", linewidth=0.8, zorder=0, label="closed form")
+    axes[0].legend(frameon=False)
+    figure.savefig(IMAGES / "curves.png", dpi=110)
+    return f"wrote {IMAGES / 'curves.png'}"
+
+
+def main() -> None:
+    """Print the tables asked for, or all."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tables", nargs="*", default=["torus", "curie_weiss", "glass"])
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--seeds", type=int, default=3)
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore", sz.errors.InaccurateWarning)
+    print(processor())
+    for name in asked.tables:
+        made = {
+            "torus": lambda: torus(asked.seconds),
+            "curie_weiss": lambda: curie_weiss(asked.seconds),
+            "glass": lambda: glass(asked.seconds, asked.seeds),
+            "picture": picture,
+        }[name]()
+        print(f"\n{made}\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
