@@ -28,7 +28,17 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.elimination.tree import Adjacency
 
-__all__ = ["Cover", "Part", "Powers", "cover_by_content", "cover_by_scope", "order_of", "take_out"]
+__all__ = [
+    "LEAST_POWER",
+    "Cover",
+    "Part",
+    "Powers",
+    "cover_by_content",
+    "cover_by_scope",
+    "inverse_of",
+    "order_of",
+    "take_out",
+]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 IntArray: TypeAlias = "NDArray[np.int64]"
@@ -38,6 +48,8 @@ Powers = Callable[[int], tuple[float, float]]
 
 # Looking for an order fills in the graph; where it gets wider than this, the graph as it stands has to do.
 MOST_WIDTH = 400
+# Powers that are nearer to 0 are taken for this: inverses must be finite, and 0 times them 0.
+LEAST_POWER = 1e-300
 # The score of a merger is the mean over at most so many states of the separator.
 SCORED_STATES = 512
 
@@ -384,12 +396,23 @@ def _take_out(minus: FloatArray, plus: FloatArray, power: float, out: FloatArray
 
 
 @inner
+def inverse_of(power: float) -> float:
+    """Return 1 / power, and a very large number for a power of 0."""
+    if abs(power) < LEAST_POWER:
+        return -1.0 / LEAST_POWER if power < 0.0 else 1.0 / LEAST_POWER
+    return 1.0 / power
+
+
+@inner
 def take_out(minus: FloatArray, plus: FloatArray, size: int, power: float, out: FloatArray, at: int) -> None:
-    """Write the power sum of the two states of a spin, from place ``at`` on."""
+    """Write the power sum of the two states of a spin, from place ``at`` on.
+
+    That is f + w log(1 + exp(-|f - g| / |w|)), where f is the larger of the two at positive powers w, and the smaller
+    at negative ones.
+    """
+    inverse = abs(inverse_of(power))
+    above = power >= 0.0
     for i in range(size):
         apart = plus[i] - minus[i]
-        larger, smaller = (plus[i], minus[i]) if apart > 0.0 else (minus[i], plus[i])
-        if power > 0.0:
-            out[at + i] = larger + power * log1p_exp_minus(abs(apart) / power)
-        else:
-            out[at + i] = larger if power == 0.0 else smaller
+        nearest = plus[i] if (apart > 0.0) == above else minus[i]
+        out[at + i] = nearest + power * log1p_exp_minus(abs(apart) * inverse)
