@@ -31,6 +31,7 @@ from spectralz.kernels.elimination.tables import compressed
 from spectralz.kernels.forest import runs
 from spectralz.kernels.logsum import as_bits, as_float, exp_minus, log1p_exp_minus
 from spectralz.kernels.mini_buckets.cover import LEAST_POWER, inverse_of, take_out
+from spectralz.kernels.mini_buckets.scopes import number_bits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,6 +48,7 @@ __all__ = [
     "Steps",
     "beliefs_of",
     "bound_of",
+    "contrasts_of",
     "fill",
     "tables_of",
 ]
@@ -119,36 +121,35 @@ class Forest:
     @classmethod
     def of_cover(cls, cover: Cover, edges: IntArray) -> Forest:
         """Put the mini-buckets into post-order and number their bits."""
-        sequence = cover.sequence
-        chosen = [cover.mini_buckets[m] for m in sequence]
-        step_of = np.empty(len(sequence), dtype=np.int64)
-        step_of[sequence] = np.arange(len(sequence))
-        bit_start = np.cumsum([0, *(len(m.separator) for m in chosen)])
+        sequence, count = cover.sequence, len(cover.ranks)
+        step_of = np.empty(count, dtype=np.int64)
+        step_of[sequence] = np.arange(count)
         spin_rank = np.empty(len(cover.order), dtype=np.int64)
         spin_rank[cover.order] = np.arange(len(cover.order))
-        edge_bit = np.zeros(len(edges), dtype=np.int64)
         later = spin_rank[edges].max(axis=1, initial=0)
-        masks = []
-        for t, m in enumerate(chosen):
-            bit_of = {r: bit for bit, r in enumerate(m.separator)}
-            for e in m.edges:
-                edge_bit[e] = bit_start[t] + bit_of[int(later[e])]
-            masks += [sum(1 << bit_of[r] for r in cover.mini_buckets[c].separator[1:]) for c in m.children]
+        bit, mask = np.empty(len(edges), dtype=np.int64), np.empty(count, dtype=np.int64)
+        number_bits(
+            cover.ranks, cover.separator_start, cover.separators, later, cover.edge_part, cover.parent, bit, mask
+        )
+        bit_start = np.concatenate([[0], np.cumsum(cover.widths[sequence])]).astype(np.int64)
+        child_start, children = cover.children
+        child_counts = np.diff(child_start)[sequence]
+        children = children[_ragged(child_start[:-1][sequence], child_counts)]
         first = np.cumsum(cover.counts) - cover.counts
         steps = Steps(
             width=np.diff(bit_start),
             bit_start=bit_start,
-            child_start=np.cumsum([0, *(len(m.children) for m in chosen)]),
-            child=step_of[[c for m in chosen for c in m.children]].astype(np.int64),
-            child_mask=np.array(masks, dtype=np.int64),
+            child_start=np.concatenate([[0], np.cumsum(child_counts)]).astype(np.int64),
+            child=step_of[children],
+            child_mask=mask[children],
         )
         sizes = np.left_shift(np.int64(1), steps.width)
         return cls(
             steps=steps,
             rank=cover.ranks[sequence],
             field_step=step_of[first[spin_rank]],
-            edge_bit=edge_bit,
-            pair_rank=np.array([r for m in chosen for r in m.separator], dtype=np.int64),
+            edge_bit=bit_start[step_of[cover.edge_part]] + bit,
+            pair_rank=cover.separators[_ragged(cover.separator_start[:-1][sequence], steps.width)],
             stacked=_stack_places(steps, sizes),
             kept=np.cumsum(sizes) - sizes,
         )
@@ -171,11 +172,16 @@ class Forest:
         return Potentials(h, J, power)
 
 
+def _ragged(starts: IntArray, counts: IntArray) -> IntArray:
+    """Return starts[0], starts[0] + 1, ..., counts[0] of them, then those from starts[1] on, and so forth."""
+    ends = np.cumsum(counts)
+    return np.asarray(np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts))
+
+
 def _stack_places(steps: Steps, sizes: IntArray) -> IntArray:
     """Return where each table is put: in the place of those that its step uses up, which are the top of the stack."""
-    below = np.zeros(len(sizes), dtype=np.int64)
-    np.add.at(below, np.repeat(np.arange(len(sizes)), np.diff(steps.child_start)), sizes[steps.child])
-    heights = np.cumsum(sizes - below)
+    used = np.concatenate([[0], np.cumsum(sizes[steps.child])])
+    heights = np.cumsum(sizes - np.diff(used[steps.child_start]))
     return np.asarray(heights - sizes)
 
 
@@ -253,6 +259,15 @@ def beliefs_of(forest: Forest, potentials: Potentials, report: Report) -> Belief
         _backwards(forest.steps, begin, end, tables, forest.stacked, forest.kept, ratios, *scratch, *out)
         report(1 - begin / forest.count / 2)
     return Beliefs(bound, up, down, pair_mean, entropy)
+
+
+def contrasts_of(forest: Forest, potentials: Potentials) -> FloatArray:
+    """Return by how much the two states of each step's spin differ in their log-weight, on average."""
+    sizes = np.left_shift(np.int64(1), forest.steps.width)
+    ratios = np.empty(int(sizes.sum()))
+    _run_forwards(forest, potentials, forest.stacked, ratios, lambda _: None)
+    np.abs(ratios, out=ratios)
+    return np.asarray(np.add.reduceat(ratios, forest.kept) / sizes * np.abs(potentials.power)) if len(sizes) else ratios
 
 
 @inner

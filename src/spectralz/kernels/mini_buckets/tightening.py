@@ -14,15 +14,15 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.kernels.mini_buckets.passes import Bound, Forest, Potentials, beliefs_of, bound_of
+from spectralz.kernels.mini_buckets.passes import Bound, Forest, Potentials, beliefs_of, bound_of, contrasts_of
 
 if TYPE_CHECKING:
     from spectralz.kernels.mini_buckets.passes import FloatArray, IntArray, Report
 
-__all__ = ["Tightened", "Tightening", "tighten"]
+__all__ = ["Tightened", "Tightening", "lower_powers", "tighten"]
 
-# Tightening is at rest when so many rounds have gained less than this part of the bound, or no derivative is larger than
-# that. A single round may gain little because its step was short.
+# Tightening is at rest when so many rounds together have gained less than this part of the bound, or no derivative is
+# larger than that. A single round may gain little because its step was short.
 PATIENCE = 5
 LEAST_GAIN = 1e-10
 LEAST_SLOPE = 1e-7
@@ -33,8 +33,11 @@ MEMORY, LARGEST_MEMORY = 10, 1 << 24
 FIRST_STEP = 0.5
 LEAST_PART = 1e-4
 MOST_HALVINGS = 20
-# Logs of powers below 0 are kept within this: beyond it they are as good as the minimum, or useless.
-LARGEST_LOG = 300.0
+# Powers below 0 to begin with.
+FIRST_NEGATIVE = -0.6
+# Logs of powers below 0 stay between these. The smallest are as good as a minimum. Large ones come to a mean over the
+# two states, and gain one over their size, while their rounding errors grow with it.
+LEAST_LOG, LARGEST_LOG = -300.0, 7.0
 
 
 @dataclass(frozen=True)
@@ -96,12 +99,13 @@ class _NegativePowers:
         self.start = np.log(np.abs(start))
 
     def of(self, logs: FloatArray) -> FloatArray:
-        size = np.where(self.is_negative, np.exp(np.clip(logs, -LARGEST_LOG, LARGEST_LOG)), 0.0)
+        size = np.where(self.is_negative, np.exp(np.clip(logs, LEAST_LOG, LARGEST_LOG)), 0.0)
         return np.asarray(np.where(self.is_negative, -size, 1.0 + self.groups.sums(size)[self.groups.group]))
 
     def slope(self, power: FloatArray, entropy: FloatArray) -> FloatArray:
         of_positive = self.groups.sums(np.where(self.is_negative, 0.0, entropy))[self.groups.group]
-        return np.asarray(np.where(self.is_negative, -power * (of_positive - entropy), 0.0))
+        is_free = self.is_negative & (power > -np.exp(LARGEST_LOG))
+        return np.asarray(np.where(is_free, -power * (of_positive - entropy), 0.0))
 
 
 class _Objective:
@@ -127,6 +131,7 @@ class _Objective:
         self.powers = (_NegativePowers if self.is_lower else _PositivePowers)(self.fields, power)
         self.unit = -self.scale if self.is_lower else self.scale
         self.sections = np.cumsum([len(self.fields.members), len(self.pairs.members)])
+        self.latest = Bound(np.inf, 0.0)  # of the latest call
 
     def first(self) -> FloatArray:
         """Return the free numbers of the start."""
@@ -143,6 +148,7 @@ class _Objective:
     def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
         potentials = self.potentials(x)
         found = beliefs_of(self.forest, potentials, lambda _: None)
+        self.latest = found.bound
         power, entropy = potentials.power[self.fields.members], found.entropy[self.fields.members]
         slope = (
             self.scale * self.fields.centred((found.up - found.down)[self.fields.members]),
@@ -172,6 +178,7 @@ class _Descent:
         self.objective = objective
         self.x = objective.first()
         self.value, self.slope = objective(self.x)
+        self.bound = objective.latest
         self.memory = max(3, min(MEMORY, LARGEST_MEMORY // max(len(self.x), 1)))
         self.steps: list[FloatArray] = []
         self.changes: list[FloatArray] = []
@@ -203,7 +210,7 @@ class _Descent:
                 self.is_at_rest = True
             return
         self._remember(step, slope - self.slope)
-        self.x, self.value, self.slope = self.x + step, value, slope
+        self.x, self.value, self.slope, self.bound = self.x + step, value, slope, self.objective.latest
         self.latest = [*self.latest[-PATIENCE:], value]
         no_longer_pays = len(self.latest) > PATIENCE and self.latest[0] - value <= LEAST_GAIN * max(abs(value), 1.0)
         self.is_at_rest = no_longer_pays or float(np.abs(slope).max(initial=0.0)) <= LEAST_SLOPE
@@ -245,6 +252,7 @@ class Tightening:
     """
 
     def __init__(self, forest: Forest, start: Potentials) -> None:
+        self.before = bound_of(forest, start, lambda _: None)
         self.objective = _Objective(forest, start)
         self.descent = _Descent(self.objective)
         self.rounds = 0
@@ -252,7 +260,7 @@ class Tightening:
     @property
     def value(self) -> float:
         """The bound as it is now."""
-        return self.descent.value * self.objective.unit
+        return self.descent.bound.value
 
     @property
     def is_at_rest(self) -> bool:
@@ -264,20 +272,34 @@ class Tightening:
         for done in range(1, rounds + 1):
             if self.is_at_rest or clock.is_up():
                 return
+            # A step is taken whole or, where it is interrupted, not at all.
             self.descent.advance()
             self.rounds += 1
             report(done / rounds)
 
     def result(self) -> Tightened:
         """Return the tightened bound with its rounding; the start, if nothing was gained."""
-        objective = self.objective
-        forest, start = objective.forest, objective.start
-        potentials = objective.potentials(self.descent.x)
-        before, bound = bound_of(forest, start, lambda _: None), bound_of(forest, potentials, lambda _: None)
+        objective, bound, before = self.objective, self.descent.bound, self.before
+        potentials, start = objective.potentials(self.descent.x), objective.start
         if (bound.value <= before.value) if objective.is_lower else (bound.value >= before.value):
             # Also where a softmax is rounded up and nothing else has changed.
             return Tightened(start, before, self.rounds, self.is_at_rest, 0.0)
         return Tightened(potentials, bound, self.rounds, self.is_at_rest, objective.rounding(potentials))
+
+
+def lower_powers(forest: Forest, potentials: Potentials) -> Potentials:
+    """Give each bucket that is divided powers of a lower bound, from those of an upper one.
+
+    One is positive. A mini-bucket with a negative power is nearer to a minimum, which loses the more the more the two
+    states of the spin differ: the positive power goes to the one where they differ most.
+    """
+    count = np.bincount(forest.rank)
+    contrast = contrasts_of(forest, potentials)
+    by_contrast = np.lexsort((contrast, forest.rank))
+    positive = by_contrast[np.cumsum(count) - 1]
+    power = np.full(forest.count, FIRST_NEGATIVE)
+    power[positive] = 1.0 - FIRST_NEGATIVE * (count - 1)
+    return potentials._replace(power=power)
 
 
 def tighten(forest: Forest, start: Potentials, max_iter: int, report: Report) -> Tightened:
