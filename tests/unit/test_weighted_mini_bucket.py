@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,8 +14,8 @@ import spectralz as sz
 from spectralz import MiniBucket, WeightedMiniBucket
 from spectralz._support import clock
 from spectralz.errors import OptionError, TooLargeError
+from spectralz.kernels.mini_buckets import branches, tightening
 from spectralz.kernels.mini_buckets import passes as kernel
-from spectralz.kernels.mini_buckets import tightening
 from spectralz.kernels.mini_buckets.cover import cover_by_scope
 from spectralz.kernels.mini_buckets.tightening import lower_powers, tighten
 from spectralz.parts.mini_buckets import WeightedBound
@@ -276,13 +277,33 @@ def test_rounds_can_be_taken_up_again():
     model = sz.generators.grid(8, 0.5, seed=1)
     for is_lower in (False, True):
         options = WeightedMiniBucket(ibound=4, order="narrow")
-        once, twice = (WeightedBound(model, options, is_lower=is_lower) for _ in range(2))
+        once, twice = (WeightedBound.of_model(model, options, is_lower=is_lower) for _ in range(2))
         once.run(12)
         twice.run(3)
         first = twice.outcome()
         twice.run(9)
         assert twice.rounds == 12
         assert twice.outcome().log_z == once.outcome().log_z != first.log_z
+
+
+@pytest.mark.parametrize("is_lower", [False, True])
+def test_threads_and_branches_change_nothing(monkeypatch, is_lower):
+    model = sz.generators.grid(20, 0.5, seed=1)
+    method = WeightedMiniBucket(ibound=6, order="narrow", max_iter=4, bound="lower" if is_lower else "upper")
+    whole = sz.marginals(model, method)
+    monkeypatch.setattr(branches, "LEAST_ENTRIES", 0)
+    monkeypatch.setattr(branches, "PLACES_SHARE", 10.0)
+    forest = WeightedBound.of_model(model, method, is_lower=False).prepared.forest
+    assert len(forest.branches.rows) > 10
+    pieces = sorted([*forest.branches.rows, *forest.branches.trunk])
+    assert pieces[0][0] == 0
+    assert pieces[-1][1] == forest.count
+    assert all(a[1] == b[0] for a, b in itertools.pairwise(pieces))
+    for threads in (1, 2, 5):
+        found = sz.marginals(model, replace(method, threads=threads))
+        assert found.estimate.log_z == whole.estimate.log_z
+        assert np.array_equal(found.mean, whole.mean)
+        assert np.array_equal(found.pair_mean, whole.pair_mean)
 
 
 def test_an_interrupt_keeps_what_has_been_gained(monkeypatch):

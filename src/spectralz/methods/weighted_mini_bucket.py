@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spectralz._support.options import checked_bytes, choice, count, option, spin_order
+from spectralz._support.options import checked_bytes, choice, count, option, spin_order, threads_option
 from spectralz._support.progress import reporter_of
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.parts.mini_buckets import ORDER_NAMES, PARTITIONS, SIDES, WeightedBound
@@ -54,6 +54,8 @@ class WeightedMiniBucket(Method):
         optimisation and lower bounds keep as much as all tables at once.
     bound
         ``"upper"`` or ``"lower"``. Lower bounds need some rounds: before, they are often below those of mean field.
+    threads
+        Threads that run through branches of the tables, None for all cores; the result is the same for any number.
 
     Raises
     ------
@@ -89,6 +91,7 @@ class WeightedMiniBucket(Method):
     max_memory: int | str = option(4 * 2**30, checked_bytes)
     max_iter: int = option(0, count(least=0))
     bound: str = option("upper", choice(SIDES))
+    threads: int | None = threads_option()
 
     name: ClassVar[str] = "wmbe"
     gives_marginals: ClassVar[bool] = True
@@ -97,7 +100,7 @@ class WeightedMiniBucket(Method):
         return self._tightened(model, keep=self.max_iter > 0).outcome()
 
     def _tightened(self, model: Ising, *, keep: bool) -> WeightedBound:
-        found = WeightedBound(model, self, is_lower=self.bound == "lower", keep=keep)
+        found = WeightedBound.of_model(model, self, is_lower=self.bound == "lower", keep=keep)
         found.run(self.max_iter)
         return found
 

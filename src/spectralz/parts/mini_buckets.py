@@ -11,6 +11,7 @@ import numpy as np
 from spectralz._support import clock
 from spectralz._support.options import bytes_in_words
 from spectralz._support.progress import report, reporter_of
+from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import OptionError, TooLargeError, is_interrupt
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.parts.outcome import Outcome
@@ -32,6 +33,8 @@ SIDES = ("upper", "lower")
 ENTRY_BYTES = 8
 # Up to so many spins a result lists the order and all mini-buckets, which takes a kilobyte each.
 MOST_LISTED = 100_000
+# What a round takes per table entry, in operations.
+ENTRY_OPERATIONS = 30.0
 # Plain bounds say little about what tightening makes of them. An order is tried if its plain bound is looser than the
 # best by at most this part of what the first rounds gain there.
 ROUNDS_FOR_AN_ORDER = 5
@@ -193,31 +196,50 @@ class WeightedBound:
     ----------
     model
         The model.
-    options
-        How buckets are to be divided.
+    candidates
+        Its buckets divided along one order or along several, of which the first has the tightest bound.
     is_lower
         Which bound is meant.
     keep
-        Whether there must be room for tightening.
+        Whether there is room for tightening.
     """
 
-    def __init__(self, model: Ising, options: Options, *, is_lower: bool, keep: bool = True) -> None:
-        self.model, self.is_lower = model, is_lower
-        # To choose which power is positive takes a pass that keeps what it computes.
-        self.keep = keep or is_lower
-        division = Division(options, _equal_powers, self._looseness, _lower_powers if is_lower else None)
-        self.candidates = division.prepare(model, keep=self.keep)
-        self.prepared = self.candidates[0]
+    def __init__(self, model: Ising, candidates: list[Prepared], *, is_lower: bool, keep: bool = True) -> None:
+        self.model, self.candidates, self.is_lower, self.keep = model, candidates, is_lower, keep
+        self.prepared = candidates[0]
         self.interrupted = False
         self._tightening: Tightening | None = None
 
+    @classmethod
+    def of_model(cls, model: Ising, options: Options, *, is_lower: bool, keep: bool = True) -> WeightedBound:
+        """Divide the buckets, and run through them once."""
+        # To choose which power is positive takes a pass that keeps what it computes.
+        keep = keep or is_lower
+        looseness, revised = (_below, _lower_powers) if is_lower else (_above, None)
+        candidates = Division(options, _equal_powers, looseness, revised).prepare(model, keep=keep)
+        return cls(model, candidates, is_lower=is_lower, keep=keep)
+
+    def from_below(self) -> WeightedBound:
+        """Return the lower bound of the same mini-buckets."""
+        from spectralz.kernels.mini_buckets.passes import bound_of
+
+        prepared = self.prepared
+        potentials = _lower_powers(prepared.forest, prepared.potentials)
+        bound = bound_of(prepared.forest, potentials, reporter_of("eliminating spins"))
+        return WeightedBound(self.model, [replace(prepared, potentials=potentials, bound=bound)], is_lower=True)
+
     def _looseness(self, prepared: Prepared) -> float:
-        return -prepared.bound.value if self.is_lower else prepared.bound.value
+        return _below(prepared) if self.is_lower else _above(prepared)
 
     @property
     def is_exact(self) -> bool:
         """Whether no bucket had to be split."""
         return self.prepared.is_exact
+
+    @property
+    def value(self) -> float:
+        """The bound as it is now, constants not included."""
+        return self._tightening.value if self._tightening else self.prepared.bound.value
 
     @property
     def rounds(self) -> int:
@@ -240,15 +262,21 @@ class WeightedBound:
             return
         until = self.rounds + rounds
         try:
-            if self._tightening is None:
-                self._begin(min(rounds, ROUNDS_FOR_AN_ORDER))
-            tightening = self._tightening
-            if tightening is not None:
-                tightening.run(until - self.rounds, lambda _: report("tightening the bound", self.rounds / until))
+            # Sums over long vectors are the same for any number of threads only if they are made in one.
+            with using_threads(None, NO_MATRICES):
+                if self._tightening is None:
+                    self._begin(min(rounds, ROUNDS_FOR_AN_ORDER))
+                tightening = self._tightening
+                if tightening is not None:
+                    tightening.run(until - self.rounds, lambda _: self._count_round(until))
         except (KeyboardInterrupt, SystemError) as error:
             if not is_interrupt(error):
                 raise
             self.interrupted = True
+
+    def _count_round(self, until: int) -> None:
+        clock.charge(ENTRY_OPERATIONS * self.prepared.cover.entries(keep=True))
+        report("tightening the bound", self.rounds / until)
 
     def _begin(self, rounds: int) -> None:
         """Tighten along one order, then along others that may become tighter; keep the tightest."""
@@ -264,6 +292,7 @@ class WeightedBound:
             if self._tightening is None:
                 self._tightening = new
             new.run(rounds, lambda _: None)
+            clock.charge(ENTRY_OPERATIONS * new.rounds * each.cover.entries(keep=True))
             report("trying orders", (k + 1) / len(self.candidates))
             if sign * new.value < sign * self._tightening.value:
                 self.prepared, self._tightening = each, new
@@ -297,6 +326,14 @@ class WeightedBound:
             interrupted=self.interrupted,
             details=found,
         )
+
+
+def _above(prepared: Prepared) -> float:
+    return prepared.bound.value
+
+
+def _below(prepared: Prepared) -> float:
+    return -prepared.bound.value
 
 
 def _equal_powers(count: int) -> tuple[float, float]:

@@ -108,7 +108,7 @@ class StatePool:
     @property
     def can_be_filled(self) -> bool:
         """Whether all states of a side are few enough to be written out at once."""
-        states = 2.0**self.space.width
+        states = 2.0 ** min(self.space.width, 1000)  # more do not fit into a float, nor into anything else
         return bool(self.space.summed and states <= self.max_states and states * self.space.entries <= MOST_ENTRIES)
 
     @property

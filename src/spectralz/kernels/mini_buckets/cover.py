@@ -16,6 +16,7 @@ import numpy as np
 from spectralz._support.compiling import compiled, inner
 from spectralz.kernels.elimination.tables import compressed
 from spectralz.kernels.logsum import log1p_exp_minus, log_2cosh
+from spectralz.kernels.mini_buckets.branches import PLACES_SHARE
 from spectralz.kernels.mini_buckets.scopes import divide_by_scope, post_order_of
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class Cover:
         used = np.bincount(self.parent[self.parent >= 0], sizes[self.parent >= 0], minlength=len(sizes))
         height = np.cumsum((sizes - used)[self.sequence])
         stack = float(height.max(initial=0.0) + 2.0 * sizes.max(initial=0.0))
-        return stack + float(sizes.sum()) if keep else stack
+        return stack + (1.0 + PLACES_SHARE) * float(sizes.sum()) if keep else stack
 
     @property
     def widest(self) -> int:

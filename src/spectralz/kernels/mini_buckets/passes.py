@@ -30,6 +30,7 @@ from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.elimination.tables import compressed
 from spectralz.kernels.forest import runs
 from spectralz.kernels.logsum import as_bits, as_float, exp_minus, log1p_exp_minus
+from spectralz.kernels.mini_buckets.branches import Branches
 from spectralz.kernels.mini_buckets.cover import LEAST_POWER, inverse_of, take_out
 from spectralz.kernels.mini_buckets.scopes import number_bits
 
@@ -108,6 +109,8 @@ class Forest:
         For each of the ``J``, the rank of the other spin.
     stacked, kept
         Where each table is put, if tables are dropped after use and if they are kept.
+    branches
+        What threads can run at the same time.
     """
 
     steps: Steps
@@ -117,6 +120,7 @@ class Forest:
     pair_rank: IntArray
     stacked: IntArray
     kept: IntArray
+    branches: Branches
 
     @classmethod
     def of_cover(cls, cover: Cover, edges: IntArray) -> Forest:
@@ -144,14 +148,16 @@ class Forest:
             child_mask=mask[children],
         )
         sizes = np.left_shift(np.int64(1), steps.width)
+        stacked = _stack_places(steps, sizes)
         return cls(
             steps=steps,
             rank=cover.ranks[sequence],
             field_step=step_of[first[spin_rank]],
             edge_bit=bit_start[step_of[cover.edge_part]] + bit,
             pair_rank=cover.separators[_ragged(cover.separator_start[:-1][sequence], steps.width)],
-            stacked=_stack_places(steps, sizes),
+            stacked=stacked,
             kept=np.cumsum(sizes) - sizes,
+            branches=Branches.of_steps(steps, sizes, stacked),
         )
 
     @property
@@ -206,14 +212,24 @@ def tables_of(forest: Forest, potentials: Potentials, report: Report) -> tuple[B
 def _run_forwards(
     forest: Forest, potentials: Potentials, places: IntArray, ratios: FloatArray, report: Report
 ) -> tuple[Bound, FloatArray]:
+    """Run all steps; in threads only where ratios are kept, for then there is room for the stacks of all branches."""
     steps = forest.steps
     sizes = np.left_shift(np.int64(1), steps.width)
     tables = np.empty(int((places + sizes).max(initial=0)))
     shift, span, units = np.empty((3, forest.count))
-    scratch = _scratch(sizes)
-    for begin, end in runs(sizes, ENTRIES_PER_REPORT):
-        _forwards(steps, *potentials, begin, end, tables, places, forest.kept, ratios, *scratch, shift, span, units)
-        report(end / forest.count)
+    out = shift, span, units
+
+    def run(begin: int, end: int, said: Report = lambda _: None) -> None:
+        scratch = _scratch(sizes)
+        for a, b in runs(sizes[begin:end], ENTRIES_PER_REPORT):
+            where = begin + a, begin + b
+            _forwards(steps, *potentials, *where, tables, places, forest.kept, ratios, *scratch, *out)
+            said(where[1] / forest.count)
+
+    if len(ratios):
+        forest.branches.run_forwards(run, report)
+    else:
+        run(0, forest.count, report)
     value = math.fsum(shift.tolist())
     return Bound(value, 1.01 * UNIT_ROUNDOFF * (float(units.sum()) + 2.0 * abs(value))), tables
 
@@ -248,16 +264,20 @@ class Beliefs:
 
 def beliefs_of(forest: Forest, potentials: Potentials, report: Report) -> Beliefs:
     """Run all steps, keeping the log-ratio of the spin's two states, then backwards."""
-    sizes = np.left_shift(np.int64(1), forest.steps.width)
+    steps, places = forest.steps, forest.branches.places
+    sizes = np.left_shift(np.int64(1), steps.width)
     ratios = np.empty(int(sizes.sum()))
-    bound, tables = _run_forwards(forest, potentials, forest.stacked, ratios, lambda done: report(done / 2))
-    up, down, entropy = np.empty(forest.count), np.empty(forest.count), np.empty(forest.count)
+    bound, tables = _run_forwards(forest, potentials, places, ratios, lambda done: report(done / 2))
+    up, down, entropy = np.empty((3, forest.count))
     pair_mean = np.empty(len(forest.pair_rank))
     out = up, down, pair_mean, entropy
-    scratch = _scratch(sizes)
-    for begin, end in reversed(runs(sizes, ENTRIES_PER_REPORT)):
-        _backwards(forest.steps, begin, end, tables, forest.stacked, forest.kept, ratios, *scratch, *out)
-        report(1 - begin / forest.count / 2)
+
+    def run(begin: int, end: int) -> None:
+        scratch = _scratch(sizes)
+        for a, b in reversed(runs(sizes[begin:end], ENTRIES_PER_REPORT)):
+            _backwards(steps, begin + a, begin + b, tables, places, forest.kept, ratios, *scratch, *out)
+
+    forest.branches.run_backwards(run, lambda done: report((1 + done) / 2))
     return Beliefs(bound, up, down, pair_mean, entropy)
 
 
@@ -265,7 +285,7 @@ def contrasts_of(forest: Forest, potentials: Potentials) -> FloatArray:
     """Return by how much the two states of each step's spin differ in their log-weight, on average."""
     sizes = np.left_shift(np.int64(1), forest.steps.width)
     ratios = np.empty(int(sizes.sum()))
-    _run_forwards(forest, potentials, forest.stacked, ratios, lambda _: None)
+    _run_forwards(forest, potentials, forest.branches.places, ratios, lambda _: None)
     np.abs(ratios, out=ratios)
     return np.asarray(np.add.reduceat(ratios, forest.kept) / sizes * np.abs(potentials.power)) if len(sizes) else ratios
 
