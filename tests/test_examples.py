@@ -146,6 +146,7 @@ def test_the_benchmark_of_the_bounds_runs(monkeypatch):
 
     monkeypatch.setattr(bounds, "FAMILIES", {"small": lambda s, seed: sz.generators.complete(6, s, seed)})
     assert bounds.family("small", (0.1, 1.0), 1).count("\n") == 3
+    assert bounds.mini_buckets((4,), (0.1, 1.0)).count("\n") == 3
 
 
 def test_the_benchmark_of_annealing_runs(monkeypatch):

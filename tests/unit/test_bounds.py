@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 import spectralz as sz
 from spectralz._support.clock import told_by
+from spectralz.parts.state_pool import StatePool
 from spectralz.portfolio import bounders, policy
 from spectralz.portfolio.allowance import Allowance, NotAffordableError
 from spectralz.result import Bounds, BoundsRow
@@ -25,6 +26,7 @@ BOUNDING = {
     "convex_mf": sz.ConvexMeanField(),
     "trw": sz.TreeReweighted(max_iter=20),
     "wmbe": sz.WeightedMiniBucket(ibound=3, max_iter=2),
+    "wmbe, lower": sz.WeightedMiniBucket(ibound=3, max_iter=2, bound="lower"),
     "mbe": sz.MiniBucket(ibound=3),
     "mbe, lower": sz.MiniBucket(ibound=3, bound="lower"),
 }
@@ -142,6 +144,10 @@ def test_what_does_not_fit_into_the_budget_says_so(clock):
         assert re.fullmatch(r"not run: would take about \S+ s, 0.0[2345]\d* s are left", status)
     assert skipped["sdp"].startswith("not run: would take about 0.24 s")  # 1.3 s (1740 edges / 5000)^1.6
     assert found.lower_method == "wmbe"
+
+
+def test_a_pool_of_very_many_spins_cannot_be_filled():
+    assert not StatePool(sz.generators.grid(40, 0.5, seed=0), 10).can_be_filled  # 2^1600 is no float
 
 
 def test_an_allowance_counts_from_its_making():

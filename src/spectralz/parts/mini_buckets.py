@@ -288,7 +288,7 @@ class WeightedBound:
             is_hopeless = k > 0 and self._looseness(each) - plain > WORTH_TRYING * gain
             if is_hopeless or (k > 0 and clock.is_up()):
                 continue
-            new = Tightening(each.forest, each.potentials)
+            new = Tightening(each.forest, each.potentials, each.bound)
             if self._tightening is None:
                 self._tightening = new
             new.run(rounds, lambda _: None)

@@ -216,8 +216,9 @@ class _Descent:
         self.is_at_rest = no_longer_pays or float(np.abs(slope).max(initial=0.0)) <= LEAST_SLOPE
 
     def _remember(self, step: FloatArray, change: FloatArray) -> None:
-        if step @ change <= UNIT_ROUNDOFF * float(change @ change):
-            return  # no curvature to be seen
+        # Without curvature, or where numbers are so small that their squares vanish, there is nothing to learn.
+        if not float(step @ change) > UNIT_ROUNDOFF * float(change @ change) > 0.0:
+            return
         self.steps.append(step)
         self.changes.append(change)
         if len(self.steps) > self.memory:
@@ -249,10 +250,12 @@ class Tightening:
     start
         Their numbers to begin with. All powers positive: an upper bound is lowered. In every bucket that is divided one
         positive and the others negative: a lower bound is raised.
+    before
+        The bound that they give, if it is known.
     """
 
-    def __init__(self, forest: Forest, start: Potentials) -> None:
-        self.before = bound_of(forest, start, lambda _: None)
+    def __init__(self, forest: Forest, start: Potentials, before: Bound | None = None) -> None:
+        self.before = bound_of(forest, start, lambda _: None) if before is None else before
         self.objective = _Objective(forest, start)
         self.descent = _Descent(self.objective)
         self.rounds = 0
