@@ -29,6 +29,7 @@ PROVING = {
     "mbe": sz.MiniBucket(ibound=3),
     "mbe, lower": sz.MiniBucket(ibound=3, bound="lower"),
     "wmbe": sz.WeightedMiniBucket(ibound=3, max_iter=2),
+    "wmbe, lower": sz.WeightedMiniBucket(ibound=3, max_iter=3, bound="lower"),
     "states": sz.States(population=20, runs=2, quenches=20),
     "spectral": sz.Spectral(restarts=1, tol=1e-3),
     "mps": sz.MatrixProduct(bond=1, samples=0),

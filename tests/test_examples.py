@@ -150,6 +150,7 @@ def test_the_benchmark_of_the_bounds_runs(monkeypatch):
     assert bounds.by_wmbe((1.0,), 1, side=4).count("\n") == 2
     monkeypatch.setattr(bounds, "LARGE", {"small": lambda s, seed: sz.generators.grid(6, s, seed)})
     assert bounds.beside_bounds((1.0,), budget=0.2).count("\n") == 2
+    assert bounds.mini_buckets((4,), (0.1, 1.0)).count("\n") == 3
 
 
 def test_the_benchmark_of_annealing_runs(monkeypatch):

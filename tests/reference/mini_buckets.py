@@ -37,13 +37,16 @@ def uniform(values: list[float], which: int, of: int) -> float:
     return power_sum(values, 1.0 / of)
 
 
-def bound(model: sz.Ising, buckets, operator) -> float:
-    """Eliminate spin after spin; each mini-bucket leaves a table over the rest of its scope."""
+def bound(model: sz.Ising, buckets, operator=None, weights=None) -> float:
+    """Eliminate spin after spin; each mini-bucket leaves a table over the rest of its scope.
+
+    By an operator, or with weights: those of the first spin's mini-buckets, of the second's, and so on.
+    """
     edges, J = model.edges()
     weight = {tuple(pair): float(value) for pair, value in zip(edges.tolist(), J, strict=True)}
     tables: dict[tuple[int, int], tuple[list[int], dict[tuple[int, ...], float]]] = {}
     total = model.offset + sum(float(d) for d in model.diagonal)
-    for spin, parts in buckets:
+    for place, (spin, parts) in enumerate(buckets):
         for which, part in enumerate(parts):
             rest = [u for u in part["scope"] if u != spin]
             table = {}
@@ -58,7 +61,10 @@ def bound(model: sz.Ising, buckets, operator) -> float:
                         scope, numbers = tables[tuple(message)]
                         value += numbers[tuple(x[u] for u in scope)]
                     values.append(value)
-                table[assignment] = operator(values, which, len(parts))
+                if weights is None:
+                    table[assignment] = operator(values, which, len(parts))
+                else:
+                    table[assignment] = power_sum(values, weights[place][which])
             tables[spin, which] = rest, table
             if not rest:
                 total += table[()]

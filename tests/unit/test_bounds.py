@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 import spectralz as sz
 from spectralz._support.clock import told_by
+from spectralz.parts.state_pool import StatePool
 from spectralz.portfolio import bounders, policy
 from spectralz.portfolio.allowance import Allowance, NotAffordableError
 from spectralz.result import Bounds, BoundsRow
@@ -25,6 +26,7 @@ BOUNDING = {
     "convex_mf": sz.ConvexMeanField(),
     "trw": sz.TreeReweighted(max_iter=20),
     "wmbe": sz.WeightedMiniBucket(ibound=3, max_iter=2),
+    "wmbe, lower": sz.WeightedMiniBucket(ibound=3, max_iter=2, bound="lower"),
     "mbe": sz.MiniBucket(ibound=3),
     "mbe, lower": sz.MiniBucket(ibound=3, bound="lower"),
 }
@@ -97,8 +99,7 @@ def test_a_bracket_is_the_best_of_its_rows(monkeypatch):
     assert [row.method for row in found.rows] == ["trivial", "wmbe", "mf", "trw", "states", "sdp", "convex_mf"]
     assert found.lower == max(row.lower for row in found.rows if row.lower is not None)
     assert found.upper == min(row.upper for row in found.rows if row.upper is not None)
-    assert found.lower_method in ("mf", "states")
-    assert found.upper_method == "wmbe"
+    assert found.lower_method == found.upper_method == "wmbe"  # from both sides
     assert found.width == found.upper - found.lower < 8.0
     assert not found.interrupted
     assert found.lower >= sz.log_z(model, "mf").lower
@@ -138,11 +139,15 @@ def test_what_does_not_fit_into_the_budget_says_so(clock):
     clock.step = 1e-6
     found = sz.bounds(sz.generators.grid(30, 0.5, seed=0), budget=0.05)
     skipped = {row.method: row.status for row in found.rows if row.upper is None and row.method != "mf"}
-    assert set(skipped) == {"sdp", "convex_mf", "wmbe", "trw", "states"}
+    assert set(skipped) == {"sdp", "convex_mf", "trw", "states"}
     for status in skipped.values():
         assert re.fullmatch(r"not run: would take about \S+ s, 0.0[2345]\d* s are left", status)
     assert skipped["sdp"].startswith("not run: would take about 0.24 s")  # 1.3 s (1740 edges / 5000)^1.6
-    assert found.lower_method == "mf"
+    assert found.lower_method == "wmbe"
+
+
+def test_a_pool_of_very_many_spins_cannot_be_filled():
+    assert not StatePool(sz.generators.grid(40, 0.5, seed=0), 10).can_be_filled  # 2^1600 is no float
 
 
 def test_an_allowance_counts_from_its_making():

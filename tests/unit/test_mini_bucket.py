@@ -13,12 +13,13 @@ import spectralz as sz
 from spectralz import MiniBucket
 from spectralz.errors import OptionError, TooLargeError
 from spectralz.kernels.mini_buckets import cover as mini_bucket_cover
+from spectralz.kernels.mini_buckets import order as mini_bucket_order
 from spectralz.kernels.mini_buckets import passes as mini_bucket_passes
 from tests.helpers import heard, scale_of
 from tests.reference import mini_buckets, states
 from tests.strategies import models
 
-ORDERS = ["best", "min-fill", "min-degree", "banded"]
+ORDERS = ["best", "narrow", "min-fill", "min-degree", "banded"]
 PARTITIONS = ["scope", "content"]
 OPTIONS = st.fixed_dictionaries(
     {
@@ -253,10 +254,12 @@ def test_results_go_into_json_and_long_work_reports():
 
 
 def test_wide_graphs_get_an_order_without_filling_in():
-    """Beyond MOST_WIDTH the orders give up; the graph as it stands still gives one."""
+    """Beyond MOST_WIDTH the orders of exact elimination give up; the narrow one never does."""
     model = sz.generators.erdos_renyi(30, 0.5, 0.5, seed=0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mini_bucket_cover, "MOST_WIDTH", 3)
-        result = sz.log_z(model, MiniBucket(ibound=6))
-    assert sorted(result.details["order"]) == list(range(30))
-    assert result.upper > sz.log_z(model, "exact").log_z
+        patch.setattr(mini_bucket_order, "MOST_WIDTH", 3)
+        found = {order: sz.log_z(model, MiniBucket(ibound=6, order=order)) for order in ORDERS}
+    for result in found.values():
+        assert sorted(result.details["order"]) == list(range(30))
+        assert result.upper > sz.log_z(model, "exact").log_z
+    assert found["banded"].details["order"] == found["narrow"].details["order"]

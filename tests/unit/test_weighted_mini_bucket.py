@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import itertools
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,10 +12,13 @@ from hypothesis import strategies as st
 
 import spectralz as sz
 from spectralz import MiniBucket, WeightedMiniBucket
+from spectralz._support import clock
 from spectralz.errors import OptionError, TooLargeError
+from spectralz.kernels.mini_buckets import branches, tightening
 from spectralz.kernels.mini_buckets import passes as kernel
 from spectralz.kernels.mini_buckets.cover import cover_by_scope
-from spectralz.kernels.mini_buckets.tightening import tighten
+from spectralz.kernels.mini_buckets.tightening import lower_powers, tighten
+from spectralz.parts.mini_buckets import WeightedBound
 from tests.helpers import heard, scale_of
 from tests.reference import mini_buckets, states
 from tests.strategies import models
@@ -22,7 +27,7 @@ PARTITIONS = ["scope", "content"]
 OPTIONS = st.fixed_dictionaries(
     {
         "ibound": st.integers(2, 4),
-        "order": st.sampled_from(["best", "min-fill", "min-degree", "banded"]),
+        "order": st.sampled_from(["best", "narrow", "min-fill", "min-degree", "banded"]),
         "partition": st.sampled_from(PARTITIONS),
     }
 )
@@ -61,6 +66,37 @@ def test_it_bounds_the_truth_and_rounds_never_loosen(model, options, max_iter):
     else:
         assert found.kind is sz.Kind.EXACT
         assert found.lower <= truth
+
+
+@given(models(max_spins=7), OPTIONS)
+def test_negative_weights_are_the_literal_elimination(model, options):
+    result = sz.log_z(model, WeightedMiniBucket(**options, bound="lower"))
+    if result.kind is sz.Kind.EXACT:
+        return
+    wanted = mini_buckets.bound(model, result.details["buckets"], weights=result.details["weights"])
+    assert abs(result.log_z - wanted) <= 1e-10 * scale_of(model)
+
+
+@given(models(max_spins=7, scales=(1e-3, 1.0, 30.0)), OPTIONS, st.sampled_from([1, 20]))
+@settings(max_examples=200)
+def test_it_bounds_the_truth_from_below(model, options, max_iter):
+    truth, _, _ = states.solve(model)
+    plain = sz.log_z(model, WeightedMiniBucket(**options, bound="lower"))
+    found = sz.log_z(model, WeightedMiniBucket(**options, bound="lower", max_iter=max_iter))
+    # Proven with rounding, so no tolerance.
+    assert found.lower <= truth
+    assert plain.lower <= truth
+    if not found.details["split"]:
+        assert found.kind is sz.Kind.EXACT
+        return
+    assert found.kind is plain.kind is sz.Kind.LOWER_BOUND
+    assert found.upper is None
+    assert found.lower >= found.log_z - 1e-9 * scale_of(model)
+    if found.details["order"] == plain.details["order"]:
+        assert found.log_z >= plain.log_z
+    for weights in found.details["weights"]:
+        assert sum(w > 0.0 for w in weights) == 1
+        assert sum(weights) == pytest.approx(1.0, abs=1e-13 * max(weights))
 
 
 @pytest.mark.parametrize("partition", PARTITIONS)
@@ -118,23 +154,61 @@ def test_at_rest_the_beliefs_are_the_derivatives_of_the_optimised_bound():
         assert found.mean[i] == pytest.approx(slope, abs=2e-4)
 
 
-def prepared_forest(seed=5, ibound=3):
-    model = sz.generators.complete(7, 0.8, seed=seed)
+def prepared_forest(seed=5, ibound=3, strength=0.8):
+    model = sz.generators.complete(7, strength, seed=seed)
     edges, J = model.edges()
     cover = cover_by_scope(list(range(7)), edges, ibound)
     forest = kernel.Forest.of_cover(cover, edges)
     return model, forest, forest.potentials(model.field, J, lambda count: (1.0 / count, 1.0 / count))
 
 
-def test_all_derivatives_of_a_pass_by_differences():
-    """By every share and every power of every mini-bucket, at numbers that are in no way special."""
-    _, forest, start = prepared_forest()
+def at_random(start, has_negative):
     rng = np.random.default_rng(0)
-    at = kernel.Potentials(
+    power = start.power * rng.uniform(0.3, 1.5, len(start.power))
+    return kernel.Potentials(
         start.h + rng.normal(size=len(start.h)),
         start.J + rng.normal(size=len(start.J)),
-        start.power * rng.uniform(0.3, 1.5, len(start.power)),
+        power * rng.choice([-2.0, 1.0], len(power)) if has_negative else power,
     )
+
+
+def literal_bound(forest, potentials):
+    """The formula of ``passes.py``, state by state; an assignment is a dictionary from ranks to spins."""
+    steps, tables, total = forest.steps, [], 0.0
+    for t in range(forest.count):
+        own = slice(steps.bit_start[t], steps.bit_start[t + 1])
+        ranks, J, w = forest.pair_rank[own].tolist(), potentials.J[own].tolist(), potentials.power[t]
+        table = {}
+        for rest in itertools.product([-1, 1], repeat=len(ranks)):
+            values = []
+            for x in (-1, 1):
+                state = {forest.rank[t]: x, **dict(zip(ranks, rest, strict=True))}
+                value = x * (potentials.h[t] + sum(a * b for a, b in zip(J, rest, strict=True)))
+                for child in steps.child[steps.child_start[t] : steps.child_start[t + 1]]:
+                    scope, numbers = tables[child]
+                    value += numbers[tuple(state[r] for r in scope)]
+                values.append(value)
+            table[rest] = w * math.log(sum(math.exp(v / w) for v in values))
+        tables.append((ranks, table))
+        total += 0.0 if ranks else table[()]
+    return total
+
+
+@pytest.mark.parametrize("has_negative", [False, True])
+def test_a_pass_is_its_formula(has_negative):
+    for ibound in (2, 3, 4):
+        _, forest, start = prepared_forest(ibound=ibound)
+        at = at_random(start, has_negative)
+        found = kernel.bound_of(forest, at, lambda _: None)
+        assert found.value == pytest.approx(literal_bound(forest, at), abs=1e-11)
+        assert found.rounding < 1e-10
+
+
+@pytest.mark.parametrize("has_negative", [False, True])
+def test_all_derivatives_of_a_pass_by_differences(has_negative):
+    """By every share and every power of every mini-bucket, at numbers that are in no way special."""
+    _, forest, start = prepared_forest()
+    at = at_random(start, has_negative)
     found = kernel.beliefs_of(forest, at, lambda _: None)
     assert np.allclose(found.up + found.down, 1.0)
     assert found.bound == kernel.bound_of(forest, at, lambda _: None)
@@ -161,8 +235,11 @@ def test_tightening_keeps_what_the_shares_add_up_to():
     assert found.rounding < 1e-12
 
 
-def test_tightening_ends_at_a_stationary_point():
-    _, forest, start = prepared_forest()
+@pytest.mark.parametrize("is_lower", [False, True])
+def test_tightening_ends_at_a_stationary_point(is_lower):
+    # From below the optimum of strong couplings has minima, at whose kinks derivatives do not vanish.
+    _, forest, start = prepared_forest(strength=0.15 if is_lower else 0.8)
+    start = lower_powers(forest, start) if is_lower else start
     found = tighten(forest, start, 2000, lambda _: None)
     assert found.converged
     beliefs = kernel.beliefs_of(forest, found.potentials, lambda _: None)
@@ -171,7 +248,7 @@ def test_tightening_ends_at_a_stationary_point():
         own = forest.rank == rank
         # The moments of all mini-buckets of a spin match; where the rounds end, to a digit, rounding decides.
         assert np.ptp(mean[own]) < 3e-3
-        used = own & (found.potentials.power > 1e-2)
+        used = own & (np.abs(found.potentials.power) > 1e-2)
         assert np.ptp(beliefs.entropy[used]) < 1e-2
 
 
@@ -186,6 +263,75 @@ def test_rounds_gain_what_they_can():
         assert found.iterations == 20
         assert not found.status.converged
         assert "optimised for 20 rounds" in found.status
+
+
+def test_the_lower_bound_is_nearer_than_mean_field_where_couplings_are_weak():
+    for strength, share in ((0.05, 0.1), (0.2, 0.1), (0.5, 0.25)):
+        model = sz.generators.grid(10, strength, seed=0)
+        truth = sz.log_z(model, "exact").log_z
+        found = sz.log_z(model, WeightedMiniBucket(ibound=5, max_iter=30, bound="lower"))
+        assert 0.0 < truth - found.lower < share * (truth - sz.log_z(model, "mf").lower)
+
+
+def test_rounds_can_be_taken_up_again():
+    model = sz.generators.grid(8, 0.5, seed=1)
+    for is_lower in (False, True):
+        options = WeightedMiniBucket(ibound=4, order="narrow")
+        once, twice = (WeightedBound.of_model(model, options, is_lower=is_lower) for _ in range(2))
+        once.run(12)
+        twice.run(3)
+        first = twice.outcome()
+        twice.run(9)
+        assert twice.rounds == 12
+        assert twice.outcome().log_z == once.outcome().log_z != first.log_z
+
+
+@pytest.mark.parametrize("is_lower", [False, True])
+def test_threads_and_branches_change_nothing(monkeypatch, is_lower):
+    model = sz.generators.grid(20, 0.5, seed=1)
+    method = WeightedMiniBucket(ibound=6, order="narrow", max_iter=4, bound="lower" if is_lower else "upper")
+    whole = sz.marginals(model, method)
+    monkeypatch.setattr(branches, "LEAST_ENTRIES", 0)
+    monkeypatch.setattr(branches, "PLACES_SHARE", 10.0)
+    forest = WeightedBound.of_model(model, method, is_lower=False).prepared.forest
+    assert len(forest.branches.rows) > 10
+    pieces = sorted([*forest.branches.rows, *forest.branches.trunk])
+    assert pieces[0][0] == 0
+    assert pieces[-1][1] == forest.count
+    assert all(a[1] == b[0] for a, b in itertools.pairwise(pieces))
+    for threads in (1, 2, 5):
+        found = sz.marginals(model, replace(method, threads=threads))
+        assert found.estimate.log_z == whole.estimate.log_z
+        assert np.array_equal(found.mean, whole.mean)
+        assert np.array_equal(found.pair_mean, whole.pair_mean)
+
+
+def test_an_interrupt_keeps_what_has_been_gained(monkeypatch):
+    model = sz.generators.grid(8, 0.5, seed=1)
+    method = WeightedMiniBucket(ibound=4, order="narrow", max_iter=9)
+    whole, four = sz.log_z(model, method), sz.log_z(model, WeightedMiniBucket(ibound=4, order="narrow", max_iter=4))
+    advance, calls = tightening._Descent.advance, []
+
+    def interrupted(self):
+        calls.append(1)
+        if len(calls) > 4:
+            raise KeyboardInterrupt
+        advance(self)
+
+    monkeypatch.setattr(tightening._Descent, "advance", interrupted)
+    found = sz.log_z(model, method)
+    assert found.interrupted
+    assert found.log_z == four.log_z > whole.log_z
+    assert not found.status.converged
+
+
+def test_time_that_is_up_ends_the_rounds():
+    model = sz.generators.grid(8, 0.5, seed=1)
+    with clock.until(clock.now() - 1.0):
+        found = sz.log_z(model, WeightedMiniBucket(ibound=4, max_iter=50))
+    assert found.iterations == 0
+    assert not found.status.converged
+    assert found.upper > sz.log_z(model, "exact").log_z
 
 
 def test_weights_of_one_and_none_are_mini_bucket_elimination():
@@ -219,6 +365,19 @@ def test_small_and_broken_up_models(max_iter):
     apart = sz.Ising.from_edges(7, [*triangle, *((i + 4, j + 4) for i, j in triangle)], 0.8)
     alone = sz.log_z(sz.Ising.from_edges(3, triangle, 0.8), method).log_z
     assert sz.log_z(apart, method).log_z == pytest.approx(2 * alone + math.log(2), abs=1e-6 if max_iter else 1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e6, 1e150])
+@pytest.mark.parametrize("max_iter", [0, 20])
+def test_tiny_and_huge_weights_from_below(scale, max_iter):
+    model = sz.generators.complete(9, 1.0, seed=3).scaled(scale)
+    truth = sz.log_z(model, "exact")
+    found = sz.marginals(model, WeightedMiniBucket(ibound=3, max_iter=max_iter, bound="lower"))
+    plain = sz.log_z(model, WeightedMiniBucket(ibound=3, bound="lower"))
+    assert plain.log_z <= found.estimate.log_z
+    assert found.estimate.lower <= truth.upper
+    assert np.all(np.abs(found.mean) <= 1)
+    assert np.allclose(found.probability.sum(axis=1), 1.0)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e6, 1e150])
@@ -258,7 +417,9 @@ def test_keeping_all_tables_is_counted():
         sz.marginals(model, WeightedMiniBucket(max_memory=limit))
 
 
-@pytest.mark.parametrize("options", [{"max_iter": -1}, {"max_iter": 1.5}, {"ibound": 0}, {"partition": "wide"}])
+@pytest.mark.parametrize(
+    "options", [{"max_iter": -1}, {"max_iter": 1.5}, {"ibound": 0}, {"partition": "wide"}, {"bound": 1}]
+)
 def test_bad_options_are_refused(options):
     with pytest.raises(OptionError, match=next(iter(options))):
         WeightedMiniBucket(**options)
@@ -268,5 +429,6 @@ def test_results_go_into_json_and_long_work_reports():
     model = sz.generators.complete(12, 0.5, seed=0)
     with heard() as seen:
         result = sz.log_z(model, WeightedMiniBucket(ibound=4, max_iter=7))
-    assert [fraction for task, fraction in seen if task == "tightening the bound"] == [k / 7 for k in range(1, 8)]
+    assert [fraction for task, fraction in seen if task == "tightening the bound"] == [6 / 7, 1.0]
+    assert max(fraction for task, fraction in seen if task == "trying orders") == 1.0
     json.dumps(result.to_dict(), allow_nan=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from spectralz._support.options import checked_bytes, choice, count, option, spin_order
 from spectralz.methods.base import Method, Outcome
-from spectralz.parts.mini_buckets import ORDER_NAMES, PARTITIONS, Division, Prepared, describe, outcome_of
+from spectralz.parts.mini_buckets import ORDER_NAMES, PARTITIONS, SIDES, Division, Prepared, describe, outcome_of
 from spectralz.result import Kind
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from spectralz.model import Ising
 
 __all__ = ["MiniBucket"]
-
-BOUNDS = ("upper", "lower")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +32,9 @@ class MiniBucket(Method):
     ibound
         Most spins in a mini-bucket's table, before its spin is summed out: tables of up to 2^ibound numbers.
     order
-        In which order to eliminate: ``"min-fill"``, ``"min-degree"``, ``"banded"``, ``"best"`` (the one of these that
-        gives the tightest bound), or your own, a list of all spins.
+        In which order to eliminate: ``"narrow"`` (fewest neighbors first, counting only what fits into ``ibound``),
+        ``"min-fill"``, ``"min-degree"``, ``"banded"``, ``"best"`` (the one of these that gives the tightest bound; with
+        more than 5,000 spins narrow alone), or your own, a list of all spins.
     partition
         How to divide a bucket: ``"scope"``, the widest function first and each into the first mini-bucket that has
         room for it; or ``"content"``, merging the pair of functions whose product is furthest from being summed apart
@@ -75,7 +74,7 @@ class MiniBucket(Method):
     order: str | Sequence[int] = option("best", spin_order(ORDER_NAMES))
     partition: str = option("scope", choice(PARTITIONS))
     max_memory: int | str = option(4 * 2**30, checked_bytes)
-    bound: str = option("upper", choice(BOUNDS))
+    bound: str = option("upper", choice(SIDES))
 
     name: ClassVar[str] = "mbe"
 
@@ -88,7 +87,7 @@ class MiniBucket(Method):
         return prepared.bound.value if self.bound == "upper" else -prepared.bound.value
 
     def _solve(self, model: Ising) -> Outcome:
-        prepared = Division(self, self._powers, self._looseness).prepare(model, keep=False)
+        prepared = Division(self, self._powers, self._looseness).prepare(model, keep=False)[0]
         kind = Kind.UPPER_BOUND if self.bound == "upper" else Kind.LOWER_BOUND
         return outcome_of(
             model,

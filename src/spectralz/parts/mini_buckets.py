@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
+from spectralz._support import clock
 from spectralz._support.options import bytes_in_words
 from spectralz._support.progress import report, reporter_of
-from spectralz.errors import OptionError, TooLargeError
+from spectralz._support.threads import NO_MATRICES, using_threads
+from spectralz.errors import OptionError, TooLargeError, is_interrupt
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.parts.outcome import Outcome
 from spectralz.result import Kind, Status
@@ -19,13 +22,23 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.mini_buckets.cover import Cover
     from spectralz.kernels.mini_buckets.passes import Bound, Forest, Potentials
-    from spectralz.model import Ising
+    from spectralz.kernels.mini_buckets.tightening import Tightening
+    from spectralz.model import IntArray, Ising
 
-__all__ = ["ORDER_NAMES", "PARTITIONS", "Division", "Prepared", "describe", "outcome_of"]
+__all__ = ["ORDER_NAMES", "PARTITIONS", "SIDES", "Division", "Prepared", "WeightedBound", "describe", "outcome_of"]
 
-ORDER_NAMES = ("best", "min-degree", "min-fill", "banded")
+ORDER_NAMES = ("best", "narrow", "min-degree", "min-fill", "banded")
 PARTITIONS = ("scope", "content")
+SIDES = ("upper", "lower")
 ENTRY_BYTES = 8
+# Up to so many spins a result lists the order and all mini-buckets, which takes a kilobyte each.
+MOST_LISTED = 100_000
+# What a round takes per table entry, in operations.
+ENTRY_OPERATIONS = 30.0
+# Plain bounds say little about what tightening makes of them. An order is tried if its plain bound is looser than the
+# best by at most this part of what the first rounds gain there.
+ROUNDS_FOR_AN_ORDER = 5
+WORTH_TRYING = 0.5
 
 
 @dataclass(frozen=True)
@@ -46,13 +59,15 @@ class Prepared:
     def details(self, model: Ising, *, keep: bool) -> dict[str, Any]:
         """Return what a result should tell of it."""
         cover = self.cover
+        listed: dict[str, Any] = {}
+        if model.n <= MOST_LISTED:
+            listed = {"order": cover.order.tolist(), "buckets": cover.buckets(model.edges()[0])}
         return {
-            "order": cover.order,
+            **listed,
             "order_name": self.order_name,
-            "buckets": cover.buckets(model.edges()[0]),
             "split": int(np.count_nonzero(cover.counts > 1)),
             "width": cover.widest,
-            "memory": ENTRY_BYTES * cover.entries(keep=keep),
+            "memory": int(ENTRY_BYTES * cover.entries(keep=keep)),
         }
 
 
@@ -83,62 +98,54 @@ class Division:
         Takes the number of a spin's mini-buckets; returns the weight of the first, and that of each other one.
     looseness
         What the order "best" has the least of.
+    revised
+        Changes the numbers that the mini-buckets begin with, if need be.
     """
 
     options: Options
     powers: Callable[[int], tuple[float, float]]
     looseness: Callable[[Prepared], float]
+    revised: Callable[[Forest, Potentials], Potentials] | None = None
 
     @property
     def max_memory(self) -> int:
         """Bytes that tables may take."""
         return int(self.options.max_memory)
 
-    def prepare(self, model: Ising, *, keep: bool) -> Prepared:
-        """Divide the buckets along the order, or along the one of several that gives the tightest bound.
+    def prepare(self, model: Ising, *, keep: bool) -> list[Prepared]:
+        """Divide the buckets along the order, or along each of several; the one with the tightest bound comes first.
 
         ``keep`` says whether there must be room for all tables at once.
         """
         orders = self._orders(model)
-        found: list[tuple[float, Prepared]] = []
+        found: list[Prepared] = []
         for k, (name, order) in enumerate(orders.items()):
             cover = self._cover(model, order)
             if cover is not None and ENTRY_BYTES * cover.entries(keep=keep) <= self.max_memory:
                 prepared = self._run_once(model, name, cover)
-                if prepared.is_exact or len(orders) == 1:
-                    return prepared
-                found.append((self.looseness(prepared), prepared))
+                if prepared.is_exact:
+                    return [prepared]
+                found.append(prepared)
             report("trying orders", (k + 1) / len(orders))
         if not found:
             raise TooLargeError(self._refusal(model, next(iter(orders.values())), keep))
-        return min(found, key=lambda pair: pair[0])[1]
+        return sorted(found, key=self.looseness)
 
-    def _orders(self, model: Ising) -> dict[str, list[int]]:
+    def _orders(self, model: Ising) -> dict[str, IntArray]:
         """Return the orders to try, by name."""
-        from spectralz.kernels.elimination.order import ORDERS, adjacency_of
-        from spectralz.kernels.mini_buckets.cover import order_of
+        from spectralz.kernels.mini_buckets.order import orders_of
 
         wanted = self.options.order
         if not isinstance(wanted, str):
             if len(wanted) != model.n:
                 raise OptionError(f"order names {len(wanted)} spins; the model has {model.n}, name each once")
-            return {"given": list(wanted)}
+            return {"given": np.array(wanted, dtype=np.int64)}
         edges, J = model.edges()
-        adjacency = adjacency_of(model.n, edges)
-        components = [spins.tolist() for spins in model.components()]
         strengths = np.zeros(model.n)
-        np.add.at(strengths, edges, np.abs(J)[:, None])
-        names = [*ORDERS] if wanted == "best" else [wanted]
-        if wanted == "best" and sum(len(spins) > 1 for spins in components) > 1:
-            names.append("narrowest")  # exact if every component is so by any of the orders
-        orders: dict[str, list[int]] = {}
-        for name in names:
-            order = order_of(name, components, adjacency, strengths)
-            if order not in orders.values():
-                orders[name] = order
-        return orders
+        np.add.at(strengths, edges.ravel(), np.repeat(np.abs(J), 2))
+        return orders_of(wanted, model.components(), edges, strengths, self.options.ibound)
 
-    def _cover(self, model: Ising, order: list[int]) -> Cover | None:
+    def _cover(self, model: Ising, order: IntArray) -> Cover | None:
         """Divide all buckets; None if that alone takes more memory than there is."""
         from spectralz.kernels.mini_buckets.cover import cover_by_content, cover_by_scope
 
@@ -156,16 +163,18 @@ class Division:
         edges, J = model.edges()
         forest = Forest.of_cover(cover, edges)
         potentials = forest.potentials(model.field, J, self.powers)
+        if self.revised is not None and cover.splits:
+            potentials = self.revised(forest, potentials)
         return Prepared(name, cover, forest, potentials, bound_of(forest, potentials, reporter_of("eliminating spins")))
 
-    def _refusal(self, model: Ising, order: list[int], keep: bool) -> str:
+    def _refusal(self, model: Ising, order: IntArray, keep: bool) -> str:
         """Say what is needed, and the largest ibound that fits."""
         from spectralz.kernels.mini_buckets.cover import cover_by_scope
 
         edges = model.edges()[0]
         memory = self.max_memory
         cover = cover_by_scope(order, edges, self.options.ibound)
-        need = f"needs {bytes_in_words(ENTRY_BYTES * cover.entries(keep=keep))} of tables"
+        need = f"needs {bytes_in_words(int(ENTRY_BYTES * cover.entries(keep=keep)))} of tables"
         if self.options.partition == "content":
             need = "needs more memory to choose its mini-buckets by content"
         # A table of half of the memory is the widest that can be thought of.
@@ -178,6 +187,171 @@ class Division:
             way_out = "raise max_memory"
         who = f"{self.options.name} with ibound {self.options.ibound}"
         return f"{who} {need}; max_memory is {bytes_in_words(memory)}: {way_out}"
+
+
+class WeightedBound:
+    """A bound of a model by weighted mini-buckets, from above or below, which can be tightened round by round.
+
+    Parameters
+    ----------
+    model
+        The model.
+    candidates
+        Its buckets divided along one order or along several, of which the first has the tightest bound.
+    is_lower
+        Which bound is meant.
+    keep
+        Whether there is room for tightening.
+    """
+
+    def __init__(self, model: Ising, candidates: list[Prepared], *, is_lower: bool, keep: bool = True) -> None:
+        self.model, self.candidates, self.is_lower, self.keep = model, candidates, is_lower, keep
+        self.prepared = candidates[0]
+        self.interrupted = False
+        self._tightening: Tightening | None = None
+
+    @classmethod
+    def of_model(cls, model: Ising, options: Options, *, is_lower: bool, keep: bool = True) -> WeightedBound:
+        """Divide the buckets, and run through them once."""
+        # To choose which power is positive takes a pass that keeps what it computes.
+        keep = keep or is_lower
+        looseness, revised = (_below, _lower_powers) if is_lower else (_above, None)
+        candidates = Division(options, _equal_powers, looseness, revised).prepare(model, keep=keep)
+        return cls(model, candidates, is_lower=is_lower, keep=keep)
+
+    def from_below(self) -> WeightedBound:
+        """Return the lower bound of the same mini-buckets."""
+        from spectralz.kernels.mini_buckets.passes import bound_of
+
+        prepared = self.prepared
+        potentials = _lower_powers(prepared.forest, prepared.potentials)
+        bound = bound_of(prepared.forest, potentials, reporter_of("eliminating spins"))
+        return WeightedBound(self.model, [replace(prepared, potentials=potentials, bound=bound)], is_lower=True)
+
+    def _looseness(self, prepared: Prepared) -> float:
+        return _below(prepared) if self.is_lower else _above(prepared)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no bucket had to be split."""
+        return self.prepared.is_exact
+
+    @property
+    def value(self) -> float:
+        """The bound as it is now, constants not included."""
+        return self._tightening.value if self._tightening else self.prepared.bound.value
+
+    @property
+    def rounds(self) -> int:
+        """Rounds that have been made."""
+        return self._tightening.rounds if self._tightening else 0
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether more rounds would gain nothing."""
+        return self.is_exact or (self._tightening is not None and self._tightening.is_at_rest)
+
+    @property
+    def potentials(self) -> Potentials:
+        """The numbers that give the bound."""
+        return self._tightening.result().potentials if self._tightening else self.prepared.potentials
+
+    def run(self, rounds: int) -> None:
+        """Tighten for so many rounds more, fewer if it comes to rest, or where time is up or an interrupt comes."""
+        if self.is_exact or rounds < 1:
+            return
+        until = self.rounds + rounds
+        try:
+            # Sums over long vectors are the same for any number of threads only if they are made in one.
+            with using_threads(None, NO_MATRICES):
+                if self._tightening is None:
+                    self._begin(min(rounds, ROUNDS_FOR_AN_ORDER))
+                tightening = self._tightening
+                if tightening is not None:
+                    tightening.run(until - self.rounds, lambda _: self._count_round(until))
+        except (KeyboardInterrupt, SystemError) as error:
+            if not is_interrupt(error):
+                raise
+            self.interrupted = True
+
+    def _count_round(self, until: int) -> None:
+        clock.charge(ENTRY_OPERATIONS * self.prepared.cover.entries(keep=True))
+        report("tightening the bound", self.rounds / until)
+
+    def _begin(self, rounds: int) -> None:
+        """Tighten along one order, then along others that may become tighter; keep the tightest."""
+        from spectralz.kernels.mini_buckets.tightening import Tightening
+
+        sign = -1.0 if self.is_lower else 1.0
+        plain, gain = self._looseness(self.prepared), 0.0
+        for k, each in enumerate(self.candidates):
+            is_hopeless = k > 0 and self._looseness(each) - plain > WORTH_TRYING * gain
+            if is_hopeless or (k > 0 and clock.is_up()):
+                continue
+            new = Tightening(each.forest, each.potentials, each.bound)
+            if self._tightening is None:
+                self._tightening = new
+            new.run(rounds, lambda _: None)
+            clock.charge(ENTRY_OPERATIONS * new.rounds * each.cover.entries(keep=True))
+            report("trying orders", (k + 1) / len(self.candidates))
+            if sign * new.value < sign * self._tightening.value:
+                self.prepared, self._tightening = each, new
+            gain = max(gain, plain - sign * new.value)
+        self.candidates = [self.prepared]
+
+    def outcome(self, *, details: bool = True) -> Outcome:
+        """Return the bound as it is now."""
+        prepared, bound = self.prepared, self.prepared.bound
+        found = prepared.details(self.model, keep=self.keep) if details else {}
+        if prepared.is_exact:
+            found = {**found, "gain": 0.0}
+            return outcome_of(self.model, Kind.EXACT, bound, describe(prepared), iterations=0, details=found)
+        sentence, potentials = describe(prepared), prepared.potentials
+        if self._tightening is not None:
+            tightened = self._tightening.result()
+            potentials = tightened.potentials
+            bound = replace(tightened.bound, rounding=tightened.bound.rounding + tightened.rounding)
+            ending = "and came to rest" if self.is_at_rest else "and was not yet at rest"
+            sentence = f"{sentence}; optimised for {self.rounds} rounds {ending}"
+        found = {**found, "gain": abs(prepared.bound.value - bound.value)}
+        if details and self.model.n <= MOST_LISTED:
+            found["weights"] = _weights_by_bucket(prepared, potentials)
+        return outcome_of(
+            self.model,
+            Kind.LOWER_BOUND if self.is_lower else Kind.UPPER_BOUND,
+            bound,
+            sentence,
+            converged=self._tightening is None or self.is_at_rest,
+            iterations=self.rounds,
+            interrupted=self.interrupted,
+            details=found,
+        )
+
+
+def _above(prepared: Prepared) -> float:
+    return prepared.bound.value
+
+
+def _below(prepared: Prepared) -> float:
+    return -prepared.bound.value
+
+
+def _equal_powers(count: int) -> tuple[float, float]:
+    return 1.0 / count, 1.0 / count
+
+
+def _lower_powers(forest: Forest, potentials: Potentials) -> Potentials:
+    from spectralz.kernels.mini_buckets.tightening import lower_powers
+
+    return lower_powers(forest, potentials)
+
+
+def _weights_by_bucket(prepared: Prepared, potentials: Potentials) -> list[list[float]]:
+    """Return the weights of each spin's mini-buckets, in the order of ``details["buckets"]``."""
+    power = np.empty(prepared.forest.count)
+    power[prepared.cover.sequence] = potentials.power
+    listed, ends = power.tolist(), np.cumsum(prepared.cover.counts).tolist()
+    return [listed[begin:end] for begin, end in itertools.pairwise([0, *ends])]
 
 
 def outcome_of(model: Ising, kind: Kind, bound: Bound, sentence: str, **others: Any) -> Outcome:

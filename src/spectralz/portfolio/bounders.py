@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from spectralz.methods.sdp_bound import SDPBound
 from spectralz.methods.tree_reweighted import MOST_DENSE_SPINS, TREES, TreeReweighted
 from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
 from spectralz.parts.annealer import Annealer
+from spectralz.parts.mini_buckets import WeightedBound
 from spectralz.parts.state_pool import MOST_STATES, StatePool, collect
 from spectralz.portfolio import policy
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from spectralz.portfolio.allowance import Allowance
     from spectralz.result import Estimate
 
-__all__ = ["BOUNDERS", "NAMES", "Bounder", "Found", "in_order", "table_seconds", "trivial"]
+__all__ = ["BOUNDERS", "NAMES", "Bounder", "Found", "in_order", "round_seconds", "trivial"]
 
 
 class Found(NamedTuple):
@@ -147,29 +147,65 @@ def _tree_reweighted(model: Ising, allowance: Allowance) -> Iterator[Found]:
 
 
 def _weighted_mini_bucket(model: Ising, allowance: Allowance) -> Iterator[Found]:
-    """Tables as large as suits the allowance, without tightening; then as many rounds of it as there is time for."""
+    """Tables as large as can be tightened a little; rounds in turn from above and below, as long as they pay.
+
+    Then anew with larger tables, if there is time.
+    """
     plain = policy.BUCKET_SECONDS * (model.n + model.edge_count)
     allowance.need(plain)
+    end = clock.now() + allowance.share
+    ibound = _affordable_ibound(model, end - plain)
+    while True:
+        clock.charge(clock.OPERATIONS_PER_SECOND * plain)
+        upper = WeightedBound.of_model(model, WeightedMiniBucket(ibound=ibound, order="narrow"), is_lower=False)
+        yield _side(upper)
+        if upper.is_exact:
+            return
+        yield from _tightened(upper, end)
+        larger = _affordable_ibound(model, end - plain)
+        if larger <= ibound or upper.interrupted:
+            return
+        ibound = larger
+
+
+def _tightened(upper: WeightedBound, end: float) -> Iterator[Found]:
+    """Run some rounds from above, then some from below, in turn, as long as they pay."""
+    first = upper.value
+    lower: WeightedBound | None = None
+    sides = [upper]
+    while sides and clock.now() < end:
+        for side in list(sides):
+            before = side.value
+            with clock.until(end):
+                side.run(policy.ROUNDS_AT_ONCE)
+            yield _side(side)
+            if side.interrupted:
+                raise KeyboardInterrupt
+            # How far the bounds still are from log Z: no more than from each other, and hardly more than was gained.
+            width = upper.value - lower.value if lower else math.inf
+            far = policy.MOST_WIDTH_PER_SPIN * upper.model.n
+            loose = width if width <= far else policy.LOOSE_PART * (first - upper.value)
+            pays = abs(side.value - before) > policy.LEAST_GAIN_OF_ROUNDS * loose
+            if side.is_at_rest or not pays or (side is lower and width > far):
+                sides.remove(side)
+        few = policy.ROUNDS_AT_ONCE * round_seconds(upper.model, upper.prepared.cover.widest)
+        if lower is None and clock.now() + few < end:
+            lower = upper.from_below()
+            sides.append(lower)
+
+
+def _side(bound: WeightedBound) -> Found:
+    outcome = bound.outcome(details=False)
+    return Found(outcome.lower, outcome.upper, f"from below, {outcome.status}" if bound.is_lower else outcome.status)
+
+
+def _affordable_ibound(model: Ising, end: float) -> int:
+    """Return for how many spins tables can be tightened for a few rounds until then."""
+    seconds = (end - clock.now()) / policy.FEW_ROUNDS
     ibound = policy.LEAST_IBOUND
-    while ibound < policy.MOST_IBOUND and table_seconds(model, ibound + 1) <= policy.TABLES_SHARE * allowance.share:
+    while ibound < policy.MOST_IBOUND and round_seconds(model, ibound + 1) <= seconds:
         ibound += 1
-    order = "min-degree"
-
-    def seconds_of(found: Estimate) -> float:
-        return plain + table_seconds(model, ibound) * (1.0 + policy.ROUND_TIMES * (found.iterations or 0))
-
-    first, seconds = _run(WeightedMiniBucket(ibound=ibound, order=order), model, seconds_of, allowance)
-    yield _found(first)
-    if first.lower is not None:  # no bucket had to be split: exact
-        return
-    allowance.need(policy.FIRST_ROUNDS * policy.ROUND_TIMES * seconds)
-    method = WeightedMiniBucket(ibound=ibound, order=order, max_iter=policy.FIRST_ROUNDS)
-    tight, seconds = _run(method, model, seconds_of, allowance)
-    yield _found(tight)
-    one = max(seconds / policy.FIRST_ROUNDS, policy.TICK)
-    rounds = int(min(allowance.share / one, policy.MOST_ROUNDS))
-    if rounds > 2 * policy.FIRST_ROUNDS:
-        yield _found(_run(replace(method, max_iter=rounds), model, seconds_of, allowance)[0])
+    return ibound
 
 
 def _sdp_seconds(model: Ising) -> float:
@@ -180,9 +216,10 @@ def _sdp_seconds(model: Ising) -> float:
     return float(policy.SPARSE_SDP_SECONDS * (edges / 5000.0) ** policy.SPARSE_SDP_POWER)
 
 
-def table_seconds(model: Ising, ibound: int) -> float:
-    """Predict the time of one pass over the tables of mini-buckets, about one for each spin and ``ibound`` edges."""
-    return float(policy.ENTRY_SECONDS * 2.0**ibound * (model.n + 2.0 * model.edge_count / ibound))
+def round_seconds(model: Ising, ibound: int) -> float:
+    """Predict the time of a round over the tables of mini-buckets, about one for each spin and ``ibound`` edges."""
+    tables = model.n + 2.0 * model.edge_count / ibound
+    return float(tables * (policy.TABLE_SECONDS + policy.ENTRY_SECONDS * 2.0**ibound))
 
 
 def _within(value: float, least: int, most: int) -> int:

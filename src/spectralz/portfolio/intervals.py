@@ -22,7 +22,7 @@ from spectralz.parts.annealer import Annealer
 from spectralz.parts.intervals import RUNS, annealed_end
 from spectralz.portfolio import policy
 from spectralz.portfolio.allowance import Allowance, NotAffordableError
-from spectralz.portfolio.bounders import NAMES, table_seconds
+from spectralz.portfolio.bounders import NAMES, round_seconds
 from spectralz.portfolio.bracket import bracket
 from spectralz.result import Interval
 
@@ -135,16 +135,16 @@ def _by_mini_buckets(
     plain = policy.BUCKET_SECONDS * (model.n + model.edge_count)
 
     def seconds_of(ibound: int) -> float:
-        return plain + table_seconds(model, ibound) * (1.0 + policy.ROUND_TIMES * policy.ROUNDS_FOR_DRAWING)
+        return plain + round_seconds(model, ibound) * (1.0 + policy.ROUNDS_FOR_DRAWING)
 
-    allowance.need(plain + table_seconds(model, policy.LEAST_IBOUND))
+    allowance.need(plain + round_seconds(model, policy.LEAST_IBOUND))
     ibound = policy.LEAST_IBOUND
     while ibound < policy.MOST_IBOUND and seconds_of(ibound + 1) <= 0.5 * share:
         ibound += 1
     method = WeightedMiniBucket(
         ibound=ibound,
-        order="min-degree",
-        max_iter=policy.MOST_ROUNDS,
+        order="narrow",
+        max_iter=policy.MOST_ROUNDS_FOR_DRAWING,
         level=level,
         samples=policy.MOST_DRAWN,
         seed=seed,
@@ -152,7 +152,7 @@ def _by_mini_buckets(
     began = clock.now()
     with clock.until(began + share):
         found = method.run(model)
-    clock.charge(clock.OPERATIONS_PER_SECOND * seconds_of(ibound))
+    clock.charge(clock.OPERATIONS_PER_SECOND * plain)
     assert found.interval is not None
     drawn = str(found.status).rsplit("; ", 1)[-1]
     yield found.interval, f"{'interrupted, ' if found.interrupted else ''}{drawn}, ibound {ibound}"

@@ -129,9 +129,8 @@ SECONDS_AFTER_INTERRUPT, SECONDS_AT_LEAST = 0.01, 0.1
 
 # --- the allowance of the bounders ----------------------------------------------------------------------------------
 
-# No single bounder plans to use more than this share of what is left, tables no more than the second one.
+# No single bounder plans to use more than this share of what is left.
 LARGEST_SHARE = 0.5
-TABLES_SHARE = 0.01
 # Up to this mean degree the bounds that live on edges are the tight ones, beyond it those of the SDP.
 MOST_SPARSE_DEGREE = 10.0
 SDP_TOL = 1e-6
@@ -144,12 +143,17 @@ SPARSE_DENSITY = 0.05
 MESSAGE_SECONDS, INVERSE_SECONDS, TREE_SECONDS = 1.5e-7, 4e-10, 1e-6
 LEAST_ITERATIONS, MOST_ITERATIONS = 20, 1000
 EDGE_STEPS = 5
-# Seconds of wmbe without tightening per edge and per entry of a table, and how much longer a round takes.
-BUCKET_SECONDS, ENTRY_SECONDS, ROUND_TIMES = 4e-5, 1.5e-8, 2.5
-LEAST_IBOUND, MOST_IBOUND = 4, 16
+# Seconds of wmbe per spin and edge before the first round, and of a round per table and per entry of a table.
+BUCKET_SECONDS, TABLE_SECONDS, ENTRY_SECONDS = 4e-6, 6e-7, 4.5e-9
+LEAST_IBOUND, MOST_IBOUND = 5, 18
+# Its tables are the largest for which there is time for so many rounds. So many are made on one side before it is the
+# other side's turn, and a side goes on while that narrows the bracket by this part. From below only brackets of so many
+# nats per spin are pursued: those of colder models are wider than mean field's. An upper bound without a lower one is
+# taken to be this part of what it has gained away from log Z.
+FEW_ROUNDS, ROUNDS_AT_ONCE, LEAST_GAIN_OF_ROUNDS = 40, 6, 0.01
+MOST_WIDTH_PER_SPIN, LOOSE_PART = 0.1, 0.03
 # What takes no time by a coarse clock is taken for this.
 TICK = 1e-9
-FIRST_ROUNDS, MOST_ROUNDS = 3, 50
 # Random starts of mean field after the first, and the share that they may take.
 BOUNDING_RESTARTS, RESTARTS_SHARE = 50, 0.2
 # A quick annealing: few temperatures, few states, and as many quenches.
@@ -162,7 +166,7 @@ STATES_SHARE = 0.3
 # Their share of the budget, and what states drawn from wmbe's bound may take of it: half of that for the bound. Tables
 # are as large as leave time for so many rounds; so many states are drawn at most.
 INTERVAL_SHARE, MINI_BUCKETS_SHARE = 0.5, 0.6
-ROUNDS_FOR_DRAWING, MOST_DRAWN = 30, 1 << 20
+ROUNDS_FOR_DRAWING, MOST_ROUNDS_FOR_DRAWING, MOST_DRAWN = 30, 300, 1 << 20
 # So many states bring the upper end below wmbe's bound by so much at most.
 NATS_BY_DRAWING = 12.0
 # Where both ends are this close, nothing else is asked; where what is proven is, relative to log Z, nothing is.

@@ -1,11 +1,10 @@
-"""Which function goes into which mini-bucket: elimination orders and partitions for mini-bucket elimination.
+"""Which function goes into which mini-bucket: the partitions of mini-bucket elimination.
 
 What the buckets and mini-buckets are is told in ``passes.py``.
 """
 
 from __future__ import annotations
 
-import heapq
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,20 +14,25 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from spectralz._support.compiling import compiled, inner
-from spectralz.kernels.elimination.order import ORDERS
 from spectralz.kernels.elimination.tables import compressed
-from spectralz.kernels.elimination.tree import EliminationTree
-from spectralz.kernels.forest import post_order
 from spectralz.kernels.logsum import log1p_exp_minus, log_2cosh
+from spectralz.kernels.mini_buckets.branches import PLACES_SHARE
+from spectralz.kernels.mini_buckets.scopes import divide_by_scope, post_order_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from spectralz.kernels.elimination.tree import Adjacency
-
-__all__ = ["Cover", "Part", "Powers", "cover_by_content", "cover_by_scope", "order_of", "take_out"]
+__all__ = [
+    "LEAST_POWER",
+    "Cover",
+    "Powers",
+    "cover_by_content",
+    "cover_by_scope",
+    "inverse_of",
+    "take_out",
+]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 IntArray: TypeAlias = "NDArray[np.int64]"
@@ -36,119 +40,81 @@ Report = Callable[[float], None]
 # Of a bucket that is divided into so many: the weight of the first mini-bucket, and that of each other one.
 Powers = Callable[[int], tuple[float, float]]
 
-# Looking for an order fills in the graph; where it gets wider than this, the graph as it stands has to do.
-MOST_WIDTH = 400
+# Powers that are nearer to 0 are taken for this: inverses must be finite, and 0 times them 0.
+LEAST_POWER = 1e-300
 # The score of a merger is the mean over at most so many states of the separator.
 SCORED_STATES = 512
 
 
-def order_of(name: str, components: Sequence[Sequence[int]], adjacency: Adjacency, strengths: FloatArray) -> list[int]:
-    """Return the spins in the order ``name`` of elimination.order.ORDERS, one component after the other.
-
-    The name "narrowest" stands for that of the least width, chosen for each component. In a complete graph all orders
-    are alike but for the numbers: the spin with the least ``strengths``, its sum of |J|, goes first.
-    """
-    order: list[int] = []
-    for spins in components:
-        order += _order_of_component(name, spins, adjacency, strengths)
-    return order
-
-
-def _order_of_component(name: str, spins: Sequence[int], adjacency: Adjacency, strengths: FloatArray) -> list[int]:
-    ends = sum(len(adjacency[v]) for v in spins)
-    if ends == len(spins) * (len(spins) - 1):
-        # Early spins are cut off from most others: weak ones lose the least by it.
-        return sorted(spins, key=strengths.__getitem__)
-    names = tuple(ORDERS) if name == "narrowest" else (name,)
-    found = [order[0] for order in (ORDERS[k](spins, adjacency, MOST_WIDTH) for k in names) if order is not None]
-    if not found:
-        return _fewest_neighbours_left(spins, adjacency)
-    if len(found) == 1:
-        return found[0]
-    return min(found, key=lambda order: EliminationTree.of_order(order, adjacency).width)
-
-
-def _fewest_neighbours_left(spins: Sequence[int], adjacency: Adjacency) -> list[int]:
-    """Take a spin with the fewest neighbours left each time, without joining those that it leaves."""
-    degree = {v: len(adjacency[v]) for v in spins}
-    heap = [(d, v) for v, d in degree.items()]
-    heapq.heapify(heap)
-    order = []
-    while heap:
-        d, v = heapq.heappop(heap)
-        if degree.get(v) != d:
-            continue
-        del degree[v]
-        order.append(v)
-        for u in adjacency[v]:
-            if u in degree:
-                degree[u] -= 1
-                heapq.heappush(heap, (degree[u], u))
-    return order
-
-
 @dataclass(frozen=True)
-class Part:
-    """One mini-bucket: the spin that is taken out, what is left, and what it is made of.
+class Cover:
+    """All mini-buckets in order of elimination; those of one spin stand together, the first holds its field.
 
     Attributes
     ----------
-    rank
-        The place of its spin in the elimination order.
-    separator
-        The ranks of its other spins, ascending: those of the table that it leaves.
-    edges
-        Which edges of the model it holds.
-    children
-        The mini-buckets, by number, whose tables it takes in.
+    order
+        The spins in order of elimination; a spin's place there is its rank.
+    ranks
+        Of each mini-bucket, the rank of its spin.
+    separator_start, separators
+        The ranks of a mini-bucket's other spins, ascending: those of the table that it leaves.
+    edge_part
+        Of each edge of the model, the mini-bucket that holds it.
+    parent
+        Of each mini-bucket, the one that takes in its table; -1 if its table is a number.
     """
 
-    rank: int
-    separator: tuple[int, ...]
-    edges: tuple[int, ...]
-    children: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Cover:
-    """All mini-buckets in order of elimination; those of one spin stand together, the first holds its field."""
-
-    order: list[int]
-    mini_buckets: list[Part]
+    order: IntArray
+    ranks: IntArray
+    separator_start: IntArray
+    separators: IntArray
+    edge_part: IntArray
+    parent: IntArray
 
     @property
     def splits(self) -> int:
         """How many mini-buckets there are beyond one a spin: with none, elimination is exact."""
-        return len(self.mini_buckets) - len(self.order)
+        return len(self.ranks) - len(self.order)
 
     @cached_property
-    def sequence(self) -> list[int]:
-        """The mini-buckets in an order, children first, that keeps few tables at once: a stack."""
-        roots = [m for m, part in enumerate(self.mini_buckets) if not part.separator]
-        sizes = [1 << len(part.separator) for part in self.mini_buckets]
-        return post_order(sizes, [part.children for part in self.mini_buckets], roots, in_place=True)
+    def widths(self) -> IntArray:
+        """Spins of each separator."""
+        return np.diff(self.separator_start)
 
-    def entries(self, *, keep: bool) -> int:
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """Entries of each table, which may be too many for an integer."""
+        return np.exp2(self.widths)
+
+    @cached_property
+    def children(self) -> tuple[IntArray, IntArray]:
+        """Where those of each mini-bucket begin, and all of them: the widest table first, then in order of making."""
+        own = np.flatnonzero(self.parent >= 0)
+        own = own[np.lexsort((-self.widths[own], self.parent[own]))]
+        count = np.bincount(self.parent[own], minlength=len(self.ranks))
+        return np.concatenate([[0], np.cumsum(count)]).astype(np.int64), own
+
+    @cached_property
+    def sequence(self) -> IntArray:
+        """The mini-buckets in an order, children first, that keeps few tables at once: a stack."""
+        out = np.empty(len(self.ranks), dtype=np.int64)
+        start, child = self.children
+        stack, peak = np.empty_like(out), np.empty(len(out))
+        post_order_of(self.sizes, start, child.copy(), self.parent, peak, stack, out)
+        return out
+
+    def entries(self, *, keep: bool) -> float:
         """Return the table entries that a pass needs, with the scratch space of its widest step."""
-        sizes = [1 << len(m.separator) for m in self.mini_buckets]
-        scratch = 2 * max(sizes, default=0)
-        if keep:
-            return sum(sizes) + scratch
-        height = peak = 0
-        for m in self.sequence:
-            height += sizes[m] - sum(sizes[c] for c in self.mini_buckets[m].children)
-            peak = max(peak, height)
-        return peak + scratch
+        sizes = self.sizes
+        used = np.bincount(self.parent[self.parent >= 0], sizes[self.parent >= 0], minlength=len(sizes))
+        height = np.cumsum((sizes - used)[self.sequence])
+        stack = float(height.max(initial=0.0) + 2.0 * sizes.max(initial=0.0))
+        return stack + (1.0 + PLACES_SHARE) * float(sizes.sum()) if keep else stack
 
     @property
     def widest(self) -> int:
         """Spins in the widest mini-bucket."""
-        return max((1 + len(m.separator) for m in self.mini_buckets), default=0)
-
-    @cached_property
-    def ranks(self) -> IntArray:
-        """The rank of each mini-bucket's spin."""
-        return np.array([m.rank for m in self.mini_buckets], dtype=np.int64)
+        return int(1 + self.widths.max()) if len(self.ranks) else 0
 
     @cached_property
     def counts(self) -> IntArray:
@@ -157,14 +123,19 @@ class Cover:
 
     def buckets(self, edges: IntArray) -> list[tuple[int, list[dict[str, Any]]]]:
         """Return for each spin its mini-buckets: scope, edges, and messages as (spin, which of its mini-buckets)."""
-        name = []
-        listed: list[tuple[int, list[dict[str, Any]]]] = [(spin, []) for spin in self.order]
-        for m in self.mini_buckets:
-            spin, own = listed[m.rank]
-            name.append((spin, len(own)))
-            scope = [spin, *(self.order[r] for r in m.separator)]
-            pairs = [tuple(pair) for pair in edges[list(m.edges)].tolist()]
-            own.append({"scope": scope, "edges": pairs, "messages": [name[c] for c in m.children]})
+        order, first = self.order.tolist(), (np.cumsum(self.counts) - self.counts)[self.ranks]
+        spins = self.order[self.ranks].tolist()
+        name = list(zip(spins, (np.arange(len(spins)) - first).tolist(), strict=True))
+        scopes = np.split(self.order[self.separators], self.separator_start[1:-1])
+        by_part = np.argsort(self.edge_part, kind="stable")
+        ends = np.searchsorted(self.edge_part[by_part], np.arange(len(spins) + 1)).tolist()
+        pairs = [(i, j) for i, j in edges[by_part].tolist()]
+        child_start, children = (array.tolist() for array in self.children)
+        listed: list[tuple[int, list[dict[str, Any]]]] = [(spin, []) for spin in order]
+        for m, (rank, scope) in enumerate(zip(self.ranks.tolist(), scopes, strict=False)):
+            messages = [name[c] for c in children[child_start[m] : child_start[m + 1]]]
+            part = {"scope": [spins[m], *scope.tolist()], "edges": pairs[ends[m] : ends[m + 1]], "messages": messages}
+            listed[rank][1].append(part)
         return listed
 
 
@@ -182,27 +153,6 @@ class _Function:
         self.edges += other.edges
         self.children += other.children
         self.table = table
-
-
-class _ByScope:
-    """The widest function first, each into the first mini-bucket that has room for it."""
-
-    def __init__(self, ibound: int) -> None:
-        self.ibound = ibound
-
-    def divide(self, rank: int, functions: list[_Function]) -> list[_Function]:
-        groups: list[_Function] = []
-        for function in sorted(functions, key=lambda f: -len(f.scope)):
-            for group in groups:
-                if len(group.scope) + len(function.scope - group.scope) <= self.ibound:
-                    group.join(function)
-                    break
-            else:
-                groups.append(function)
-        return groups or [_Function({rank})]
-
-    def tables_left(self, rank: int, groups: list[_Function]) -> list[FloatArray | None]:
-        return [None] * len(groups)
 
 
 class _NoRoomError(Exception):
@@ -261,16 +211,16 @@ class _ByContent:
         self.room += old - (2 << width)
 
 
-def cover_by_scope(order: list[int], edges: IntArray, ibound: int) -> Cover:
+def cover_by_scope(order: IntArray, edges: IntArray, ibound: int) -> Cover:
     """Fill mini-buckets greedily, the widest function first, each into the first one that has room for it.
 
     Functions of equal width go edges first and then messages, in the order in which they came.
     """
-    return _cover(order, edges, [None] * len(edges), _ByScope(ibound), lambda _: None)
+    return Cover(np.asarray(order, dtype=np.int64), *divide_by_scope(np.asarray(order, dtype=np.int64), edges, ibound))
 
 
 def cover_by_content(
-    order: list[int],
+    order: Sequence[int] | IntArray,
     edges: IntArray,
     weights: FloatArray,
     fields: FloatArray,
@@ -286,7 +236,8 @@ def cover_by_content(
     spin differ most: there a sum is nearest to a maximum.
     Tables are computed on the way, at the weights ``powers``; None if more than ``max_entries`` would be alive at once.
     """
-    tables: list[FloatArray | None] = [np.array([J, -J, -J, J]) for J in weights.tolist()]
+    order = np.asarray(order, dtype=np.int64)
+    tables = [np.array([J, -J, -J, J]) for J in weights.tolist()]
     rule = _ByContent(ibound, fields[order], powers, max_entries - 4 * len(tables))
     try:
         return _cover(order, edges, tables, rule, report)
@@ -294,29 +245,33 @@ def cover_by_content(
         return None
 
 
-def _cover(
-    order: list[int],
-    edges: IntArray,
-    tables: Sequence[FloatArray | None],
-    rule: _ByScope | _ByContent,
-    report: Report,
-) -> Cover:
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    waiting: list[list[_Function]] = [[] for _ in order]
+def _cover(order: IntArray, edges: IntArray, tables: Sequence[FloatArray], rule: _ByContent, report: Report) -> Cover:
+    n = len(order)
+    rank = np.empty(n, dtype=np.int64)
+    rank[order] = np.arange(n)
+    waiting: list[list[_Function]] = [[] for _ in range(n)]
     for e, (i, j) in enumerate(rank[edges].tolist()):
         waiting[min(i, j)].append(_Function({i, j}, edges=[e], table=tables[e]))
-    mini_buckets: list[Part] = []
-    for r in range(len(order)):
+    ranks: list[int] = []
+    separators: list[list[int]] = []
+    edge_part, parent = np.zeros(len(edges), dtype=np.int64), list[int]()
+    for r in range(n):
         groups = rule.divide(r, waiting[r])
         waiting[r] = []
         for group, table in zip(groups, rule.tables_left(r, groups), strict=True):
-            separator = tuple(sorted(group.scope - {r}))
+            separator, m = sorted(group.scope - {r}), len(ranks)
             if separator:
-                waiting[separator[0]].append(_Function(set(separator), children=[len(mini_buckets)], table=table))
-            mini_buckets.append(Part(r, separator, tuple(group.edges), tuple(group.children)))
-        report((r + 1) / len(order))
-    return Cover(order, mini_buckets)
+                waiting[separator[0]].append(_Function(set(separator), children=[m], table=table))
+            edge_part[group.edges] = m
+            for child in group.children:
+                parent[child] = m
+            ranks.append(r)
+            separators.append(separator)
+            parent.append(-1)
+        report((r + 1) / n)
+    start = np.cumsum([0, *(len(separator) for separator in separators)])
+    flat = np.array([s for separator in separators for s in separator], dtype=np.int64)
+    return Cover(order, np.array(ranks, dtype=np.int64), start, flat, edge_part, np.array(parent, dtype=np.int64))
 
 
 def _table_of(function: _Function) -> FloatArray:
@@ -384,12 +339,23 @@ def _take_out(minus: FloatArray, plus: FloatArray, power: float, out: FloatArray
 
 
 @inner
+def inverse_of(power: float) -> float:
+    """Return 1 / power, and a very large number for a power of 0."""
+    if abs(power) < LEAST_POWER:
+        return -1.0 / LEAST_POWER if power < 0.0 else 1.0 / LEAST_POWER
+    return 1.0 / power
+
+
+@inner
 def take_out(minus: FloatArray, plus: FloatArray, size: int, power: float, out: FloatArray, at: int) -> None:
-    """Write the power sum of the two states of a spin, from place ``at`` on."""
+    """Write the power sum of the two states of a spin, from place ``at`` on.
+
+    That is f + w log(1 + exp(-|f - g| / |w|)), where f is the larger of the two at positive powers w, and the smaller
+    at negative ones.
+    """
+    inverse = abs(inverse_of(power))
+    above = power >= 0.0
     for i in range(size):
         apart = plus[i] - minus[i]
-        larger, smaller = (plus[i], minus[i]) if apart > 0.0 else (minus[i], plus[i])
-        if power > 0.0:
-            out[at + i] = larger + power * log1p_exp_minus(abs(apart) / power)
-        else:
-            out[at + i] = larger if power == 0.0 else smaller
+        nearest = plus[i] if (apart > 0.0) == above else minus[i]
+        out[at + i] = nearest + power * log1p_exp_minus(abs(apart) * inverse)

@@ -7,9 +7,9 @@ that earlier spins left. Where they have more than ``ibound`` spins between them
     table_m(s) = w_m log sum over x_v of exp( f_m(x_v, s) / w_m ),
     f_m(x_v, s) = x_v (h_m + sum_j J_mj s_j) + sum over children c of table_c(x_v, s),
 
-the power sum of weight w_m: the sum at 1, the maximum in the limit 0; a negative w_m stands for the minimum. The h_m of
-one bucket add up to the spin's field, and so do the J_mj to the edge's weight. By Hoelder's inequality weights that add
-up to 1 give an upper bound on log Z, and one sum beside minima a lower one.
+the power sum of weight w_m: the sum at 1, the maximum in the limit 0 from above, the minimum in the limit 0 from below.
+The h_m of one bucket add up to the spin's field, and so do the J_mj to the edge's weight. By Hoelder's inequality
+weights that add up to 1 give an upper bound on log Z if all are positive, and a lower one if exactly one of them is.
 
 A table is taken in by one mini-bucket, so that the mini-buckets make a forest. Bit k of an index s is the k-th spin of
 the separator in elimination order (0 for -1, 1 for +1); in a child's table v is then always bit 0. Every table is
@@ -18,19 +18,21 @@ shifted to have table(0) = 0, and the shifts add up to the bound.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from spectralz._support.compiling import compiled, inner
+from spectralz._support.compiling import compiled, compiled_in_any_order, inner
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.elimination.tables import compressed
 from spectralz.kernels.forest import runs
-from spectralz.kernels.logsum import exp_minus, log1p_exp_minus
-from spectralz.kernels.mini_buckets.cover import take_out
-from spectralz.kernels.sums import add
+from spectralz.kernels.logsum import as_bits, as_float, exp_minus, log1p_exp_minus
+from spectralz.kernels.mini_buckets.branches import Branches
+from spectralz.kernels.mini_buckets.cover import LEAST_POWER, inverse_of, take_out
+from spectralz.kernels.mini_buckets.scopes import number_bits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,6 +49,7 @@ __all__ = [
     "Steps",
     "beliefs_of",
     "bound_of",
+    "contrasts_of",
     "fill",
     "tables_of",
 ]
@@ -55,8 +58,10 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 IntArray: TypeAlias = "NDArray[np.int64]"
 Report = Callable[[float], None]
 
-# The weight that stands for the minimum.
-MINIMUM = -1.0
+# The weight of the minimum: the power sum of a weight below 0 comes to it as the maximum above 0.
+MINIMUM = -LEAST_POWER
+# Where log-ratios are not wanted.
+NO_RATIOS = np.empty(0)
 # Places in a child's table are tabulated for this many bits, and the rest is the same for a whole block.
 BLOCK_BITS = 6
 # Progress is reported, and an interrupt noticed, after about this many table entries (a tenth of a second).
@@ -104,6 +109,8 @@ class Forest:
         For each of the ``J``, the rank of the other spin.
     stacked, kept
         Where each table is put, if tables are dropped after use and if they are kept.
+    branches
+        What threads can run at the same time.
     """
 
     steps: Steps
@@ -113,42 +120,44 @@ class Forest:
     pair_rank: IntArray
     stacked: IntArray
     kept: IntArray
+    branches: Branches
 
     @classmethod
     def of_cover(cls, cover: Cover, edges: IntArray) -> Forest:
         """Put the mini-buckets into post-order and number their bits."""
-        sequence = cover.sequence
-        chosen = [cover.mini_buckets[m] for m in sequence]
-        step_of = np.empty(len(sequence), dtype=np.int64)
-        step_of[sequence] = np.arange(len(sequence))
-        bit_start = np.cumsum([0, *(len(m.separator) for m in chosen)])
+        sequence, count = cover.sequence, len(cover.ranks)
+        step_of = np.empty(count, dtype=np.int64)
+        step_of[sequence] = np.arange(count)
         spin_rank = np.empty(len(cover.order), dtype=np.int64)
         spin_rank[cover.order] = np.arange(len(cover.order))
-        edge_bit = np.zeros(len(edges), dtype=np.int64)
         later = spin_rank[edges].max(axis=1, initial=0)
-        masks = []
-        for t, m in enumerate(chosen):
-            bit_of = {r: bit for bit, r in enumerate(m.separator)}
-            for e in m.edges:
-                edge_bit[e] = bit_start[t] + bit_of[int(later[e])]
-            masks += [sum(1 << bit_of[r] for r in cover.mini_buckets[c].separator[1:]) for c in m.children]
+        bit, mask = np.empty(len(edges), dtype=np.int64), np.empty(count, dtype=np.int64)
+        number_bits(
+            cover.ranks, cover.separator_start, cover.separators, later, cover.edge_part, cover.parent, bit, mask
+        )
+        bit_start = np.concatenate([[0], np.cumsum(cover.widths[sequence])]).astype(np.int64)
+        child_start, children = cover.children
+        child_counts = np.diff(child_start)[sequence]
+        children = children[_ragged(child_start[:-1][sequence], child_counts)]
         first = np.cumsum(cover.counts) - cover.counts
         steps = Steps(
             width=np.diff(bit_start),
             bit_start=bit_start,
-            child_start=np.cumsum([0, *(len(m.children) for m in chosen)]),
-            child=step_of[[c for m in chosen for c in m.children]].astype(np.int64),
-            child_mask=np.array(masks, dtype=np.int64),
+            child_start=np.concatenate([[0], np.cumsum(child_counts)]).astype(np.int64),
+            child=step_of[children],
+            child_mask=mask[children],
         )
         sizes = np.left_shift(np.int64(1), steps.width)
+        stacked = _stack_places(steps, sizes)
         return cls(
             steps=steps,
             rank=cover.ranks[sequence],
             field_step=step_of[first[spin_rank]],
-            edge_bit=edge_bit,
-            pair_rank=np.array([r for m in chosen for r in m.separator], dtype=np.int64),
-            stacked=_stack_places(steps, sizes),
+            edge_bit=bit_start[step_of[cover.edge_part]] + bit,
+            pair_rank=cover.separators[_ragged(cover.separator_start[:-1][sequence], steps.width)],
+            stacked=stacked,
             kept=np.cumsum(sizes) - sizes,
+            branches=Branches.of_steps(steps, sizes, stacked),
         )
 
     @property
@@ -169,11 +178,16 @@ class Forest:
         return Potentials(h, J, power)
 
 
+def _ragged(starts: IntArray, counts: IntArray) -> IntArray:
+    """Return starts[0], starts[0] + 1, ..., counts[0] of them, then those from starts[1] on, and so forth."""
+    ends = np.cumsum(counts)
+    return np.asarray(np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts))
+
+
 def _stack_places(steps: Steps, sizes: IntArray) -> IntArray:
     """Return where each table is put: in the place of those that its step uses up, which are the top of the stack."""
-    below = np.zeros(len(sizes), dtype=np.int64)
-    np.add.at(below, np.repeat(np.arange(len(sizes)), np.diff(steps.child_start)), sizes[steps.child])
-    heights = np.cumsum(sizes - below)
+    used = np.concatenate([[0], np.cumsum(sizes[steps.child])])
+    heights = np.cumsum(sizes - np.diff(used[steps.child_start]))
     return np.asarray(heights - sizes)
 
 
@@ -187,44 +201,42 @@ class Bound:
 
 def bound_of(forest: Forest, potentials: Potentials, report: Report) -> Bound:
     """Run all steps, dropping tables as soon as they are used, and return the bound on log Z."""
-    return _run_forwards(forest, potentials, forest.stacked, report)[0]
+    return _run_forwards(forest, potentials, forest.stacked, NO_RATIOS, report)[0]
 
 
 def tables_of(forest: Forest, potentials: Potentials, report: Report) -> tuple[Bound, FloatArray]:
     """Run all steps and return the bound with all tables, each at its place of ``forest.kept``."""
-    return _run_forwards(forest, potentials, forest.kept, report)[:2]
+    return _run_forwards(forest, potentials, forest.kept, NO_RATIOS, report)
 
 
 def _run_forwards(
-    forest: Forest, potentials: Potentials, places: IntArray, report: Report
-) -> tuple[Bound, FloatArray, tuple[FloatArray, FloatArray, IntArray]]:
+    forest: Forest, potentials: Potentials, places: IntArray, ratios: FloatArray, report: Report
+) -> tuple[Bound, FloatArray]:
+    """Run all steps; in threads only where ratios are kept, for then there is room for the stacks of all branches."""
     steps = forest.steps
     sizes = np.left_shift(np.int64(1), steps.width)
     tables = np.empty(int((places + sizes).max(initial=0)))
+    shift, span, units = np.empty((3, forest.count))
+    out = shift, span, units
+
+    def run(begin: int, end: int, said: Report = lambda _: None) -> None:
+        scratch = _scratch(sizes)
+        for a, b in runs(sizes[begin:end], ENTRIES_PER_REPORT):
+            where = begin + a, begin + b
+            _forwards(steps, *potentials, *where, tables, places, forest.kept, ratios, *scratch, *out)
+            said(where[1] / forest.count)
+
+    if len(ratios):
+        forest.branches.run_forwards(run, report)
+    else:
+        run(0, forest.count, report)
+    value = math.fsum(shift.tolist())
+    return Bound(value, 1.01 * UNIT_ROUNDOFF * (float(units.sum()) + 2.0 * abs(value))), tables
+
+
+def _scratch(sizes: IntArray) -> tuple[FloatArray, FloatArray, IntArray]:
     most = int(sizes.max(initial=1))
-    scratch = np.empty(most), np.empty(most), np.empty(1 << BLOCK_BITS, dtype=np.int64)
-    total, span = np.zeros(2), np.zeros(forest.count)
-    for begin, end in runs(sizes, ENTRIES_PER_REPORT):
-        _forwards(steps, *potentials, begin, end, tables, places, *scratch, total, span)
-        report(end / forest.count)
-    value = float(total[0] + total[1])
-    return Bound(value, _rounding(steps, potentials, span, value)), tables, scratch
-
-
-def _rounding(steps: Steps, potentials: Potentials, span: FloatArray, value: float) -> float:
-    """Bound the error that rounding can make in a pass.
-
-    Sums, power sums, maxima and minima are non-expansive, so that errors only add up. A step with d bits and c children
-    makes d + c + 8 roundings of numbers no larger than its own weights, log 2 and its children's tables, whose greatest
-    entries, ``span``, the pass has recorded; 8 more units are for the logarithm and for powers that add up to 1 but for
-    rounding.
-    """
-    count = len(span)
-    size = np.abs(potentials.h) + 0.7
-    np.add.at(size, np.repeat(np.arange(count), np.diff(steps.bit_start)), np.abs(potentials.J))
-    np.add.at(size, np.repeat(np.arange(count), np.diff(steps.child_start)), span[steps.child])
-    roundings = steps.width + np.diff(steps.child_start) + 8
-    return 1.01 * UNIT_ROUNDOFF * float(2.0 * roundings @ size + 8.0 * count + 2.0 * abs(value))
+    return np.empty(most), np.empty(most), np.empty(1 << BLOCK_BITS, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -251,14 +263,31 @@ class Beliefs:
 
 
 def beliefs_of(forest: Forest, potentials: Potentials, report: Report) -> Beliefs:
-    """Run all steps, keeping the tables, then backwards."""
-    bound, tables, scratch = _run_forwards(forest, potentials, forest.kept, lambda done: report(done / 2))
-    up, down, entropy = np.zeros(forest.count), np.zeros(forest.count), np.zeros(forest.count)
-    pair_mean = np.zeros(len(forest.pair_rank))
-    for begin, end in reversed(runs(np.left_shift(np.int64(1), forest.steps.width), ENTRIES_PER_REPORT)):
-        _backwards(forest.steps, *potentials, begin, end, tables, forest.kept, *scratch, up, down, pair_mean, entropy)
-        report(1 - begin / forest.count / 2)
+    """Run all steps, keeping the log-ratio of the spin's two states, then backwards."""
+    steps, places = forest.steps, forest.branches.places
+    sizes = np.left_shift(np.int64(1), steps.width)
+    ratios = np.empty(int(sizes.sum()))
+    bound, tables = _run_forwards(forest, potentials, places, ratios, lambda done: report(done / 2))
+    up, down, entropy = np.empty((3, forest.count))
+    pair_mean = np.empty(len(forest.pair_rank))
+    out = up, down, pair_mean, entropy
+
+    def run(begin: int, end: int) -> None:
+        scratch = _scratch(sizes)
+        for a, b in reversed(runs(sizes[begin:end], ENTRIES_PER_REPORT)):
+            _backwards(steps, begin + a, begin + b, tables, places, forest.kept, ratios, *scratch, *out)
+
+    forest.branches.run_backwards(run, lambda done: report((1 + done) / 2))
     return Beliefs(bound, up, down, pair_mean, entropy)
+
+
+def contrasts_of(forest: Forest, potentials: Potentials) -> FloatArray:
+    """Return by how much the two states of each step's spin differ in their log-weight, on average."""
+    sizes = np.left_shift(np.int64(1), forest.steps.width)
+    ratios = np.empty(int(sizes.sum()))
+    _run_forwards(forest, potentials, forest.branches.places, ratios, lambda _: None)
+    np.abs(ratios, out=ratios)
+    return np.asarray(np.add.reduceat(ratios, forest.kept) / sizes * np.abs(potentials.power)) if len(sizes) else ratios
 
 
 @inner
@@ -287,14 +316,46 @@ def fill(
     low = width if width < BLOCK_BITS else BLOCK_BITS
     for k in range(steps.child_start[t], steps.child_start[t + 1]):
         mask = steps.child_mask[k]
-        for i in range(1 << low):
-            places[i] = where[steps.child[k]] + 2 * compressed(i, mask)
+        tabulate(where[steps.child[k]], mask, low, places)
         for block in range(1 << (width - low)):
             begin = block << low
             base = 2 * compressed(begin, mask)
             for i in range(1 << low):
                 minus[begin + i] += tables[base + places[i]]
                 plus[begin + i] += tables[base + places[i] + 1]
+
+
+@inner
+def tabulate(first: int, mask: int, bits: int, places: IntArray) -> None:
+    """Write where a child's table has the states of the low bits: pairs from ``first`` on, by the bits of ``mask``."""
+    places[0] = first
+    stride = 2
+    for bit in range(bits):
+        half = 1 << bit
+        step = stride if (mask >> bit) & 1 else 0
+        for i in range(half):
+            places[half + i] = places[i] + step
+        stride = 2 * stride if step else stride
+
+
+@inner
+def _units(steps: Steps, t: int, h: FloatArray, J: FloatArray, power: FloatArray, span: FloatArray) -> float:
+    """Bound the error that rounding makes in a step, in units of rounding.
+
+    The derivatives of a power sum by what it sums are probabilities, at a negative power too, and maxima and minima are
+    its limits. It is therefore non-expansive: the errors of all steps only add up. A step with d bits and c children
+    makes d + c + 8 roundings of numbers no larger than its own weights, |w| log 2 and its children's tables, whose
+    greatest entries are in ``span``. 8 more units are for the logarithm, which is multiplied by w, and for powers that
+    add up to 1 but for rounding: the derivative of a table by its power is an entropy, at most log 2.
+    """
+    scale = max(abs(power[t]), 1.0)
+    size = abs(h[t]) + 0.7 * scale
+    for k in range(steps.bit_start[t], steps.bit_start[t + 1]):
+        size += abs(J[k])
+    for k in range(steps.child_start[t], steps.child_start[t + 1]):
+        size += span[steps.child[k]]
+    roundings = steps.width[t] + steps.child_start[t + 1] - steps.child_start[t] + 8.0
+    return 2.0 * roundings * size + 8.0 * scale
 
 
 @compiled
@@ -307,37 +368,52 @@ def _forwards(
     end: int,
     tables: FloatArray,
     where: IntArray,
+    kept: IntArray,
+    ratios: FloatArray,
     minus: FloatArray,
     plus: FloatArray,
     places: IntArray,
-    total: FloatArray,
+    shift: FloatArray,
     span: FloatArray,
+    units: FloatArray,
 ) -> None:
-    """Run steps begin to end; their shifts are added to ``total``, a sum and what it lost by rounding."""
+    """Run steps begin to end; write what was subtracted from each table, its greatest entry after that, and roundings.
+
+    The log-ratios of the spins' two states go to ``ratios``, at the places ``kept``, unless that is empty.
+    """
     for t in range(begin, end):
         size = 1 << steps.width[t]
         fill(steps, t, h, J, tables, where, minus, plus, places)
         at = where[t]
         take_out(minus, plus, size, power[t], tables, at)
-        shift = tables[at]
-        largest = 0.0
+        if len(ratios):
+            own = kept[t]
+            inverse = inverse_of(power[t])
+            for i in range(size):
+                ratio = (plus[i] - minus[i]) * inverse
+                ratio = ratio if ratio < LARGEST_RATIO else LARGEST_RATIO
+                ratios[own + i] = ratio if ratio > -LARGEST_RATIO else -LARGEST_RATIO
+        first = tables[at]
+        largest = 0
         for i in range(at, at + size):
-            tables[i] -= shift
-            largest = abs(tables[i]) if abs(tables[i]) > largest else largest
-        span[t] = largest
-        total[0], total[1] = add(total[0], total[1], shift)
+            tables[i] -= first
+            # Of positive numbers the larger one has the larger bits, and those can be compared in vectors.
+            bits = as_bits(abs(tables[i]))
+            largest = bits if bits > largest else largest
+        shift[t] = first
+        span[t] = as_float(largest)
+        units[t] = _units(steps, t, h, J, power, span)
 
 
-@compiled
+@compiled_in_any_order
 def _backwards(
     steps: Steps,
-    h: FloatArray,
-    J: FloatArray,
-    power: FloatArray,
     begin: int,
     end: int,
     tables: FloatArray,
     where: IntArray,
+    kept: IntArray,
+    ratios: FloatArray,
     minus: FloatArray,
     plus: FloatArray,
     places: IntArray,
@@ -352,24 +428,22 @@ def _backwards(
     """
     for t in range(end - 1, begin - 1, -1):
         width = steps.width[t]
-        fill(steps, t, h, J, tables, where, minus, plus, places)
+        size = 1 << width
+        at, own = where[t], kept[t]
+        if not width:
+            tables[at] = 1.0
 
-        # f is replaced by the belief of both states of the spin.
+        # The belief is divided between both states of the spin.
         sum_up = sum_down = conditional = 0.0
-        for i in range(1 << width):
-            belief = tables[where[t] + i] if width else 1.0
-            apart = plus[i] - minus[i]
-            # At power 0 the larger one has all the belief, and equal ones share it.
-            ratio = abs(apart) / power[t] if power[t] > 0.0 else (0.0 if apart == 0.0 else np.inf)
-            rare = exp_minus(ratio)
+        for i in range(size):
+            belief, ratio = tables[at + i], ratios[own + i]
+            far = abs(ratio)
+            rare = exp_minus(far)
             common = 1.0 / (1.0 + rare)
-            rare *= common
-            if ratio < LARGEST_RATIO:
-                conditional += belief * (log1p_exp_minus(ratio) + ratio * rare)
-            else:
-                rare = 0.0
-            plus[i] = belief * (common if apart >= 0.0 else rare)
-            minus[i] = belief * (rare if apart >= 0.0 else common)
+            rare = rare * common if far < LARGEST_RATIO else 0.0
+            conditional += belief * (log1p_exp_minus(far) + far * rare)
+            plus[i] = belief * (common if ratio >= 0.0 else rare)
+            minus[i] = belief * (rare if ratio >= 0.0 else common)
             sum_up += plus[i]
             sum_down += minus[i]
         up[t], down[t], entropy[t] = sum_up, sum_down, conditional
@@ -378,10 +452,9 @@ def _backwards(
         low = width if width < BLOCK_BITS else BLOCK_BITS
         for k in range(steps.child_start[t], steps.child_start[t + 1]):
             child, mask = steps.child[k], steps.child_mask[k]
-            for i in range(1 << steps.width[child]):
-                tables[where[child] + i] = 0.0
-            for i in range(1 << low):
-                places[i] = where[child] + 2 * compressed(i, mask)
+            for i in range(where[child], where[child] + (1 << steps.width[child])):
+                tables[i] = 0.0
+            tabulate(where[child], mask, low, places)
             for block in range(1 << (width - low)):
                 first = block << low
                 base = 2 * compressed(first, mask)
@@ -390,7 +463,7 @@ def _backwards(
                     tables[base + places[i] + 1] += plus[first + i]
 
         # The mean of the product of the spin with each spin of the separator, for which ``plus`` is used up.
-        for i in range(1 << width):
+        for i in range(size):
             plus[i] -= minus[i]
         for bit in range(width - 1, -1, -1):
             half = 1 << bit

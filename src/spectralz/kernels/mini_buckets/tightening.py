@@ -1,7 +1,8 @@
 """Tightening the bound of weighted mini-buckets over their weights and over what they share.
 
 Liu and Ihler (ICML 2011): by Hoelder's inequality the bound holds for all weights of a bucket that add up to 1, and for
-every way to divide a field or a coupling between the mini-buckets that could hold it (cost shifting).
+every way to divide a field or a coupling between the mini-buckets that could hold it (cost shifting). With positive
+weights it is an upper bound; with one positive weight in each bucket and all others negative it is a lower one.
 """
 
 from __future__ import annotations
@@ -13,18 +14,30 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.kernels.mini_buckets.passes import Bound, Forest, Potentials, beliefs_of, bound_of
+from spectralz.kernels.mini_buckets.passes import Bound, Forest, Potentials, beliefs_of, bound_of, contrasts_of
 
 if TYPE_CHECKING:
     from spectralz.kernels.mini_buckets.passes import FloatArray, IntArray, Report
 
-__all__ = ["Tightened", "tighten"]
+__all__ = ["Tightened", "Tightening", "lower_powers", "tighten"]
 
-# Tightening is at rest when a round gains less than this part of the bound, or no derivative is larger than that.
+# Tightening is at rest when so many rounds together have gained less than this part of the bound, or no derivative is
+# larger than that. A single round may gain little because its step was short.
+PATIENCE = 5
 LEAST_GAIN = 1e-10
 LEAST_SLOPE = 1e-7
-# A line search seldom needs more than two; at the kinks of strong models it may.
-PASSES_PER_ROUND = 3
+# Differences of gradients that are remembered; fewer where they would take much memory.
+MEMORY, LARGEST_MEMORY = 10, 1 << 24
+# The first step is so many times the gradient. A step must gain this part of what the slope promises, or it is halved,
+# at least, up to so many times.
+FIRST_STEP = 0.5
+LEAST_PART = 1e-4
+MOST_HALVINGS = 20
+# Powers below 0 to begin with.
+FIRST_NEGATIVE = -0.6
+# Logs of powers below 0 stay between these. The smallest are as good as a minimum. Large ones come to a mean over the
+# two states, and gain one over their size, while their rounding errors grow with it.
+LEAST_LOG, LARGEST_LOG = -300.0, 7.0
 
 
 @dataclass(frozen=True)
@@ -58,56 +71,91 @@ class _Groups:
     def centred(self, values: FloatArray) -> FloatArray:
         return np.asarray(values - (self.sums(values) / self.count)[self.group])
 
-    def softmax(self, values: FloatArray) -> FloatArray:
-        largest = np.full(len(self.count), -np.inf)
-        np.maximum.at(largest, self.group, values)
-        e = np.exp(values - largest[self.group])
-        return np.asarray(e / self.sums(e)[self.group])
+
+class _PositivePowers:
+    """Powers above 0 that add up to 1 in each group: the softmax of free numbers."""
+
+    def __init__(self, groups: _Groups, start: FloatArray) -> None:
+        self.groups = groups
+        self.start = np.log(start)
+
+    def of(self, logits: FloatArray) -> FloatArray:
+        groups = self.groups
+        largest = np.full(len(groups.count), -np.inf)
+        np.maximum.at(largest, groups.group, logits)
+        e = np.exp(logits - largest[groups.group])
+        return np.asarray(e / groups.sums(e)[groups.group])
+
+    def slope(self, power: FloatArray, entropy: FloatArray) -> FloatArray:
+        return power * (entropy - self.groups.sums(power * entropy)[self.groups.group])
+
+
+class _NegativePowers:
+    """Powers below 0 but for one in each group: minus the exponentials of free numbers, and 1 plus their sum."""
+
+    def __init__(self, groups: _Groups, start: FloatArray) -> None:
+        self.groups = groups
+        self.is_negative = start < 0.0
+        self.start = np.log(np.abs(start))
+
+    def of(self, logs: FloatArray) -> FloatArray:
+        size = np.where(self.is_negative, np.exp(np.clip(logs, LEAST_LOG, LARGEST_LOG)), 0.0)
+        return np.asarray(np.where(self.is_negative, -size, 1.0 + self.groups.sums(size)[self.groups.group]))
+
+    def slope(self, power: FloatArray, entropy: FloatArray) -> FloatArray:
+        of_positive = self.groups.sums(np.where(self.is_negative, 0.0, entropy))[self.groups.group]
+        is_free = self.is_negative & (power > -np.exp(LARGEST_LOG))
+        return np.asarray(np.where(is_free, -power * (of_positive - entropy), 0.0))
 
 
 class _Objective:
-    """The bound as a function of free numbers: shares of fields and weights around their mean, logits of powers.
+    """The looseness as a function of free numbers: shares of fields and weights around their mean, and powers.
 
     Whatever the numbers are, the bound is valid: the shares of a bucket always add up to the same, its powers to 1.
     Shares and bound are measured in units of ``scale``, the size of the weights: strong models look like others then.
+    The looseness is the bound if that is an upper one, and minus the bound if it is a lower one.
     """
 
     def __init__(self, forest: Forest, start: Potentials) -> None:
         self.forest, self.start = forest, start
         used = np.abs(start.J[forest.edge_bit])
         self.scale = max(1.0, float(used.max(initial=0.0)))
+        is_split = np.bincount(forest.rank)[forest.rank] > 1
+        self.fields = _Groups(np.flatnonzero(is_split), forest.rank[is_split])
+        bits = np.flatnonzero(np.repeat(is_split, forest.steps.width))
         step_of_bit = np.repeat(np.arange(forest.count), forest.steps.width)
-        self.fields = _Groups(np.arange(forest.count), forest.rank)
-        pairs = forest.rank[step_of_bit] * (forest.count + 1) + forest.pair_rank
-        self.pairs = _Groups(np.arange(len(pairs)), pairs)
+        pairs = forest.rank[step_of_bit[bits]] * (forest.count + 1) + forest.pair_rank[bits]
+        self.pairs = _Groups(bits, pairs)
+        power = start.power[self.fields.members]
+        self.is_lower = bool((power < 0.0).any())
+        self.powers = (_NegativePowers if self.is_lower else _PositivePowers)(self.fields, power)
+        self.unit = -self.scale if self.is_lower else self.scale
         self.sections = np.cumsum([len(self.fields.members), len(self.pairs.members)])
-        self.best: tuple[float, FloatArray] = (np.inf, np.empty(0))
+        self.latest = Bound(np.inf, 0.0)  # of the latest call
 
-    @property
-    def size(self) -> int:
-        return int(self.sections[-1] + len(self.fields.members))
+    def first(self) -> FloatArray:
+        """Return the free numbers of the start."""
+        return np.concatenate([np.zeros(self.sections[-1]), self.powers.start])
 
     def potentials(self, x: FloatArray) -> Potentials:
-        by_field, by_pair, logits = np.split(x, self.sections)
+        by_field, by_pair, free = np.split(x, self.sections)
         h, J, power = (values.copy() for values in self.start)
         h[self.fields.members] += self.scale * self.fields.centred(by_field)
         J[self.pairs.members] += self.scale * self.pairs.centred(by_pair)
-        power[self.fields.members] = self.fields.softmax(logits)
+        power[self.fields.members] = self.powers.of(free)
         return Potentials(h, J, power)
 
     def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
         potentials = self.potentials(x)
         found = beliefs_of(self.forest, potentials, lambda _: None)
-        if found.bound.value < self.best[0]:
-            self.best = found.bound.value, x.copy()
+        self.latest = found.bound
         power, entropy = potentials.power[self.fields.members], found.entropy[self.fields.members]
-        mean_entropy = self.fields.sums(power * entropy)[self.fields.group]
-        gradient = (
-            self.fields.centred((found.up - found.down)[self.fields.members]),
-            self.pairs.centred(found.pair_mean[self.pairs.members]),
-            power * (entropy - mean_entropy) / self.scale,
+        slope = (
+            self.scale * self.fields.centred((found.up - found.down)[self.fields.members]),
+            self.scale * self.pairs.centred(found.pair_mean[self.pairs.members]),
+            self.powers.slope(power, entropy),
         )
-        return found.bound.value / self.scale, np.concatenate(gradient)
+        return found.bound.value / self.unit, np.concatenate(slope) / self.unit
 
     def rounding(self, potentials: Potentials) -> float:
         """Bound by how much the shares miss what they should add up to, the rounding of these sums included."""
@@ -123,28 +171,145 @@ class _Objective:
         return 1.01 * missed
 
 
-def tighten(forest: Forest, start: Potentials, max_iter: int, report: Report) -> Tightened:
-    """Lower the bound over powers and shares by L-BFGS, at most ``max_iter`` iterations; never above the start.
+class _Descent:
+    """Limited-memory BFGS with a line search that halves, which can be stopped and taken up again."""
 
-    The bound is convex in the shares, and smooth as long as no power is 0.
+    def __init__(self, objective: _Objective) -> None:
+        self.objective = objective
+        self.x = objective.first()
+        self.value, self.slope = objective(self.x)
+        self.bound = objective.latest
+        self.memory = max(3, min(MEMORY, LARGEST_MEMORY // max(len(self.x), 1)))
+        self.steps: list[FloatArray] = []
+        self.changes: list[FloatArray] = []
+        self.latest = [self.value]
+        self.is_at_rest = float(np.abs(self.slope).max(initial=0.0)) <= LEAST_SLOPE
+
+    def advance(self) -> None:
+        """Make one step, unless there is none that gains anything."""
+        direction = -self._times_inverse(self.slope)
+        along = float(direction @ self.slope)
+        if not along < 0.0:
+            self.steps, self.changes = [], []
+            direction = -FIRST_STEP * self.slope
+            along = float(direction @ self.slope)
+        length = 1.0
+        for _ in range(MOST_HALVINGS):
+            step = length * direction
+            value, slope = self.objective(self.x + step)
+            if value <= self.value + LEAST_PART * length * along:
+                break
+            # The minimum of the parabola through what is known, within limits; rounding may have spoilt all of it.
+            curvature = value - self.value - length * along
+            best = -0.5 * along * length**2 / curvature if np.isfinite(curvature) and curvature > 0.0 else 0.0
+            length = min(max(best, 0.1 * length), 0.5 * length)
+        else:
+            if self.steps:  # once more, along the gradient itself
+                self.steps, self.changes = [], []
+            else:
+                self.is_at_rest = True
+            return
+        self._remember(step, slope - self.slope)
+        self.x, self.value, self.slope, self.bound = self.x + step, value, slope, self.objective.latest
+        self.latest = [*self.latest[-PATIENCE:], value]
+        no_longer_pays = len(self.latest) > PATIENCE and self.latest[0] - value <= LEAST_GAIN * max(abs(value), 1.0)
+        self.is_at_rest = no_longer_pays or float(np.abs(slope).max(initial=0.0)) <= LEAST_SLOPE
+
+    def _remember(self, step: FloatArray, change: FloatArray) -> None:
+        # Without curvature, or where numbers are so small that their squares vanish, there is nothing to learn.
+        if not float(step @ change) > UNIT_ROUNDOFF * float(change @ change) > 0.0:
+            return
+        self.steps.append(step)
+        self.changes.append(change)
+        if len(self.steps) > self.memory:
+            del self.steps[0], self.changes[0]
+
+    def _times_inverse(self, slope: FloatArray) -> FloatArray:
+        """Multiply by the inverse of the Hessian as far as it is known (Nocedal and Wright, algorithm 7.4)."""
+        out = slope.copy()
+        if not self.steps:
+            return np.asarray(FIRST_STEP * out)
+        alphas = []
+        for s, y in zip(reversed(self.steps), reversed(self.changes), strict=True):
+            alphas.append(float(s @ out) / float(s @ y))
+            out -= alphas[-1] * y
+        s, y = self.steps[-1], self.changes[-1]
+        out *= float(s @ y) / float(y @ y)
+        for s, y, alpha in zip(self.steps, self.changes, reversed(alphas), strict=True):
+            out += (alpha - float(y @ out) / float(s @ y)) * s
+        return out
+
+
+class Tightening:
+    """A bound that is being tightened: some rounds, what they have given, some more rounds.
+
+    Parameters
+    ----------
+    forest
+        The mini-buckets.
+    start
+        Their numbers to begin with. All powers positive: an upper bound is lowered. In every bucket that is divided one
+        positive and the others negative: a lower bound is raised.
+    before
+        The bound that they give, if it is known.
     """
-    from scipy.optimize import minimize
 
-    objective = _Objective(forest, start)
-    done = 0
+    def __init__(self, forest: Forest, start: Potentials, before: Bound | None = None) -> None:
+        self.before = bound_of(forest, start, lambda _: None) if before is None else before
+        self.objective = _Objective(forest, start)
+        self.descent = _Descent(self.objective)
+        self.rounds = 0
 
-    def count(_: FloatArray) -> None:
-        nonlocal done
-        done += 1
-        report(done / max_iter)
-        if clock.is_up():
-            raise StopIteration
+    @property
+    def value(self) -> float:
+        """The bound as it is now."""
+        return self.descent.bound.value
 
-    x = np.concatenate([np.zeros(objective.sections[-1]), np.log(start.power[objective.fields.members])])
-    options = {"maxiter": max_iter, "maxfun": PASSES_PER_ROUND * max_iter, "ftol": LEAST_GAIN, "gtol": LEAST_SLOPE}
-    found = minimize(objective, x, jac=True, method="L-BFGS-B", callback=count, options=options)
-    potentials = objective.potentials(objective.best[1])
-    before, bound = bound_of(forest, start, lambda _: None), bound_of(forest, potentials, lambda _: None)
-    if bound.value >= before.value:  # also where a softmax is rounded up and nothing else has changed
-        return Tightened(start, before, int(found.nit), bool(found.success), 0.0)
-    return Tightened(potentials, bound, int(found.nit), bool(found.success), objective.rounding(potentials))
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether more rounds would not gain anything."""
+        return self.descent.is_at_rest
+
+    def run(self, rounds: int, report: Report) -> None:
+        """Make so many rounds of L-BFGS, fewer if it comes to rest or time is up."""
+        for done in range(1, rounds + 1):
+            if self.is_at_rest or clock.is_up():
+                return
+            # A step is taken whole or, where it is interrupted, not at all.
+            self.descent.advance()
+            self.rounds += 1
+            report(done / rounds)
+
+    def result(self) -> Tightened:
+        """Return the tightened bound with its rounding; the start, if nothing was gained."""
+        objective, bound, before = self.objective, self.descent.bound, self.before
+        potentials, start = objective.potentials(self.descent.x), objective.start
+        if (bound.value <= before.value) if objective.is_lower else (bound.value >= before.value):
+            # Also where a softmax is rounded up and nothing else has changed.
+            return Tightened(start, before, self.rounds, self.is_at_rest, 0.0)
+        return Tightened(potentials, bound, self.rounds, self.is_at_rest, objective.rounding(potentials))
+
+
+def lower_powers(forest: Forest, potentials: Potentials) -> Potentials:
+    """Give each bucket that is divided powers of a lower bound, from those of an upper one.
+
+    One is positive. A mini-bucket with a negative power is nearer to a minimum, which loses the more the more the two
+    states of the spin differ: the positive power goes to the one where they differ most.
+    """
+    count = np.bincount(forest.rank)
+    contrast = contrasts_of(forest, potentials)
+    by_contrast = np.lexsort((contrast, forest.rank))
+    positive = by_contrast[np.cumsum(count) - 1]
+    power = np.full(forest.count, FIRST_NEGATIVE)
+    power[positive] = 1.0 - FIRST_NEGATIVE * (count - 1)
+    return potentials._replace(power=power)
+
+
+def tighten(forest: Forest, start: Potentials, max_iter: int, report: Report) -> Tightened:
+    """Tighten the bound over powers and shares by L-BFGS, at most ``max_iter`` rounds; never looser than the start.
+
+    The upper bound is convex in the shares, and smooth as long as no power is 0.
+    """
+    tightening = Tightening(forest, start)
+    tightening.run(max_iter, report)
+    return tightening.result()

@@ -1,0 +1,143 @@
+"""Branches of a forest of mini-buckets that threads can run at the same time.
+
+A branch is a subtree, which in post-order is a row of steps. What is left over is the trunk: it comes after the
+branches on the way forwards, and before them on the way back. Every branch has its tables in a place of its own, so
+that it does not matter which thread runs it when: the numbers are the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from spectralz._support.compiling import compiled
+from spectralz._support.threads import thread_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.mini_buckets.passes import Steps
+
+    FloatArray: TypeAlias = NDArray[np.float64]
+    IntArray: TypeAlias = NDArray[np.int64]
+
+__all__ = ["PLACES_SHARE", "Branches"]
+
+# Forests with fewer entries (a few milliseconds) are not worth a thread's start.
+LEAST_ENTRIES = 1 << 18
+# A branch has at most this share of all entries, and not much less; what a step takes beside its entries, in entries.
+LARGEST_BRANCH, SMALLEST_BRANCH, STEP_ENTRIES = 1.0 / 16.0, 1.0 / 128.0, 32
+# The places of all branches together take at most this share of all tables, or there are no branches.
+PLACES_SHARE = 0.125
+
+
+@dataclass(frozen=True)
+class Branches:
+    """How a forest is divided.
+
+    Attributes
+    ----------
+    rows
+        Begin and end of each branch, in post-order.
+    trunk
+        Begin and end of what lies between them.
+    places
+        Where each table is put if tables are dropped after use.
+    """
+
+    rows: list[tuple[int, int]]
+    trunk: list[tuple[int, int]]
+    places: IntArray
+
+    @classmethod
+    def of_steps(cls, steps: Steps, sizes: IntArray, stacked: IntArray) -> Branches:
+        """Divide the forest; ``stacked`` are the places without branches."""
+        count, total = len(sizes), int(sizes.sum())
+        whole = cls([], [(0, count)] if count else [], stacked)
+        if total < LEAST_ENTRIES:
+            return whole
+        first, work = np.arange(count), (sizes + STEP_ENTRIES).astype(np.float64)
+        parent = np.full(count, -1)
+        _add_up(steps.child_start, steps.child, first, work, parent)
+        most, least = LARGEST_BRANCH * work[parent < 0].sum(), SMALLEST_BRANCH * work[parent < 0].sum()
+        is_root = (work <= most) & (work > least) & ((parent < 0) | (work[parent] > most))
+        roots = np.flatnonzero(is_root)
+        rows = list(zip(first[roots].tolist(), (roots + 1).tolist(), strict=True))
+        ends = [0, *(end for row in rows for end in row), count]
+        trunk = [(a, b) for a, b in zip(ends[::2], ends[1::2], strict=True) if a < b]
+        places, room = _places(steps, sizes, rows, is_root)
+        return cls(rows, trunk, places) if len(rows) > 1 and room <= PLACES_SHARE * total else whole
+
+    def run_forwards(self, run: Callable[[int, int], None], report: Callable[[float], None]) -> None:
+        """Call ``run`` with begin and end of all branches, then of the trunk."""
+        done = self._run_branches(run, 0, report)
+        for begin, end in self.trunk:
+            run(begin, end)
+            done += end - begin
+            report(done / len(self.places))
+
+    def run_backwards(self, run: Callable[[int, int], None], report: Callable[[float], None]) -> None:
+        """Call ``run`` with begin and end of the trunk, then of all branches."""
+        done = 0
+        for begin, end in reversed(self.trunk):
+            run(begin, end)
+            done += end - begin
+            report(done / len(self.places))
+        self._run_branches(run, done, report)
+
+    def _run_branches(self, run: Callable[[int, int], None], done: int, report: Callable[[float], None]) -> int:
+        threads = min(thread_count(), len(self.rows))
+        if threads < 2:
+            for begin, end in self.rows:
+                run(begin, end)
+                done += end - begin
+                report(done / len(self.places))
+            return done
+        executor = ThreadPoolExecutor(threads)
+        try:
+            for (begin, end), _ in zip(self.rows, executor.map(run, *zip(*self.rows, strict=True)), strict=True):
+                done += end - begin
+                report(done / len(self.places))
+        finally:
+            executor.shutdown(cancel_futures=True)
+        return done
+
+
+def _places(
+    steps: Steps, sizes: IntArray, rows: list[tuple[int, int]], is_root: NDArray[np.bool_]
+) -> tuple[IntArray, int]:
+    """Return where tables are put, a stack for the trunk and one for each branch; and how much the branches take."""
+    child_sizes = sizes[steps.child]
+    used = np.concatenate([[0], np.cumsum(child_sizes)])
+    change = sizes - np.diff(used[steps.child_start])
+    # The trunk does not find the tables of branches on its own stack.
+    elsewhere = np.concatenate([[0], np.cumsum(np.where(is_root[steps.child], child_sizes, 0))])
+    in_trunk = np.ones(len(sizes), dtype=np.bool_)
+    for begin, end in rows:
+        in_trunk[begin:end] = False
+    places = np.empty(len(sizes), dtype=np.int64)
+    of_trunk = (change + np.diff(elsewhere[steps.child_start]))[in_trunk]
+    places[in_trunk] = np.cumsum(of_trunk) - sizes[in_trunk]
+    base = own = int((places + sizes)[in_trunk].max(initial=0))
+    for begin, end in rows:
+        stack = np.cumsum(change[begin:end]) - sizes[begin:end]
+        places[begin:end] = base + stack
+        base += int((stack + sizes[begin:end]).max())
+    return places, base - own
+
+
+@compiled
+def _add_up(child_start: IntArray, child: IntArray, first: IntArray, work: FloatArray, parent: IntArray) -> None:
+    """Write where each subtree begins, the work in it, to which each step has its own at first, and the parents."""
+    for t in range(len(first)):
+        for k in range(child_start[t], child_start[t + 1]):
+            c = child[k]
+            parent[c] = t
+            work[t] += work[c]
+            if first[c] < first[t]:
+                first[t] = first[c]

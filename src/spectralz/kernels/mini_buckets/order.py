@@ -1,0 +1,227 @@
+"""In which order mini-buckets take spins out: those of exact elimination, and one for which no graph is too large.
+
+An order of exact elimination joins all neighbors of a spin that is taken out, which gets wide. Mini-buckets do not:
+what is too wide for one is divided. The *narrow* order takes this into account. It takes out a spin with the fewest
+neighbors each time, and joins these only where they fit into one mini-bucket. Where they always fit it is min-degree.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from spectralz._support.compiling import compiled, inner
+from spectralz.kernels.elimination.min_fill import MOST_SPINS_FOR_MIN_FILL
+from spectralz.kernels.elimination.order import ORDERS, adjacency_of
+from spectralz.kernels.elimination.screening import has_narrow_front
+from spectralz.kernels.elimination.tree import EliminationTree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.elimination.tree import Adjacency, Order
+
+__all__ = ["orders_of"]
+
+FloatArray: TypeAlias = "NDArray[np.float64]"
+IntArray: TypeAlias = "NDArray[np.int64]"
+
+# What "best" tries.
+SEVERAL = ("narrow", "min-degree", "min-fill", "banded")
+# Looking for an order fills in the graph; spins that get more neighbors than this leave it as it is.
+MOST_WIDTH = 400
+# Larger graphs have one order, or two where a front through them is narrow enough to be exact.
+MOST_SPINS_FOR_SEVERAL = MOST_SPINS_FOR_MIN_FILL
+
+
+def orders_of(
+    name: str, components: Sequence[IntArray], edges: IntArray, strengths: FloatArray, ibound: int
+) -> dict[str, IntArray]:
+    """Return the spins in the order ``name``; for "best", in several, each under its own name.
+
+    Of those, "narrowest" has each component in its narrowest order, where there are several components. In a complete
+    graph all orders are alike but for the numbers: the spin with the least ``strengths``, its sum of |J|, goes first.
+    """
+    graph = _Graph(components, edges, strengths)
+    if name != "best":
+        return {name: graph.order(name, ibound)}
+    if len(strengths) > MOST_SPINS_FOR_SEVERAL:
+        names = ["narrow"]
+        if has_narrow_front(graph.indptr, graph.indices, ibound - 1):
+            names.append("banded")
+    else:
+        names = [*SEVERAL]
+        if sum(len(spins) > 1 for spins in components) > 1:
+            names.append("narrowest")  # exact if every component is so by any of the orders
+    orders: dict[str, IntArray] = {}
+    for each in names:
+        order = graph.order(each, ibound)
+        if not any(np.array_equal(order, other) for other in orders.values()):
+            orders[each] = order
+    return orders
+
+
+class _Graph:
+    def __init__(self, components: Sequence[IntArray], edges: IntArray, strengths: FloatArray) -> None:
+        self.components, self.edges = components, edges
+        n = len(strengths)
+        self.degree = np.bincount(edges.ravel(), minlength=n)
+        self.indptr = np.concatenate([[0], np.cumsum(self.degree)]).astype(np.int64)
+        ends = np.concatenate([edges, edges[:, ::-1]])
+        self.indices = ends[np.argsort(ends[:, 0], kind="stable"), 1].astype(np.int32)
+        # Of spins with as many neighbors the one with the lowest number goes first, or in a complete graph the weakest:
+        # early spins are cut off from most others, and weak ones lose the least by it.
+        self.priority = np.arange(n)
+        self.complete = [len(c) > 1 and bool(np.all(self.degree[c] == len(c) - 1)) for c in components]
+        for spins, is_complete in zip(components, self.complete, strict=True):
+            if is_complete:
+                self.priority[spins[np.argsort(strengths[spins], kind="stable")]] = np.sort(spins)
+
+    def order(self, name: str, ibound: int) -> IntArray:
+        """Return the spins in one order."""
+        if name == "narrow":
+            return self._fewest_neighbors_first(ibound - 1)
+        if name == "min-degree":
+            return self._fewest_neighbors_first(MOST_WIDTH)
+        adjacency = adjacency_of(len(self.degree), self.edges)
+        order: list[int] = []
+        for spins, is_complete in zip(self.components, self.complete, strict=True):
+            if is_complete:
+                order += spins[np.argsort(self.priority[spins])].tolist()
+                continue
+            found = _order_of_component(name, spins.tolist(), adjacency)
+            if not found:
+                narrow = self._fewest_neighbors_first(ibound - 1)
+                found = narrow[np.isin(narrow, spins)].tolist()
+            order += found
+        return np.array(order, dtype=np.int64)
+
+    def _fewest_neighbors_first(self, limit: int) -> IntArray:
+        n = len(self.degree)
+        degree = self.degree.copy()
+        order, place, seen = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.full(n, -1)
+        start, room = self.indptr[:-1].copy(), self.degree.copy()
+        pool = np.concatenate([self.indices, np.empty(len(self.indices) + 1024, dtype=np.int32)])
+        heap = np.argsort(self.degree * n + self.priority)
+        place[heap] = np.arange(n)
+        state = np.array([0, len(self.indices)])  # spins in the order, and numbers in the pool
+        while True:
+            wanted = _fewest_first(limit, degree, self.priority, start, room, pool, heap, place, seen, order, state)
+            if not wanted:
+                return order
+            pool = np.concatenate([pool, np.empty(len(pool) + wanted, dtype=np.int32)])
+
+
+def _order_of_component(name: str, spins: list[int], adjacency: Adjacency) -> list[int]:
+    """Return an order of exact elimination, the narrowest for that name; nothing where all get too wide."""
+    rules: dict[str, Callable[[Sequence[int], Adjacency, int], Order | None]] = {**ORDERS}
+    names = tuple(rules) if name == "narrowest" else (name,)
+    found = [order[0] for order in (rules[k](spins, adjacency, MOST_WIDTH) for k in names) if order is not None]
+    if len(found) < 2:
+        return found[0] if found else []
+    return min(found, key=lambda order: EliminationTree.of_order(order, adjacency).width)
+
+
+@compiled
+def _fewest_first(
+    limit: int,
+    degree: IntArray,
+    priority: IntArray,
+    start: IntArray,
+    room: IntArray,
+    pool: NDArray[np.int32],
+    heap: IntArray,
+    place: IntArray,
+    seen: IntArray,
+    order: IntArray,
+    state: IntArray,
+) -> int:
+    """Take out a spin with the fewest neighbors each time, joining these if they are at most ``limit``.
+
+    The neighbors of v are at ``start[v]`` in the pool, where it has ``room``. Returns 0, or how much more room the pool
+    must have for it to go on.
+    """
+    n = len(degree)
+    while state[0] < n:
+        v, last = heap[0], n - state[0] - 1
+        d = degree[v]
+        joins = d <= limit
+        if joins:
+            wanted = 0
+            for a in range(start[v], start[v] + d):
+                u = pool[a]
+                if degree[u] + d > room[u]:
+                    wanted += 2 * (degree[u] + d)
+            if state[1] + wanted > len(pool):
+                return wanted
+        order[state[0]] = v
+        state[0] += 1
+        heap[0] = heap[last]
+        place[heap[0]] = 0
+        _sink(0, last, degree, priority, heap, place)
+        for a in range(start[v], start[v] + d):
+            u = pool[a]
+            if joins and degree[u] + d > room[u]:
+                for k in range(degree[u]):
+                    pool[state[1] + k] = pool[start[u] + k]
+                start[u] = state[1]
+                room[u] = 2 * (degree[u] + d)
+                state[1] += room[u]
+            first, count = start[u], 0
+            for k in range(first, first + degree[u]):
+                w = pool[k]
+                seen[w] = u
+                if w != v:
+                    pool[first + count] = w
+                    count += 1
+            if joins:
+                seen[u] = u
+                for b in range(start[v], start[v] + d):
+                    w = pool[b]
+                    if seen[w] != u:
+                        pool[first + count] = w
+                        count += 1
+            for k in range(first, first + count):
+                seen[pool[k]] = -1
+            seen[u] = seen[v] = -1
+            degree[u] = count
+            _rise(place[u], degree, priority, heap, place)
+            _sink(place[u], last, degree, priority, heap, place)
+    return 0
+
+
+@inner
+def _comes_first(u: int, v: int, degree: IntArray, priority: IntArray) -> bool:
+    return degree[u] < degree[v] or (degree[u] == degree[v] and priority[u] < priority[v])
+
+
+@inner
+def _rise(k: int, degree: IntArray, priority: IntArray, heap: IntArray, place: IntArray) -> None:
+    v = heap[k]
+    while k > 0 and _comes_first(v, heap[(k - 1) >> 1], degree, priority):
+        heap[k] = heap[(k - 1) >> 1]
+        place[heap[k]] = k
+        k = (k - 1) >> 1
+    heap[k] = v
+    place[v] = k
+
+
+@inner
+def _sink(k: int, size: int, degree: IntArray, priority: IntArray, heap: IntArray, place: IntArray) -> None:
+    if k >= size:
+        return
+    v = heap[k]
+    while 2 * k + 1 < size:
+        child = 2 * k + 1
+        if child + 1 < size and _comes_first(heap[child + 1], heap[child], degree, priority):
+            child += 1
+        if not _comes_first(heap[child], v, degree, priority):
+            break
+        heap[k] = heap[child]
+        place[heap[k]] = k
+        k = child
+    heap[k] = v
+    place[v] = k
