@@ -58,6 +58,35 @@ def test_the_bound_is_that_of_its_distribution(width):
     assert divided >= 8
 
 
+def test_what_wrong_means_do_to_the_bound():
+    rng = np.random.default_rng(0)
+    model = sz.generators.grid(6, 1.0, seed=1)
+    blocks = StructuredMeanField(model, divide(model, 2))
+    for sweeps in (1, 200):  # far from the maximum, and there
+        blocks.ascend(np.zeros(model.n), sweeps, 1e-14)
+        right, mean = blocks.bound()[0], blocks.mean.copy()
+        off = blocks._cut @ mean - (blocks.field - model.field)
+        for size in (1e-1, 1e-3):
+            delta = size * rng.random(model.n)
+            for direction in (np.sign(off), rng.choice([-1.0, 1.0], model.n)):
+                blocks.mean = mean + direction * delta
+                loss = blocks.loss(delta)
+                change = abs(blocks.bound()[0] - right)
+                assert change <= loss + 1e-12
+            # No more than a few times what is possible.
+            assert loss < 3.0 * size * (np.abs(off).sum() + size * blocks.cut_weight)
+
+
+def test_rounding_is_taken_off_at_any_scale():
+    # Where means are hardly rounded, what is left is some hundred roundings of the weights; where they are, much more.
+    for scale, most in ((1.0, 1e-11), (1e8, 1e-3), (1e12, 1e1)):
+        model = sz.generators.grid(5, 1.0, seed=1).scaled(scale)
+        result = sz.log_z(model, "mf", block_width=2, start="annealed")
+        weights = float(np.abs(model.edges()[1]).sum() + np.abs(model.field).sum())
+        assert 20.0 * 1.1e-16 * weights < result.log_z - result.lower < most
+        assert result.lower <= sz.log_z(model, "exact").upper
+
+
 def test_stationary():
     for model in small_models():
         result = sz.log_z(model, "mf", block_width=2)

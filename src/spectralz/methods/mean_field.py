@@ -157,7 +157,13 @@ class MeanField(Method):
             best,
             is_exact=not blocks.cuts,
             what=f" of {parts} block{'s' if parts != 1 else ''} of width {width} at most",
-            details={"blocks": parts, "width": width, "cut_weight": blocks.cut_weight, "cuts": blocks.cuts},
+            details={
+                "blocks": parts,
+                "width": width,
+                "cuts": blocks.cuts,
+                "cut_weight": blocks.cut_weight,
+                "entries": blocks.partition.entries,
+            },
         )
         return outcome, best
 

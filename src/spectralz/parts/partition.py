@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectralz._support import clock
 from spectralz.kernels.coupling import frozen
 from spectralz.kernels.single_spin import log_2cosh
 
@@ -34,7 +35,9 @@ MOST_ENTRIES = 1 << 25
 # most.
 SHARES_LEFT_OUT, MOST_SPINS = (0.0, 0.03), 4000
 # With more spins than this blocks are looked at only when they have grown by this factor.
-MOST_SPINS_LOOKED_AT_ALWAYS, GROWTH = 20_000, 1.1
+MOST_SPINS_LOOKED_AT_ALWAYS, GROWTH = 1_000, 1.1
+# Operations per spin, of few and of many spins.
+OPERATIONS_PER_SPIN_OF_FEW, OPERATIONS_PER_SPIN = 5e4, 2e4
 # Components up to this size are first tried whole, with the orders that ``exact`` knows.
 MOST_SPINS_WHOLE = 2000
 # Strips are made of the largest components, so many, with so many spins at least; their layers are looked at in several
@@ -162,6 +165,8 @@ def divide(model: Ising, max_width: int) -> Partition:
     >>> found.blocks, found.widest
     (3, 7)
     """
+    few = min(model.n, MOST_SPINS_LOOKED_AT_ALWAYS)
+    clock.charge(OPERATIONS_PER_SPIN_OF_FEW * few + OPERATIONS_PER_SPIN * (model.n - few))
     graph = _Graph.of(model.storage.for_kernels())
     whole = _whole(model, graph, max_width)
     if whole is not None:

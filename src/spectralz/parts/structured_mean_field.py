@@ -36,7 +36,7 @@ ENTRIES_TOGETHER = 1 << 20
 # Operations per table entry and per spin of a sweep, there and back.
 ENTRY_OPERATIONS, SPIN_OPERATIONS = 20.0, 300.0
 # Sweeps at each of the temperatures where it starts annealed.
-SWEEPS_PER_BETA = 3
+SWEEPS_PER_BETA = 2
 # Errors of means are never larger than this.
 LARGEST_ERROR = 2.0
 # Log-probabilities that are off by more than this say nothing.
@@ -189,6 +189,15 @@ class StructuredMeanField:
         self._log_z[number] = total[0] + total[1]
         return change
 
+    def loss(self, delta: FloatArray, rounding: FloatArray | float = 0.0) -> float:
+        """Bound how far the bound is off where each mean is off by at most ``delta``.
+
+        With m - delta for m it changes by <delta, J_cut m - shift> and by J_ij delta_i delta_j of cut edges. Without
+        rounding, the first is zero where the ascent has converged.
+        """
+        off = np.abs(self._cut @ self.mean - (self.field - self._model.field)) + rounding
+        return float((delta * off).sum()) + 0.5 * float((delta * (abs(self._cut) @ delta)).sum())
+
     def bound(self) -> tuple[float, float]:
         """Return the bound on log Z, constants included, and the same with all rounding taken off."""
         model, m = self._model, self.mean
@@ -333,14 +342,13 @@ class _Rounding:
         order = self.order
         of_fields = np.bincount(self.block, self.roundings * np.abs(found.field[order]), minlength=len(self.units))
         log_z_errors = 1.01 * UNIT_ROUNDOFF * (self.units + of_fields)
-        log_error = np.minimum(2.0 * log_z_errors + 1.01 * UNIT_ROUNDOFF * self.back, MOST_LOG_ERROR)[self.block]
-        # Probabilities are off by this factor; the smaller one of a spin says how far its mean may be.
+        log_error = (2.0 * log_z_errors + 1.01 * UNIT_ROUNDOFF * self.back)[self.block]
+        # Probabilities are off by the exponential of this; the smaller one of a spin says how far its mean may be.
         smaller = np.minimum(found._up, found._down)[order]
+        factor = np.expm1(np.minimum(log_error, MOST_LOG_ERROR))
+        far = np.minimum(2.0 * smaller * factor + 4.0 * UNIT_ROUNDOFF, LARGEST_ERROR)
         delta = np.empty(len(order))
-        delta[order] = np.minimum(2.0 * smaller * np.expm1(log_error) + 4.0 * UNIT_ROUNDOFF, LARGEST_ERROR)
-        # With m - delta for m the bound changes by <delta, J_cut m - shift> and by J_ij delta_i delta_j of cut edges.
+        delta[order] = np.where(log_error < MOST_LOG_ERROR, far, LARGEST_ERROR)
         sizes = np.abs(shift) + self.cut_sizes
-        off = np.abs(pull - shift) + UNIT_ROUNDOFF * (self.cut_counts + 4.0) * sizes
-        second = delta * (abs(found._cut) @ delta)
         own = UNIT_ROUNDOFF * (self.cut_counts + 8.0) * sizes
-        return float(log_z_errors.sum() + (delta * off).sum() + second.sum() + own.sum()) * 1.01
+        return 1.01 * (float(log_z_errors.sum() + own.sum()) + found.loss(delta, own))

@@ -7,7 +7,6 @@ bound that is found stays, whatever happens later.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from spectralz._support import clock
@@ -41,9 +40,9 @@ def bracket(model: Ising, budget: float, exclude: Any = ()) -> Bounds:
     names = [name for name in bounders.in_order(model) if name not in left_out]
     for k, name in enumerate(names):
         with using_threads(None, model.n):
-            row = _row(name, bounders.BOUNDERS[name], model, allowance, k / len(names))
-        if "exact" in left_out and row.lower is not None and row.upper is not None:
-            row = replace(row, lower=None, upper=None, status="left out: it is exact here, and exact was excluded")
+            row = _row(
+                name, bounders.BOUNDERS[name], model, allowance, k / len(names), takes_exact="exact" not in left_out
+            )
         rows.append(row)
         if row.interrupted:
             break
@@ -59,13 +58,22 @@ def better_of(first: BoundsRow, second: BoundsRow) -> BoundsRow:
     return BoundsRow(first.method, lower, upper, first.seconds + second.seconds, status, second.interrupted)
 
 
-def _row(name: str, bounder: Bounder, model: Ising, allowance: Allowance, done: float) -> BoundsRow:
-    """Run one bounder as far as it goes, and keep the best that it found on each side."""
+def _row(
+    name: str, bounder: Bounder, model: Ising, allowance: Allowance, done: float, *, takes_exact: bool = True
+) -> BoundsRow:
+    """Run one bounder as far as it goes, and keep the best that it found on each side.
+
+    What has both sides at once is exact.
+    """
     started = clock.seconds()
     lower, upper, status, is_interrupted = None, None, "found nothing", False
     report(f"bounding by {name}", done)
     try:
         for found in bounder(model, allowance):
+            if not takes_exact and found.lower is not None and found.upper is not None:
+                if (lower, upper) == (None, None):
+                    status = "left out: it is exact here, and exact was excluded"
+                break
             if found.lower is not None and (lower is None or found.lower > lower):
                 lower, status = found.lower, found.status
             if found.upper is not None and (upper is None or found.upper < upper):

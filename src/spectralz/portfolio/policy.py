@@ -152,6 +152,12 @@ TICK = 1e-9
 FIRST_ROUNDS, MOST_ROUNDS = 3, 50
 # Random starts of mean field after the first, and the share that they may take.
 BOUNDING_RESTARTS, RESTARTS_SHARE = 50, 0.2
+# Blocks of mean field: seconds per spin and per table entry of all sweeps; the first width, by how much they are
+# widened at a time, and up to which width; sweeps at most, the change of means at which they end, and starts with the
+# widest.
+BLOCK_SECONDS, BLOCK_ENTRY_SECONDS = 1e-4, 4e-7
+FIRST_BLOCK_WIDTH, BLOCK_WIDTH_STEP, MOST_BLOCK_WIDTH = 4, 4, 18
+BLOCK_SWEEPS, BLOCK_TOL, BLOCK_RESTARTS = 20, 1e-3, 20
 # A quick annealing: few temperatures, few states, and as many quenches.
 QUICK_STEP = 1.0
 FEWEST_STATES, MOST_ANNEALED = 20, 1000
