@@ -82,12 +82,13 @@ def trivial(model: Ising, allowance: Allowance) -> Iterator[Found]:
 def _mean_field(model: Ising, allowance: Allowance) -> Iterator[Found]:
     """From zero, annealed, along leading eigenvectors and from some random starts; then with wider and wider blocks.
 
-    Any number of sweeps gives a bound; all starts together end where their share is spent.
+    Any number of sweeps gives a bound; all starts end where their share is spent, those of single spins before that.
     """
-    end = clock.now() + allowance.share
+    began, share = clock.now(), allowance.share
+    end = began + policy.SINGLE_SPINS_SHARE * share
 
     def run(method: MeanField) -> tuple[Estimate, float]:
-        with clock.until(end):
+        with clock.until(began + share if method.block_width else end):
             return _run(method, model, _charged, allowance)
 
     yield _found(run(MeanField())[0])
@@ -101,7 +102,7 @@ def _mean_field(model: Ising, allowance: Allowance) -> Iterator[Found]:
             break
         latest, seconds = run(MeanField(start="random", seed=seed))
         yield _found(latest)
-    yield from _blocks(model, run, end)
+    yield from _blocks(model, run, began + share)
 
 
 def _blocks(model: Ising, run: Callable[[MeanField], tuple[Estimate, float]], end: float) -> Iterator[Found]:

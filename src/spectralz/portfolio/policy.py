@@ -150,8 +150,8 @@ LEAST_IBOUND, MOST_IBOUND = 4, 16
 # What takes no time by a coarse clock is taken for this.
 TICK = 1e-9
 FIRST_ROUNDS, MOST_ROUNDS = 3, 50
-# Random starts of mean field after the first, and the share that they may take.
-BOUNDING_RESTARTS, RESTARTS_SHARE = 50, 0.2
+# Random starts of mean field after the first, the share that they may take, and that of all starts without blocks.
+BOUNDING_RESTARTS, RESTARTS_SHARE, SINGLE_SPINS_SHARE = 50, 0.2, 0.4
 # Blocks of mean field: seconds per spin and per table entry of all sweeps; the first width, by how much they are
 # widened at a time, and up to which width; sweeps at most, the change of means at which they end, and starts with the
 # widest.
