@@ -1,5 +1,8 @@
 """How wide proven brackets of log Z are: ``python -m benchmarks.bounds [FAMILY ...]`` makes tables of docs/bounds.md.
 
+``python -m benchmarks.bounds structured`` makes that of structured mean field, and ``attractive`` that of attractive
+models.
+
 Each cell of a bounder is its distance from the truth where an exact method reaches it, and else from the other side of
 the bracket. ``python -m benchmarks.bounds mini-buckets`` makes the table of weighted mini-buckets from both sides, and
 ``python -m benchmarks.bounds intervals`` those of intervals with a stated probability.
@@ -10,7 +13,9 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+import numpy as np
 
 import spectralz as sz
 from benchmarks.harness import processor, table
@@ -124,6 +129,69 @@ def mini_buckets(sides: tuple[int, ...] = (10, 50, 100), strengths: tuple[float,
     return table(["grid", "s", "above", "below", "mf below", "seconds above", "seconds below"], lines)
 
 
+STRUCTURED: dict[str, Callable[[], sz.Ising]] = {
+    **{
+        f"grid {side} x {side}, s = {s:g}": lambda side=side, s=s: sz.generators.grid(side, s, 0)  # type: ignore[misc]
+        for side in (50, 100)
+        for s in (0.2, 1.0, 4.0)
+    },
+    "3-regular, n = 1,000, s = 0.3": lambda: sz.generators.random_regular(1000, 3, 0.3, 0),
+    "3-regular, n = 1,000, s = 1": lambda: sz.generators.random_regular(1000, 3, 1.0, 0),
+    "glass 8 x 8 x 8, s = 1": lambda: sz.generators.spin_glass_3d(8, 1.0, 0),
+}
+WIDTHS = (5, 10, 13)
+
+
+def structured(names: Iterable[str] = STRUCTURED, widths: tuple[int, ...] = WIDTHS) -> str:
+    """Return the table of mean field without blocks and with wider and wider ones: gaps below log Z, CPU seconds.
+
+    log Z is that of ``mps`` on grids, good to 1e-6 up to s = 1 and to about .01 beyond, and of annealing elsewhere,
+    good to about 0.1.
+    """
+    lines = []
+    for name in names:
+        model = STRUCTURED[name]()
+        truth = sz.log_z(model, "mps", bond=32) if "grid" in name else sz.log_z(model, "annealing")
+        cells = []
+        for method in (
+            sz.MeanField(),
+            sz.MeanField(start="annealed"),
+            *(sz.MeanField(block_width=w, start="annealed", tol=1e-3) for w in widths),
+        ):
+            began = time.process_time()
+            found = method.run(model)
+            cells.append(f"{truth.log_z - (found.lower or 0.0):.3g} ({time.process_time() - began:.2g} s)")
+        lines.append([name, *cells])
+        print(" | ".join(lines[-1]), file=sys.stderr, flush=True)
+    return table(["model", "mf", "annealed", *(f"width {w}" for w in widths)], lines)
+
+
+def random_fields(strength: float) -> sz.Ising:
+    """Return a grid of 50 x 50 with couplings |J| of the generator and normal fields, as of a segmented image."""
+    edges, J = sz.generators.grid(50, strength, 0).edges()
+    fields = strength * np.random.default_rng(0).standard_normal(2500)
+    return sz.Ising.from_edges(2500, edges, np.abs(J), fields)
+
+
+def attractive(strengths: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.5), grids: tuple[float, ...] = (0.3, 1.0)) -> str:
+    """Return how far below log Z the lower bounds are on attractive models: Kaufman's torus, and grids with fields."""
+    models = {f"torus, J = {J:g}": sz.generators.torus(30, 30, J) for J in strengths}
+    truths = [sz.closed_forms.torus(30, 30, J) for J in strengths]
+    models |= {f"grid, s = {s:g}": random_fields(s) for s in grids}
+    truths += [sz.log_z(random_fields(s), "mps", bond=32).log_z for s in grids]
+    methods = {
+        "`mf`": [sz.MeanField(start=start) for start in ("zero", "leading", "annealed")],
+        "`mf`, width 10": [sz.MeanField(start=start, block_width=10, tol=1e-3) for start in ("leading", "annealed")],
+    }
+    lines = []
+    for label, starts in methods.items():
+        found = [max(method.run(model).lower or 0.0 for method in starts) for model in models.values()]
+        lines.append([label, *(f"{truth - lower:.3g}" for truth, lower in zip(truths, found, strict=True))])
+    rows = [sz.bounds(model, exclude=["wmbe", "mf", "trw", "states", "sdp", "convex_mf"]) for model in models.values()]
+    lines.append(["`bethe`", *(f"{truth - row.lower:.3g}" for truth, row in zip(truths, rows, strict=True))])
+    return table(["", *models], lines)
+
+
 def main(names: list[str]) -> None:
     """Print the tables of these families; all take about five minutes, most of it the budgets."""
     if names == ["mini-buckets"]:
@@ -136,6 +204,13 @@ def main(names: list[str]) -> None:
         print(f"{MODELS} models each, {processor()}\n\n{by_wmbe()}\n\n{beside_bounds()}")
         return
     print(f"{MODELS} models each, budget {BUDGET:g} s, {processor()}")
+    if names == ["structured"]:
+        sz.log_z(sz.generators.grid(6, 1.0, seed=0), "mf", block_width=2)
+        print(f"\n{structured()}")
+        return
+    if names == ["attractive"]:
+        print(f"\n{attractive()}")
+        return
     for name in names or FAMILIES:
         print(f"\n**{name}**\n\n{family(name)}", flush=True)
 

@@ -29,14 +29,16 @@ UAI_FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data" / "uai"
 def clock(monkeypatch):
     """Plan budgets by a machine that is the same everywhere, and slow enough that nothing waits for it.
 
-    A look at the clock takes two milliseconds, and a spin of a sweep a tenth of a microsecond. Methods time themselves
-    by it too, since bounders plan by what the method before them took.
+    A look at the clock takes two milliseconds, a spin of a sweep a tenth of a microsecond, and a table entry of a block
+    of mean field two of them. Methods time themselves by it too, since bounders plan by what the method before them
+    took.
     """
     from spectralz._support.clock import told_by
-    from tests.helpers import FakeClock, count_sweeps
+    from tests.helpers import FakeClock, count_blocks, count_sweeps
 
     fake = FakeClock(step=2e-3)
     count_sweeps(monkeypatch, fake, 1e-7)
+    count_blocks(monkeypatch, fake, 2e-7)
     monkeypatch.setattr("spectralz._support.clock.seconds", fake)
     with told_by(fake):
         yield fake

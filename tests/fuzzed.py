@@ -23,6 +23,8 @@ PROVING = {
     "quadrature": sz.Quadrature(max_nodes=100_000),
     "low_rank": sz.LowRank(max_cells=100_000),
     "mf": sz.MeanField(max_iter=50),
+    "mf, blocks": sz.MeanField(block_width=2, start="annealed", max_iter=20),
+    "bp": sz.BeliefPropagation(max_iter=20),
     "convex_mf": sz.ConvexMeanField(),
     "sdp": sz.SDPBound(),
     "trw": sz.TreeReweighted(max_iter=20),

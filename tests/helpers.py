@@ -23,6 +23,7 @@ from spectralz.parts.collapsed import CollapsedChains
 from spectralz.parts.lanes import DenseChains, SparseChains
 from spectralz.parts.outcome import Outcome
 from spectralz.parts.rows import RowChains
+from spectralz.parts.structured_mean_field import StructuredMeanField
 from spectralz.portfolio.verdict import Answer
 from spectralz.report import Claim, Figure
 from spectralz.sweeps import Contestant, Row, Sweep
@@ -51,6 +52,18 @@ class FakeClock:
     def advance(self, seconds: float) -> None:
         with self._lock:  # sweeps may be made in several threads
             self.time += seconds
+
+
+def count_blocks(monkeypatch, clock: FakeClock, seconds_per_entry: float) -> None:
+    """Let the clock go on with the tables of blocks of mean field."""
+    renew = StructuredMeanField._renew
+
+    def renewed(self, number, beta=1.0):
+        run = self._runs[number]
+        clock.advance(seconds_per_entry * float((2.0 ** self._steps.width[run.begin : run.end]).sum()))
+        return renew(self, number, beta)
+
+    monkeypatch.setattr(StructuredMeanField, "_renew", renewed)
 
 
 def count_sweeps(monkeypatch, clock: FakeClock, seconds_per_spin: float) -> None:

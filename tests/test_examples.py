@@ -151,6 +151,9 @@ def test_the_benchmark_of_the_bounds_runs(monkeypatch):
     monkeypatch.setattr(bounds, "LARGE", {"small": lambda s, seed: sz.generators.grid(6, s, seed)})
     assert bounds.beside_bounds((1.0,), budget=0.2).count("\n") == 2
     assert bounds.mini_buckets((4,), (0.1, 1.0)).count("\n") == 3
+    monkeypatch.setattr(bounds, "STRUCTURED", {"grid": lambda: sz.generators.grid(5, 1.0, seed=0)})
+    assert bounds.structured(("grid",), (2,)).count("\n") == 2
+    assert bounds.attractive((), ()).count("\n") == 4
 
 
 def test_the_benchmark_of_annealing_runs(monkeypatch):

@@ -31,6 +31,7 @@ __all__ = ["Compilation", "warm_up"]
 SETTINGS: Mapping[str, tuple[dict[str, Any], ...]] = {
     "exact": ({"algorithm": "enumeration"}, {"order": "min-fill"}),
     "bp": ({"schedule": "sequential"},),
+    "mf": ({"block_width": 2},),
     "mbe": ({"ibound": 3, "partition": "content"},),
     "spectral": ({"factor": "dp"},),
     "wmbe": ({"ibound": 2, "order": "min-degree", "max_iter": 2, "level": 0.5, "samples": 1},),

@@ -17,7 +17,7 @@ from spectralz.parts.state_pool import StatePool
 from spectralz.portfolio import bounders, policy
 from spectralz.portfolio.allowance import Allowance, NotAffordableError
 from spectralz.result import Bounds, BoundsRow
-from tests.helpers import FakeClock
+from tests.helpers import FakeClock, count_blocks
 from tests.reference import states
 
 BOUNDING = {
@@ -92,7 +92,8 @@ def test_the_trivial_bounds_in_closed_form():
 
 @pytest.mark.usefixtures("clock")
 def test_a_bracket_is_the_best_of_its_rows(monkeypatch):
-    monkeypatch.setattr(policy, "MOST_IBOUND", 5)  # else wmbe is exact here
+    monkeypatch.setattr(policy, "MOST_IBOUND", 5)  # else wmbe is exact here, and so is mf
+    monkeypatch.setattr(policy, "MOST_BLOCK_WIDTH", 5)
     model = sz.generators.grid(8, 0.5, seed=0)
     found = sz.bounds(model, budget=3.0)
     assert found.lower <= sz.log_z(model, "exact").log_z <= found.upper
@@ -107,6 +108,17 @@ def test_a_bracket_is_the_best_of_its_rows(monkeypatch):
     assert by_name["convex_mf"].upper == pytest.approx(sz.log_z(model, "convex_mf").upper, rel=1e-9)
     assert by_name["sdp"].upper == pytest.approx(sz.log_z(model, "spectral").upper, rel=1e-12)
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["upper_method"] == "wmbe"
+
+
+@pytest.mark.usefixtures("clock")
+def test_what_is_exact_is_left_out_and_what_came_before_stays():
+    model = sz.generators.grid(5, 0.5, seed=0)
+    rows = {row.method: row for row in sz.bounds(model, budget=3.0, exclude=["exact"]).rows}
+    assert rows["wmbe"].status == "left out: it is exact here, and exact was excluded"
+    assert rows["mf"].upper is None
+    exact = sz.log_z(model, "exact").lower
+    assert sz.log_z(model, "mf").lower <= rows["mf"].lower < exact - 1e-9
+    assert {row.method: row for row in sz.bounds(model, budget=3.0).rows}["mf"].upper is not None
 
 
 @pytest.mark.usefixtures("clock")
@@ -179,7 +191,37 @@ def test_random_starts_of_mean_field_end_with_their_share_of_the_time(monkeypatc
     monkeypatch.setattr(sz.MeanField, "run", counted)
     with told_by(clock):
         found = list(bounders.BOUNDERS["mf"](sz.generators.complete(8, 0.5, seed=0), Allowance(10.0)))
-    assert len(found) == 1 + 9
+    assert len([each for each in found if "block" not in each.status]) == 1 + 9
+    assert len([each for each in found if "block" in each.status]) > 1
+
+
+def test_blocks_of_mean_field_widen_as_time_allows_and_start_elsewhere_at_the_end(monkeypatch):
+    clock = FakeClock()
+    count_blocks(monkeypatch, clock, 1e-6)
+    monkeypatch.setattr(policy, "MOST_BLOCK_WIDTH", 8)
+    tried = []
+    run = sz.MeanField.run
+
+    def noted(self, model):
+        tried.append(self)
+        return run(self, model)
+
+    monkeypatch.setattr(sz.MeanField, "run", noted)
+    model = sz.generators.grid(20, 1.0, seed=0)
+    with told_by(clock):
+        found = list(bounders.BOUNDERS["mf"](model, Allowance(10.0)))
+        assert clock() < 6.0  # a share of ten seconds is five
+    blocks = [method for method in tried if method.block_width]
+    widths = [method.block_width for method in blocks if method.restarts == 1]
+    assert widths == [4, 8]
+    assert [method.restarts > 1 for method in blocks] == [*[False] * len(widths), True]
+    assert "blocks" in max(found, key=lambda each: each.lower).status
+    assert all(each.upper is None for each in found)
+    monkeypatch.setattr(policy, "MOST_BLOCK_WIDTH", 18)
+    count_blocks(monkeypatch, clock, 1e-5)
+    with told_by(clock):
+        list(bounders.BOUNDERS["mf"](model, Allowance(10.0)))
+    assert max(method.block_width for method in tried) < 12
 
 
 @pytest.mark.usefixtures("clock")

@@ -233,8 +233,8 @@ def bounds(
         Seconds to spend, ten by default. Costs are predicted, and a method that takes longer ends with the bound that
         it has.
     exclude
-        Names of bounders to leave out: ``mf``, ``states``, ``sdp``, ``convex_mf``, ``trw``, ``wmbe``; and ``exact``, so
-        that none counts where it happens to be exact, as ``wmbe`` is on graphs of low treewidth.
+        Names of bounders to leave out: ``mf``, ``bethe``, ``states``, ``sdp``, ``convex_mf``, ``trw``, ``wmbe``; and
+        ``exact``, so that none counts where it happens to be exact, as ``wmbe`` is on graphs of low treewidth.
     given
         Evidence, as in :func:`log_z`.
     work

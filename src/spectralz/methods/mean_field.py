@@ -1,9 +1,10 @@
-"""Mean field: the best product distribution, whose bound on log Z is a proven lower one."""
+"""Mean field: the best product distribution over spins or blocks of spins, whose bound on log Z is a proven one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,16 +14,22 @@ from spectralz._support.progress import report
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.parts.independent_spins import independent_spins
 from spectralz.parts.leading import leading_directions
-from spectralz.parts.mean_field import OPERATIONS_PER_SPIN, ascend_in_time, bound_of_model
+from spectralz.parts.mean_field import OPERATIONS_PER_SPIN, annealed_fields, ascend_in_time, bound_of_model
+from spectralz.parts.outcome import with_kind_of_means
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
     from spectralz.kernels.coupling import Couplings
     from spectralz.model import FloatArray, Ising
+    from spectralz.parts.structured_mean_field import StructuredMeanField
 
 __all__ = ["MeanField"]
 
-STARTS = ("zero", "random", "leading", "spectral", "bp")
+STARTS = ("zero", "random", "leading", "spectral", "bp", "annealed")
+# Tables of one block have at most 2^25 entries in all.
+MOST_BLOCK_WIDTH = 24
 # Eigenvalues of A + D above this share of the lowest one count as zero: those of the SDP's primal solution.
 NEARLY_ZERO = 0.02
 
@@ -38,6 +45,15 @@ class _Run:
     change: float
 
 
+@dataclass(frozen=True)
+class _BlockRun(_Run):
+    """One ascent of blocks, and its marginals; ``h`` are the fields in the blocks."""
+
+    probability: FloatArray
+    mean: FloatArray
+    pair_mean: FloatArray
+
+
 @dataclass(frozen=True, kw_only=True)
 class MeanField(Method):
     """A lower bound on log Z from the best product distribution, by coordinate ascent.
@@ -46,6 +62,10 @@ class MeanField(Method):
     sum_j J_ij m_j) maximises it over one spin. Which of its many maxima is reached depends on the start; each
     is a proven lower bound, and the best is reported.
 
+    With ``block_width`` the distribution is a product over blocks of spins, exact within each and mean field between:
+    log Z >= sum_b log Z_b - <f - theta, m> + sum of J_ij m_i m_j between blocks, where f are the fields in the blocks.
+    On sparse graphs the bound is ten to a hundred times closer.
+
     Parameters
     ----------
     max_iter
@@ -53,17 +73,24 @@ class MeanField(Method):
     tol
         Stop once no mean changes by more than this in a sweep.
     restarts
-        How many starts; all but the first are random.
+        How many starts; all but the first are random, or annealed if that is.
     start
         The first one: ``"zero"`` (the paper's), ``"random"``, ``"leading"`` (along two leading eigenvectors of the
         coupling, both ways, where collective states lie), ``"spectral"`` (along the eigenvectors of A + D that
-        Algorithm 2 finds near zero) or ``"bp"`` (the means of belief propagation).
+        Algorithm 2 finds near zero), ``"bp"`` (the means of belief propagation) or ``"annealed"`` (mean field at higher
+        temperatures, from zero; where there are no fields, and in later starts, moved a little at random: the one to
+        take where couplings are strong).
+    block_width
+        0 for single spins; otherwise spins are divided into blocks whose subgraphs have a treewidth of at most this,
+        such that little is cut between them: strips of a lattice, or blocks grown along strong couplings. Time and
+        memory grow as ``2**block_width`` per spin. Where one block holds all that is coupled, the result is exact.
     seed
         For the random starts.
 
     References
     ----------
     .. [1] Parisi, "Statistical Field Theory", 1988.
+    .. [2] Saul, Jordan, "Exploiting tractable substructures in intractable networks", NIPS 1995.
 
     Examples
     --------
@@ -74,39 +101,89 @@ class MeanField(Method):
     <Kind.LOWER_BOUND: 'lower bound'>
     >>> result.lower < sz.log_z(model, "exact").log_z
     True
+    >>> grid = sz.generators.grid(side=10, strength=1.0, seed=0)
+    >>> truth = sz.log_z(grid, "exact").log_z
+    >>> result = sz.log_z(grid, "mf", block_width=5, start="annealed")
+    >>> print(result.status)
+    converged after ... sweeps of 2 blocks of width 5 at most
+    >>> 5.0 * (truth - result.lower) < truth - sz.log_z(grid, "mf").lower
+    True
     """
 
     max_iter: int = option(1000, count(least=1))
     tol: float = option(1e-10, positive())
     restarts: int = option(1, repetitions(least=1))
     start: str = option("zero", choice(STARTS))
+    block_width: int = option(0, count(least=0, most=MOST_BLOCK_WIDTH, why="for tables of 2^block_width entries"))
     seed: int = option(0, count(least=0))
 
     name: ClassVar[str] = "mf"
     gives_marginals: ClassVar[bool] = True
 
     def _solve(self, model: Ising) -> Outcome:
-        return self._best(model)[0]
+        return self._best_of_blocks(model)[0] if self.block_width else self._best(model)[0]
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
-        outcome, h = self._best(model)
-        return independent_spins(model, h, outcome)
+        if not self.block_width:
+            outcome, h = self._best(model)
+            return independent_spins(model, h, outcome)
+        outcome, best = self._best_of_blocks(model)
+        # Log-weights that are off by r change means by 2 r at most.
+        change = 2.0 * (best.bound - best.lower)
+        outcome, kind = (outcome, Kind.ESTIMATE) if outcome.upper is None else with_kind_of_means(outcome, change)
+        return MarginalOutcome(
+            probability=best.probability, mean=best.mean, pair_mean=best.pair_mean, kind=kind, outcome=outcome
+        )
 
     def _best(self, model: Ising) -> tuple[Outcome, FloatArray]:
         """Ascend from every start; return the outcome of the best and its fields."""
         couplings = model.storage.for_kernels()
-        rng = np.random.default_rng(self.seed)
-        runs = []
-        for k in range(self.restarts):
-            starts = self._first_starts(model, rng) if k == 0 else [rng.standard_normal(model.n)]
-            for h in starts:
-                runs.append(self._ascend(model, couplings, h, k))
-                if clock.is_up():
-                    break
-            if clock.is_up():
-                break
+        runs = [self._ascend(model, couplings, h, k) for k, h in self._starts(model)]
         best = max(runs, key=lambda run: run.lower)
-        return self._outcome(model, runs, best), best.h
+        return self._outcome(runs, best, is_exact=model.storage.couples_nothing), best.h
+
+    def _best_of_blocks(self, model: Ising) -> tuple[Outcome, _BlockRun]:
+        """Ascend block by block from every start; return the outcome of the best, and the best."""
+        from spectralz.parts.partition import divide
+        from spectralz.parts.structured_mean_field import StructuredMeanField
+
+        report("dividing the spins into blocks", 0.0)
+        blocks = StructuredMeanField(model, divide(model, self.block_width))
+        runs = [self._ascend_blocks(model, blocks, h, k) for k, h in self._starts(model)]
+        best = max(runs, key=lambda run: run.lower)
+        parts, width = blocks.partition.blocks, blocks.partition.widest
+        outcome = self._outcome(
+            runs,
+            best,
+            is_exact=not blocks.cuts,
+            what=f" of {parts} block{'s' if parts != 1 else ''} of width {width} at most",
+            details={
+                "blocks": parts,
+                "width": width,
+                "cuts": blocks.cuts,
+                "cut_weight": blocks.cut_weight,
+                "entries": blocks.partition.entries,
+            },
+        )
+        return outcome, best
+
+    def _starts(self, model: Ising) -> Iterator[tuple[int, FloatArray | None]]:
+        """Yield fields to start from, each with the number of its start, as long as there is time; none if annealed."""
+        rng = np.random.default_rng(self.seed)
+        is_first = True
+        for k in range(self.restarts):
+            starts: Sequence[FloatArray | None] = [None]
+            if self.start != "annealed":
+                starts = self._first_starts(model, rng) if k == 0 else [rng.standard_normal(model.n)]
+            for h in starts:
+                if not is_first and clock.is_up():
+                    return
+                is_first = False
+                yield k, h
+
+    def _noise(self, model: Ising, k: int) -> np.random.Generator | None:
+        """Return what moves the means of the k-th start where it is annealed; fields make the first one unique."""
+        return None if k == 0 and np.any(model.field) else np.random.default_rng([self.seed, k])
 
     def _first_starts(self, model: Ising, rng: np.random.Generator) -> list[FloatArray]:
         if self.start == "leading":
@@ -126,21 +203,48 @@ class MeanField(Method):
             return np.arctanh(np.clip(mean, -1.0 + 1e-15, 1.0 - 1e-15))
         return np.zeros(model.n)
 
-    def _ascend(self, model: Ising, couplings: Couplings, h: FloatArray, k: int) -> _Run:
-        def tell(sweeps: int) -> None:
-            report("sweeping", (k + min(sweeps / self.max_iter, 1.0)) / self.restarts)
-
-        sweeps, change = ascend_in_time(h, model.field, couplings, self.max_iter, self.tol, tell)
+    def _ascend(self, model: Ising, couplings: Couplings, h: FloatArray | None, k: int) -> _Run:
+        if h is None:
+            h = annealed_fields(model.field, couplings, self._noise(model, k))
+        sweeps, change = ascend_in_time(h, model.field, couplings, self.max_iter, self.tol, self._teller(k))
         clock.charge(len(couplings.data) + OPERATIONS_PER_SPIN * model.n)
         return _Run(h, *bound_of_model(model, couplings, h), sweeps, change)
 
-    def _outcome(self, model: Ising, runs: list[_Run], best: _Run) -> Outcome:
-        is_exact = model.storage.couples_nothing
+    def _ascend_blocks(self, model: Ising, blocks: StructuredMeanField, h: FloatArray | None, k: int) -> _BlockRun:
+        mean = blocks.annealed_means(self._noise(model, k)) if h is None else np.tanh(h)
+        sweeps, change = blocks.ascend(mean, self.max_iter, self.tol, self._teller(k))
+        return _BlockRun(
+            blocks.field.copy(),
+            *blocks.bound(),
+            sweeps,
+            change,
+            probability=blocks.probability,
+            mean=blocks.mean.copy(),
+            pair_mean=blocks.all_pair_means(),
+        )
+
+    def _teller(self, k: int) -> Callable[[int], None]:
+        """Return what reports the progress of a start."""
+
+        def tell(sweeps: int) -> None:
+            report("sweeping", (k + min(sweeps / self.max_iter, 1.0)) / self.restarts)
+
+        return tell
+
+    def _outcome(
+        self,
+        runs: Sequence[_Run],
+        best: _Run,
+        *,
+        is_exact: bool,
+        what: str = "",
+        details: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Outcome:
         converged = best.change <= self.tol
         how = (
-            f"converged after {best.sweeps} sweeps"
+            f"converged after {best.sweeps} sweeps{what}"
             if converged
-            else (f"stopped after {best.sweeps} sweeps, the last of which changed a mean by {best.change:.1e}")
+            else (f"stopped after {best.sweeps} sweeps{what}, the last of which changed a mean by {best.change:.1e}")
         )
         if self.restarts > 1:
             how += f"; best of {len(runs)} starts"
@@ -151,7 +255,7 @@ class MeanField(Method):
             lower=best.lower,
             upper=2.0 * best.bound - best.lower if is_exact else None,
             iterations=best.sweeps,
-            details={"residual": best.change, "bounds": [run.bound for run in runs]},
+            details={"residual": best.change, "bounds": [run.bound for run in runs], **details},
         )
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # A name, spins in order of arrival, and the coordinate by which their chain is sorted, or none.
 Candidate = tuple[str, "NDArray[np.int64]", "FloatArray"]
 
-__all__ = ["ORDER_NAMES", "FrontierPlan", "largest_layer", "plan"]
+__all__ = ["ORDER_NAMES", "FrontierPlan", "corners", "largest_layer", "plan"]
 
 ORDER_NAMES = ("best", "natural", "sweep", "narrow", "spectral")
 NUMBER_BYTES = 8
@@ -242,12 +242,12 @@ def _sweeps(graph: Graph, spins: NDArray[np.int64]) -> Iterator[Candidate]:
     On a lattice, the sum of the distances to two corners of a side counts its rows, and their difference the columns.
     A corner, seen from another one of the same side, is far away and has one shortest way to it.
     """
-    corners = _corners(graph, spins)
-    for p in range(len(corners)):
-        for q in range(len(corners)):
+    views = corners(graph, spins)
+    for p in range(len(views)):
+        for q in range(len(views)):
             if p == q:
                 continue
-            near, far = corners[p][0], corners[q][0]
+            near, far = views[p][0], views[q][0]
             if p < q:
                 total, across = near + far, (near - far).astype(np.float64)
                 yield "sweep", spins[np.lexsort((across[spins], total[spins]))], across
@@ -255,7 +255,7 @@ def _sweeps(graph: Graph, spins: NDArray[np.int64]) -> Iterator[Candidate]:
             yield "sweep", spins[np.lexsort((across[spins], near[spins]))], across
 
 
-def _corners(graph: Graph, spins: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], FloatArray]]:
+def corners(graph: Graph, spins: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], FloatArray]]:
     """Return the distances from a few spins at the rim, and the number of ways: far ends, and those with one way."""
     from spectralz.kernels.compressed.sweeps import distances_from
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.kernels.coupling import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, Ising
 
 __all__ = [
+    "BETAS",
+    "NOISE",
     "OPERATIONS_PER_SPIN",
+    "annealed_fields",
     "ascend_in_time",
     "ascend_together_in_time",
     "bound_at",
@@ -29,6 +33,10 @@ __all__ = [
 SWEEPS_PER_LOOK, ENTRIES_PER_LOOK = 50, 2e7
 # Operations per spin and sweep, beside one per entry of the coupling.
 OPERATIONS_PER_SPIN = 60.0
+# Inverse temperatures, full coupling being 1, at which mean field is first solved where it starts annealed, the sweeps
+# over single spins at each, and how far means are moved at random before: without it zero stays zero where there are
+# no fields.
+BETAS, SWEEPS_PER_BETA, NOISE = (0.2, 0.4, 0.6, 0.8), 20, 0.03
 
 
 def ascend_in_time(
@@ -57,6 +65,22 @@ def ascend_in_time(
         if change <= tol or clock.is_up():
             break
     return sweeps, change
+
+
+def annealed_fields(theta: FloatArray, couplings: Couplings, rng: np.random.Generator | None = None) -> FloatArray:
+    """Return fields to start from: those that mean field comes to from zero, at falling temperatures.
+
+    With a generator of random numbers, fields are moved a little before each.
+    """
+    h = np.zeros(len(theta))
+    for beta in BETAS:
+        if rng is not None:
+            h += NOISE * rng.standard_normal(len(h))
+        colder = couplings._replace(data=frozen(beta * couplings.data))
+        ascend_in_time(h, beta * theta, colder, SWEEPS_PER_BETA, 1e-3)
+        if clock.is_up():
+            break
+    return h
 
 
 def ascend_together_in_time(

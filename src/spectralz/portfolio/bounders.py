@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from spectralz.methods.sdp_bound import SDPBound
 from spectralz.methods.tree_reweighted import MOST_DENSE_SPINS, TREES, TreeReweighted
 from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
 from spectralz.parts.annealer import Annealer
+from spectralz.parts.attractive import bethe_bounds, signs_of
 from spectralz.parts.mini_buckets import WeightedBound
 from spectralz.parts.state_pool import MOST_STATES, StatePool, collect
 from spectralz.portfolio import policy
@@ -79,26 +81,65 @@ def trivial(model: Ising, allowance: Allowance) -> Iterator[Found]:
 
 
 def _mean_field(model: Ising, allowance: Allowance) -> Iterator[Found]:
-    """From zero and along leading eigenvectors, then from some random starts.
+    """From zero, annealed, along leading eigenvectors and from some random starts; then with wider and wider blocks.
 
-    Any number of sweeps gives a bound; all starts together end where their share is spent.
+    Any number of sweeps gives a bound; all starts end where their share is spent, those of single spins before that.
     """
-    end = clock.now() + allowance.share
+    began, share = clock.now(), allowance.share
+    end = began + policy.SINGLE_SPINS_SHARE * share
 
     def run(method: MeanField) -> tuple[Estimate, float]:
-        with clock.until(end):
+        with clock.until(began + share if method.block_width else end):
             return _run(method, model, _charged, allowance)
 
     yield _found(run(MeanField())[0])
     begun, allowed, seconds = allowance.spent, policy.RESTARTS_SHARE * allowance.share, 0.0
-    if clock.now() < end:
-        latest, seconds = run(MeanField(start="leading"))
-        yield _found(latest)
+    for start in ("leading", "annealed"):
+        if clock.now() < end:
+            latest, seconds = run(MeanField(start=start))
+            yield _found(latest)
     for seed in range(policy.BOUNDING_RESTARTS):
         if clock.now() >= end or (seed and allowance.spent - begun + seconds > allowed):
-            return
+            break
         latest, seconds = run(MeanField(start="random", seed=seed))
         yield _found(latest)
+    yield from _blocks(model, run, began + share)
+
+
+def _blocks(model: Ising, run: Callable[[MeanField], tuple[Estimate, float]], end: float) -> Iterator[Found]:
+    """Widen the blocks as long as the predicted time fits, then start from elsewhere with the widest."""
+    width, slower = policy.FIRST_BLOCK_WIDTH, 1.0
+    predicted = policy.BLOCK_SECONDS * model.n
+    while clock.now() + predicted < end and not model.storage.couples_nothing:
+        method = MeanField(block_width=width, start="annealed", max_iter=policy.BLOCK_SWEEPS, tol=policy.BLOCK_TOL)
+        latest, took = run(method)
+        yield _found(latest)
+        if latest.upper is not None:  # one block holds all
+            return
+        left, slower = end - clock.now(), max(slower, took / predicted)
+        tables = policy.BLOCK_ENTRY_SECONDS * latest.details["entries"]
+        times = [
+            slower * (policy.BLOCK_SECONDS * model.n + 2.0**k * tables) for k in range(policy.BLOCK_WIDTH_STEP + 1)
+        ]
+        wider = max((k for k, seconds in enumerate(times) if seconds < left), default=0)
+        wider = min(wider, policy.MOST_BLOCK_WIDTH - width)
+        if not wider:
+            restarts = _within(left / max(took, policy.TICK), 0, policy.BLOCK_RESTARTS)
+            if restarts > 1:
+                yield _found(run(replace(method, restarts=restarts))[0])
+            return
+        width, predicted = width + wider, times[wider]
+
+
+def _bethe(model: Ising, allowance: Allowance) -> Iterator[Found]:
+    """Pass messages where that bounds; any number of iterations does."""
+    signs = signs_of(model)
+    if signs is None:
+        return
+    allowance.need(policy.MESSAGE_SECONDS * 2.0 * model.edge_count)
+    with clock.until(clock.now() + allowance.share):
+        for lower, status in bethe_bounds(model, signs):
+            yield Found(lower, None, status)
 
 
 def _states(model: Ising, allowance: Allowance) -> Iterator[Found]:
@@ -227,21 +268,24 @@ def _within(value: float, least: int, most: int) -> int:
 
 
 def in_order(model: Ising) -> list[str]:
-    """Return the bounders, those first that cost little or are likely to bound this model best."""
+    """Return the bounders for a model, those first that cost little or are likely to bound it best."""
     is_sparse = 2 * model.edge_count <= policy.MOST_SPARSE_DEGREE * model.n
-    return sorted(BOUNDERS, key=(SPARSE_ORDER if is_sparse else DENSE_ORDER).index)
+    order = SPARSE_ORDER if is_sparse else DENSE_ORDER
+    names = [name for name in BOUNDERS if name != "bethe" or signs_of(model) is not None]
+    return sorted(names, key=order.index)
 
 
 # A new bounder is one line here and its place below; `trivial` is run before them all.
 BOUNDERS: Mapping[str, Bounder] = {
     "mf": _mean_field,
+    "bethe": _bethe,
     "states": _states,
     "sdp": _sdp,
     "convex_mf": _convex_mean_field,
     "trw": _tree_reweighted,
     "wmbe": _weighted_mini_bucket,
 }
-SPARSE_ORDER = ("wmbe", "mf", "trw", "states", "sdp", "convex_mf")
-DENSE_ORDER = ("sdp", "convex_mf", "mf", "states", "wmbe", "trw")
+SPARSE_ORDER = ("wmbe", "bethe", "mf", "trw", "states", "sdp", "convex_mf")
+DENSE_ORDER = ("sdp", "convex_mf", "bethe", "mf", "states", "wmbe", "trw")
 # What may be left out; without "exact" no method counts where it happens to be exact.
 NAMES = ("exact", *BOUNDERS)

@@ -71,7 +71,8 @@ def _row(
     try:
         for found in bounder(model, allowance):
             if not takes_exact and found.lower is not None and found.upper is not None:
-                lower, upper, status = None, None, "left out: it is exact here, and exact was excluded"
+                if (lower, upper) == (None, None):
+                    status = "left out: it is exact here, and exact was excluded"
                 break
             if found.lower is not None and (lower is None or found.lower > lower):
                 lower, status = found.lower, found.status

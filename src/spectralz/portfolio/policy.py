@@ -154,8 +154,14 @@ FEW_ROUNDS, ROUNDS_AT_ONCE, LEAST_GAIN_OF_ROUNDS = 40, 6, 0.01
 MOST_WIDTH_PER_SPIN, LOOSE_PART = 0.1, 0.03
 # What takes no time by a coarse clock is taken for this.
 TICK = 1e-9
-# Random starts of mean field after the first, and the share that they may take.
-BOUNDING_RESTARTS, RESTARTS_SHARE = 50, 0.2
+# Random starts of mean field after the first, the share that they may take, and that of all starts without blocks.
+BOUNDING_RESTARTS, RESTARTS_SHARE, SINGLE_SPINS_SHARE = 50, 0.2, 0.4
+# Blocks of mean field: seconds per spin and per table entry of all sweeps; the first width, by how much they are
+# widened at a time, and up to which width; sweeps at most, the change of means at which they end, and starts with the
+# widest.
+BLOCK_SECONDS, BLOCK_ENTRY_SECONDS = 1e-4, 4e-7
+FIRST_BLOCK_WIDTH, BLOCK_WIDTH_STEP, MOST_BLOCK_WIDTH = 4, 4, 18
+BLOCK_SWEEPS, BLOCK_TOL, BLOCK_RESTARTS = 20, 1e-3, 20
 # A quick annealing: few temperatures, few states, and as many quenches.
 QUICK_STEP = 1.0
 FEWEST_STATES, MOST_ANNEALED = 20, 1000

@@ -1,0 +1,267 @@
+"""Blocks of spins whose subgraphs have small treewidth: grown in a graph, and eliminated symbolically; compiled.
+
+A block grows spin by spin, as a spanning tree does in Prim's algorithm: the next spin is the one that adds the least to
+the strength of the couplings that the block cuts. A spin that would make the block too wide is left to later blocks.
+How wide a block is, a min-degree order of its induced subgraph says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz._support.compiling import compiled, inner
+from spectralz.kernels.elimination.screening import _append, _remove
+from spectralz.kernels.k_trees import _pop, _push
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    FloatArray = NDArray[np.float64]
+    IntArray = NDArray[np.int64]
+
+__all__ = ["grow_blocks", "write_separators"]
+
+NOBODY = -1
+# A spin may have so many times the widest separator as neighbors while others are eliminated.
+ROOM = 2
+
+
+@compiled
+def write_separators(
+    indptr: IntArray,
+    indices: NDArray[np.int32],
+    order: IntArray,
+    label: IntArray,
+    separator: IntArray,
+    width: IntArray,
+    parent: IntArray,
+) -> int:
+    """Eliminate the spins of ``order`` symbolically, each within its block; return how many steps fit.
+
+    Spins of a block come one after the other. Row t of ``separator`` gets the steps that eliminate the spins of the
+    separator of step t, in their order, as many as ``width[t]``; ``parent[t]`` is the first of them, -1 if there is
+    none. The first step whose separator has more spins than a row ends it.
+    """
+    steps, most = separator.shape
+    rank = np.full(len(label), NOBODY)
+    for t in range(steps):
+        rank[order[t]] = t
+    first_child, sister = np.full(steps, NOBODY), np.full(steps, NOBODY)
+    seen = np.full(steps, NOBODY)
+    for t in range(steps):
+        v = order[t]
+        count = 0
+        seen[t] = t
+        for place in range(indptr[v], indptr[v + 1]):
+            u = indices[place]
+            r = rank[u]
+            if label[u] == label[v] and r > t and seen[r] != t:
+                if count == most:
+                    return t
+                seen[r] = t
+                separator[t, count] = r
+                count += 1
+        child = first_child[t]
+        while child != NOBODY:
+            for k in range(width[child]):
+                r = separator[child, k]
+                if seen[r] != t:
+                    if count == most:
+                        return t
+                    seen[r] = t
+                    separator[t, count] = r
+                    count += 1
+            child = sister[child]
+        for k in range(1, count):  # sorted by insertion
+            r, j = separator[t, k], k
+            while j > 0 and separator[t, j - 1] > r:
+                separator[t, j] = separator[t, j - 1]
+                j -= 1
+            separator[t, j] = r
+        width[t] = count
+        parent[t] = separator[t, 0] if count else NOBODY
+        if count:
+            sister[t] = first_child[parent[t]]
+            first_child[parent[t]] = t
+    return steps
+
+
+@inner
+def _min_degree(
+    indptr: IntArray,
+    indices: NDArray[np.int32],
+    spins: IntArray,
+    count: int,
+    place_of: IntArray,
+    max_width: int,
+    neighbors: NDArray[np.int32],
+    degree: IntArray,
+    queues: IntArray,
+    following: IntArray,
+    before: IntArray,
+    seen: IntArray,
+    order: IntArray,
+) -> float:
+    """Write a min-degree order of the subgraph of ``spins[:count]``; return its table entries, -1 if it is too wide.
+
+    ``place_of`` says where a spin stands in ``spins``, and ``NOBODY`` for others. ``order`` gets places.
+    """
+    room = neighbors.shape[1]
+    head, tail = queues[0], queues[1]
+    for d in range(max_width + 2):
+        head[d] = tail[d] = NOBODY
+    for v in range(count):
+        size = 0
+        for place in range(indptr[spins[v]], indptr[spins[v] + 1]):
+            u = place_of[indices[place]]
+            if u != NOBODY:
+                if size == room:
+                    return -1.0
+                neighbors[v, size] = u
+                size += 1
+        degree[v] = size
+        seen[v] = NOBODY
+        _append(v, min(size, max_width + 1), head, tail, following, before)
+    entries, d, stamp = 0.0, 0, 0
+    for step in range(count):
+        while d <= max_width and head[d] < 0:
+            d += 1
+        if d > max_width:
+            return -1.0
+        v = head[d]
+        _remove(v, d, head, tail, following, before)
+        order[step] = v
+        entries += 2.0**d
+        least = d
+        for a in range(d):
+            u = neighbors[v, a]
+            old, size = degree[u], 0
+            stamp += 1
+            seen[u] = stamp
+            for k in range(old):
+                w = neighbors[u, k]
+                seen[w] = stamp
+                if w != v:
+                    neighbors[u, size] = w
+                    size += 1
+            for b in range(d):
+                w = neighbors[v, b]
+                if seen[w] != stamp:
+                    if size == room:
+                        return -1.0
+                    neighbors[u, size] = w
+                    size += 1
+            _remove(u, min(old, max_width + 1), head, tail, following, before)
+            degree[u] = size
+            _append(u, min(size, max_width + 1), head, tail, following, before)
+            least = min(least, size)
+        d = least
+    return entries
+
+
+@compiled
+def grow_blocks(
+    indptr: IntArray,
+    indices: NDArray[np.int32],
+    strength: FloatArray,
+    seeds: IntArray,
+    max_width: int,
+    most_spins: int,
+    most_entries: float,
+    most_left_out: float,
+    growth: float,
+    order: IntArray,
+    label: IntArray,
+) -> int:
+    """Divide all spins into blocks; write them in an order of elimination, block by block, and each spin's block.
+
+    Each block begins at the first of ``seeds``, which lists all spins, that is not in one yet. It has at most
+    ``most_spins`` spins and ``most_entries`` entries of tables, and ends once more than ``most_left_out`` times as many
+    spins have been left out. How wide it is, is looked at whenever it has grown by a factor of ``growth``: at 1 with
+    every spin, and with more a block that has become too wide ends as it was at the last look. Returns the number of
+    blocks.
+    """
+    n = len(indptr) - 1
+    whole, gain = np.zeros(n), np.zeros(n)
+    banned, place_of = np.full(n, NOBODY), np.full(n, NOBODY)
+    for v in range(n):
+        label[v] = NOBODY
+        for place in range(indptr[v], indptr[v + 1]):
+            whole[v] += strength[place]
+    spins = np.empty(most_spins, np.int64)
+    room = ROOM * max(max_width, 1) + 2
+    neighbors = np.empty((most_spins, room), np.int32)
+    degree, following = np.empty(most_spins, np.int64), np.empty(most_spins, np.int64)
+    before, seen = np.empty(most_spins, np.int64), np.empty(most_spins, np.int64)
+    queues = np.empty((2, max_width + 2), np.int64)
+    steps = np.empty(most_spins, np.int64)
+    gains, entries = np.empty(1024), np.empty((1024, 2), np.int64)
+    blocks, done, next_seed = 0, 0, 0
+    while done < n:
+        while label[seeds[next_seed]] != NOBODY:
+            next_seed += 1
+        size, count, sure, left_out, is_full, has_loops = 0, 0, 1, 0, False, False
+        _push(gains, entries, size, 0.0, seeds[next_seed], 0)
+        size += 1
+        while size > 0 and count < most_spins and not is_full:
+            _pop(gains, entries, size)
+            size -= 1
+            v = entries[size, 0]
+            if label[v] != NOBODY or banned[v] == blocks or (count and gains[size] != 2.0 * gain[v] - whole[v]):
+                continue
+            inside = 0
+            for place in range(indptr[v], indptr[v + 1]):
+                if place_of[indices[place]] != NOBODY:
+                    inside += 1
+            spins[count], place_of[v], label[v] = v, count, blocks
+            count += 1
+            has_loops = has_loops or inside > 1  # a spin with one neighbor makes nothing wider
+            if has_loops and count >= growth * sure and (inside > 1 or growth > 1.0):
+                found = _min_degree(
+                    indptr, indices, spins, count, place_of, max_width, neighbors, degree, queues, following, before,
+                    seen, steps,
+                )  # fmt: skip
+                if found < 0.0 or found > most_entries:
+                    if growth > 1.0:
+                        break
+                    count -= 1
+                    place_of[v], label[v], banned[v] = NOBODY, NOBODY, blocks
+                    left_out += 1
+                    is_full = found > most_entries or left_out > most_left_out * count
+                    continue
+                sure = count
+            for place in range(indptr[v], indptr[v + 1]):
+                u = indices[place]
+                if label[u] != NOBODY or banned[u] == blocks:
+                    continue
+                gain[u] += strength[place]
+                if size == len(gains):
+                    more, more_entries = np.empty(2 * size), np.empty((2 * size, 2), np.int64)
+                    more[:size], more_entries[:size] = gains, entries
+                    gains, entries = more, more_entries
+                _push(gains, entries, size, 2.0 * gain[u] - whole[u], u, 0)
+                size += 1
+        grown = count
+        for _ in range(2):
+            found = _min_degree(
+                indptr, indices, spins, count, place_of, max_width, neighbors, degree, queues, following, before, seen,
+                steps,
+            )  # fmt: skip
+            if 0.0 <= found <= most_entries:
+                break
+            # Without what came since the last look; even spins with one neighbor may have changed the order.
+            for k in range(sure, count):
+                place_of[spins[k]], label[spins[k]] = NOBODY, NOBODY
+            count = sure
+        for k in range(count):
+            order[done + k] = spins[steps[k]]
+        for k in range(grown):
+            v = spins[k]
+            place_of[v] = NOBODY
+            for place in range(indptr[v], indptr[v + 1]):
+                gain[indices[place]] = 0.0
+        done += count
+        blocks += 1
+    return blocks

@@ -1,0 +1,354 @@
+"""Structured mean field: blocks of small treewidth, exact within, mean field between; a proven lower bound on log Z.
+
+With q the product over blocks b of exp(<f_b, x> + couplings inside b) / Z_b(f_b), and m its means,
+
+    log Z >= E_q[log-weight] + H(q) = sum_b log Z_b(f_b) - <f - theta, m> + sum of J_ij m_i m_j over cut edges.
+
+Given the other blocks, f_b = theta_b + J_cut m is the best choice for block b. Any f gives a bound: it is evaluated for
+the f that was used, however far the ascent has come.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz._support import clock
+from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.parts.mean_field import BETAS, NOISE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spectralz.kernels.elimination.program import Steps
+    from spectralz.kernels.elimination.tables import Block
+    from spectralz.model import FloatArray, IntArray, Ising
+    from spectralz.parts.partition import Partition
+
+__all__ = ["ENTRY_OPERATIONS", "SPIN_OPERATIONS", "StructuredMeanField"]
+
+# Blocks that do not touch are eliminated together, with so many table entries in all, or one that has more.
+ENTRIES_TOGETHER = 1 << 20
+# Operations per table entry and per spin of a sweep, there and back.
+ENTRY_OPERATIONS, SPIN_OPERATIONS = 20.0, 300.0
+# Sweeps at each of the temperatures where it starts annealed.
+SWEEPS_PER_BETA = 2
+# Errors of means are never larger than this.
+LARGEST_ERROR = 2.0
+# Log-probabilities that are off by more than this say nothing.
+MOST_LOG_ERROR = 30.0
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Blocks that are eliminated together: their steps, spins, and the couplings that join them to other blocks."""
+
+    begin: int
+    end: int
+    spins: IntArray
+    cut: Any  # scipy CSR array, one row per spin
+
+
+class StructuredMeanField:
+    """Distributions that are products over blocks, and the ascent of their bound.
+
+    Attributes
+    ----------
+    partition
+        The blocks.
+    field
+        Of each spin in its block: ``f`` above.
+    mean, probability, pair_mean
+        Of spins, P(x = -1) and P(x = +1), and of the edges that lie in blocks; 0 for others.
+    """
+
+    def __init__(self, model: Ising, partition: Partition) -> None:
+        import scipy.sparse as sp
+
+        from spectralz.kernels.elimination.tables import BLOCK_BITS
+
+        self.partition = partition
+        self._model = model
+        self._edges, weights = model.edges()
+        first, second = self._edges.T
+        label = partition.label
+        self._is_cut = label[first] != label[second]
+        i, j, J = first[self._is_cut], second[self._is_cut], weights[self._is_cut]
+        shape = (model.n, model.n)
+        rows, columns, data = np.concatenate([i, j]), np.concatenate([j, i]), np.concatenate([J, J])
+        self._cut = sp.csr_array((data, (rows, columns)), shape=shape)
+        self.cut_weight = float(np.abs(J).sum())
+        self._steps, self._pair_edge = _steps_of(partition, self._edges, weights, self._is_cut)
+        self._rounding = _Rounding.of(self._steps, partition, self._cut, weights)
+        self._runs = _runs_of(partition, self._cut)
+        size = 1 << BLOCK_BITS
+        places = np.diff(self._steps.child_start) << np.minimum(self._steps.width, BLOCK_BITS)
+        self._block = _block(size, int(places.max(initial=0)))
+        self._difference = np.empty(size)
+        entries = max((self._entries(run) for run in self._runs), default=0)
+        self._arena, self._bar = np.empty(entries), np.empty(entries)
+        self._where = np.zeros(model.n, dtype=np.int64)
+        self._log_z = np.zeros(len(self._runs))
+        self.field = np.zeros(model.n)
+        self.mean = np.zeros(model.n)
+        self._up, self._down = np.zeros(model.n), np.zeros(model.n)
+        self.pair_mean = np.zeros(len(self._edges))
+
+    def _entries(self, run: _Run) -> int:
+        sizes = 1 << self._steps.width[run.begin : run.end]
+        return int(sizes.sum() + sizes.max(initial=0))
+
+    @property
+    def probability(self) -> FloatArray:
+        """P(x = -1) and P(x = +1) of each spin."""
+        return np.column_stack([self._down, self._up])
+
+    @property
+    def operations(self) -> float:
+        """What a sweep counts."""
+        return ENTRY_OPERATIONS * self.partition.entries + SPIN_OPERATIONS * len(self.mean)
+
+    def ascend(
+        self, mean: FloatArray, max_iter: int, tol: float, tell: Callable[[int], None] = lambda _: None
+    ) -> tuple[int, float]:
+        """Climb from means of the spins until no mean changes by more than ``tol``, or the time is up.
+
+        Returns the number of sweeps, one at least, and how far the last one changed a mean. The first sweep is always
+        finished; one that the end of the time breaks off later still leaves a bound.
+        """
+        self.mean = np.array(mean, dtype=np.float64)
+        change = 0.0
+        for sweep in range(max_iter):
+            change = 0.0
+            for number in range(len(self._runs)):
+                change = max(change, self._renew(number))
+                if sweep and clock.is_up():
+                    return sweep + 1, max(change, 2.0 * tol)
+            tell(sweep + 1)
+            if change <= tol or clock.is_up():
+                return sweep + 1, change
+        return max_iter, change
+
+    def annealed_means(self, rng: np.random.Generator | None = None) -> FloatArray:
+        """Return means to start from: those that the ascent comes to from zero, at falling temperatures.
+
+        With a generator of random numbers, means are moved a little before each.
+        """
+        self.mean = np.zeros(len(self.mean))
+        for beta, sweep in itertools.product(BETAS, range(SWEEPS_PER_BETA)):
+            if rng is not None and sweep == 0:
+                self.mean = np.clip(self.mean + NOISE * rng.standard_normal(len(self.mean)), -1.0, 1.0)
+            for number in range(len(self._runs)):
+                self._renew(number, beta)
+                if clock.is_up():
+                    return self.mean
+        return self.mean
+
+    def all_pair_means(self) -> FloatArray:
+        """Return the means of all edges: exact ones of q, which between blocks are products."""
+        first, second = self._edges.T
+        return np.clip(np.where(self._is_cut, self.mean[first] * self.mean[second], self.pair_mean), -1.0, 1.0)
+
+    @property
+    def cuts(self) -> int:
+        """How many edges join different blocks."""
+        return int(self._is_cut.sum())
+
+    def _renew(self, number: int, beta: float = 1.0) -> float:
+        """Set the fields of some blocks to their best given the others; return the largest change of a mean."""
+        from spectralz.kernels.elimination.forward import forward
+        from spectralz.kernels.elimination.marginals import _backward
+
+        run = self._runs[number]
+        spins, steps = run.spins, self._steps
+        if beta != 1.0:
+            steps = steps._replace(pair_weight=beta * steps.pair_weight)
+        clock.charge(self.operations * (run.end - run.begin) / max(len(self.mean), 1))
+        self.field[spins] = beta * (self._model.field[spins] + run.cut @ self.mean)
+        steps.field[run.begin : run.end] = self.field[spins]
+        total = np.zeros(2)
+        top = forward(steps, run.begin, run.end, self._arena, self._where, 0, True, total, self._block)
+        self._bar[:top] = 0.0
+        self._up[spins] = self._down[spins] = 0.0
+        edges = self._pair_edge[steps.pair_start[run.begin] : steps.pair_start[run.end]]
+        self.pair_mean[edges] = 0.0
+        _backward(
+            steps, self.partition.order, self._pair_edge, run.begin, run.end, self._arena, self._where, self._block,
+            self._difference, self._bar, self._up, self._down, self.pair_mean,
+        )  # fmt: skip
+        whole = self._up[spins] + self._down[spins]
+        self._up[spins] /= whole
+        self._down[spins] /= whole
+        new = np.clip(self._up[spins] - self._down[spins], -1.0, 1.0)
+        change = float(np.abs(new - self.mean[spins]).max(initial=0.0))
+        self.mean[spins] = new
+        self._log_z[number] = total[0] + total[1]
+        return change
+
+    def loss(self, delta: FloatArray, rounding: FloatArray | float = 0.0) -> float:
+        """Bound how far the bound is off where each mean is off by at most ``delta``.
+
+        With m - delta for m it changes by <delta, J_cut m - shift> and by J_ij delta_i delta_j of cut edges. Without
+        rounding, the first is zero where the ascent has converged.
+        """
+        off = np.abs(self._cut @ self.mean - (self.field - self._model.field)) + rounding
+        return float((delta * off).sum()) + 0.5 * float((delta * (abs(self._cut) @ delta)).sum())
+
+    def bound(self) -> tuple[float, float]:
+        """Return the bound on log Z, constants included, and the same with all rounding taken off."""
+        model, m = self._model, self.mean
+        pull = self._cut @ m
+        shift = self.field - model.field
+        value = math.fsum([*self._log_z.tolist(), *(m * (0.5 * pull - shift)).tolist(), model.constant])
+        rounding = self._rounding.of_bound(self, pull, shift)
+        rounding += 2.0 * UNIT_ROUNDOFF * (abs(value) + float(np.abs(self._log_z).sum())) + model.rounding
+        return value, value - rounding - 4.0 * UNIT_ROUNDOFF * abs(model.constant)
+
+
+def _block(size: int, places: int) -> Block:
+    from spectralz.kernels.elimination.tables import Block
+
+    return Block(np.empty(size), np.empty(size), np.empty(size), np.empty(places, dtype=np.int64))
+
+
+def _steps_of(partition: Partition, edges: IntArray, weights: FloatArray, is_cut: Any) -> tuple[Steps, IntArray]:
+    """Lay out all blocks, one after the other, for the passes of elimination; and say which edge each pair is.
+
+    All tables are kept, so that steps need not be in post-order, and each has a place of its own.
+    """
+    from spectralz.kernels.elimination.program import Steps
+
+    order, separator, width = partition.order, partition.separator, partition.width
+    n = len(order)
+    rank = np.empty(n, dtype=np.int64)
+    rank[order] = np.arange(n)
+    inside = np.flatnonzero(~is_cut)
+    ends = np.sort(rank[edges[inside]], axis=1).reshape(-1, 2)
+    by_step = np.argsort(ends[:, 0], kind="stable")
+    pair_edge, step, other = inside[by_step], ends[by_step, 0], ends[by_step, 1]
+    children = np.argsort(partition.parent, kind="stable")
+    children = children[partition.parent[children] >= 0]
+    parent = partition.parent[children]
+    mask = np.zeros(len(children), dtype=np.int64)
+    for k in range(1, separator.shape[1]):
+        has = np.flatnonzero(width[children] > k)
+        mask[has] |= 1 << _bit_of(partition, parent[has], separator[children[has], k])
+    steps = Steps(
+        field=np.zeros(n),
+        width=width,
+        slot=np.arange(n),
+        pair_start=_starts(step, n),
+        pair_bit=_bit_of(partition, step, other),
+        pair_weight=weights[pair_edge].astype(np.float64),
+        child_start=_starts(parent, n),
+        child_slot=children,
+        child_mask=mask,
+    )
+    return steps, pair_edge
+
+
+def _starts(step: IntArray, n: int) -> IntArray:
+    return np.concatenate([[0], np.cumsum(np.bincount(step, minlength=n))]).astype(np.int64)
+
+
+def _bit_of(partition: Partition, step: IntArray, member: IntArray) -> IntArray:
+    """Return where steps stand in the separators of others."""
+    bit = np.zeros(len(step), dtype=np.int64)
+    for k in range(partition.separator.shape[1]):
+        is_here = (partition.separator[step, k] == member) & (partition.width[step] > k)
+        bit[is_here] = k
+    return bit
+
+
+def _runs_of(partition: Partition, cut: Any) -> list[_Run]:
+    """Put neighboring blocks of one color together, up to a number of table entries."""
+    order = partition.order
+    new_block, new_color = (np.diff(of_spin[order]) != 0 for of_spin in (partition.label, partition.color))
+    entries = np.concatenate([[0.0], np.cumsum(2.0**partition.width)])
+    bounds = [0] if len(order) else []
+    ends = [*(np.flatnonzero(new_block) + 1).tolist(), len(order)]
+    for end, following in itertools.pairwise(ends):
+        if new_color[end - 1] or entries[following] - entries[bounds[-1]] > ENTRIES_TOGETHER:
+            bounds.append(end)
+    bounds.append(len(order))
+    return [_Run(a, b, order[a:b], cut[order[a:b]]) for a, b in itertools.pairwise(bounds)]
+
+
+@dataclass(frozen=True)
+class _Rounding:
+    """What rounding may do to the bound, apart from what depends on the fields.
+
+    Log-sum-exp is non-expansive, so that errors of log Z only add up. A step with d pairs and c children makes
+    d + c + 4 roundings of numbers no larger than its own weights, log 2 and its children's tables. The entries of
+    a table differ from its first by at most twice the weights of all couplings that its separator has inside the block.
+
+    The passes also say which distribution the means are those of: log-probabilities telescope to log-weights, every
+    rounding once, so that they are off by twice the error of log Z at most, and by what adding up probabilities, all
+    positive, makes on the way back.
+    """
+
+    roundings: FloatArray  # of each spin's step
+    units: FloatArray  # of the blocks, without fields
+    back: FloatArray  # of the blocks: relative errors of probabilities, in units
+    block: IntArray  # of each spin
+    order: IntArray
+    cut_sizes: FloatArray  # sum of |J| of each spin's cut edges
+    cut_counts: IntArray
+
+    @classmethod
+    def of(cls, steps: Steps, partition: Partition, cut: Any, weights: FloatArray) -> _Rounding:
+        n = len(partition.order)
+        pairs, children = np.diff(steps.pair_start), np.diff(steps.child_start)
+        step_of_pair = np.repeat(np.arange(n), pairs)
+        size = np.abs(steps.pair_weight)
+        own = np.bincount(step_of_pair, weights=size, minlength=n)
+        other = partition.separator[step_of_pair, steps.pair_bit] if len(size) else np.empty(0, np.int64)
+        inside = own + np.bincount(other, weights=size, minlength=n)
+        # Of each step, the weights inside the block of the spins of its separator.
+        around = np.zeros(n)
+        for k in range(partition.separator.shape[1]):
+            has = np.flatnonzero(partition.width > k)
+            around[has] += inside[partition.separator[has, k]]
+        step_of_child = np.repeat(np.arange(n), children)
+        below = np.bincount(step_of_child, weights=around[steps.child_slot], minlength=n)
+        roundings = pairs + children + 4.0
+        number = np.unique(partition.label[partition.order], return_inverse=True)[1].reshape(-1)
+        units = roundings * (own + 2.0 * below + 0.7) + 8.0
+        blocks = int(number.max(initial=-1)) + 1
+        of_blocks = np.zeros(blocks)
+        np.add.at(of_blocks, number, units)
+        # Entries of a step's table that are added into one of a child's; and all entries for the mean of the spin.
+        merged = 2.0 ** (steps.width[step_of_child] + 1 - steps.width[steps.child_slot])
+        back = 16.0 + np.bincount(step_of_child, weights=merged, minlength=n)
+        last = np.zeros(blocks)
+        np.maximum.at(last, number, 2.0 ** np.minimum(steps.width, 9) + 2.0 ** np.maximum(steps.width - 9.0, 0.0))
+        absolute = abs(cut)
+        return cls(
+            roundings=roundings,
+            units=of_blocks,
+            back=np.bincount(number, weights=back, minlength=blocks) + last,
+            block=number,
+            order=partition.order,
+            cut_sizes=np.asarray(absolute.sum(axis=1)).reshape(-1),
+            cut_counts=np.diff(cut.indptr),
+        )
+
+    def of_bound(self, found: StructuredMeanField, pull: FloatArray, shift: FloatArray) -> float:
+        """Bound what rounding may have done to the bound with these fields and means."""
+        order = self.order
+        of_fields = np.bincount(self.block, self.roundings * np.abs(found.field[order]), minlength=len(self.units))
+        log_z_errors = 1.01 * UNIT_ROUNDOFF * (self.units + of_fields)
+        log_error = (2.0 * log_z_errors + 1.01 * UNIT_ROUNDOFF * self.back)[self.block]
+        # Probabilities are off by the exponential of this; the smaller one of a spin says how far its mean may be.
+        smaller = np.minimum(found._up, found._down)[order]
+        factor = np.expm1(np.minimum(log_error, MOST_LOG_ERROR))
+        far = np.minimum(2.0 * smaller * factor + 4.0 * UNIT_ROUNDOFF, LARGEST_ERROR)
+        delta = np.empty(len(order))
+        delta[order] = np.where(log_error < MOST_LOG_ERROR, far, LARGEST_ERROR)
+        sizes = np.abs(shift) + self.cut_sizes
+        own = UNIT_ROUNDOFF * (self.cut_counts + 8.0) * sizes
+        return 1.01 * (float(log_z_errors.sum() + own.sum()) + found.loss(delta, own))
