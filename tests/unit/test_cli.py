@@ -579,7 +579,7 @@ def test_bounds_that_are_interrupted_are_printed(run, grid, monkeypatch):
 def test_bounds_refuses_unknown_names(run, grid):
     code, _, err = run("bounds", "grid.uai", "--exclude", "bp")
     assert code == 2
-    assert "known are exact, mf, states, sdp" in err
+    assert "known are exact, mf, bethe, states, sdp" in err
 
 
 def test_sample_says_where_states_are_not_to_be_trusted(run, tmp_path):
