@@ -339,8 +339,11 @@ def test_models_without_couplings(n):
 
 @pytest.fixture
 def small_tables(monkeypatch):
-    """Keep mini-buckets too small to be exact."""
+    """Keep mini-buckets and blocks too small to be exact."""
+    monkeypatch.setattr(policy, "LEAST_IBOUND", 4)
     monkeypatch.setattr(policy, "MOST_IBOUND", 4)
+    monkeypatch.setattr(policy, "FIRST_BLOCK_WIDTH", 2)
+    monkeypatch.setattr(policy, "MOST_BLOCK_WIDTH", 2)
 
 
 @pytest.mark.usefixtures("small_tables")
@@ -364,7 +367,7 @@ def test_bounds_with_a_level_have_both_kinds_side_by_side():
 @pytest.mark.usefixtures("small_tables")
 def test_without_wmbe_the_lower_end_is_that_of_annealing():
     model = sz.generators.grid(8, 1.0, seed=0)
-    found = sz.bounds(model, work=2e8, level=0.99, exclude=["wmbe", "states"])
+    found = sz.bounds(model, work=2e8, level=0.99, exclude=["wmbe", "states", "mf"])
     truth = sz.log_z(model, "exact").log_z
     assert found.lower + 1.0 < found.interval.low <= truth
     assert found.interval.high == found.upper
@@ -401,6 +404,7 @@ def test_an_interrupt_of_a_source_keeps_the_rest(monkeypatch, victim):
     assert (found.interval.width == found.width) == (victim == "wmbe")
 
 
+@pytest.mark.usefixtures("small_tables")
 def test_ends_that_contradict_each_other_give_way_to_what_is_proven(monkeypatch):
     def wrong(model, level, seed, proven, allowance):
         yield sz.Interval(proven.upper + 1.0, None, level), "a rare event"
