@@ -59,11 +59,11 @@ class Branches:
         """Divide the forest; ``stacked`` are the places without branches."""
         count, total = len(sizes), int(sizes.sum())
         whole = cls([], [(0, count)] if count else [], stacked)
-        if total < LEAST_ENTRIES:
-            return whole
         first, work = np.arange(count), (sizes + STEP_ENTRIES).astype(np.float64)
         parent = np.full(count, -1)
         _add_up(steps.child_start, steps.child, first, work, parent)
+        if total < LEAST_ENTRIES:
+            return whole
         most, least = LARGEST_BRANCH * work[parent < 0].sum(), SMALLEST_BRANCH * work[parent < 0].sum()
         is_root = (work <= most) & (work > least) & ((parent < 0) | (work[parent] > most))
         roots = np.flatnonzero(is_root)
