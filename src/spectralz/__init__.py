@@ -10,6 +10,7 @@ from spectralz.errors import SpectralzError
 from spectralz.inference import bounds, compare, describe, log_z, marginals, sample
 from spectralz.io import read, write
 from spectralz.io.interop import from_dimod, from_networkx, from_pandas, from_qubo
+from spectralz.learning import IsingEstimator, fit
 from spectralz.methods import (
     Annealing,
     BeliefPropagation,
@@ -39,6 +40,7 @@ from spectralz.result import (
     ComparisonRow,
     Description,
     Estimate,
+    Fit,
     Kind,
     Marginals,
     Status,
@@ -69,7 +71,9 @@ __all__ = [
     "Estimate",
     "Exact",
     "ExpectationPropagation",
+    "Fit",
     "Ising",
+    "IsingEstimator",
     "Kind",
     "LowRank",
     "Marginals",
@@ -94,6 +98,7 @@ __all__ = [
     "describe",
     "diagonal_sdp",
     "errors",
+    "fit",
     "from_dimod",
     "from_networkx",
     "from_pandas",

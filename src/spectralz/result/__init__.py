@@ -4,6 +4,8 @@ from spectralz.result.bounds import Bounds, BoundsRow
 from spectralz.result.comparison import Comparison, ComparisonRow
 from spectralz.result.description import Description
 from spectralz.result.estimate import Estimate
+from spectralz.result.fit import Fit
+from spectralz.result.fit_tests import Goodness, LikelihoodRatio, Wald
 from spectralz.result.kinds import AnyMethod, Kind, Status, Trial, Verdict, plain
 from spectralz.result.marginals import Marginals
 
@@ -15,10 +17,14 @@ __all__ = [
     "ComparisonRow",
     "Description",
     "Estimate",
+    "Fit",
+    "Goodness",
     "Kind",
+    "LikelihoodRatio",
     "Marginals",
     "Status",
     "Trial",
     "Verdict",
+    "Wald",
     "plain",
 ]
