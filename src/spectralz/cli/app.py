@@ -14,6 +14,7 @@ import spectralz as sz
 from spectralz._support import interrupts
 from spectralz.cli.console import say, say_error, sentence_of
 from spectralz.cli.experiments import paper, report, sweep
+from spectralz.cli.fitting import fit
 from spectralz.cli.helping import Command, Group, UsageError, examples, show_help_alone, usage_sentence
 from spectralz.cli.listing import list_methods, warm_up
 from spectralz.cli.models import convert, generate_app, info
@@ -48,7 +49,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(generate_app, name="generate")
-for _command in (solve, info, compare, bounds, sample, convert, paper, sweep, report):
+for _command in (solve, info, compare, bounds, sample, fit, convert, paper, sweep, report):
     app.command(cls=Command)(_command)
 app.command("methods", cls=Command)(list_methods)
 app.command("warm-up", cls=Command)(warm_up)

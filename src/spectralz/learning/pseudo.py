@@ -51,9 +51,14 @@ class PseudoLikelihood:
 
     def value(self, parameters: FloatArray) -> tuple[float, FloatArray]:
         """Return the value and the gradient."""
-        h = self._fields(parameters)
-        value = float(self.share @ np.logaddexp(0.0, -2.0 * self.x * h).sum(axis=1))
-        return value, self._gradient(np.tanh(h))
+        value, t = self._value_and_means(self._fields(parameters))
+        return value, self._gradient(t)
+
+    def _value_and_means(self, h: FloatArray) -> tuple[float, FloatArray]:
+        """Return the value and E[x_i | others] = tanh(h_i), from one exponential that cannot overflow."""
+        small = np.exp(-2.0 * np.abs(h))
+        value = float(self.share @ (np.log1p(small) + np.maximum(-2.0 * self.x * h, 0.0)).sum(axis=1))
+        return value, np.copysign((1.0 - small) / (1.0 + small), h)
 
     def _gradient(self, t: FloatArray) -> FloatArray:
         weighted = self.share[:, None] * (t - self.x)
@@ -66,9 +71,7 @@ class PseudoLikelihood:
 
     def hessian(self, parameters: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Return value, gradient and Hessian: a sum over variables of a small matrix each."""
-        h = self._fields(parameters)
-        t = np.tanh(h)
-        value = float(self.share @ np.logaddexp(0.0, -2.0 * self.x * h).sum(axis=1))
+        value, t = self._value_and_means(self._fields(parameters))
         size = self.n + len(self.edges)
         total = np.zeros((size, size))
         for i, (others, places) in enumerate(self._of_spin):

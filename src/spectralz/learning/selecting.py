@@ -24,6 +24,8 @@ from spectralz.learning.pseudo import PseudoLikelihood
 from spectralz.learning.walsh import Walsh
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from spectralz.learning.fitting import Wishes
     from spectralz.learning.table import Table
     from spectralz.model import FloatArray, IntArray
@@ -34,7 +36,9 @@ GAMMA = 0.25
 MOST_SPINS_OF_LIKELIHOOD = 14
 STRENGTHS, WEAKEST_SHARE = 25, 0.01
 FOLDS = 5
-PATH_TOL = 1e-5
+PATH_TOL = 1e-4
+# A path ends once its criterion has risen so often in a row: what follows is denser, slower and worse.
+MOST_RISES = 4
 
 
 @dataclass(frozen=True)
@@ -65,26 +69,23 @@ class _Path:
         free[self.problem.n :] = False
         return replace(self.problem, free=free, penalty=Penalty())
 
-    def along(self, kind: str, strengths: FloatArray, table: Table | None, task: str) -> list[FloatArray]:
-        """Return the parameters for every strength, each search beginning where the one before ended."""
+    def along(self, kind: str, strengths: FloatArray, table: Table | None, task: str) -> Iterator[FloatArray]:
+        """Yield the parameters for every strength, each search beginning where the one before ended."""
         objective = self.objective(table)
-        at, found = self.problem.start(), []
+        at = self.problem.start()
         for k, strength in enumerate(strengths.tolist()):
             problem = replace(self.problem, penalty=Penalty(**{kind: strength}))
             at = minimize(objective, problem, at, PATH_TOL, 200, task).parameters
-            found.append(at)
             report(task, (k + 1) / len(strengths))
-        return found
+            yield at
 
 
 def chosen_graph(table: Table, fixed: Any, criterion: str, wishes: Wishes) -> tuple[IntArray, dict[str, Any]]:
     """Return the edges that an l1 path leaves at its best strength."""
     path = _path_of(table, complete_graph(table.n), fixed)
     strengths = path.strengths("l1")
-    found = path.along("l1", strengths, None, "choosing the graph")
-    scores = _scores(path, "l1", strengths, found, criterion, wishes.seed)
-    best = int(np.argmin(scores))
-    n = path.problem.n
+    found, scores = _judged(path, "l1", strengths, criterion, wishes.seed)
+    best, n = int(np.argmin(scores)), path.problem.n
     kept = (found[best][n:] != 0.0) | ~path.problem.free[n:]
     details = {"strengths": strengths.tolist(), criterion: scores, "chosen_strength": float(strengths[best])}
     return path.problem.edges[kept], details
@@ -96,10 +97,8 @@ def chosen_strength(
     """Return the strength of a penalty that is best by a criterion."""
     path = _path_of(table, edges, fixed)
     strengths = path.strengths(kind)
-    found = path.along(kind, strengths, None, "choosing the strength") if criterion == "ebic" else []
-    scores = _scores(path, kind, strengths, found, criterion, wishes.seed)
-    best = int(np.argmin(scores))
-    return float(strengths[best]), {"strengths": strengths.tolist(), criterion: scores}
+    scores = _judged(path, kind, strengths, criterion, wishes.seed)[1]
+    return float(strengths[int(np.argmin(scores))]), {"strengths": strengths.tolist(), criterion: scores}
 
 
 def _path_of(table: Table, edges: IntArray, fixed: Any) -> _Path:
@@ -111,19 +110,23 @@ def _path_of(table: Table, edges: IntArray, fixed: Any) -> _Path:
     return _Path(problem, table)
 
 
-def _scores(
-    path: _Path, kind: str, strengths: FloatArray, found: list[FloatArray], criterion: str, seed: int
-) -> list[float]:
-    return _by_ebic(path, found) if criterion == "ebic" else _by_folds(path, kind, strengths, seed)
+def _judged(
+    path: _Path, kind: str, strengths: FloatArray, criterion: str, seed: int
+) -> tuple[list[FloatArray], list[float]]:
+    """Return the parameters of each strength and their scores, smaller being better."""
+    whole = path.along(kind, strengths, None, "following the path")
+    return _by_ebic(path, whole) if criterion == "ebic" else (list(whole), _by_folds(path, kind, strengths, seed))
 
 
-def _by_ebic(path: _Path, found: list[FloatArray]) -> list[float]:
+def _by_ebic(path: _Path, whole: Iterator[FloatArray]) -> tuple[list[FloatArray], list[float]]:
     """Return EBIC of the graph of each strength, its parameters fitted anew with next to no penalty."""
     problem, rows = path.problem, path.table.rows
     objective, n = path.objective(), problem.n
     known: dict[bytes, float] = {}
-    scores = []
-    for at in found:
+    found: list[FloatArray] = []
+    scores: list[float] = []
+    for at in whole:
+        found.append(at)
         kept = at[n:] != 0.0
         key = kept.tobytes()
         if key not in known:
@@ -135,7 +138,9 @@ def _by_ebic(path: _Path, found: list[FloatArray]) -> list[float]:
             price = edges * (math.log(rows) + 4.0 * GAMMA * math.log(n))
             known[key] = 2.0 * rows * objective.value(best.parameters)[0] + price
         scores.append(known[key])
-    return scores
+        if len(scores) > MOST_RISES and min(scores[-MOST_RISES:]) > min(scores):
+            break
+    return found, scores
 
 
 def _by_folds(path: _Path, kind: str, strengths: FloatArray, seed: int) -> list[float]:

@@ -19,7 +19,18 @@ if TYPE_CHECKING:
 
     from spectralz.result import Fit, Goodness, Wald
 
-__all__ = ["draw", "fit", "fit_html", "fit_repr", "goodness", "picture", "table", "wald"]
+__all__ = [
+    "draw",
+    "fit",
+    "fit_html",
+    "fit_repr",
+    "goodness",
+    "goodness_table",
+    "picture",
+    "table",
+    "wald",
+    "wald_table",
+]
 
 WIDTH, HEIGHT = 8.0, 6.6
 COLOR, OTHER = "#1f77b4", "#d62728"
@@ -82,6 +93,11 @@ def _largest(result: Fit) -> str:
 
 
 def wald(result: Wald) -> str:
+    """Return the parameters with their tests, largest z first, in text."""
+    return aligned(wald_table(result))
+
+
+def wald_table(result: Wald) -> Table:
     """Return the parameters with their tests, largest z first."""
     order = np.argsort(-np.abs(result.z), kind="stable").tolist()
     rows = tuple(
@@ -94,11 +110,16 @@ def wald(result: Wald) -> str:
         )
         for k in order
     )
-    return aligned(Table(headings=("parameter", "estimate", "std error", "z", "p"), rows=rows))
+    return Table(headings=("parameter", "estimate", "std error", "z", "p"), rows=rows)
 
 
 def goodness(result: Goodness) -> str:
     """Return how well a model fits, in a few lines."""
+    return aligned(goodness_table(result))
+
+
+def goodness_table(result: Goodness) -> Table:
+    """Return how well a model fits."""
     how = "exact" if result.is_exact else "from states drawn"
     pair = float(np.abs(result.pair_observed - result.pair_predicted).max(initial=0.0))
     third = float(np.abs(result.third_observed - result.third_predicted).max(initial=0.0))
@@ -114,7 +135,7 @@ def goodness(result: Goodness) -> str:
         ("number of +1", f"probabilities off by up to {active:.2g}"),
         ("against saturated", test),
     )
-    return aligned(Table(rows=rows))
+    return Table(rows=rows)
 
 
 def draw(result: Fit, figure: Figure | None = None) -> Figure:
