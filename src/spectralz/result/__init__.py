@@ -7,6 +7,7 @@ from spectralz.result.estimate import Estimate
 from spectralz.result.fit import Fit
 from spectralz.result.fit_tests import Goodness, LikelihoodRatio, Wald
 from spectralz.result.kinds import AnyMethod, Kind, Status, Trial, Verdict, plain
+from spectralz.result.likelihood import DataLikelihood
 from spectralz.result.marginals import Marginals
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "BoundsRow",
     "Comparison",
     "ComparisonRow",
+    "DataLikelihood",
     "Description",
     "Estimate",
     "Fit",

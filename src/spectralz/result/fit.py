@@ -91,7 +91,8 @@ class Fit:
     def aic(self) -> float | None:
         """Akaike's criterion of all rows, ``-2 rows log_likelihood + 2 parameters``; smaller is better.
 
-        None where the likelihood is not known, or not the largest one: that of ``pseudo`` is not.
+        None where the likelihood is not known, or not the largest one: that of ``pseudo`` is not, nor that of a fit
+        that did not converge.
         """
         return self._criterion(2.0)
 
@@ -101,7 +102,7 @@ class Fit:
         return self._criterion(math.log(self.rows))
 
     def _criterion(self, price: float) -> float | None:
-        if self.log_likelihood is None or self.method == "pseudo":
+        if self.log_likelihood is None or self.method == "pseudo" or not self.status.converged:
             return None
         return -2.0 * self.rows * self.log_likelihood + price * self.parameters
 
