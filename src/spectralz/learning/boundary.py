@@ -33,7 +33,7 @@ def _refuse_constant(problem: Problem, table: Table) -> None:
     if free:
         i = free[0]
         value = ("+1" if table.mean[i] > 0 else "-1") if table.values == "pm1" else f"{int(table.mean[i] > 0)}"
-        more = f" (and {len(free) - 1} more such columns)" if len(free) > 1 else ""
+        more = _more(len(free) - 1, "column")
         raise ModelError(
             f"{label_of(table.names, i)} is {value} in all {table.rows:g} rows{more}, so its field would be infinite; "
             "leave it out, or fix its field (fixed=)"
@@ -55,7 +55,7 @@ def _refuse_separated(problem: Problem, table: Table) -> None:
     twins = np.flatnonzero(empty.sum(axis=0) == 2)
     k = int((twins if len(twins) else bad)[0])
     first, second = label_of(table.names, int(i[k])), label_of(table.names, int(j[k]))
-    more = f" (and {len(bad) - 1} more such pairs)" if len(bad) > 1 else ""
+    more = _more(len(bad) - 1, "pair")
     if len(twins):
         how = "equal" if pair[k] > 0 else "opposite"
         raise ModelError(
@@ -68,3 +68,7 @@ def _refuse_separated(problem: Problem, table: Table) -> None:
         f"no row has {shown[0]} in {first} together with {shown[1]} in {second}{more}, so their coupling would be "
         f"infinite; {WAY_OUT}"
     )
+
+
+def _more(count: int, what: str) -> str:
+    return "" if count == 0 else f" (and {count} more such {what}{'' if count == 1 else 's'})"
