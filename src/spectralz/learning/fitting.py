@@ -46,8 +46,8 @@ DEFAULT_STRENGTH = 0.01
 LEAST_TOL_OF_LBFGS = 1e-7
 # States drawn exactly for the Fisher information where it is not computed: errors are then good to about a percent.
 STATES_FOR_ERRORS = 20_000
-# Fewer rows per parameter than this, and the status says so.
-FEW_ROWS = 2.0
+# Fewer rows per parameter than this, and per parameter of the variable that has most: the status says so.
+FEW_ROWS, FEW_ROWS_OF_VARIABLE = 2.0, 50.0
 
 
 @dataclass(frozen=True)
@@ -419,7 +419,8 @@ def _status(problem: Problem, table: Table, found: _Found) -> Status:
         hint = "" if best.is_interrupted else "; more iterations (max_iter), a larger budget or a penalty may help"
         return Status(f"{found.sentence} after {best.iterations} iterations: {stopped}{hint}", converged=False)
     few = ""
-    if table.rows < FEW_ROWS * precision.parameters:
+    degree = int(np.bincount(problem.edges.ravel(), minlength=problem.n).max(initial=0))
+    if table.rows < min(FEW_ROWS * precision.parameters, FEW_ROWS_OF_VARIABLE * (degree + 1)):
         few = (
             f"; {table.rows:g} rows are few for {precision.parameters:.4g} parameters: "
             'expect much chance in them, or give penalty="l2" or graph="chosen"'
