@@ -238,3 +238,15 @@ def test_the_rival_of_compressed_elimination_solves_the_same_problem():
     model = sz.generators.grid(4, 1.0, seed=0)
     found = compressed.by_quimb(compressed.network_of(model), 16, 0.0)
     assert found == pytest.approx(sz.log_z(model, "exact").log_z, abs=1e-9)
+
+
+def test_the_learning_benchmark_runs(capsys):
+    from benchmarks import learning
+
+    ours = ("spectralz exact", "spectralz pseudo", "textbook gradient")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(learning, "CONTESTANTS", {name: learning.CONTESTANTS[name] for name in ours})
+        exact, *others = learning.main((6,))
+    assert all(abs(each.value - exact.value) < 0.05 for each in others)
+    assert len(learning.recovery((6,), (500,))) == 1
+    assert "held-out" in capsys.readouterr().out

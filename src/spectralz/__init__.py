@@ -23,6 +23,7 @@ from spectralz.inference import (
 )
 from spectralz.io import read, write
 from spectralz.io.interop import from_dimod, from_networkx, from_pandas, from_qubo
+from spectralz.learning import IsingEstimator, fit
 from spectralz.methods import (
     Annealing,
     BeliefPropagation,
@@ -52,6 +53,7 @@ from spectralz.result import (
     ComparisonRow,
     Description,
     Estimate,
+    Fit,
     Interval,
     Kind,
     LogProb,
@@ -87,8 +89,10 @@ __all__ = [
     "Estimate",
     "Exact",
     "ExpectationPropagation",
+    "Fit",
     "Interval",
     "Ising",
+    "IsingEstimator",
     "Kind",
     "LogProb",
     "LowRank",
@@ -119,6 +123,7 @@ __all__ = [
     "energy",
     "entropy",
     "errors",
+    "fit",
     "from_dimod",
     "from_networkx",
     "from_pandas",

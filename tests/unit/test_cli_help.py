@@ -59,6 +59,10 @@ def folder(tmp_path, monkeypatch):
     Path("config.toml").write_text(
         'methods = ["mf"]\nstrengths = [0.5]\nrepeats = 1\n[model]\ngenerator = "complete"\nn = 4\n'
     )
+    states = sz.sample(sz.generators.chain(n=4, strength=0.5), 300, seed=0)
+    rows = "\n".join(",".join(map(str, row)) for row in ((states + 1) // 2).tolist())
+    Path("data.csv").write_text(f"a,b,c,d\n{rows}\n")
+    Path("pairs.csv").write_text("a,b\nb,c\nc,d\n")
     Path("grids").mkdir()
     for number in range(11, 19):
         sz.write(sz.generators.grid(3, 1.0, seed=number), f"grids/Grids_{number}.uai")

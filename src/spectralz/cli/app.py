@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Annotated, Any, NoReturn
 
@@ -15,6 +16,7 @@ from spectralz._support import interrupts
 from spectralz.cli.console import say, say_error, sentence_of
 from spectralz.cli.curves import curve
 from spectralz.cli.experiments import paper, report, sweep
+from spectralz.cli.fitting import fit
 from spectralz.cli.heaviest import map_command
 from spectralz.cli.helping import Command, Group, UsageError, examples, show_help_alone, usage_sentence
 from spectralz.cli.listing import list_methods, warm_up
@@ -50,11 +52,24 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(generate_app, name="generate")
-for _command in (solve, info, compare, bounds, curve, sample, convert, paper, sweep, report):
-    app.command(cls=Command)(_command)
-app.command("map", cls=Command)(map_command)
-app.command("methods", cls=Command)(list_methods)
-app.command("warm-up", cls=Command)(warm_up)
+_commands: dict[str, Callable[..., None]] = {
+    "solve": solve,
+    "info": info,
+    "compare": compare,
+    "bounds": bounds,
+    "curve": curve,
+    "map": map_command,
+    "sample": sample,
+    "fit": fit,
+    "convert": convert,
+    "paper": paper,
+    "sweep": sweep,
+    "report": report,
+    "methods": list_methods,
+    "warm-up": warm_up,
+}
+for _name, _command in _commands.items():
+    app.command(_name, cls=Command)(_command)
 
 
 @app.callback()

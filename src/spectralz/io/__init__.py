@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMATS",
     "Format",
+    "check_suffix",
     "loses_names",
     "read",
     "read_coo",
@@ -175,11 +176,18 @@ def write(model: Ising | RBM, path: str | PathLike[str], *, format: str | None =
     >>> sz.read(path)
     Ising(n=9, edges=12, density=0.333, |A| mean 0.63 max 0.995, |field| max 0.967, sparse)
     """
+    check_suffix(path, format=format)
+    chosen = _format_to_write(path, format)
+    if chosen is not None and chosen.write is not None:
+        chosen.write(model.to_ising() if isinstance(model, RBM) else model, path)
+
+
+def check_suffix(path: str | PathLike[str], *, format: str | None = None) -> None:
+    """Refuse a name whose suffix is that of no format that can be written."""
     chosen = _format_to_write(path, format)
     if chosen is None or chosen.write is None:
         got = f"{chosen.name} files are only read" if chosen else _suffix_in_words(path)
         raise FormatError(f"{got}; models are written to " + _listed(FORMATS, only_written=True), path)
-    chosen.write(model.to_ising() if isinstance(model, RBM) else model, path)
 
 
 def loses_names(model: Ising | RBM, path: str | PathLike[str], *, format: str | None = None) -> bool:

@@ -148,6 +148,111 @@ class RBM:
             )
         return cls(weights.T, visible, hidden, values)
 
+    @classmethod
+    def fit(
+        cls,
+        X: Any,
+        n_hidden: int,
+        *,
+        epochs: int = 100,
+        rate: float = 0.05,
+        batch: int = 100,
+        chains: int = 100,
+        decay: float = 1e-4,
+        values: str = "auto",
+        weights: Any = None,
+        names: Iterable[Hashable] | None = None,
+        seed: int = 0,
+        budget: float | None = None,
+    ) -> RBM:
+        """Fit a machine to data by persistent contrastive divergence, as a convenience.
+
+        The likelihood of an RBM has many maxima: another seed gives another machine. How good one is,
+        :meth:`log_likelihood` of data that were held out tells.
+
+        Parameters
+        ----------
+        X
+            Rows x visible units, of 0 and 1 or of -1 and +1; the machine's units have the same values.
+        n_hidden
+            Number of hidden units.
+        epochs
+            How often to go through the data.
+        rate
+            Of learning, per batch; it falls to zero in the end. It is that of units -1 and +1.
+        batch, chains
+            Rows per step, and states that follow the machine.
+        decay
+            By how much of themselves weights shrink per step, times ``rate``.
+        values, weights
+            As in :func:`spectralz.fit`.
+        names
+            One name per visible unit; by default those of the DataFrame.
+        seed
+            The same seed gives the same machine.
+        budget
+            Seconds to spend at most; then the machine is returned as it is.
+
+        Examples
+        --------
+        >>> import numpy as np, spectralz as sz
+        >>> X = np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 100, axis=0)
+        >>> machine = sz.RBM.fit(X, n_hidden=2, seed=0)
+        >>> machine
+        RBM(4 visible + 2 hidden units, values 0 and 1, |weights| mean ... max ...)
+        >>> float(machine.log_likelihood(X)) > -2.0  # 4 log 2 = 2.77 per row is what chance has
+        True
+        """
+        from spectralz.learning.machines import fit_rbm
+
+        return fit_rbm(
+            X,
+            n_hidden,
+            epochs=epochs,
+            rate=rate,
+            batch=batch,
+            chains=chains,
+            decay=decay,
+            values=values,
+            weights=weights,
+            names=names,
+            seed=seed,
+            budget=budget,
+        )
+
+    def log_likelihood(self, X: Any, method: Any = "auto", *, check: bool = True, seed: int = 0, **options: Any) -> Any:
+        """Return the log-likelihood of rows of visible units, hidden units summed out, with the error of log Z.
+
+        Parameters
+        ----------
+        X
+            Rows x visible units, in the values of the units.
+        method, **options
+            How to find log Z, as in :func:`spectralz.log_z`.
+        check
+            Whether to anneal backwards from some rows too, where log Z is not exact: that comes out too low where
+            annealing forwards comes out too high, so that the two check each other.
+        seed
+            Of the check.
+
+        Returns
+        -------
+        DataLikelihood
+            With ``log_likelihood`` (the mean per row), ``std_error``, proven ``lower`` and ``upper`` where there are
+            some, ``log_prob`` of every row, ``reverse`` and ``status``.
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> machine = sz.RBM([[1.0, -2.0]], [0.5], [0.0, 1.0])
+        >>> found = machine.log_likelihood([[0], [1]])
+        >>> found.log_prob.round(6).tolist()  # they add up to one
+        [-0.755..., -0.634...]
+        """
+        from spectralz.learning.machines import log_likelihood
+
+        return log_likelihood(self, X, method, check=check, seed=seed, **options)
+
     @property
     def n(self) -> int:
         """Number of units."""

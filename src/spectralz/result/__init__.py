@@ -4,8 +4,11 @@ from spectralz.result.bounds import Bounds, BoundsRow
 from spectralz.result.comparison import Comparison, ComparisonRow
 from spectralz.result.description import Description
 from spectralz.result.estimate import Estimate
+from spectralz.result.fit import Fit
+from spectralz.result.fit_tests import Goodness, LikelihoodRatio, Wald
 from spectralz.result.interval import Interval
 from spectralz.result.kinds import AnyMethod, Kind, Status, Trial, Verdict, plain
+from spectralz.result.likelihood import DataLikelihood
 from spectralz.result.log_prob import LogProb
 from spectralz.result.map_state import MapState
 from spectralz.result.marginals import Marginals
@@ -18,10 +21,14 @@ __all__ = [
     "BoundsRow",
     "Comparison",
     "ComparisonRow",
+    "DataLikelihood",
     "Description",
     "Estimate",
+    "Fit",
+    "Goodness",
     "Interval",
     "Kind",
+    "LikelihoodRatio",
     "LogProb",
     "MapState",
     "Marginals",
@@ -30,5 +37,6 @@ __all__ = [
     "Thermodynamics",
     "Trial",
     "Verdict",
+    "Wald",
     "plain",
 ]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from spectralz.result import Bounds, Comparison, Description, Estimate, Marginals
     from spectralz.show.tables import Table
 
-__all__ = ["bounds", "comparison", "description", "estimate", "marginals", "model"]
+__all__ = ["block_of", "bounds", "comparison", "description", "estimate", "marginals", "model"]
 
 # No colors of their own but one that both white and black set off: notebooks are light or dark.
 TABLE = "border-collapse:collapse;margin:0.4em 0;font-variant-numeric:tabular-nums"
@@ -70,6 +70,11 @@ def description(result: Description) -> str:
 def model(result: Ising) -> str:
     """Return the size of a model and of its couplings and fields as a table."""
     return _block(_table(tables.model(result)))
+
+
+def block_of(*tables: Table) -> str:
+    """Return tables under each other."""
+    return _block(*map(_table, tables))
 
 
 def _block(*parts: str) -> str:

@@ -1,0 +1,117 @@
+"""What a fitted model predicts, against what its data show."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz.inference import sample
+from spectralz.learning.graphs import complete_graph
+from spectralz.learning.walsh import probabilities, walsh
+from spectralz.result import Goodness
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spectralz.learning.table import Table
+    from spectralz.model import FloatArray, IntArray
+    from spectralz.result import Fit
+
+__all__ = ["goodness_of"]
+
+MOST_SPINS_OF_STATES = 20
+MOST_TRIPLES = 4000
+STATES = 20_000
+# The chi-squared distribution of G^2 needs about this many rows per state.
+ROWS_PER_STATE = 5.0
+
+
+def goodness_of(fit: Fit, seed: int = 0) -> Goodness:
+    """Return predictions and observations of a fit."""
+    table: Table = fit.table.distinct()
+    states = table.known_states("the goodness of a fit")
+    share = table.weight / table.rows
+    n = table.n
+    pairs, triples = complete_graph(n), _triples(n, seed)
+    observed = _of_states(states, share, pairs, triples)
+    is_exact = n <= MOST_SPINS_OF_STATES
+    test: dict[str, Any]
+    if is_exact:
+        p = probabilities(fit.model)
+        predicted = _of_probabilities(p, pairs, triples)
+        test = _against_saturated(fit, p, states, share)
+    else:
+        drawn = sample(fit.model, STATES, seed=seed)
+        predicted = _of_states(drawn, np.full(len(drawn), 1.0 / len(drawn)), pairs, triples)
+        test = {"why": f"there are 2^{n} states, far more than rows"}
+    third = observed[2] - predicted[2]
+    variance = np.maximum(1.0 - predicted[2] ** 2, 1.0 / table.rows)
+    error = np.sqrt(variance / table.rows + (0.0 if is_exact else variance / STATES))
+    return Goodness(
+        mean_observed=observed[0],
+        mean_predicted=predicted[0],
+        pairs=pairs,
+        pair_observed=observed[1],
+        pair_predicted=predicted[1],
+        triples=triples,
+        third_observed=observed[2],
+        third_predicted=predicted[2],
+        active_observed=observed[3],
+        active_predicted=predicted[3],
+        third_z=float(np.sqrt(np.mean((third / error) ** 2))) if len(triples) else None,
+        is_exact=is_exact,
+        **{"statistic": None, "df": None, "p_value": None, **test},
+    )
+
+
+def _triples(n: int, seed: int) -> IntArray:
+    if comb(n, 3) <= MOST_TRIPLES:
+        return np.array(list(combinations(range(n), 3)), dtype=np.int64).reshape(-1, 3)
+    rng = np.random.default_rng(seed)
+    drawn = np.sort(np.array([rng.choice(n, 3, replace=False) for _ in range(MOST_TRIPLES)]), axis=1)
+    return np.unique(drawn, axis=0).astype(np.int64)
+
+
+def _of_states(
+    states: NDArray[np.int8], share: FloatArray, pairs: IntArray, triples: IntArray
+) -> tuple[Any, Any, Any, Any]:
+    """Return means, mean products of pairs and of triples, and the distribution of how many are +1."""
+    x = states.astype(np.float64)
+    weighted = x * share[:, None]
+    products = weighted.T @ x
+    i, j, k = triples.T
+    third = np.array([np.dot(weighted[:, a] * x[:, b], x[:, c]) for a, b, c in zip(i, j, k, strict=True)])
+    active = np.bincount((states > 0).sum(axis=1), weights=share, minlength=x.shape[1] + 1)
+    return weighted.sum(axis=0), products[pairs[:, 0], pairs[:, 1]], third, active
+
+
+def _of_probabilities(p: FloatArray, pairs: IntArray, triples: IntArray) -> tuple[Any, Any, Any, Any]:
+    """Return the same from the probabilities of all states."""
+    products = walsh(p)
+    n = len(p).bit_length() - 1
+    bits = 1 << np.arange(n, dtype=np.int64)
+    active = np.zeros(1, dtype=np.int64)
+    for _ in range(n):
+        active = np.concatenate([active, active + 1])
+    counts = np.bincount(active, weights=p, minlength=n + 1)
+    pair = products[bits[pairs[:, 0]] | bits[pairs[:, 1]]]
+    return products[bits], pair, products[bits[triples].sum(axis=1)] if len(triples) else np.empty(0), counts
+
+
+def _against_saturated(fit: Fit, p: FloatArray, states: NDArray[np.int8], share: FloatArray) -> dict[str, Any]:
+    """Return the likelihood ratio against the model with one parameter per state."""
+    from scipy.special import chdtrc
+
+    df = len(p) - 1 - round(fit.parameters)
+    if fit.method == "pseudo" or fit.penalty is not None:
+        return {"why": "the test needs the largest likelihood, without a penalty"}
+    if fit.rows < ROWS_PER_STATE * len(p):
+        return {"why": f"{fit.rows:g} rows are few for {len(p)} states; the test needs about {ROWS_PER_STATE:g} each"}
+    if df < 1:
+        return {"why": "the model has as many parameters as there are states, and fits any data"}
+    place = (states > 0) @ (1 << np.arange(states.shape[1], dtype=np.int64))
+    statistic = 2.0 * fit.rows * float(share @ (np.log(share) - np.log(p[place])))
+    return {"statistic": statistic, "df": df, "p_value": float(chdtrc(df, max(statistic, 0.0)))}

@@ -1,0 +1,104 @@
+"""Which pairs are coupled, and which parameters have a value already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz.errors import ModelError, OptionError, shown
+from spectralz.model import Ising
+from spectralz.model.checks import checked_edges
+from spectralz.model.names import index_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from spectralz.model import FloatArray, IntArray
+
+__all__ = ["complete_graph", "edges_of", "fixed_values"]
+
+
+def complete_graph(n: int) -> IntArray:
+    """Return all pairs of n variables."""
+    return np.column_stack(np.triu_indices(n, k=1)).astype(np.int64)
+
+
+def edges_of(graph: Any, n: int, names: tuple[Hashable, ...] | None) -> IntArray:
+    """Return pairs of variables, i < j and in order, from what people have.
+
+    Parameters
+    ----------
+    graph
+        None for all pairs; a list of pairs, by names or by numbers; a networkx graph; or an Ising model, whose coupled
+        pairs count.
+    n, names
+        Of the variables.
+    """
+    if graph is None:
+        return complete_graph(n)
+    index = _finder(n, names)
+    if isinstance(graph, Ising):
+        if graph.n != n:
+            raise ModelError(f"graph is a model of {graph.n} spins and the data have {n} columns; they must agree")
+        pairs: Any = graph.edges()[0]
+    elif hasattr(graph, "edges") and hasattr(graph, "nodes"):
+        pairs = [(index(u), index(v)) for u, v in graph.edges() if u != v]
+    elif isinstance(graph, np.ndarray):
+        pairs = graph
+    else:
+        pairs = _listed(graph, index)
+    found = np.sort(checked_edges(pairs, n), axis=1)
+    return found[np.lexsort((found[:, 1], found[:, 0]))]
+
+
+def _listed(graph: Any, index: Callable[[Any], int]) -> list[tuple[int, int]]:
+    if isinstance(graph, str):
+        raise OptionError(
+            f"graph is {graph!r}; it must be None, 'chosen', a list of pairs, a networkx graph or a model"
+        )
+    try:
+        pairs = [tuple(pair) for pair in graph]
+    except TypeError:
+        raise OptionError(
+            f"graph is {shown(graph)}; it must be None, 'chosen', a list of pairs, a networkx graph or a model"
+        ) from None
+    if any(len(pair) != 2 for pair in pairs):
+        raise OptionError("graph is a list of pairs (i, j), by names or numbers of columns; one of them is no pair")
+    return [(index(i), index(j)) for i, j in pairs]
+
+
+def fixed_values(
+    fixed: Any, n: int, edges: IntArray, names: tuple[Hashable, ...] | None
+) -> tuple[IntArray, FloatArray]:
+    """Return the places of parameters that are given (fields first, then edges) and their values.
+
+    Pairs that are fixed but no edges are refused, unless at zero: they are not coupled anyway.
+    """
+    if fixed is None:
+        return np.empty(0, dtype=np.int64), np.empty(0)
+    if not isinstance(fixed, Mapping):
+        raise OptionError(f"fixed is {shown(fixed)}; give a mapping like {{('a', 'b'): 0.5, 'c': 0.0}}")
+    index = _finder(n, names)
+    place = {tuple(edge): n + k for k, edge in enumerate(edges.tolist())}
+    found: dict[int, float] = {}
+    for key, value in fixed.items():
+        if np.ndim(value) or not isinstance(value, int | float | np.number) or not np.isfinite(value):
+            raise OptionError(f"fixed sets {key!r} to {shown(value)}; it must be a finite number")
+        if isinstance(key, tuple) and len(key) == 2 and (names is None or key not in names):
+            i, j = sorted((index(key[0]), index(key[1])))
+            if (i, j) in place:
+                found[place[i, j]] = float(value)
+            elif value != 0.0:
+                raise OptionError(f"fixed sets the coupling of {key!r}, which is no edge of the graph; add it there")
+        else:
+            found[index(key)] = float(value)
+    return np.array(list(found), dtype=np.int64), np.array(list(found.values()))
+
+
+def _finder(n: int, names: tuple[Hashable, ...] | None) -> Callable[[Any], int]:
+    """Return what finds a column by its name or number."""
+    places = None if names is None else {name: i for i, name in enumerate(names)}
+    has_number = names is None or any(isinstance(name, int) for name in names)
+    return lambda name: index_of(name, n, places, has_number)

@@ -1,0 +1,93 @@
+"""The exact likelihood of a problem: by all states where they are few, otherwise by elimination."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from spectralz.learning import walsh
+from spectralz.methods import Exact
+
+if TYPE_CHECKING:
+    from spectralz.learning.problem import Problem
+    from spectralz.methods.exact import ExactPlan
+    from spectralz.model import FloatArray
+
+__all__ = ["Elimination", "Likelihood", "Moments", "exact_moments"]
+
+# Up to so many spins all states are quickest whatever the graph is; from there on elimination must do much less.
+SPINS_OF_ALL_STATES = 16
+# A term of an elimination takes about as long as so many states: it is read and written, forwards and back.
+STATES_PER_TERM = 16
+# One gradient of so many terms takes a second or two, and a fit takes some fifty.
+MOST_TERMS_UNASKED = 2**24
+MOST_SPINS_UNASKED = 22
+
+
+class Moments(Protocol):
+    """log Z and the means of all statistics, as functions of the parameters."""
+
+    def moments(self, parameters: FloatArray) -> tuple[float, FloatArray]:
+        """Return log Z and the means of the statistics."""
+
+
+class Elimination:
+    """Moments by bucket elimination, along one order that is found once."""
+
+    def __init__(self, problem: Problem, plan: ExactPlan) -> None:
+        self._problem = problem
+        self._plan = plan
+
+    def moments(self, parameters: FloatArray) -> tuple[float, FloatArray]:
+        """Return log Z and the means of the statistics."""
+        found = Exact().solve_marginals_of_plan(self._problem.model(parameters), self._plan)
+        return found.outcome.log_z, np.concatenate([found.mean, found.pair_mean])
+
+
+def exact_moments(problem: Problem, *, unasked: bool = False) -> Moments | str:
+    """Return what computes the moments exactly, or why nothing does.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    unasked
+        Whether it must be quick too, since nobody asked for the exact likelihood.
+    """
+    if problem.n <= SPINS_OF_ALL_STATES:
+        return walsh.Walsh.of(problem)
+    plan = Exact().plan(problem.model(np.ones(problem.size)))
+    cost = None if plan.refusal is not None or plan.segments.memory > int(Exact().max_memory) else plan.terms
+    most = MOST_SPINS_UNASKED if unasked else walsh.MOST_SPINS
+    if problem.n <= most and (cost is None or cost * STATES_PER_TERM > 1 << problem.n):
+        return walsh.Walsh.of(problem)
+    if cost is None:
+        return plan.refusal or "the tables of exact marginals do not fit into memory"
+    if unasked and cost > MOST_TERMS_UNASKED:
+        return f"exact gradients would take {cost:.2g} terms each"
+    return Elimination(problem, plan)
+
+
+class Likelihood:
+    """The mean negative log-likelihood per row, its gradient and, over all states, its Hessian."""
+
+    def __init__(self, problem: Problem, engine: Moments) -> None:
+        self._moments = problem.moments
+        self._engine = engine
+        if isinstance(engine, walsh.Walsh):
+            self.hessian = partial(_with_hessian, problem, engine)
+
+    def value(self, parameters: FloatArray) -> tuple[float, FloatArray]:
+        """Return the value and the gradient."""
+        log_z, mean = self._engine.moments(parameters)
+        return log_z - float(parameters @ self._moments), mean - self._moments
+
+
+def _with_hessian(
+    problem: Problem, engine: walsh.Walsh, parameters: FloatArray
+) -> tuple[float, FloatArray, FloatArray]:
+    """Return value, gradient and Hessian, the Fisher information of one row."""
+    log_z, mean, covariance = engine.moments_and_covariance(parameters)
+    return log_z - float(parameters @ problem.moments), mean - problem.moments, covariance

@@ -1,0 +1,224 @@
+"""Restricted Boltzmann machines: learning by persistent contrastive divergence, and the likelihood of data.
+
+The likelihood has many maxima and its gradient needs samples, so that a fitted machine is one of many; how good it is,
+its likelihood on data that were held out tells.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz._support import clock
+from spectralz._support.options import checked_count, checked_positive, is_number
+from spectralz._support.progress import report
+from spectralz._support.threads import NO_MATRICES, using_threads
+from spectralz.errors import ModelError, OptionError, shown
+from spectralz.inference import log_z
+from spectralz.learning.table import spins_of, table_of
+from spectralz.model import RBM
+from spectralz.result import DataLikelihood, Status
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spectralz.model import FloatArray
+
+__all__ = ["fit_rbm", "free_energies", "log_likelihood", "reverse_annealed"]
+
+# The first weights are small and random, as Hinton's guide has it; means are kept from the ends by one row's worth.
+FIRST_WEIGHT = 0.01
+# Temperatures of annealing backwards, and rows that it begins from at most.
+TEMPERATURES = 1000
+REVERSE_ROWS = 100
+# How far forwards and backwards may differ, in nats per row and in standard errors.
+LARGEST_DIFFERENCE, LARGEST_Z = 0.1, 4.0
+
+
+def fit_rbm(
+    X: Any,
+    n_hidden: int,
+    *,
+    epochs: int = 100,
+    rate: float = 0.05,
+    batch: int = 100,
+    chains: int = 100,
+    decay: float = 1e-4,
+    values: str = "auto",
+    weights: Any = None,
+    names: Any = None,
+    seed: int = 0,
+    budget: float | None = None,
+) -> RBM:
+    """Return a machine fitted to data; see :meth:`spectralz.RBM.fit`."""
+    table = table_of(X, weights, values, names)
+    states = table.known_states("an RBM").astype(np.float64)
+    hidden = checked_count(n_hidden, "n_hidden", least=1)
+    steps, size = checked_count(epochs, "epochs", least=1), checked_count(batch, "batch", least=1)
+    speed, count = checked_positive(rate, "rate"), checked_count(chains, "chains", least=1)
+    if not is_number(decay) or not 0.0 <= decay < np.inf:
+        raise OptionError(f"decay is {shown(decay)}; it must be a number from 0 on")
+    rng = np.random.default_rng(checked_count(seed, "seed", least=0))
+    until = np.inf if budget is None else clock.now() + checked_positive(budget, "budget")
+    machine = _Machine(states, table.weight / table.rows, hidden, count, rng)
+    try:
+        with using_threads(None, NO_MATRICES):
+            for epoch in range(steps):
+                # Falls to zero, so that the noise of the last steps does.
+                machine.learn(speed * (1.0 - epoch / steps), size, float(decay))
+                report("learning", (epoch + 1) / steps)
+                if clock.is_up() or clock.now() >= until:
+                    break
+    except KeyboardInterrupt:
+        pass  # what has been learned so far is a machine too
+    return machine.as_rbm(table)
+
+
+class _Machine:
+    """Weights of spins -1 and +1 in both layers, and the chains that follow them."""
+
+    def __init__(
+        self, states: FloatArray, share: FloatArray, hidden: int, chains: int, rng: np.random.Generator
+    ) -> None:
+        self.states, self.share, self.rng = states, share, rng
+        n = states.shape[1]
+        mean = share @ states
+        self.W = FIRST_WEIGHT * rng.standard_normal((n, hidden))
+        self.b = np.arctanh(np.clip(mean, -1.0 + 1.0 / len(states), 1.0 - 1.0 / len(states)))
+        self.c = np.zeros(hidden)
+        self.v = states[rng.choice(len(states), size=chains, p=share)]
+
+    def learn(self, rate: float, size: int, decay: float) -> None:
+        """Go once through as many rows as there are, drawn by their weights, in batches."""
+        for _ in range(max(1, -(-len(self.states) // size))):
+            data = self.states[self.rng.choice(len(self.states), size=size, p=self.share)]
+            of_data = np.tanh(data @ self.W + self.c)
+            h = self._drawn(self.v @ self.W + self.c)
+            self.v = self._drawn(h @ self.W.T + self.b)
+            of_chains = np.tanh(self.v @ self.W + self.c)
+            self.W += rate * (data.T @ of_data / size - self.v.T @ of_chains / len(self.v) - decay * self.W)
+            self.b += rate * (data.mean(axis=0) - self.v.mean(axis=0))
+            self.c += rate * (of_data.mean(axis=0) - of_chains.mean(axis=0))
+
+    def _drawn(self, fields: FloatArray) -> FloatArray:
+        """Draw spins from their fields: P(+1) = (1 + tanh(field)) / 2."""
+        own: FloatArray = np.where(2.0 * self.rng.random(fields.shape) - 1.0 < np.tanh(fields), 1.0, -1.0)
+        return own
+
+    def as_rbm(self, table: Any) -> RBM:
+        """Return the machine in the values of the data; of 0 and 1, x = 2 v - 1 is put into the log-weight."""
+        hidden = [f"h{j}" for j in range(len(self.c))]
+        names = None if table.names is None else [*table.names, *hidden]
+        if table.values == "pm1":
+            return RBM(self.W, self.b, self.c, "pm1", names)
+        visible = 2.0 * self.b - 2.0 * self.W.sum(axis=1)
+        return RBM(4.0 * self.W, visible, 2.0 * self.c - 2.0 * self.W.sum(axis=0), "01", names)
+
+
+def free_energies(rbm: RBM, spins: NDArray[Any]) -> FloatArray:
+    """Return the log-weight of visible spins with all hidden units summed out."""
+    model, n = rbm.to_ising(), rbm.weights.shape[0]
+    x = spins.astype(np.float64)
+    fields = x @ _couplings(rbm) + model.field[n:]
+    own: FloatArray = model.constant + x @ model.field[:n] + _log_2cosh(fields).sum(axis=1)
+    return own
+
+
+def _couplings(rbm: RBM) -> FloatArray:
+    return rbm.weights / 4.0 if rbm.values == "01" else rbm.weights
+
+
+def _log_2cosh(h: FloatArray) -> FloatArray:
+    own: FloatArray = np.abs(h) + np.log1p(np.exp(-2.0 * np.abs(h)))
+    return own
+
+
+def log_likelihood(rbm: RBM, X: Any, method: Any = "auto", *, check: bool = True, seed: int = 0, **options: Any) -> Any:
+    """Return the likelihood of rows of visible units; see :meth:`spectralz.RBM.log_likelihood`."""
+    n = rbm.weights.shape[0]
+    spins, _ = spins_of(X, rbm.values)
+    if spins.ndim != 2 or spins.shape[1] != n or not len(spins):
+        raise ModelError(f"X has shape {spins.shape}; the machine wants rows of its {n} visible units")
+    found = log_z(rbm, method, **options)
+    weight = free_energies(rbm, spins)
+    log_prob = weight - found.log_z
+    value, energy = float(log_prob.mean()), float(weight.mean())
+    error = None if found.kind == "exact" else found.std_error
+    reverse = reverse_error = None
+    rows = 0
+    if check and found.kind != "exact":
+        rng = np.random.default_rng(checked_count(seed, "seed", least=0))
+        rows = min(REVERSE_ROWS, len(spins))
+        chosen = rng.choice(len(spins), size=rows, replace=False)
+        own = reverse_annealed(rbm, spins[chosen], TEMPERATURES, rng, spins.mean(axis=0))
+        # Rows differ much more than the two estimates of the same row do.
+        difference = own - log_prob[chosen]
+        reverse = value + float(difference.mean())
+        reverse_error = float(difference.std(ddof=1) / np.sqrt(rows)) if rows > 1 else None
+    return DataLikelihood(
+        log_likelihood=value,
+        std_error=error,
+        lower=None if found.upper is None else energy - found.upper,
+        upper=None if found.lower is None else energy - found.lower,
+        log_prob=log_prob,
+        estimate=found,
+        reverse=reverse,
+        reverse_error=reverse_error,
+        reverse_rows=rows,
+        status=_verdict(found, value, error, reverse, reverse_error),
+    )
+
+
+def _verdict(found: Any, value: float, error: float | None, reverse: float | None, noise: float | None) -> Status:
+    if reverse is None:
+        return Status(f"log Z: {found.status}", converged=found.status.converged)
+    apart = value - reverse
+    allowed = max(LARGEST_DIFFERENCE, LARGEST_Z * float(np.hypot(error or 0.0, noise or 0.0)))
+    if abs(apart) <= allowed:
+        return Status(
+            f"forwards and backwards agree to {abs(apart):.2g} nats per row; log Z: {found.status}",
+            converged=found.status.converged,
+        )
+    return Status(
+        f"forwards and backwards differ by {apart:.2g} nats per row: the likelihood is probably between them. Data "
+        f"that the machine does not produce itself make it so, and so does a log Z that is too small ({found.status})",
+        converged=False,
+    )
+
+
+def reverse_annealed(
+    rbm: RBM, spins: NDArray[Any], temperatures: int, rng: np.random.Generator, mean: FloatArray
+) -> FloatArray:
+    """Return for every row the log of an estimate of its probability, by annealing backwards from it.
+
+    The chain goes from the machine (beta = 1) to independent units with the means of the data (beta = 0), by
+    transitions that are reversible at each beta. Its weight ``f_0(x_0) / Z_0 prod_k f_k(x_k) / f_k(x_(k-1))`` has the
+    mean P'(x), P' being what annealing forwards draws from, which is the machine if it is slow enough; so the
+    logarithm is on average too low (Burda, Grosse and Salakhutdinov 2015).
+    """
+    model, n = rbm.to_ising(), rbm.weights.shape[0]
+    J, visible, hidden = _couplings(rbm), model.field[:n], model.field[n:]
+    base = np.arctanh(np.clip(mean, -0.99, 0.99))
+    betas = np.linspace(0.0, 1.0, max(temperatures, 1) + 1)
+
+    def weight(x: FloatArray, inner: FloatArray, beta: float) -> FloatArray:
+        own: FloatArray = x @ ((1.0 - beta) * base + beta * visible) + _log_2cosh(beta * inner).sum(axis=1)
+        return own
+
+    def drawn(fields: FloatArray) -> FloatArray:
+        own: FloatArray = np.where(2.0 * rng.random(fields.shape) - 1.0 < np.tanh(fields), 1.0, -1.0)
+        return own
+
+    x = spins.astype(np.float64)
+    inner = x @ J + hidden
+    total = np.zeros(len(x))
+    for beta in betas[:0:-1].tolist():
+        total += weight(x, inner, beta)
+        h = drawn(beta * inner)
+        x = drawn((1.0 - beta) * base + beta * (visible + h @ J.T))
+        inner = x @ J + hidden
+        total -= weight(x, inner, beta)
+    start = float(_log_2cosh(base).sum()) + len(hidden) * np.log(2.0)
+    own: FloatArray = total + weight(x, inner, 0.0) - start
+    return own

@@ -1,0 +1,93 @@
+"""Standard errors of a fit, and how many parameters it really has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spectralz.learning.problem import Problem
+    from spectralz.model import FloatArray, IntArray
+
+__all__ = ["MOST_PARAMETERS", "Precision", "covariance_of_states", "precision_of"]
+
+# The inverse of a larger matrix takes minutes.
+MOST_PARAMETERS = 3000
+# A regular parameter is never this uncertain: a cell of a table that was seen once fixes it to about one.
+LARGEST_ERROR = 20.0
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Standard errors of all parameters (0 of given ones), or None with the reason; and the effective parameters."""
+
+    error: FloatArray | None
+    parameters: float
+    why: str = ""
+
+    @property
+    def is_singular(self) -> bool:
+        """Whether the data do not determine all parameters."""
+        return self.why == SINGULAR
+
+
+SINGULAR = "the data do not determine all parameters"
+
+
+def precision_of(
+    problem: Problem, hessian: FloatArray, rows: float, scores: FloatArray | None = None, states: int | None = None
+) -> Precision:
+    """Return standard errors from the Hessian H of the mean negative log-likelihood per row.
+
+    The covariance is ``(H + R)^-1 V (H + R)^-1 / rows``, R being the penalty's part and V the covariance of the rows'
+    scores: H itself for the likelihood, where without a penalty H^-1 / rows remains; that of the pseudo-likelihood for
+    the sandwich.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    hessian
+        H, of all parameters.
+    rows
+        Number of rows.
+    scores
+        V; H itself by default.
+    states
+        How many states H was estimated from; the inverse of such a matrix is too large by a known factor.
+    """
+    free = np.flatnonzero(problem.free)
+    own = hessian[np.ix_(free, free)]
+    spread = own if scores is None else scores[np.ix_(free, free)]
+    ridged = own + np.diag(problem.ridge[free])
+    error = np.zeros(problem.size)
+    if not len(free):
+        return Precision(error, 0.0)
+    try:
+        np.linalg.cholesky(ridged)
+        inverse = np.linalg.inv(ridged)
+    except np.linalg.LinAlgError:
+        return Precision(None, float(len(free)), SINGULAR)
+    variance = np.einsum("ij,jk,ki->i", inverse, spread, inverse, optimize=True) / rows
+    if states is not None:
+        variance *= max(states - len(free) - 2, 1) / states
+    parameters = float(len(free)) if problem.penalty.l2 == 0.0 else float(np.sum(inverse * own.T))
+    # Where the likelihood has no maximum the scores vanish with the curvature, so that a sandwich would hide it.
+    flat = problem.penalty.is_none and np.diag(inverse).max() > LARGEST_ERROR**2 * rows
+    if flat or not np.all(np.isfinite(variance)) or variance.min() < 0.0:
+        return Precision(None, parameters, SINGULAR)
+    error[free] = np.sqrt(variance)
+    return Precision(error, parameters)
+
+
+def covariance_of_states(x: NDArray[np.int8], edges: IntArray, weight: Any = None) -> FloatArray:
+    """Return the covariance of the statistics x_i and x_i x_j over states."""
+    own = x.astype(np.float64)
+    features = np.hstack([own, own[:, edges[:, 0]] * own[:, edges[:, 1]]])
+    features -= features.mean(axis=0)
+    found: FloatArray = features.T @ features / len(x)
+    return found

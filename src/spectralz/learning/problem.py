@@ -1,0 +1,104 @@
+"""What is to be estimated: fields and couplings of a graph, some of them given, with a penalty on couplings.
+
+Parameters are kept in one vector: the n fields theta, then the weights J of the edges, each counted once. Their
+sufficient statistics are x_i and x_i x_j, so that the mean log-likelihood per row is ``<parameters, moments> - log Z``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz.model import Ising
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from numpy.typing import NDArray
+
+    from spectralz.model import FloatArray, IntArray
+
+__all__ = ["Penalty", "Problem"]
+
+# An estimate that is exactly zero keeps its edge in the model by a weight that changes no digit of anything.
+KEPT_ZERO = 1e-30
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """Added to the mean negative log-likelihood per row: ``l1 sum |J| + l2 / 2 sum J^2``, couplings only."""
+
+    l1: float = 0.0
+    l2: float = 0.0
+
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing is penalized."""
+        return self.l1 == 0.0 and self.l2 == 0.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A graph and the moments to be matched.
+
+    Attributes
+    ----------
+    n, edges
+        Number of variables, and the pairs that may be coupled (m x 2, i < j, in order).
+    moments
+        E[x_i], then E[x_i x_j] of the edges, of the data.
+    free
+        Whether each of the n + m parameters is to be estimated.
+    given
+        The values of those that are not; zero elsewhere.
+    penalty
+        On the couplings.
+    names
+        Of the variables.
+    """
+
+    n: int
+    edges: IntArray
+    moments: FloatArray
+    free: NDArray[np.bool_]
+    given: FloatArray
+    penalty: Penalty
+    names: tuple[Hashable, ...] | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of parameters, the given ones included."""
+        return self.n + len(self.edges)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all pairs are edges."""
+        return len(self.edges) == self.n * (self.n - 1) // 2
+
+    @property
+    def ridge(self) -> FloatArray:
+        """What the penalty adds to the diagonal of the Hessian."""
+        own = np.full(self.size, self.penalty.l2)
+        own[: self.n] = 0.0
+        return own
+
+    def start(self) -> FloatArray:
+        """Return where to begin: independent variables with the means of the data, given parameters as given."""
+        own = self.given.copy()
+        fields = self.free[: self.n]
+        mean = np.clip(self.moments[: self.n], -1.0 + 1e-9, 1.0 - 1e-9)
+        own[: self.n][fields] = np.arctanh(mean)[fields]
+        return own
+
+    def model(self, parameters: FloatArray, *, keep_zeros: bool = True) -> Ising:
+        """Return the model with these parameters."""
+        J = parameters[self.n :]
+        if keep_zeros:
+            J = np.where(J == 0.0, KEPT_ZERO, J)
+        if not self.is_complete or self.n < 3:
+            return Ising.from_edges(self.n, self.edges, J, parameters[: self.n], names=self.names)
+        A = np.zeros((self.n, self.n))
+        A[self.edges[:, 0], self.edges[:, 1]] = J / 2.0
+        return Ising(parameters[: self.n], A + A.T, names=self.names)

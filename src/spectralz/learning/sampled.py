@@ -1,0 +1,230 @@
+"""Maximum likelihood by sampling: a population of states follows the parameters, and its moments give the gradient.
+
+Steps are those of Newton's method with the population's own covariance, first almost whole, then shortened as 1/k,
+which averages the noise of all populations seen (Robbins and Monro's scheme with its best gain).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz._support import clock
+from spectralz._support.progress import report
+from spectralz.parts.annealer import Annealer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spectralz.learning.problem import Problem
+    from spectralz.model import FloatArray
+
+__all__ = ["Walk", "climb"]
+
+FEWEST_STATES, MOST_STATES = 2000, 20_000
+SWEEPS_AT_FIRST, SWEEPS = 100, 10
+FIRST_STEPS, FIRST_LENGTH = 20, 0.7
+LEAST_AVERAGED = 30
+# The covariance is made anew every so many steps, from so many numbers at most.
+STEPS_PER_COVARIANCE = 5
+MOST_FEATURES = 40_000_000
+MOST_SOLVED = 1500
+MOST_CONJUGATE_STEPS = 30
+# In the end moments are taken from so many populations.
+LAST_POPULATIONS = 10
+# In standard errors of the data's own moments: what may remain, or what noise explains.
+LARGEST_REST = 0.5
+# No parameter moves farther than this in one step.
+LONGEST_STEP = 0.5
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Where a climb ended.
+
+    Attributes
+    ----------
+    parameters
+        Averaged over the last steps.
+    states
+        States of the model with these parameters.
+    residual, noise
+        The root mean square difference of moments, and what sampling alone explains of it, both in standard errors of
+        the data's moments.
+    iterations, stopped
+        How many steps, and why it ended early, or nothing.
+    """
+
+    parameters: FloatArray
+    states: NDArray[np.int8]
+    residual: float
+    noise: float
+    iterations: int
+    stopped: str
+
+    @property
+    def is_matched(self) -> bool:
+        """Whether the moments match as well as can be told."""
+        return self.residual <= max(LARGEST_REST, 2.0 * self.noise)
+
+    @property
+    def sentence(self) -> str:
+        """How well the moments match, in words."""
+        return f"moments match to {self.residual:.2g} of their standard errors (of which {self.noise:.2g} is noise)"
+
+
+def climb(problem: Problem, start: FloatArray, rows: float, seed: int, max_iter: int, states: Any = None) -> Walk:
+    """Climb the likelihood from ``start``.
+
+    Parameters
+    ----------
+    problem
+        What to fit.
+    start
+        Parameters to begin with, best those of the pseudo-likelihood.
+    rows
+        Rows of the data: the population is about as large.
+    seed
+        Of the population.
+    max_iter
+        Most steps.
+    states
+        States to begin with, one per row, those of the data say.
+    """
+    rng = np.random.default_rng(seed)
+    size = int(np.clip(rows, FEWEST_STATES, MOST_STATES))
+    x = _first_states(problem, size, rng, states)
+    averaged = int(np.clip(20.0 * rows / size, LEAST_AVERAGED, 5 * LEAST_AVERAGED))
+    steps = min(FIRST_STEPS + averaged, max_iter)
+    at, solve, stopped, k = start.copy(), None, "", 0
+    try:
+        x = _relaxed(problem, at, x, SWEEPS_AT_FIRST, rng)
+        for k in range(steps):
+            report("fitting", k / (steps + LAST_POPULATIONS))
+            if clock.is_up():
+                stopped = "the time was up"
+                break
+            features = _Features(problem, x)
+            gradient = problem.moments - features.mean - problem.ridge * at
+            if solve is None or k % STEPS_PER_COVARIANCE == 0:
+                solve = features.solver()
+            length = FIRST_LENGTH if k < FIRST_STEPS else 1.0 / (k - FIRST_STEPS + 2.0)
+            step = length * solve(gradient)
+            at = at + step * min(1.0, LONGEST_STEP / max(float(np.abs(step).max(initial=0.0)), 1e-300))
+            x = _relaxed(problem, at, x, SWEEPS, rng)
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+    return _ended(problem, at, x, rows, k + 1, stopped, rng)
+
+
+def _first_states(problem: Problem, size: int, rng: np.random.Generator, states: Any) -> NDArray[np.int8]:
+    if states is not None:
+        own: NDArray[np.int8] = states[rng.integers(len(states), size=size)]
+        return own
+    up = (1.0 + problem.moments[: problem.n]) / 2.0
+    return np.where(rng.random((size, problem.n)) < up, 1, -1).astype(np.int8)
+
+
+def _relaxed(
+    problem: Problem, at: FloatArray, x: NDArray[np.int8], sweeps: int, rng: np.random.Generator
+) -> NDArray[np.int8]:
+    with Annealer(problem.model(at), block_width=0) as annealer:
+        return annealer.relax(np.ascontiguousarray(x), sweeps, rng)
+
+
+def _ended(
+    problem: Problem,
+    at: FloatArray,
+    x: NDArray[np.int8],
+    rows: float,
+    iterations: int,
+    stopped: str,
+    rng: np.random.Generator,
+) -> Walk:
+    """Compare the moments of the last parameters, over several populations, with those of the data."""
+    means, kept = [], []
+    try:
+        for _ in range(LAST_POPULATIONS):
+            x = _relaxed(problem, at, x, SWEEPS, rng)
+            means.append(_Features(problem, x).mean)
+            kept.append(x)
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+        means, kept = means or [_Features(problem, x).mean], kept or [x]
+    free = problem.free
+    total, own = np.array(means)[:, free], problem.moments[free]
+    scale = np.sqrt(np.maximum(1.0 - own**2, 1.0 / rows) / rows)
+    rest = (total.mean(axis=0) - own + (problem.ridge * at)[free]) / scale
+    # Populations that follow each other are not independent; twice the naive variance allows for that.
+    spread = total.var(axis=0, ddof=1) * 2.0 / len(total) if len(total) > 1 else np.ones(len(own))
+    residual = float(np.sqrt(np.mean(rest**2))) if len(own) else 0.0
+    noise = float(np.sqrt(np.mean(spread / scale**2))) if len(own) else 0.0
+    return Walk(at, np.concatenate(kept), residual, noise, iterations, stopped)
+
+
+class _Features:
+    """The statistics of a population: their means, and what solves with their covariance."""
+
+    def __init__(self, problem: Problem, x: NDArray[np.int8]) -> None:
+        self._problem, self._x = problem, x
+        own = x.astype(np.float32)
+        i, j = problem.edges.T
+        if problem.is_complete:
+            pairs = (own.T @ own).astype(np.float64)[i, j] / len(x)
+        else:
+            pairs = np.array([np.dot(own[:, a], own[:, b]) for a, b in problem.edges.tolist()], dtype=np.float64)
+            pairs /= len(x)
+        self.mean = np.concatenate([own.mean(axis=0, dtype=np.float64), pairs])
+
+    def solver(self) -> Any:
+        """Return what solves C d = g over the free parameters; few states shrink C towards its diagonal."""
+        problem = self._problem
+        free = np.flatnonzero(problem.free)
+        count = max(2, min(len(self._x), MOST_FEATURES // max(problem.size, 1)))
+        own = self._x[:count].astype(np.float32)
+        features = np.hstack([own, own[:, problem.edges[:, 0]] * own[:, problem.edges[:, 1]]])[:, free]
+        features -= features.mean(axis=0)
+        diagonal = np.maximum(1.0 - self.mean[free] ** 2, 1.0 / count)
+        shrink = len(free) / (len(free) + count)
+        ridge = problem.ridge[free] + shrink * diagonal
+
+        def times(v: FloatArray) -> FloatArray:
+            product = features.T @ (features @ v.astype(np.float32))
+            own: FloatArray = (1.0 - shrink) * product.astype(np.float64) / count + ridge * v
+            return own
+
+        if len(free) > MOST_SOLVED:
+            return lambda gradient: _placed(problem, free, _conjugate(times, gradient[free], diagonal))
+        import scipy.linalg
+
+        matrix = (1.0 - shrink) * (features.T @ features).astype(np.float64) / count + np.diag(ridge)
+        factor = scipy.linalg.cho_factor(matrix)
+        return lambda gradient: _placed(problem, free, scipy.linalg.cho_solve(factor, gradient[free]))
+
+
+def _placed(problem: Problem, free: Any, values: FloatArray) -> FloatArray:
+    own = np.zeros(problem.size)
+    own[free] = values
+    return own
+
+
+def _conjugate(times: Any, gradient: FloatArray, diagonal: FloatArray) -> FloatArray:
+    """Solve by conjugate gradients, with the diagonal as a first guess of the matrix."""
+    found = np.zeros_like(gradient)
+    rest = gradient.copy()
+    z = rest / diagonal
+    direction, product = z.copy(), float(rest @ z)
+    first = product
+    for _ in range(MOST_CONJUGATE_STEPS):
+        if product <= 1e-8 * first:
+            break
+        image = times(direction)
+        length = product / float(direction @ image)
+        found += length * direction
+        rest -= length * image
+        z = rest / diagonal
+        before, product = product, float(rest @ z)
+        direction = z + (product / before) * direction
+    return found

@@ -1,0 +1,160 @@
+"""A graph or a penalty's strength that the data choose: a path of strengths, judged by EBIC or by cross-validation.
+
+Up to 14 variables the path is that of the likelihood, beyond that of the pseudo-likelihood, which needs no log Z.
+EBIC is ``-2 rows L + k log(rows) + 4 GAMMA k log(n)`` with k couplings and L the largest log-likelihood per row on that
+graph (Foygel and Drton 2010; GAMMA of the pseudo-likelihood as Barber and Drton 2015).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz._support.progress import report
+from spectralz.errors import OptionError
+from spectralz.learning.boundary import refuse_unbounded
+from spectralz.learning.graphs import complete_graph
+from spectralz.learning.likelihood import Likelihood
+from spectralz.learning.minimizing import minimize
+from spectralz.learning.problem import Penalty, Problem
+from spectralz.learning.pseudo import PseudoLikelihood
+from spectralz.learning.walsh import Walsh
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from spectralz.learning.fitting import Wishes
+    from spectralz.learning.table import Table
+    from spectralz.model import FloatArray, IntArray
+
+__all__ = ["chosen_graph", "chosen_strength"]
+
+GAMMA = 0.25
+MOST_SPINS_OF_LIKELIHOOD = 14
+STRENGTHS, WEAKEST_SHARE = 25, 0.01
+FOLDS = 5
+PATH_TOL = 1e-4
+# A path ends once its criterion has risen so often in a row: what follows is denser, slower and worse.
+MOST_RISES = 4
+
+
+@dataclass(frozen=True)
+class _Path:
+    """A problem without its penalty, and the data that it is of."""
+
+    problem: Problem
+    table: Table
+
+    def objective(self, table: Table | None = None) -> Any:
+        """Return the likelihood or the pseudo-likelihood, of other data if they are given."""
+        own = self.table if table is None else table
+        problem = replace(self.problem, moments=np.concatenate([own.mean, own.pairs(self.problem.edges)]))
+        if problem.n <= MOST_SPINS_OF_LIKELIHOOD:
+            return Likelihood(problem, Walsh.of(problem))
+        return PseudoLikelihood(problem, own)
+
+    def strengths(self, kind: str) -> FloatArray:
+        """Return strengths from where all couplings are zero (l1), or small (l2), down to a hundredth of it."""
+        start = minimize(self.objective(), self._without_couplings(), self.problem.start(), PATH_TOL, 200).parameters
+        gradient = self.objective().value(start)[1][self.problem.n :][self.problem.free[self.problem.n :]]
+        largest = max(float(np.abs(gradient).max(initial=0.0)), 1e-6)
+        top = largest if kind == "l1" else 10.0 * largest
+        return np.geomspace(top, (WEAKEST_SHARE if kind == "l1" else 1e-4) * top, STRENGTHS)
+
+    def _without_couplings(self) -> Problem:
+        free = self.problem.free.copy()
+        free[self.problem.n :] = False
+        return replace(self.problem, free=free, penalty=Penalty())
+
+    def along(self, kind: str, strengths: FloatArray, table: Table | None, task: str) -> Iterator[FloatArray]:
+        """Yield the parameters for every strength, each search beginning where the one before ended."""
+        objective = self.objective(table)
+        at = self.problem.start()
+        for k, strength in enumerate(strengths.tolist()):
+            problem = replace(self.problem, penalty=Penalty(**{kind: strength}))
+            at = minimize(objective, problem, at, PATH_TOL, 200, task).parameters
+            report(task, (k + 1) / len(strengths))
+            yield at
+
+
+def chosen_graph(table: Table, fixed: Any, criterion: str, wishes: Wishes) -> tuple[IntArray, dict[str, Any]]:
+    """Return the edges that an l1 path leaves at its best strength."""
+    path = _path_of(table, complete_graph(table.n), fixed)
+    strengths = path.strengths("l1")
+    found, scores = _judged(path, "l1", strengths, criterion, wishes.seed)
+    best, n = int(np.argmin(scores)), path.problem.n
+    kept = (found[best][n:] != 0.0) | ~path.problem.free[n:]
+    details = {"strengths": strengths.tolist(), criterion: scores, "chosen_strength": float(strengths[best])}
+    return path.problem.edges[kept], details
+
+
+def chosen_strength(
+    table: Table, edges: IntArray, fixed: Any, kind: str, criterion: str, wishes: Wishes
+) -> tuple[float, dict[str, Any]]:
+    """Return the strength of a penalty that is best by a criterion."""
+    path = _path_of(table, edges, fixed)
+    strengths = path.strengths(kind)
+    scores = _judged(path, kind, strengths, criterion, wishes.seed)[1]
+    return float(strengths[int(np.argmin(scores))]), {"strengths": strengths.tolist(), criterion: scores}
+
+
+def _path_of(table: Table, edges: IntArray, fixed: Any) -> _Path:
+    from spectralz.learning.fitting import problem_of
+
+    table.known_states("choosing a graph or a strength")
+    problem = problem_of(table, edges, fixed, Penalty(l2=1.0))
+    refuse_unbounded(problem, table)
+    return _Path(problem, table)
+
+
+def _judged(
+    path: _Path, kind: str, strengths: FloatArray, criterion: str, seed: int
+) -> tuple[list[FloatArray], list[float]]:
+    """Return the parameters of each strength and their scores, smaller being better."""
+    whole = path.along(kind, strengths, None, "following the path")
+    return _by_ebic(path, whole) if criterion == "ebic" else (list(whole), _by_folds(path, kind, strengths, seed))
+
+
+def _by_ebic(path: _Path, whole: Iterator[FloatArray]) -> tuple[list[FloatArray], list[float]]:
+    """Return EBIC of the graph of each strength, its parameters fitted anew with next to no penalty."""
+    problem, rows = path.problem, path.table.rows
+    objective, n = path.objective(), problem.n
+    known: dict[bytes, float] = {}
+    found: list[FloatArray] = []
+    scores: list[float] = []
+    for at in whole:
+        found.append(at)
+        kept = at[n:] != 0.0
+        key = kept.tobytes()
+        if key not in known:
+            free = problem.free & np.concatenate([np.ones(n, dtype=bool), kept])
+            # As strong as one row: the largest likelihood of a graph may be at infinity.
+            own = replace(problem, free=free, given=np.where(free, 0.0, problem.given), penalty=Penalty(l2=1.0 / rows))
+            best = minimize(objective, own, np.where(free, at, problem.given), PATH_TOL, 200, "judging graphs")
+            edges = int((kept & problem.free[n:]).sum())
+            price = edges * (math.log(rows) + 4.0 * GAMMA * math.log(n))
+            known[key] = 2.0 * rows * objective.value(best.parameters)[0] + price
+        scores.append(known[key])
+        if len(scores) > MOST_RISES and min(scores[-MOST_RISES:]) > min(scores):
+            break
+    return found, scores
+
+
+def _by_folds(path: _Path, kind: str, strengths: FloatArray, seed: int) -> list[float]:
+    """Return the mean negative log-likelihood per row of data that were held out."""
+    count = len(path.table.weight)
+    if count < FOLDS:
+        raise OptionError(f"cross-validation needs {FOLDS} rows at least, and there are {count}; give strength=")
+    order = np.random.default_rng(seed).permutation(count)
+    total = np.zeros(len(strengths))
+    for k in range(FOLDS):
+        out = np.isin(np.arange(count), order[k::FOLDS])
+        train, test = path.table.part(np.flatnonzero(~out)), path.table.part(np.flatnonzero(out))
+        own = path.objective(test)
+        # A column that never changes in a part would have an infinite field: its search ends at the largest allowed.
+        for j, at in enumerate(path.along(kind, strengths, train, f"cross-validation, part {k + 1} of {FOLDS}")):
+            total[j] += own.value(at)[0] * test.rows / path.table.rows
+    return [float(each) for each in total]

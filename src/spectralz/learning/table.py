@@ -1,0 +1,227 @@
+"""Data as they come in: rows of two-valued variables, or their moments alone; checked once and then trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from spectralz._support.options import check_choice
+from spectralz.errors import ModelError, OptionError, shown
+from spectralz.model.names import checked_names
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from numpy.typing import NDArray
+
+    from spectralz.model import FloatArray, IntArray
+
+__all__ = ["Table", "label_of", "moments_table", "spins_of", "table_of"]
+
+Values = Literal["pm1", "01"]
+LOW = {"pm1": -1, "01": 0}
+VALUES = ("auto", "pm1", "01")
+MOMENT_KEYS = ("mean", "pair_mean", "rows")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of spins with their weights, or means and mean products alone.
+
+    Attributes
+    ----------
+    states
+        One state per row, -1 and +1, or None where only moments are known.
+    weight
+        How often each row was seen; empty where only moments are known.
+    mean, pair_mean
+        E[x_i] and E[x_i x_j] (n x n) of the data.
+    rows
+        The sum of the weights.
+    names
+        One name per column, or None.
+    values
+        What the data held: ``"pm1"`` or ``"01"``.
+    """
+
+    states: NDArray[np.int8] | None
+    weight: FloatArray
+    mean: FloatArray
+    pair_mean: FloatArray
+    rows: float
+    names: tuple[Hashable, ...] | None
+    values: Values
+
+    @property
+    def n(self) -> int:
+        """Number of variables."""
+        return len(self.mean)
+
+    def known_states(self, what: str) -> NDArray[np.int8]:
+        """Return the rows, or say that ``what`` needs them."""
+        if self.states is None:
+            raise OptionError(f"{what} needs the rows of the data, and only their moments were given; give X")
+        return self.states
+
+    def pairs(self, edges: IntArray) -> FloatArray:
+        """Return the mean products of some pairs."""
+        own: FloatArray = self.pair_mean[edges[:, 0], edges[:, 1]]
+        return own
+
+    def part(self, index: IntArray) -> Table:
+        """Return some of the rows."""
+        states = self.known_states("a part of the data")[index]
+        return _of_states(states, self.weight[index], self.names, self.values)
+
+    def distinct(self) -> Table:
+        """Return the table with equal rows put together: the same moments, fewer rows to go through."""
+        if self.states is None or len(self.states) == 0:
+            return self
+        keys = np.packbits(self.states > 0, axis=1)
+        whole = keys.view(np.dtype((np.void, keys.shape[1])))[:, 0] if keys.shape[1] else np.zeros(len(keys), "V1")
+        _, first, place = np.unique(whole, return_index=True, return_inverse=True)
+        weight = np.bincount(place, weights=self.weight, minlength=len(first)).astype(np.float64)
+        return replace(self, states=self.states[first], weight=weight)
+
+
+def table_of(X: Any, weights: Any = None, values: str = "auto", names: Any = None) -> Table:
+    """Check rows of data and return them as spins.
+
+    Parameters
+    ----------
+    X
+        Rows x variables, of -1 and +1 or of 0 and 1: an array, a list of lists, a DataFrame, whose columns are names.
+    weights
+        How often each row was seen, or None for once.
+    values
+        ``"pm1"``, ``"01"``, or ``"auto"`` to see which of them it is.
+    names
+        One name per variable; by default those of the DataFrame.
+    """
+    check_choice(values, "values", VALUES)
+    own = _columns_of(X) if names is None else names
+    states, kind = spins_of(X, values)
+    if states.ndim != 2:
+        raise ModelError(f"X has shape {states.shape}; it must be rows x variables, one state per row")
+    return _of_states(states, _checked_weights(weights, len(states)), checked_names(own, states.shape[1]), kind)
+
+
+def _of_states(states: NDArray[np.int8], weight: FloatArray, names: Any, values: Values) -> Table:
+    kept = weight > 0.0
+    states, weight = (states, weight) if kept.all() else (states[kept], weight[kept])
+    rows = float(weight.sum())
+    if not len(states):
+        raise ModelError("X has no rows with a weight above zero; there is nothing to learn from")
+    x = states.astype(np.float64)
+    weighted = x * (weight / rows)[:, None]
+    return Table(states, weight, weighted.sum(axis=0), weighted.T @ x, rows, names, values)
+
+
+def spins_of(X: Any, values: str = "auto") -> tuple[NDArray[np.int8], Values]:
+    """Return data of two values as spins, and which values they were."""
+    if isinstance(X, np.ma.MaskedArray) and np.any(X.mask):
+        raise ModelError("X has masked entries; a fit needs every value: leave those rows out, or fill them in")
+    try:
+        array = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+    except ValueError:
+        raise ModelError("X is not a rectangular table; are its rows of unequal length?") from None
+    if array.dtype.kind == "O":
+        array = _numbers_of(array)
+    if array.dtype.kind not in "biuf":
+        raise ModelError(f"X holds {array.dtype} values; it must hold -1 and +1, or 0 and 1")
+    missing = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, dtype=bool)
+    if missing.any():
+        place = tuple(int(k) for k in np.argwhere(missing)[0])
+        raise ModelError(
+            f"X{list(place)} is NaN, and so are {int(missing.sum()) - 1} others; a fit needs every value: "
+            "leave those rows out, or fill them in"
+        )
+    kind = _kind_of(array) if values == "auto" else values
+    low = LOW[kind]
+    bad = (array != low) & (array != 1)
+    if bad.any():
+        place = tuple(int(k) for k in np.argwhere(bad)[0])
+        raise ModelError(
+            f"X{list(place)} is {array[place]}; it must hold only -1 and +1, or only 0 and 1 "
+            "(numbers of other kinds must be cut first: X > np.median(X, axis=0), say)"
+        )
+    return np.ascontiguousarray(np.where(array == 1, 1, -1), dtype=np.int8), "pm1" if low == -1 else "01"
+
+
+def _numbers_of(array: NDArray[Any]) -> NDArray[Any]:
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        other = next(each for each in array.flat if not isinstance(each, int | float | bool | np.number))
+        raise ModelError(f"X holds {shown(other)}; it must hold only -1 and +1, or only 0 and 1") from None
+
+
+def _kind_of(array: NDArray[Any]) -> Values:
+    """Return which two values an array has: any -1 makes it one of spins."""
+    return "pm1" if array.dtype.kind != "b" and np.any(array == -1) else "01"
+
+
+def _columns_of(X: Any) -> Any:
+    """Return the names of a DataFrame's columns, unless they are only counted."""
+    columns = getattr(X, "columns", None)
+    if columns is None or list(columns) == list(range(len(columns))):
+        return None
+    return list(columns)
+
+
+def _checked_weights(weights: Any, rows: int) -> FloatArray:
+    if weights is None:
+        return np.ones(rows)
+    try:
+        own = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"weights is {shown(weights)}; give one number per row") from None
+    if own.shape != (rows,):
+        raise ModelError(f"weights has shape {own.shape} and X has {rows} rows; give one number per row")
+    if not np.all(np.isfinite(own)) or np.any(own < 0.0):
+        raise ModelError("weights has a number that is negative or not finite; a weight says how often a row was seen")
+    return own
+
+
+def moments_table(moments: Any, values: str = "auto", names: Any = None) -> Table:
+    """Check moments and return them as a table without rows."""
+    if not isinstance(moments, Mapping) or set(moments) != set(MOMENT_KEYS):
+        raise OptionError("moments is a mapping with the keys 'mean' (n numbers), 'pair_mean' (n x n) and 'rows'")
+    check_choice(values, "values", VALUES)
+    mean, pair = (np.array(moments[key], dtype=np.float64) for key in MOMENT_KEYS[:2])
+    rows = float(moments["rows"])
+    if mean.ndim != 1 or pair.shape != (len(mean), len(mean)):
+        raise ModelError(f"mean has shape {mean.shape} and pair_mean {pair.shape}; they must be (n,) and (n, n)")
+    if not (np.all(np.isfinite(mean)) and np.all(np.isfinite(pair)) and np.isfinite(rows) and rows > 0.0):
+        raise ModelError("moments must be finite numbers, and rows above zero")
+    if not np.allclose(pair, pair.T, atol=1e-9):
+        raise ModelError("pair_mean is not symmetric; E[x_i x_j] is E[x_j x_i]")
+    if values == "01":
+        mean, pair = 2.0 * mean - 1.0, 4.0 * pair - 2.0 * mean[:, None] - 2.0 * mean[None, :] + 1.0
+    np.fill_diagonal(pair, 1.0)
+    _refuse_impossible(mean, pair)
+    kind: Values = "01" if values == "01" else "pm1"
+    return Table(None, np.empty(0), mean, pair, rows, checked_names(names, len(mean)), kind)
+
+
+def _refuse_impossible(mean: FloatArray, pair: FloatArray) -> None:
+    """Refuse moments that no two-valued variables have: every cell of a pair's table has a probability."""
+    slack = 1e-9
+    for a in (-1.0, 1.0):
+        for b in (-1.0, 1.0):
+            cell = (1.0 + a * mean[:, None] + b * mean[None, :] + a * b * pair) / 4.0
+            np.fill_diagonal(cell, 1.0)
+            if np.any(cell < -slack):
+                i, j = (int(k) for k in np.argwhere(cell < -slack)[0])
+                raise ModelError(
+                    f"no data have these moments: P(x_{i} = {a:+.0f}, x_{j} = {b:+.0f}) would be {cell[i, j]:.3g}; "
+                    "mean is E[x] and pair_mean E[x x'] of -1 and +1 (of 0 and 1, say values='01')"
+                )
+
+
+def label_of(names: tuple[Hashable, ...] | None, i: int) -> str:
+    """Return what to call a column in print."""
+    return f"column {i}" if names is None else f"column {names[i]!r}"

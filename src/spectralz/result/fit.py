@@ -1,0 +1,244 @@
+"""A model fitted to data, and how far its numbers can be trusted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from spectralz.errors import NotConvergedError, OptionError
+from spectralz.result.fit_tests import Goodness, LikelihoodRatio, Wald
+from spectralz.result.kinds import Status, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+__all__ = ["Fit"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fit:
+    """A model fitted to data.
+
+    Attributes
+    ----------
+    model
+        The fitted :class:`spectralz.Ising`. Its spins are -1 and +1; of data that were 0 and 1, +1 stands for 1.
+    edges
+        The pairs that are coupled (m x 2), as ``model.edges()[0]``.
+    field_error, coupling_error
+        Standard errors of ``model.field`` and of the weights J of ``model.edges()[1]``, from the Fisher information (of
+        ``pseudo``, from the sandwich); 0 where the value was given. None where there are none: with an l1 penalty, or
+        where the fit did not converge.
+    log_likelihood
+        The mean log-likelihood **per row**, of the model that was found, penalty not included; None if left out.
+    std_error
+        Its error from the sampling of log Z; None where log Z is exact. It does not include that the data are a sample.
+    log_z
+        log Z of ``model``, which the log-likelihood needs; None if left out.
+    rows
+        Number of rows, or the sum of their weights.
+    parameters
+        How many were estimated; with an l2 penalty their effective number, with l1 those that are not zero.
+    method, penalty, strength
+        How: ``"exact"``, ``"pseudo"`` or ``"sampled"``; ``None``, ``"l1"`` or ``"l2"``, and its strength.
+    status
+        How the fit ended, as a sentence; ``status.converged`` says whether the numbers are what they are called.
+    values
+        What the data held: ``"pm1"`` or ``"01"``.
+    iterations, seconds, interrupted
+        Of the fit.
+    details
+        Diagnostics that nothing else depends on.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> truth = sz.generators.grid(side=2, strength=0.5, seed=0)
+    >>> fit = sz.fit(sz.sample(truth, 2000, seed=1), graph=truth)
+    >>> fit
+    Fit(n=4, edges=4, 2000 rows, log-likelihood -1.23... per row, by exact)
+    >>> bool((abs(fit.model.field - truth.field) < 4 * fit.field_error).all())
+    True
+    """
+
+    model: Any
+    edges: NDArray[np.int64]
+    field_error: NDArray[np.float64] | None
+    coupling_error: NDArray[np.float64] | None
+    log_likelihood: float | None
+    std_error: float | None
+    log_z: float | None
+    rows: float
+    parameters: float
+    method: str
+    penalty: str | None
+    strength: float | None
+    status: Status
+    values: Literal["pm1", "01"]
+    iterations: int
+    seconds: float
+    interrupted: bool = False
+    details: Mapping[str, Any] = field(default_factory=dict)
+    table: Any = field(default=None, repr=False)
+
+    @property
+    def aic(self) -> float | None:
+        """Akaike's criterion of all rows, ``-2 rows log_likelihood + 2 parameters``; smaller is better.
+
+        None where the likelihood is not known, or not the largest one: that of ``pseudo`` is not, nor that of a fit
+        that did not converge.
+        """
+        return self._criterion(2.0)
+
+    @property
+    def bic(self) -> float | None:
+        """The Bayesian criterion of all rows, ``-2 rows log_likelihood + parameters log(rows)``; smaller is better."""
+        return self._criterion(math.log(self.rows))
+
+    def _criterion(self, price: float) -> float | None:
+        if self.log_likelihood is None or self.method == "pseudo" or not self.status.converged:
+            return None
+        return -2.0 * self.rows * self.log_likelihood + price * self.parameters
+
+    def wald(self) -> Wald:
+        """Return each estimated parameter with its standard error, z and p-value; print it for a table."""
+        from scipy.special import ndtr
+
+        if self.field_error is None or self.coupling_error is None:
+            raise OptionError(f"this fit has no standard errors: {self.details.get('no_errors', self.status)}")
+        names = range(self.model.n) if self.model.names is None else self.model.names
+        where = [(names[i],) for i in range(self.model.n)] + [(names[i], names[j]) for i, j in self.edges.tolist()]
+        estimate = np.concatenate([self.model.field, self.model.edges()[1]])
+        error = np.concatenate([self.field_error, self.coupling_error])
+        kept = np.flatnonzero(error > 0.0)
+        z = estimate[kept] / error[kept]
+        return Wald(
+            parameters=tuple(where[k] for k in kept.tolist()),
+            estimate=estimate[kept],
+            std_error=error[kept],
+            z=z,
+            p_value=2.0 * ndtr(-np.abs(z)),
+        )
+
+    def compare(self, other: Fit) -> LikelihoodRatio:
+        """Test whether the larger of two fits to the same data is better than chance explains.
+
+        Both must be fits of the largest likelihood, without a penalty, and the edges of one must be among those of the
+        other.
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> X = sz.sample(sz.generators.chain(n=4, strength=0.8), 1000, seed=0)
+        >>> print(sz.fit(X).compare(sz.fit(X, graph=[(0, 1), (1, 2), (2, 3)])))
+        likelihood ratio: 2 x difference = ..., df = 3, p = ...
+        """
+        from scipy.special import chdtrc
+
+        if not isinstance(other, Fit):
+            raise OptionError(f"a fit is compared with a fit, not with a {type(other).__name__}")
+        small, large = sorted((self, other), key=lambda each: each.parameters)
+        for each in (small, large):
+            if each.method == "pseudo" or each.penalty is not None or each.log_likelihood is None:
+                raise OptionError(
+                    "a likelihood-ratio test needs fits of the largest likelihood, without a penalty; "
+                    'fit again with method="exact" or "sampled" and penalty=None'
+                )
+        if small.rows != large.rows or small.model.n != large.model.n or not np.array_equal(_mean(small), _mean(large)):
+            raise OptionError("the two fits are not of the same data; compare fits of the same rows")
+        inside = {tuple(pair) for pair in small.edges.tolist()} <= {tuple(pair) for pair in large.edges.tolist()}
+        df = round(large.parameters - small.parameters)
+        if not inside or df < 1:
+            raise OptionError(
+                "the smaller model's edges are not all among the larger one's, with more parameters there; "
+                "models that are not nested are compared by aic or bic"
+            )
+        error = math.hypot(small.std_error or 0.0, large.std_error or 0.0)
+        statistic = 2.0 * large.rows * (large.log_likelihood - small.log_likelihood)  # type: ignore[operator]
+        return LikelihoodRatio(
+            statistic=statistic,
+            df=df,
+            p_value=float(chdtrc(df, max(statistic, 0.0))),
+            std_error=2.0 * large.rows * error if error else None,
+        )
+
+    def goodness(self, seed: int = 0) -> Goodness:
+        """Return what the model predicts against what the data show: third moments, how many are +1, and a test.
+
+        Parameters
+        ----------
+        seed
+            For triples and states that are drawn, where there are too many for all.
+        """
+        from spectralz.learning.goodness import goodness_of
+
+        return goodness_of(self, seed)
+
+    def score(self, X: Any) -> float:
+        """Return the mean log-likelihood per row of other data under the fitted model."""
+        from spectralz.learning.scoring import log_probabilities
+
+        return float(log_probabilities(self, X).mean())
+
+    def check(self) -> Fit:
+        """Return the fit itself, or raise NotConvergedError if it did not converge."""
+        if not self.status.converged:
+            raise NotConvergedError(f"fit: {self.status}")
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the data as plain Python values, ready for ``json.dumps``."""
+        return {
+            "model": self.model.to_dict(),
+            "field_error": plain(self.field_error),
+            "coupling_error": plain(self.coupling_error),
+            "log_likelihood": self.log_likelihood,
+            "std_error": self.std_error,
+            "log_z": self.log_z,
+            "rows": self.rows,
+            "parameters": self.parameters,
+            "aic": self.aic,
+            "bic": self.bic,
+            "method": self.method,
+            "penalty": self.penalty,
+            "strength": self.strength,
+            "status": str(self.status),
+            "converged": self.status.converged,
+            "values": self.values,
+            "iterations": self.iterations,
+            "seconds": self.seconds,
+            "interrupted": self.interrupted,
+            "details": plain(self.details),
+        }
+
+    def __repr__(self) -> str:
+        from spectralz.show import fits
+
+        return fits.fit_repr(self)
+
+    def __str__(self) -> str:
+        from spectralz.show import fits
+
+        return fits.fit(self)
+
+    def _repr_html_(self) -> str:
+        from spectralz.show import fits
+
+        return fits.fit_html(self)
+
+    def plot(self, figure: Figure | None = None) -> Figure:
+        """Draw predicted against observed means, pairs and triples, and how many are +1; return the Figure."""
+        from spectralz.show import fits
+
+        return fits.draw(self, figure)
+
+
+def _mean(fit: Fit) -> NDArray[np.float64]:
+    own: NDArray[np.float64] = fit.table.mean
+    return own

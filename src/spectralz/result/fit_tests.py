@@ -1,0 +1,130 @@
+"""What is asked of a fit: is each parameter there, is one model better than another, does the model fit at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from spectralz.result.kinds import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Goodness", "LikelihoodRatio", "Wald"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wald:
+    """Each parameter that was estimated, with its standard error and the test of whether it is zero.
+
+    Attributes
+    ----------
+    parameters
+        ``(name,)`` of a field, ``(name, name)`` of a coupling; numbers of columns where they have no names.
+    estimate, std_error
+        The parameter (theta or J) and its standard error.
+    z, p_value
+        Their ratio, and the probability of one at least as large by chance if the parameter is zero (two-sided).
+    """
+
+    parameters: tuple[tuple[Hashable, ...], ...]
+    estimate: NDArray[np.float64]
+    std_error: NDArray[np.float64]
+    z: NDArray[np.float64]
+    p_value: NDArray[np.float64]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        return {name: plain(value) for name, value in vars(self).items()}
+
+    def __str__(self) -> str:
+        from spectralz.show import fits
+
+        return fits.wald(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LikelihoodRatio:
+    """Whether a larger model is better than one inside of it than chance explains.
+
+    Attributes
+    ----------
+    statistic
+        Twice the difference of the log-likelihoods of all rows.
+    df
+        How many more parameters the larger model has.
+    p_value
+        The probability of at least this difference by chance, if the smaller model is true (chi-squared).
+    std_error
+        Of the statistic, where a log-likelihood was sampled; else None.
+    """
+
+    statistic: float
+    df: int
+    p_value: float
+    std_error: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        return plain(vars(self))  # type: ignore[no-any-return]
+
+    def __str__(self) -> str:
+        error = "" if self.std_error is None else f" +- {self.std_error:.2g}"
+        return f"likelihood ratio: 2 x difference = {self.statistic:.4g}{error}, df = {self.df}, p = {self.p_value:.3g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goodness:
+    """What the model predicts against what the data show. All moments are of -1 and +1.
+
+    Attributes
+    ----------
+    mean_observed, mean_predicted
+        E[x_i].
+    pairs, pair_observed, pair_predicted
+        Pairs of variables, coupled or not, and their E[x_i x_j].
+    triples, third_observed, third_predicted
+        Triples of variables, all or some drawn at random, and their E[x_i x_j x_k]: a fit matches none of them by
+        itself.
+    active_observed, active_predicted
+        The probabilities that 0, 1, ..., n variables are +1.
+    third_z
+        The root mean square of (observed - predicted) third moments over their standard errors; about 1 if the model
+        is right, or a little less, since the fit has been near the data already.
+    statistic, df, p_value
+        The likelihood ratio against the saturated model, which has one parameter per state (G^2); None where there
+        are too few rows for its distribution to be known. ``why`` says so.
+    why
+        Why there is no such test, or nothing.
+    is_exact
+        Whether predictions are exact; otherwise they are means over states drawn from the model.
+    """
+
+    mean_observed: NDArray[np.float64]
+    mean_predicted: NDArray[np.float64]
+    pairs: NDArray[np.int64]
+    pair_observed: NDArray[np.float64]
+    pair_predicted: NDArray[np.float64]
+    triples: NDArray[np.int64]
+    third_observed: NDArray[np.float64]
+    third_predicted: NDArray[np.float64]
+    active_observed: NDArray[np.float64]
+    active_predicted: NDArray[np.float64]
+    third_z: float | None
+    statistic: float | None
+    df: int | None
+    p_value: float | None
+    why: str = ""
+    is_exact: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        return {name: plain(value) for name, value in vars(self).items()}
+
+    def __str__(self) -> str:
+        from spectralz.show import fits
+
+        return fits.goodness(self)

@@ -1,0 +1,77 @@
+"""The likelihood of data under a model whose log Z is known only so well."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from spectralz.result.kinds import Status, plain
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from spectralz.result.estimate import Estimate
+
+__all__ = ["DataLikelihood"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataLikelihood:
+    """The mean log-likelihood per row of data, with the error that log Z leaves.
+
+    Attributes
+    ----------
+    log_likelihood
+        The mean of ``log_prob``.
+    std_error
+        The error of log Z, common to all rows, or None where it is exact. That the rows are a sample is not included.
+    lower, upper
+        Proven bounds on ``log_likelihood``, where log Z has proven bounds, or None.
+    log_prob
+        log P of every row, hidden units summed out.
+    estimate
+        log Z as it was found.
+    reverse, reverse_error
+        The same mean from annealing backwards from some of the rows (``reverse_rows`` of them), less the difference
+        that these rows make, and its standard error; None if not asked for. Annealing forwards finds too little of Z,
+        so that a likelihood comes out too high; backwards it comes out too low. Where the two agree, both are right.
+    status
+        What the two say of each other, as a sentence; ``status.converged`` says whether they agree.
+    """
+
+    log_likelihood: float
+    std_error: float | None
+    lower: float | None
+    upper: float | None
+    log_prob: NDArray[np.float64]
+    estimate: Estimate
+    reverse: float | None
+    reverse_error: float | None
+    reverse_rows: int
+    status: Status
+
+    def __float__(self) -> float:
+        return self.log_likelihood
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        own = {name: value for name, value in vars(self).items() if name not in ("estimate", "status")}
+        rest = {"estimate": self.estimate.to_dict(), "status": str(self.status), "converged": self.status.converged}
+        return {**plain(own), **rest}
+
+    def __repr__(self) -> str:
+        return f"DataLikelihood({_number(self.log_likelihood, self.std_error)} per row, {len(self.log_prob)} rows)"
+
+    def __str__(self) -> str:
+        lines = [f"log-likelihood  {_number(self.log_likelihood, self.std_error)} per row, {len(self.log_prob)} rows"]
+        if self.reverse is not None:
+            shown = _number(self.reverse, self.reverse_error)
+            lines.append(f"backwards       {shown} per row, from {self.reverse_rows} of them")
+        if self.lower is not None and self.upper is not None:
+            lines.append(f"proven          between {self.lower:.6g} and {self.upper:.6g}")
+        return "\n".join([*lines, f"status          {self.status}"])
+
+
+def _number(value: float, error: float | None) -> str:
+    return f"{value:.6g}" if not error else f"{value:.6g} ± {error:.2g}"

@@ -1,0 +1,205 @@
+"""Fits as people read them: text, tables, and a picture of what the model predicts against what the data show."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz.show import html
+from spectralz.show.canvas import check_format, empty_figure
+from spectralz.show.numbers import counted, with_error
+from spectralz.show.tables import Table
+from spectralz.show.text import aligned
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from spectralz.result import Fit, Goodness, Wald
+
+__all__ = [
+    "draw",
+    "fit",
+    "fit_html",
+    "fit_repr",
+    "goodness",
+    "goodness_table",
+    "picture",
+    "table",
+    "wald",
+    "wald_table",
+]
+
+WIDTH, HEIGHT = 8.0, 6.6
+COLOR, OTHER = "#1f77b4", "#d62728"
+# So many couplings are named in text.
+MOST_NAMED = 4
+VALUES = {"pm1": "-1 and +1", "01": "0 and 1"}
+
+
+def fit_repr(result: Fit) -> str:
+    """Return a fit in one line."""
+    value = "" if result.log_likelihood is None else f", log-likelihood {_likelihood(result)} per row"
+    how = "" if result.status.converged else ", not converged"
+    return f"Fit(n={result.model.n}, edges={len(result.edges)}, {result.rows:g} rows{value}, by {result.method}{how})"
+
+
+def fit(result: Fit) -> str:
+    """Return a fit in a few lines."""
+    return aligned(table(result))
+
+
+def fit_html(result: Fit) -> str:
+    """Return a fit as a table for notebooks."""
+    return html.block_of(table(result))
+
+
+def table(result: Fit) -> Table:
+    """Return what is worth knowing of a fit."""
+    size = f"{counted(result.model.n, 'variable')}, {counted(len(result.edges), 'coupling')}"
+    rows = [("fit", f"{size}, {result.rows:g} rows ({VALUES[result.values]})")]
+    if result.log_likelihood is not None:
+        rows.append(("log-likelihood", f"{_likelihood(result)} per row"))
+    if result.aic is not None:
+        rows.append(("AIC, BIC", f"{result.aic:.6g}, {result.bic:.6g}"))
+    rows.append(("couplings J", _largest(result)))
+    penalty = "" if result.penalty is None else f", {result.penalty} penalty of strength {result.strength:.3g}"
+    rows.append(("run", f"{result.method}{penalty}, {result.seconds:.3g} s"))
+    rows.append(("status", f"{'' if result.status.converged else 'NOT CONVERGED: '}{result.status}"))
+    return Table(rows=tuple(rows))
+
+
+def _likelihood(result: Fit) -> str:
+    value, error = result.log_likelihood, result.std_error
+    return f"{value:.6f}" if error is None else with_error(value, error)  # type: ignore[arg-type]
+
+
+def _largest(result: Fit) -> str:
+    """Name the largest couplings, with their errors."""
+    pairs, J = result.model.edges()
+    if not len(J):
+        return "none"
+    shown = []
+    for k in np.argsort(-np.abs(J), kind="stable")[:MOST_NAMED].tolist():
+        i, j = pairs[k].tolist()
+        names = (i, j) if result.model.names is None else (result.model.names[i], result.model.names[j])
+        error = None if result.coupling_error is None else float(result.coupling_error[k])
+        number = f"{J[k]:+.3g}" if not error else f"{J[k]:+.3f} ± {error:.3f}"
+        shown.append(f"{names[0]} - {names[1]} {number}")
+    more = ", ..." if len(J) > MOST_NAMED else ""
+    return "; ".join(shown) + more
+
+
+def wald(result: Wald) -> str:
+    """Return the parameters with their tests, largest z first, in text."""
+    return aligned(wald_table(result))
+
+
+def wald_table(result: Wald) -> Table:
+    """Return the parameters with their tests, largest z first."""
+    order = np.argsort(-np.abs(result.z), kind="stable").tolist()
+    rows = tuple(
+        (
+            " - ".join(map(str, result.parameters[k])),
+            f"{result.estimate[k]:+.4f}",
+            f"{result.std_error[k]:.4f}",
+            f"{result.z[k]:+.2f}",
+            f"{result.p_value[k]:.2g}",
+        )
+        for k in order
+    )
+    return Table(headings=("parameter", "estimate", "std error", "z", "p"), rows=rows)
+
+
+def goodness(result: Goodness) -> str:
+    """Return how well a model fits, in a few lines."""
+    return aligned(goodness_table(result))
+
+
+def goodness_table(result: Goodness) -> Table:
+    """Return how well a model fits."""
+    how = "exact" if result.is_exact else "from states drawn"
+    pair = float(np.abs(result.pair_observed - result.pair_predicted).max(initial=0.0))
+    third = float(np.abs(result.third_observed - result.third_predicted).max(initial=0.0))
+    active = float(np.abs(result.active_observed - result.active_predicted).max(initial=0.0))
+    z = "" if result.third_z is None else f", {result.third_z:.2f} standard errors on average"
+    test = result.why
+    if result.statistic is not None:
+        test = f"G^2 = {result.statistic:.4g}, df = {result.df}, p = {result.p_value:.3g}"
+    rows = (
+        ("predictions", how),
+        ("pairs", f"{len(result.pairs)}, off by up to {pair:.2g}"),
+        ("triples", f"{len(result.triples)}, off by up to {third:.2g}{z}"),
+        ("number of +1", f"probabilities off by up to {active:.2g}"),
+        ("against saturated", test),
+    )
+    return Table(rows=rows)
+
+
+def draw(result: Fit, figure: Figure | None = None) -> Figure:
+    """Draw predicted against observed moments, and the distribution of how many variables are +1.
+
+    Parameters
+    ----------
+    result
+        The fit.
+    figure
+        Where to draw; a new figure of pyplot if not given.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> from matplotlib.figure import Figure
+    >>> found = sz.fit(sz.sample(sz.generators.chain(n=4, strength=0.5), 500, seed=0))
+    >>> [axes.get_title() for axes in found.plot(Figure()).axes]
+    ['means', 'pairs', 'triples', 'how many are +1']
+    """
+    if figure is None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+    own = result.goodness()
+    axes = figure.subplots(2, 2)
+    _scatter(axes[0, 0], own.mean_observed, own.mean_predicted, "means", "E[x]", result.rows)
+    _scatter(axes[0, 1], own.pair_observed, own.pair_predicted, "pairs", "E[x x']", result.rows)
+    _scatter(axes[1, 0], own.third_observed, own.third_predicted, "triples", "E[x x' x'']", result.rows)
+    _counts(axes[1, 1], own, result)
+    return figure
+
+
+def _scatter(axes: Axes, observed: np.ndarray, predicted: np.ndarray, title: str, what: str, rows: float) -> None:
+    """Draw predictions against observations, with a band of two standard errors of the data about equality."""
+    both = np.concatenate([observed, predicted, [-0.05, 0.05]])
+    low, high = max(float(both.min()) - 0.05, -1.0), min(float(both.max()) + 0.05, 1.0)
+    line = np.linspace(low, high, 101)
+    band = 2.0 * np.sqrt((1.0 - line**2) / rows)
+    axes.fill_between(line, line - band, line + band, color="0.9", linewidth=0, label="± 2 std errors of the data")
+    axes.plot(line, line, color="0.5", linewidth=0.8)
+    axes.plot(predicted, observed, "o", markersize=3.5, alpha=0.6, color=COLOR, markeredgewidth=0)
+    axes.set(title=title, xlabel=f"model: {what}", ylabel=f"data: {what}", xlim=(low, high), ylim=(low, high))
+    if title == "means":
+        axes.legend(loc="upper left", fontsize="small", frameon=False)
+
+
+def _counts(axes: Axes, own: Goodness, result: Fit) -> None:
+    numbers = np.arange(len(own.active_observed))
+    error = np.sqrt(own.active_predicted * (1.0 - own.active_predicted) / result.rows)
+    axes.bar(numbers, own.active_observed, color="0.8", label="data")
+    axes.errorbar(
+        numbers, own.active_predicted, 2.0 * error, fmt="o", markersize=3.5, color=COLOR, label="model", linewidth=1.0
+    )
+    what = "1" if result.values == "01" else "+1"
+    axes.set(title=f"how many are {what}", xlabel="variables", ylabel="probability")
+    axes.legend(fontsize="small", frameon=False)
+
+
+def picture(result: Fit, title: str, file_format: str = "png") -> bytes:
+    """Return the picture of a fit as the bytes of a file."""
+    check_format(file_format)
+    figure = draw(result, empty_figure(HEIGHT, WIDTH))
+    figure.suptitle(title)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=file_format, dpi=150)
+    return buffer.getvalue()
