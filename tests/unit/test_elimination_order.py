@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spectralz as sz
-from spectralz.kernels.elimination.order import ORDERS, adjacency_of, best_order, degeneracy
+from spectralz.kernels.elimination.best_order import RULES as ORDERS
+from spectralz.kernels.elimination.best_order import best_order
+from spectralz.kernels.elimination.order import adjacency_of, degeneracy
 from spectralz.kernels.elimination.tree import EliminationTree, forest_of
 
 

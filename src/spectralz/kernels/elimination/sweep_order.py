@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.kernels.elimination.order import banded
+from spectralz.kernels.elimination.tree import separators_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from spectralz.kernels.elimination.tree import Adjacency
+    from spectralz.kernels.elimination.tree import Adjacency, Order
 
-__all__ = ["frontier_sizes", "sweep_order"]
+__all__ = ["frontier_sizes", "sweep_order", "swept"]
 
 
 def frontier_sizes(order: Sequence[int], edges: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -53,6 +54,13 @@ def sweep_order(components: Sequence[Sequence[int]], adjacency: Adjacency) -> li
     for spins in components:
         order += _order_of_component(list(spins), adjacency)
     return order
+
+
+def swept(spins: Sequence[int], adjacency: Adjacency, max_width: int) -> Order | None:
+    """Eliminate along the best of several sweeps; None if a separator grows beyond ``max_width``."""
+    order = _order_of_component(list(spins), adjacency)
+    widths = [len(separator) for separator in separators_of(order, adjacency)[0]]
+    return None if max(widths) > max_width else (order, sum(1 << width for width in widths))
 
 
 def _order_of_component(spins: list[int], adjacency: Adjacency) -> list[int]:
