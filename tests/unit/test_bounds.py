@@ -94,7 +94,7 @@ def test_a_bracket_is_the_best_of_its_rows(monkeypatch):
     model = sz.generators.grid(8, 0.5, seed=0)
     found = sz.bounds(model, budget=3.0)
     assert found.lower <= sz.log_z(model, "exact").log_z <= found.upper
-    assert [row.method for row in found.rows] == ["trivial", "wmbe", "mf", "trw", "states", "sdp", "convex_mf"]
+    assert [row.method for row in found.rows] == ["trivial", "wmbe", "mf", "trw", "states", "sdp", "convex_mf", "exact"]
     assert found.lower == max(row.lower for row in found.rows if row.lower is not None)
     assert found.upper == min(row.upper for row in found.rows if row.upper is not None)
     assert found.lower_method in ("mf", "states")
@@ -106,6 +106,21 @@ def test_a_bracket_is_the_best_of_its_rows(monkeypatch):
     assert by_name["convex_mf"].upper == pytest.approx(sz.log_z(model, "convex_mf").upper, rel=1e-9)
     assert by_name["sdp"].upper == pytest.approx(sz.log_z(model, "spectral").upper, rel=1e-12)
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["upper_method"] == "wmbe"
+
+
+@pytest.mark.usefixtures("clock")
+def test_where_exact_could_solve_the_model_a_row_says_so():
+    model = sz.generators.grid(14, 2.0, seed=0)
+    exclude = ["wmbe", "trw", "states", "sdp", "convex_mf"]
+    row = sz.bounds(model, budget=3.0, exclude=exclude).rows[-1]
+    assert (row.method, row.lower, row.upper, row.interrupted) == ("exact", None, None, False)
+    assert re.fullmatch(r'not run: exact would solve this model in about \S+ s: log_z\(model, "exact"\)', row.status)
+    counted = sz.bounds(model, work=3e9, exclude=exclude).rows[-1].status
+    assert f"about {5 * sz.Exact().plan(model).terms:.2g} operations" in counted
+    # Nothing is said where it was left out, is not needed, or is out of reach.
+    chain = sz.generators.chain(n=20, strength=1.0)
+    for other, left_out in ((model, [*exclude, "exact"]), (chain, ()), (sz.generators.grid(60, 1.0, seed=0), exclude)):
+        assert "exact" not in [row.method for row in sz.bounds(other, budget=3.0, exclude=left_out).rows]
 
 
 @pytest.mark.usefixtures("clock")
@@ -128,7 +143,7 @@ def test_models_without_couplings(n):
 def test_what_is_excluded_is_not_run():
     model = sz.generators.grid(4, 0.5, seed=0)
     found = sz.bounds(model, exclude=["wmbe", "trw", "mf", "states", "sdp"])
-    assert [row.method for row in found.rows] == ["trivial", "convex_mf"]
+    assert [row.method for row in found.rows] == ["trivial", "convex_mf", "exact"]
     assert found.lower_method == "trivial"
     everything = sz.bounds(model, exclude=list(bounders.BOUNDERS))
     assert (everything.lower_method, everything.upper_method) == ("trivial", "trivial")
@@ -203,7 +218,7 @@ def test_a_bounder_that_refuses_is_a_row(monkeypatch):
 
     monkeypatch.setattr(bounders, "BOUNDERS", {"mf": refusing})
     found = sz.bounds(sz.generators.grid(3, 0.5, seed=0))
-    assert found.rows[-1].status == "refused: too large"
+    assert found.rows[1].status == "refused: too large"
 
 
 def test_bounds_that_contradict_each_other_are_an_error():
