@@ -160,7 +160,7 @@ def test_random_ties_of_min_fill_are_still_min_fill_and_pay():
     spins = max(sz.Ising.from_edges(n, pairs, 1.0).components(), key=len).tolist()
     first = best_order(spins, adjacency, 1 << 40)[1]
     assert first == best_order(spins, adjacency, 1 << 40)[1]
-    plain = min(ORDERS[name](spins, adjacency, 60)[1] for name in ORDERS)
+    plain = min(ORDERS[name](spins, adjacency, n)[1] for name in ORDERS)
     assert first.terms < plain
     order, terms = ORDERS["min-fill"](spins, adjacency, 60, seed=3)
     graph = {v: set(adjacency[v]) for v in spins}

@@ -39,11 +39,10 @@ __all__ = ["MOST_SPINS_TO_ANNEAL", "annealed_order", "steps_in"]
 
 # The separators are kept as rows of bits.
 MOST_SPINS_TO_ANNEAL = 5000
-# Where a round begins, beta in turn, and where all end. Warm rounds forget their beginning, cold ones improve it.
-WARMEST_BETAS = (3.0, 3.0, 3.0, 2.0, 1.3, 2.0)
+# Where each round begins, as beta, and where all end. Warm rounds forget their beginning, cold ones improve it.
+WARMEST_BETAS = (2.5, 2.5, 2.5, 3.0, 1.5)
 COLDEST_BETA = 6.0
 TEMPERATURES = 100
-ROUNDS = 8
 FEWEST_SWEEPS = 200  # in a round, over all temperatures
 # A table of twice the size must save this share of the work: of two orders that take about as long, the narrow one.
 PRICE_OF_WIDTH = 0.15
@@ -69,7 +68,6 @@ def annealed_order(
     adjacency: Adjacency,
     steps: int,
     max_width: int,
-    patience: int = ROUNDS,
     report: Callable[[float], None] = lambda _: None,
 ) -> list[int]:
     """Return the best order that ``steps`` tried turns find, the same every time.
@@ -84,26 +82,21 @@ def annealed_order(
         How many turns to try; a million takes about a tenth of a second.
     max_width
         Wider separators than this are avoided.
-    patience
-        How many rounds in vain end the search.
     report
         Hears which share is done.
     """
     spins = sorted(starts[0])
     n = len(spins)
-    sweeps = max(steps // (ROUNDS * max(n, 1)), FEWEST_SWEEPS)
-    rounds = min(max(steps // (sweeps * max(n, 1)), 1), ROUNDS)
-    best, best_cost, vain = list(starts[0]), np.inf, 0
+    sweeps = max(steps // (len(WARMEST_BETAS) * max(n, 1)), FEWEST_SWEEPS)
+    rounds = min(max(steps // (sweeps * max(n, 1)), 1), len(WARMEST_BETAS))
+    best, best_cost = list(starts[0]), np.inf
     for k in range(rounds):
         tree = _Tree(starts[k] if k < len(starts) else best, spins, adjacency)
-        betas = np.linspace(WARMEST_BETAS[k % len(WARMEST_BETAS)], COLDEST_BETA, TEMPERATURES)
+        betas = np.linspace(WARMEST_BETAS[k], COLDEST_BETA, TEMPERATURES)
         cost = tree.anneal(betas, -(-sweeps // TEMPERATURES), max_width, k)
-        vain = vain + 1 if cost >= best_cost * (1.0 - 1e-9) else 0
         if cost < best_cost:
             best, best_cost = tree.order(), cost
         report((k + 1) / rounds)
-        if vain == patience:
-            break
     return best
 
 

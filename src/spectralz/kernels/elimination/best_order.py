@@ -28,7 +28,6 @@ ANNEALING_SHARE = 0.25
 MOST_ANNEALING_TIME = 2e9
 # Fewer turns per spin than this are of no use.
 FEWEST_TURNS = 200
-PATIENCE_OF_ANNEALING = 3  # rounds in vain before giving up
 ANNEALED_STARTS = 3
 
 
@@ -147,9 +146,8 @@ def improved(
     steps = search.steps_for(terms, len(spins))
     if not steps or len(spins) < 3 or terms < 2 << degeneracy(spins, adjacency):
         return None  # not worth it, or as narrow as any order can be
-    patience = PATIENCE_OF_ANNEALING if search.steps is None else steps
     # More than one table is alive: the widest must be smaller than the memory.
-    order = annealed_order(starts, adjacency, steps, max_width - 1, patience, search.report)
+    order = annealed_order(starts, adjacency, steps, max_width - 1, search.report)
     return None if order == list(spins) else EliminationTree.of_order(order, adjacency)
 
 

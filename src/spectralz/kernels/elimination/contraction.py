@@ -38,7 +38,7 @@ def order_of_contraction(pairs: Sequence[tuple[int, int]], path: Iterable[Sequen
     Examples
     --------
     >>> order_of_contraction([(0, 1), (1, 2), (2, 3)], [(0, 1), (2, 3)])
-    [1, 0, 2, 3]
+    [0, 1, 2, 3]
     """
     left: dict[int, int] = {}  # tensors that contain each spin
     for pair in pairs:

@@ -57,19 +57,22 @@ def sweep_order(components: Sequence[Sequence[int]], adjacency: Adjacency) -> li
 
 
 def swept(spins: Sequence[int], adjacency: Adjacency, max_width: int) -> Order | None:
-    """Eliminate along the best of several sweeps; None if a separator grows beyond ``max_width``."""
-    order = _order_of_component(list(spins), adjacency)
+    """Eliminate along the best of several directions; None if a separator grows beyond ``max_width``.
+
+    A moving front is left to :func:`banded`.
+    """
+    order = _order_of_component(list(spins), adjacency, has_front=False)
     widths = [len(separator) for separator in separators_of(order, adjacency)[0]]
     return None if max(widths) > max_width else (order, sum(1 << width for width in widths))
 
 
-def _order_of_component(spins: list[int], adjacency: Adjacency) -> list[int]:
+def _order_of_component(spins: list[int], adjacency: Adjacency, *, has_front: bool = True) -> list[int]:
     if len(spins) < 3:
         return spins
     number = {v: k for k, v in enumerate(spins)}
     edges = np.array([(number[u], number[v]) for u in spins for v in adjacency[u] if u < v], dtype=np.int64)
     found = [sorted(spins), *_by_distances(spins, adjacency)]
-    front = banded(spins, adjacency, len(spins))
+    front = banded(spins, adjacency, len(spins)) if has_front else None
     if front is not None:
         found.append(front[0])
 
