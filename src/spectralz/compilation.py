@@ -29,7 +29,7 @@ __all__ = ["Compilation", "warm_up"]
 
 # What a method does on small models only when asked.
 SETTINGS: Mapping[str, tuple[dict[str, Any], ...]] = {
-    "exact": ({"algorithm": "enumeration"}, {"order": "min-fill"}),
+    "exact": ({"algorithm": "enumeration"}, {"order": "min-fill", "search": 100}),
     "bp": ({"schedule": "sequential"},),
     "mf": ({"block_width": 2},),
     "mbe": ({"ibound": 3, "partition": "content"},),

@@ -97,7 +97,7 @@ def test_a_bracket_is_the_best_of_its_rows(monkeypatch):
     model = sz.generators.grid(8, 0.5, seed=0)
     found = sz.bounds(model, budget=3.0)
     assert found.lower <= sz.log_z(model, "exact").log_z <= found.upper
-    assert [row.method for row in found.rows] == ["trivial", "wmbe", "mf", "trw", "states", "sdp", "convex_mf"]
+    assert [row.method for row in found.rows] == ["trivial", "wmbe", "mf", "trw", "states", "sdp", "convex_mf", "exact"]
     assert found.lower == max(row.lower for row in found.rows if row.lower is not None)
     assert found.upper == min(row.upper for row in found.rows if row.upper is not None)
     assert found.lower_method == found.upper_method == "wmbe"  # from both sides
@@ -122,6 +122,21 @@ def test_what_is_exact_is_left_out_and_what_came_before_stays():
 
 
 @pytest.mark.usefixtures("clock")
+def test_where_exact_could_solve_the_model_a_row_says_so():
+    model = sz.generators.grid(14, 2.0, seed=0)
+    exclude = ["wmbe", "mf", "trw", "states", "sdp", "convex_mf"]
+    row = sz.bounds(model, budget=3.0, exclude=exclude).rows[-1]
+    assert (row.method, row.lower, row.upper, row.interrupted) == ("exact", None, None, False)
+    assert re.fullmatch(r'not run: exact would solve this model in about \S+ s: log_z\(model, "exact"\)', row.status)
+    counted = sz.bounds(model, work=3e9, exclude=exclude).rows[-1].status
+    assert f"about {5 * sz.Exact().plan(model).terms:.2g} operations" in counted
+    # Nothing is said where it was left out, is not needed, or is out of reach.
+    chain = sz.generators.chain(n=20, strength=1.0)
+    for other, left_out in ((model, [*exclude, "exact"]), (chain, ()), (sz.generators.grid(60, 1.0, seed=0), exclude)):
+        assert "exact" not in [row.method for row in sz.bounds(other, budget=3.0, exclude=left_out).rows]
+
+
+@pytest.mark.usefixtures("clock")
 def test_dense_models_begin_with_the_sdp():
     found = sz.bounds(sz.generators.complete(60, 0.5, seed=0), budget=2.0)
     assert [row.method for row in found.rows] == ["trivial", "sdp", "convex_mf", "mf", "states", "wmbe", "trw"]
@@ -141,7 +156,7 @@ def test_models_without_couplings(n):
 def test_what_is_excluded_is_not_run():
     model = sz.generators.grid(4, 0.5, seed=0)
     found = sz.bounds(model, exclude=["wmbe", "trw", "mf", "states", "sdp"])
-    assert [row.method for row in found.rows] == ["trivial", "convex_mf"]
+    assert [row.method for row in found.rows] == ["trivial", "convex_mf", "exact"]
     assert found.lower_method == "trivial"
     everything = sz.bounds(model, exclude=list(bounders.BOUNDERS))
     assert (everything.lower_method, everything.upper_method) == ("trivial", "trivial")
@@ -250,7 +265,7 @@ def test_a_bounder_that_refuses_is_a_row(monkeypatch):
 
     monkeypatch.setattr(bounders, "BOUNDERS", {"mf": refusing})
     found = sz.bounds(sz.generators.grid(3, 0.5, seed=0))
-    assert found.rows[-1].status == "refused: too large"
+    assert found.rows[1].status == "refused: too large"
 
 
 def test_bounds_that_contradict_each_other_are_an_error():

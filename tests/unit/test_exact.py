@@ -24,10 +24,13 @@ WAYS = [
     {"algorithm": "elimination", "order": "min-degree"},
     {"algorithm": "elimination", "order": "min-fill"},
     {"algorithm": "elimination", "order": "banded"},
+    {"algorithm": "elimination", "order": "swept", "search": 2000},
 ]
+# In slices, with tables of eight entries; means need more.
+SLICED = {"algorithm": "elimination", "max_memory": 64, "max_terms": 2**40}
 
 
-@given(models(), st.sampled_from(WAYS))
+@given(models(), st.sampled_from([*WAYS, SLICED]))
 def test_log_z_is_the_sum_over_states(model, way):
     wanted, _, _ = states.solve(model)
     result = sz.log_z(model, "exact", **way)
@@ -207,7 +210,12 @@ def test_memory_limit_is_kept():
     need = sz.Exact(algorithm="elimination").plan(model).memory
     assert sz.Exact(algorithm="elimination", max_memory=need).plan(model).refusal is None
     with pytest.raises(TooLargeError, match="max_memory"):
-        sz.log_z(model, "exact", algorithm="elimination", max_memory=need - 8)
+        sz.log_z(model, "exact", algorithm="elimination", max_memory=need - 8, max_sliced=0)
+    # Sliced it fits, with less memory than it may take.
+    plan = sz.Exact(algorithm="elimination", max_memory=need - 8).plan(model)
+    assert plan.refusal is None
+    assert plan.memory < need
+    assert len(plan.sliced[0].fixed) == 1
     # Left to choose, it lists the states instead.
     result = sz.log_z(model, "exact", max_memory=need - 8)
     assert result.details["algorithm"] == "enumeration"
@@ -240,6 +248,9 @@ def test_marginals_need_more_memory_and_say_so():
     [
         ({"algorithm": "magic"}, "'enumeration'"),
         ({"order": "random"}, "'banded'"),
+        ({"order": [0, 0, 1]}, "each spin from 0 once"),
+        ({"search": -1}, "0 or more"),
+        ({"max_sliced": 1.5}, "whole number"),
         ({"max_memory": "4 bananas"}, "4 GiB"),
         ({"max_memory": 0}, "1 or more"),
         ({"max_terms": 2.5}, "whole number"),

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from spectralz._support.options import bytes_in_words, checked_bytes, choice, count, option
+from spectralz._support.options import (
+    bytes_in_words,
+    checked_bytes,
+    choice,
+    count,
+    option,
+    or_none,
+    spin_order,
+    threads_option,
+)
 from spectralz._support.progress import report, reporter_of
-from spectralz.errors import TooLargeError
+from spectralz._support.threads import using_threads
+from spectralz.errors import OptionError, TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.parts.outcome import with_kind_of_means
@@ -19,23 +29,37 @@ from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
+    from spectralz.kernels.elimination.best_order import Search
     from spectralz.kernels.elimination.segments import Segments
-    from spectralz.kernels.elimination.tree import EliminationTree
+    from spectralz.kernels.elimination.slicing import SlicedTree
+    from spectralz.kernels.elimination.tree import Adjacency, EliminationTree
     from spectralz.model import Coupling, FloatArray, Ising
+    from spectralz.parts.slices import SlicedMeans
 
 __all__ = ["Exact", "ExactPlan"]
 
 ALGORITHMS = ("auto", "elimination", "enumeration")
-ORDER_NAMES = ("best", "min-degree", "min-fill", "banded")
+ORDER_NAMES = ("best", "min-degree", "min-fill", "banded", "swept", "cotengra")
 ENTRY_BYTES = 8
 # Enumeration reports its progress after this many blocks of 2^10 states, a tenth of a second.
 BLOCKS_PER_REPORT = 1 << 14
 # In larger components it is found out first, compiled, whether any order is narrow enough.
 MOST_SPINS_UNSCREENED = 20_000
 SPINS_NEAR = 20_000
+# Orders whose tables do not fit are looked at too, to be improved or sliced: up to this many spins wider than all that
+# may be summed up, since annealing seldom gains more, and never wider than this.
+WIDTH_TO_GAIN = 8
+WIDEST_TO_IMPROVE = 48
+# Fixed spins, by default and at most: 2^k slices are kept in mind.
+MOST_SLICED = 20
+# Listing states takes about half as long per state as elimination per table entry.
+TERMS_PER_STATE = 0.5
+# Means of slices need more memory, hence more slices, which may take so many times the work.
+TERMS_FOR_MEANS = 16
 # What rounding may change in the log-probabilities of samples.
 LARGEST_SAMPLING_ERROR = 1e-6
 
@@ -54,27 +78,31 @@ class ExactPlan:
         The elimination orders chosen, one name for each kind that occurs.
     refusal
         Why it cannot be done within the options, or None.
+    sliced
+        The components of which some spins are fixed to all their states in turn, and the others eliminated.
     """
 
     tree: EliminationTree
     enumerated: tuple[list[int], ...]
     orders: tuple[str, ...]
     refusal: str | None = None
+    sliced: tuple[SlicedTree, ...] = ()
 
     @property
     def width(self) -> int:
         """Spins in the widest table."""
-        return self.tree.width
+        return max([self.tree.width, *(each.tree.width for each in self.sliced)])
 
     @property
     def terms(self) -> int:
-        """Table entries to fill and states to list."""
-        return self.tree.terms + sum(1 << len(spins) for spins in self.enumerated)
+        """Table entries to fill, in all slices, and states to list."""
+        listed = sum(1 << len(spins) for spins in self.enumerated)
+        return self.tree.terms + sum(each.terms for each in self.sliced) + listed
 
     @property
     def memory(self) -> int:
-        """Bytes that log Z needs."""
-        return ENTRY_BYTES * self.tree.peak
+        """Bytes that log Z needs, in one thread."""
+        return ENTRY_BYTES * max([self.tree.peak, *(each.tree.peak for each in self.sliced)])
 
     @cached_property
     def segments(self) -> Segments:
@@ -88,7 +116,12 @@ class ExactPlan:
         parts = []
         if self.tree.order:
             by = f" by {' and '.join(self.orders)} order" if self.orders else ""
-            parts.append(f"eliminated {len(self.tree.order)} spins{by}, widest table 2^{self.width} entries")
+            parts.append(f"eliminated {len(self.tree.order)} spins{by}, widest table 2^{self.tree.width} entries")
+        for each in self.sliced:
+            parts.append(
+                f"eliminated {len(each.tree.order)} spins for each of the 2^{len(each.fixed)} states of "
+                f"{len(each.fixed)} others, widest table 2^{each.tree.width} entries"
+            )
         if self.enumerated:
             apart = f" of {len(self.enumerated)} components apart" if len(self.enumerated) > 1 else ""
             parts.append(f"enumerated 2^{max(map(len, self.enumerated))} states{apart}")
@@ -101,20 +134,31 @@ class Exact(Method):
 
     Bucket elimination sums out one spin after the other, in logs, along the cheapest of several orders. Its cost is
     exponential only in the widest table on the way: about the side of a grid, the smaller layer of an RBM, all
-    spins but one of a complete graph. Enumeration lists the states and needs no memory. Connected components are solved
-    apart. ``lower`` and ``upper`` enclose log Z with all rounding errors.
+    spins but one of a complete graph. Where the tables do not fit into memory, some spins are fixed to all their states
+    in turn, slice by slice. Enumeration lists the states and needs no memory. Connected components are solved apart.
+    ``lower`` and ``upper`` enclose log Z with all rounding errors.
 
     Parameters
     ----------
     algorithm
         ``"elimination"``, ``"enumeration"``, or ``"auto"``: elimination wherever its tables fit.
     order
-        ``"min-fill"``, ``"min-degree"``, ``"banded"`` (a front swept through the graph, the best on grids), or
-        ``"best"``, the cheapest of the three.
+        ``"min-fill"``, ``"min-degree"``, ``"banded"`` (a front swept through the graph, the best on grids),
+        ``"swept"`` (row by row or along other directions), or ``"best"``, the cheapest of these and improved by a
+        search where that pays; ``"cotengra"``, the order of a contraction found by that package (extra ``orders``); or
+        a list of all spins, the first to be eliminated first.
+    search
+        How many changes to try to find a better order than the one to begin from; ten million take one to two seconds.
+        None for as many as pay with ``"best"``, and none with other orders.
     max_memory
         Most memory for tables, in bytes or like ``"512 MiB"``; refused before anything is allocated.
     max_terms
         Most table entries and states to sum over; 2^36 take minutes.
+    max_sliced
+        Most spins to fix where tables do not fit into ``max_memory``: k spins take more than 2^k times the work of the
+        tables that fit, but no more memory. By default as many as ``max_terms`` allows; 0 for none.
+    threads
+        Most threads for slices, each with tables of its own within ``max_memory``; by default all cores.
 
     Raises
     ------
@@ -129,24 +173,39 @@ class Exact(Method):
     (<Kind.EXACT: 'exact'>, 15)
     >>> result.lower <= result.log_z <= result.upper
     True
+    >>> sliced = sz.log_z(sz.generators.grid(side=15, strength=1.0, seed=0), "exact", max_memory="256 KiB")
+    >>> sliced.details["sliced"] > 0, abs(sliced.log_z - result.log_z) < 1e-9
+    (True, True)
     """
 
     algorithm: str = option("auto", choice(ALGORITHMS))
-    order: str = option("best", choice(ORDER_NAMES))
+    order: str | Sequence[int] = option("best", spin_order(ORDER_NAMES))
+    search: int | None = option(None, or_none(count(least=0)))
     max_memory: int | str = option(4 * 2**30, checked_bytes)
     max_terms: int = option(2**36, count(least=1))
+    max_sliced: int | None = option(None, or_none(count(least=0)))
+    threads: int | None = threads_option()
 
     name: ClassVar[str] = "exact"
     gives_marginals: ClassVar[bool] = True
     gives_samples: ClassVar[bool] = True
 
-    def plan(self, model: Ising) -> ExactPlan:
-        """Decide how to solve ``model`` and predict what it costs, without solving it."""
-        from spectralz.kernels.elimination.order import ORDERS, adjacency_of, best_order, degeneracy
+    def _in_threads(self, model: Ising) -> AbstractContextManager[None]:
+        # There is no linear algebra to limit, whose libraries would have to be looked for first.
+        return using_threads(self.threads)
+
+    def plan(self, model: Ising, *, most_search_seconds: float = math.inf) -> ExactPlan:
+        """Decide how to solve ``model`` and predict what it costs, without solving it.
+
+        The search for a better order takes at most ``most_search_seconds``, counted and not measured, unless the
+        option ``search`` says how long it is.
+        """
+        from spectralz.kernels.elimination.order import adjacency_of
         from spectralz.kernels.elimination.tree import forest_of, lone_spins
 
-        names = tuple(ORDERS) if self.order == "best" else (self.order,)
-        entries = min(int(self.max_memory) // ENTRY_BYTES, self.max_terms)
+        if not isinstance(self.order, str) and len(self.order) != model.n:
+            raise OptionError(f"order names {len(self.order)} spins; the model has {model.n}, name each once")
+        entries = self._max_entries
         least = model.storage.least_width
         if 1 << least > max(entries, self.max_terms):
             return ExactPlan(forest_of([]), (), (), self._refusal(least + 1, least, entries, "at least "))
@@ -156,29 +215,84 @@ class Exact(Method):
         adjacency = adjacency_of(model.n, model.edges()[0])
         components = [component.tolist() for component in model.components()]
         trees = [lone_spins([spins[0] for spins in components if len(spins) == 1])]
-        enumerated, chosen = [], []
+        search = self._search(most_search_seconds)
+        enumerated, chosen, sliced = [], [], []
+        refusal = None
         for spins in (spins for spins in components if len(spins) > 1):
-            best, least = None, 0
-            if self.algorithm != "enumeration":
-                # No order is narrower than the degeneracy, which is at most the largest degree.
-                least = max(len(adjacency[spin]) for spin in spins)
-                if 1 << least > entries:
-                    least = degeneracy(spins, adjacency)
-                if 1 << least <= entries:
-                    best = best_order(spins, adjacency, entries, names)
-            if best is not None:
-                trees.append(best[1])
-                chosen.append(best[0])
-            elif self.algorithm != "elimination" and 1 << len(spins) <= self.max_terms:
+            found, least = self._find_order(spins, adjacency, entries, search)
+            if found is not None and found[1].peak <= entries:
+                trees.append(found[1])
+                chosen.append(found[0])
+                continue
+            slices = None if found is None else self._slice(found[1], adjacency, entries, search)
+            states = 1 << len(spins) if self.algorithm != "elimination" else math.inf
+            if slices is not None and slices.terms < TERMS_PER_STATE * states:
+                sliced.append(slices)
+            elif states <= self.max_terms:
                 enumerated.append(spins)
             else:
                 refusal = self._refusal(len(spins), least, entries)
-                return ExactPlan(forest_of(trees), tuple(enumerated), tuple(dict.fromkeys(chosen)), refusal)
-        plan = ExactPlan(forest_of(trees), tuple(enumerated), tuple(dict.fromkeys(chosen)))
-        if plan.terms <= self.max_terms:
+                break
+        plan = ExactPlan(
+            forest_of(trees), tuple(enumerated), tuple(dict.fromkeys(chosen)), refusal, sliced=tuple(sliced)
+        )
+        if refusal is not None or plan.terms <= self.max_terms:
             return plan
         refusal = f"exact needs {plan.terms:.3g} terms and max_terms is {self.max_terms:.3g}; raise max_terms"
-        return ExactPlan(plan.tree, plan.enumerated, plan.orders, refusal)
+        return replace(plan, refusal=refusal)
+
+    @property
+    def _max_entries(self) -> int:
+        """Most table entries that may be alive at once."""
+        return min(int(self.max_memory) // ENTRY_BYTES, self.max_terms)
+
+    def _search(self, most_seconds: float) -> Search:
+        """Return how much to spend on a better order, and up to which width orders are of interest."""
+        from spectralz.kernels.elimination.best_order import MOST_ANNEALING_TIME, Search
+
+        steps = 0 if self.search is None and self.order != "best" else self.search
+        reach = min(self.max_terms.bit_length() - 1 + WIDTH_TO_GAIN, WIDEST_TO_IMPROVE)
+        return Search(
+            steps=steps,
+            most_time=min(1e9 * most_seconds, MOST_ANNEALING_TIME),
+            reach=reach if steps != 0 or self.max_sliced != 0 else 0,
+            report=reporter_of("looking for an order"),
+        )
+
+    def _find_order(
+        self, spins: list[int], adjacency: Adjacency, entries: int, search: Search
+    ) -> tuple[tuple[str, EliminationTree] | None, int]:
+        """Return the order for one component, by its name and tree, or None; and how wide any order must be."""
+        from spectralz.kernels.elimination.best_order import RULES, cheapest_order, order_from
+        from spectralz.kernels.elimination.order import degeneracy
+
+        if self.algorithm == "enumeration":
+            return None, 0
+        # No order is narrower than the degeneracy, which is at most the largest degree.
+        widest = max(entries.bit_length() - 1, search.reach)
+        least = max(len(adjacency[spin]) for spin in spins)
+        if 1 << least > entries:
+            least = degeneracy(spins, adjacency)
+        if least > widest:
+            return None, least
+        if self.order == "cotengra":
+            from spectralz.kernels.elimination.contraction import contraction_order
+
+            named = "cotengra", contraction_order(spins, adjacency)
+        elif not isinstance(self.order, str):
+            inside = set(spins)
+            named = "given", [v for v in self.order if v in inside]
+        else:
+            names = tuple(RULES) if self.order == "best" else (self.order,)
+            return cheapest_order(spins, adjacency, entries, names, search), least
+        return order_from(*named, adjacency, entries, search), least
+
+    def _slice(self, tree: EliminationTree, adjacency: Adjacency, entries: int, search: Search) -> SlicedTree | None:
+        """Return which spins of a component to fix so that its tables fit, or None if too many."""
+        from spectralz.kernels.elimination.slicing import SlicedTree, sliced
+
+        most = MOST_SLICED if self.max_sliced is None else min(self.max_sliced, MOST_SLICED)
+        return sliced(SlicedTree((), tree), adjacency, lambda tree: tree.peak <= entries, self.max_terms, most, search)
 
     def _too_wide(self, model: Ising, entries: int) -> int:
         """Return the size of a large component for which no order is narrow enough, or 0 if none is known to be.
@@ -213,6 +327,8 @@ class Exact(Method):
                 need = f"a table over at least {least} spins, 2^{least} entries or {size}, whatever the order"
             else:
                 need = f"more than {bytes_in_words(ENTRY_BYTES * entries)} of tables with every order tried"
+                if self.max_sliced != 0:
+                    need += f", and slices of that size more than 2^{math.log2(self.max_terms):.3g} terms"
             parts.append(f"elimination needs {need} (max_memory is {bytes_in_words(int(self.max_memory))})")
         if self.algorithm != "elimination":
             limit = math.log2(self.max_terms)
@@ -239,6 +355,12 @@ class Exact(Method):
         program = Program.of_tree(plan.tree, *model.edges(), model.field)
         values = [log_z_of_program(program, reporter_of("eliminating spins"))] if program.steps else []
         rounding = program.rounding_bound()
+        for slices in plan.sliced:
+            from spectralz.parts.slices import log_z_of_slices
+
+            value, lost = log_z_of_slices(model, slices, int(self.max_memory))
+            values.append(value)
+            rounding += lost
         for spins in plan.enumerated:
             sums = _Enumeration.of(model.submodel(spins), moments=False)
             values.append(sums.log_z)
@@ -266,6 +388,11 @@ class Exact(Method):
         )
         values, rounding = [found.log_z], program.rounding_bound()
         up, down, pair_mean = found.up, found.down, found.pair_mean
+        for slices in plan.sliced:
+            means = self._means_of_slices(model, slices)
+            values.append(means.log_z)
+            rounding += means.rounding
+            up, down, pair_mean = up + means.up, down + means.down, pair_mean + means.pair_mean
         for spins in plan.enumerated:
             sums = _Enumeration.of(model.submodel(spins), moments=True)
             values.append(sums.log_z)
@@ -287,6 +414,30 @@ class Exact(Method):
             outcome=outcome,
         )
 
+    def _means_of_slices(self, model: Ising, slices: SlicedTree) -> SlicedMeans:
+        """Return the means of a sliced component, with more spins fixed if the way back needs more memory."""
+        from spectralz.kernels.elimination.order import adjacency_of
+        from spectralz.kernels.elimination.segments import plan_segments
+        from spectralz.kernels.elimination.slicing import sliced
+        from spectralz.parts.slices import means_of_slices
+
+        limit = int(self.max_memory)
+        further = sliced(
+            slices,
+            adjacency_of(model.n, model.edges()[0]),
+            lambda tree: plan_segments(tree).memory <= limit,
+            max(self.max_terms, TERMS_FOR_MEANS * slices.terms),
+            MOST_SLICED,
+            self._search(math.inf),
+        )
+        if further is None:
+            raise TooLargeError(
+                f"exact marginals need more than {bytes_in_words(limit)} of tables, max_memory; log Z alone needs "
+                f"{bytes_in_words(ENTRY_BYTES * slices.tree.peak)} with {len(slices.fixed)} spins fixed. "
+                "Raise max_memory"
+            )
+        return means_of_slices(model, further, plan_segments(further.tree), limit)
+
     def refuses_samples(self, plan: ExactPlan) -> str | None:
         """Say why a plan cannot be used to draw states, or None if it can."""
         from spectralz.kernels.elimination.drawing import sampling_entries
@@ -294,8 +445,8 @@ class Exact(Method):
         if plan.refusal is not None:
             return plan.refusal
         memory = ENTRY_BYTES * sampling_entries(plan.tree)
-        if plan.enumerated or memory > int(self.max_memory):
-            need = "tables that do not fit" if plan.enumerated else bytes_in_words(memory)
+        if plan.enumerated or plan.sliced or memory > int(self.max_memory):
+            need = "tables that do not fit" if plan.enumerated or plan.sliced else bytes_in_words(memory)
             return f"exact samples need {need}; max_memory is {bytes_in_words(int(self.max_memory))}: raise it"
         return None
 
@@ -321,11 +472,12 @@ class Exact(Method):
         # Each part is a rounded number, and so is their sum.
         rounding += 2.0 * UNIT_ROUNDOFF * (abs(log_z) + math.fsum(map(abs, values))) + model.rounding
         details: dict[str, Any] = {
-            "algorithm": "enumeration" if plan.enumerated and not plan.tree.order else "elimination",
+            "algorithm": "enumeration" if plan.enumerated and not (plan.tree.order or plan.sliced) else "elimination",
             "orders": plan.orders,
             "width": plan.width,
             "terms": plan.terms,
             "memory": plan.memory,
+            "sliced": sum(len(each.fixed) for each in plan.sliced),
             "rounding": rounding,
         }
         return Outcome(

@@ -84,7 +84,7 @@ class Auto(Method):
     --------
     >>> import spectralz as sz
     >>> sz.Auto().choose(sz.generators.grid(side=4, strength=1.0, seed=0))
-    Exact(algorithm='auto', order='best', max_memory=4294967296, max_terms=68719476736)
+    Exact(algorithm='auto', order='best', search=None, max_memory=4294967296, max_terms=68719476736, ...)
     >>> sz.Auto().choose(sz.generators.curie_weiss(n=1000))
     Quadrature(max_rank=3, max_nodes=20000000, tol=1e-06)
     >>> model = sz.generators.complete(n=18, strength=0.2, seed=0)
@@ -139,7 +139,7 @@ class Auto(Method):
         """Return how exact would go about it, or None; and why not where it could, but would take too long."""
         if "exact" in self.exclude:
             return None, ""
-        plan = self._exact.plan(model)
+        plan = self._exact.plan(model, most_search_seconds=policy.EXACT_SEARCH_SHARE * self._budget.seconds)
         if plan.refusal is not None:
             return None, ""
         return (plan, "") if purse.pays(plan) else (None, purse.refusal(plan))

@@ -14,8 +14,10 @@ from spectralz._support.options import checked_names, checked_positive
 from spectralz._support.progress import report
 from spectralz._support.threads import using_threads
 from spectralz.errors import SpectralzError, is_interrupt
-from spectralz.portfolio import bounders
+from spectralz.methods.exact import Exact
+from spectralz.portfolio import bounders, policy
 from spectralz.portfolio.allowance import Allowance, NotAffordableError
+from spectralz.portfolio.purse import operations_of_plan
 from spectralz.result import Bounds, BoundsRow
 
 if TYPE_CHECKING:
@@ -25,10 +27,11 @@ if TYPE_CHECKING:
 __all__ = ["better_of", "bracket"]
 
 
-def bracket(model: Ising, budget: float, exclude: Any = ()) -> Bounds:
+def bracket(model: Ising, budget: float, exclude: Any = (), *, tells_of_exact: bool = True) -> Bounds:
     """Return the best proven bounds on log Z that ``budget`` seconds buy, with a row for each bounder.
 
-    The seconds are those of the clock that budgets are planned by (``_support/clock.py``).
+    The seconds are those of the clock that budgets are planned by (``_support/clock.py``). Where the bounds leave room
+    and ``exact`` could close it, one more row says so, unless ``tells_of_exact`` is False.
 
     An interrupt (Ctrl-C) ends the search, not the call: what has been found is returned, with ``interrupted`` set.
     """
@@ -46,7 +49,25 @@ def bracket(model: Ising, budget: float, exclude: Any = ()) -> Bounds:
         rows.append(row)
         if row.interrupted:
             break
+    found = Bounds.best_of(tuple(rows), 0.0)
+    if tells_of_exact and "exact" not in left_out and not rows[-1].interrupted and found.width > policy.CLOSED_BRACKET:
+        rows += _row_of_exact(model, seconds)
     return Bounds.best_of(tuple(rows), clock.seconds() - began, interrupted=rows[-1].interrupted)
+
+
+def _row_of_exact(model: Ising, budget: float) -> list[BoundsRow]:
+    """Return a row without bounds that says how long ``exact`` would take; none if it could not, or to look is long."""
+    from spectralz.kernels.elimination.best_order import SEARCH_TIME
+
+    if 1e-9 * SEARCH_TIME * (model.n + model.edge_count) ** 2 > policy.EXACT_HINT_SHARE * budget:
+        return []
+    started = clock.seconds()
+    plan = Exact().plan(model, most_search_seconds=policy.EXACT_HINT_SHARE * budget)
+    if plan.refusal is not None:
+        return []
+    seconds = clock.in_words(operations_of_plan(plan, with_means=False) / clock.OPERATIONS_PER_SECOND)
+    status = f'not run: exact would solve this model in about {seconds}: log_z(model, "exact")'
+    return [BoundsRow("exact", None, None, clock.seconds() - started, status)]
 
 
 def better_of(first: BoundsRow, second: BoundsRow) -> BoundsRow:

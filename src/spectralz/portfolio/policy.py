@@ -122,6 +122,10 @@ EXACT_OPERATIONS, EXACT_MEANS_OPERATIONS = 5.0, 30.0
 EXACT_TIMES = 10.0
 CHEAP_OPERATIONS = 5e8
 TIMED_EXACT_SPINS = 16
+# The search for an elimination order may take this share of the budget: where an exact answer is wanted if it can be
+# had, and where bounds only say that it could. They say so if they are farther apart than this.
+EXACT_SEARCH_SHARE, EXACT_HINT_SHARE = 0.1, 0.05
+CLOSED_BRACKET = 1e-6
 # Samples are drawn from populations of this size at least.
 FEWEST_TO_DRAW_FROM = 50
 # What the other components share after an interrupt, and where the budget is spent.

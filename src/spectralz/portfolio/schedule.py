@@ -120,7 +120,7 @@ class Portfolio:
             # The sum over states comes later, from the same populations as the rest.
             left_out = {*self.exclude, "states"} & set(NAMES)
             seconds = max(policy.BOUNDS_SHARE * self.budget, min(policy.SECONDS_FOR_BOUNDS, 0.5 * self.budget))
-            self.bounds = bracket(self.model, seconds, left_out)
+            self.bounds = bracket(self.model, seconds, left_out, tells_of_exact=False)
             self.is_interrupted = self.bounds.interrupted
             if not self.is_interrupted:
                 self._compress()
@@ -140,7 +140,7 @@ class Portfolio:
         assert self.bounds is not None
         if self.answers or self._left <= policy.LEAST_LEFT * self.budget:
             return
-        more = bracket(self.model, policy.NEXT_ROUND_SHARE * self._left, left_out)
+        more = bracket(self.model, policy.NEXT_ROUND_SHARE * self._left, left_out, tells_of_exact=False)
         rows = {row.method: row for row in self.bounds.rows}
         for row in more.rows:
             rows[row.method] = better_of(rows[row.method], row)

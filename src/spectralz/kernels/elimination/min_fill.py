@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.elimination.tree import Adjacency, Order
 
-__all__ = ["MOST_SPINS_FOR_MIN_FILL", "min_fill"]
+__all__ = ["MOST_SPINS_FOR_MIN_FILL", "count_bits", "min_fill"]
 
 # The graph is kept as a matrix of bits; beyond this many spins only the other orders are tried.
 MOST_SPINS_FOR_MIN_FILL = 5000
@@ -49,7 +49,9 @@ def min_fill(spins: Sequence[int], adjacency: Adjacency, max_width: int, seed: i
 
 
 @intrinsic
-def _count_bits(typingctx: Any, word: Any) -> Any:
+def count_bits(typingctx: Any, word: Any) -> Any:
+    """Count the ones of a word, by one instruction; to be called by kernels."""
+
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.ctpop(builder.bitcast(args[0], ir.IntType(64)))
 
@@ -68,7 +70,7 @@ def _fill_of(bits: NDArray[np.uint64], v: int) -> int:
     for u in range(len(bits)):
         if _has_bit(bits, v, u):
             for w in range(bits.shape[1]):
-                missing += _count_bits(bits[v, w] & ~bits[u, w])
+                missing += count_bits(bits[v, w] & ~bits[u, w])
             missing -= 1  # u itself is a neighbor of v and not of u
     return missing // 2
 
@@ -119,7 +121,7 @@ def _min_fill_of_bits(
                 bits[u, u >> 6] &= ~(np.uint64(1) << np.uint64(u & 63))
                 bits[u, best >> 6] &= ~(np.uint64(1) << np.uint64(best & 63))
                 for w in range(words):
-                    degree[u] += _count_bits(bits[u, w])
+                    degree[u] += count_bits(bits[u, w])
         if joins:  # new edges change the fill of whoever sees both their ends
             for u in range(n):
                 if _has_bit(bits, best, u):

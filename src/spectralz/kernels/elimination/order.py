@@ -1,8 +1,8 @@
 """In which order to eliminate the spins of a graph: no numbers, only the graph.
 
 Eliminating a spin joins all its neighbors and leaves a table over them, its *separator*. The widest separator decides
-the cost, 2 to the power of its spins. The best order is hard to find: several rules of thumb are tried, and the
-cheapest of their orders is taken.
+the cost, 2 to the power of its spins. The best order is hard to find: here are rules of thumb, and ``best_order.py``
+chooses among their orders and improves them.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
-from spectralz.kernels.elimination.min_fill import MOST_SPINS_FOR_MIN_FILL, min_fill
-from spectralz.kernels.elimination.tree import EliminationTree, separators_of
+from spectralz.kernels.elimination.min_fill import min_fill
+from spectralz.kernels.elimination.tree import separators_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.elimination.tree import Adjacency, Order
 
-__all__ = ["ORDERS", "adjacency_of", "best_order", "degeneracy"]
-
-# What looking for an order takes, per spin squared, and what a table entry takes, both in nanoseconds.
-SEARCH_TIME, ENTRY_TIME = 100, 6
-# Min-fill has many ties, and other choices among them are sometimes ten times cheaper.
-MOST_TRIES = 100
-PATIENCE = 10  # tries in vain before giving up
+__all__ = ["ORDERS", "adjacency_of", "banded", "degeneracy"]
 
 
 def adjacency_of(n: int, edges: NDArray[np.int64]) -> Adjacency:
@@ -132,51 +126,3 @@ def _far_end(spins: Sequence[int], adjacency: Adjacency) -> int:
 
 
 ORDERS = {"min-degree": min_degree, "min-fill": min_fill, "banded": banded}
-
-
-def best_order(
-    spins: Sequence[int], adjacency: Adjacency, max_entries: int, names: Iterable[str] = tuple(ORDERS)
-) -> tuple[str, EliminationTree] | None:
-    """Return the name and tree of the cheapest order for one connected component.
-
-    None if with every order of ``names`` more than ``max_entries`` table entries would be alive at once.
-    """
-    max_width = max_entries.bit_length() - 1
-    search = SEARCH_TIME * len(spins) ** 2
-    found: list[tuple[int, str, list[int]]] = []
-    for name in names:
-        order = ORDERS[name](spins, adjacency, max_width)
-        if order is not None:
-            found.append((order[1], name, order[0]))
-            if ENTRY_TIME * order[1] <= search:  # looking for a better one would take longer
-                break
-    if "min-fill" in names and found:
-        order = _random_min_fill(spins, adjacency, max_width, min(found)[0])
-        if order is not None:
-            found.append((order[1], "min-fill", order[0]))
-    for _, name, steps in sorted(found):
-        tree = EliminationTree.of_order(steps, adjacency)
-        if tree.peak <= max_entries:
-            return name, tree
-    return None
-
-
-def _random_min_fill(spins: Sequence[int], adjacency: Adjacency, max_width: int, terms: int) -> Order | None:
-    """Try min-fill with random ties for up to a quarter of the time that the ``terms`` of the best order would take.
-
-    That time is counted and not measured, so that the choice is always the same.
-    """
-    tries = min(MOST_TRIES, ENTRY_TIME * terms // (4 * SEARCH_TIME * len(spins) ** 2))
-    if not tries or len(spins) > MOST_SPINS_FOR_MIN_FILL or terms < 2 << degeneracy(spins, adjacency):
-        return None  # not worth it, too large, or as narrow as any order can be
-    best: Order | None = None
-    vain = 0
-    for seed in range(tries):
-        order = min_fill(spins, adjacency, max_width, seed)
-        if order is not None and order[1] < terms:
-            best, terms, vain = order, order[1], 0
-        else:
-            vain += 1
-        if vain == PATIENCE:
-            break
-    return best

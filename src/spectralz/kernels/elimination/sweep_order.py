@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.kernels.elimination.order import banded
+from spectralz.kernels.elimination.tree import separators_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from spectralz.kernels.elimination.tree import Adjacency
+    from spectralz.kernels.elimination.tree import Adjacency, Order
 
-__all__ = ["frontier_sizes", "sweep_order"]
+__all__ = ["frontier_sizes", "sweep_order", "swept"]
 
 
 def frontier_sizes(order: Sequence[int], edges: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -55,13 +56,23 @@ def sweep_order(components: Sequence[Sequence[int]], adjacency: Adjacency) -> li
     return order
 
 
-def _order_of_component(spins: list[int], adjacency: Adjacency) -> list[int]:
+def swept(spins: Sequence[int], adjacency: Adjacency, max_width: int) -> Order | None:
+    """Eliminate along the best of several directions; None if a separator grows beyond ``max_width``.
+
+    A moving front is left to :func:`banded`.
+    """
+    order = _order_of_component(list(spins), adjacency, has_front=False)
+    widths = [len(separator) for separator in separators_of(order, adjacency)[0]]
+    return None if max(widths) > max_width else (order, sum(1 << width for width in widths))
+
+
+def _order_of_component(spins: list[int], adjacency: Adjacency, *, has_front: bool = True) -> list[int]:
     if len(spins) < 3:
         return spins
     number = {v: k for k, v in enumerate(spins)}
     edges = np.array([(number[u], number[v]) for u in spins for v in adjacency[u] if u < v], dtype=np.int64)
     found = [sorted(spins), *_by_distances(spins, adjacency)]
-    front = banded(spins, adjacency, len(spins))
+    front = banded(spins, adjacency, len(spins)) if has_front else None
     if front is not None:
         found.append(front[0])
 

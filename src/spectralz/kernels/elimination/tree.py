@@ -7,6 +7,7 @@ the live tables form a stack, whose greatest height is the memory needed and is 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from spectralz.kernels.forest import post_order
@@ -86,7 +87,7 @@ class EliminationTree:
             heights.append(heights[-1] - used + (1 << len(separator) if stays else 0))
         return heights
 
-    @property
+    @cached_property
     def peak(self) -> int:
         """The most table entries alive at once: a step writes its table before those it used are dropped."""
         heights = self.stack_heights()

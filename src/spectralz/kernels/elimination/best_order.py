@@ -1,0 +1,172 @@
+"""Which elimination order to take: the cheapest of several rules of thumb, improved by annealing where that pays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from spectralz.kernels.elimination.annealed_order import MOST_SPINS_TO_ANNEAL, annealed_order, steps_in
+from spectralz.kernels.elimination.min_fill import MOST_SPINS_FOR_MIN_FILL, min_fill
+from spectralz.kernels.elimination.order import ORDERS, degeneracy
+from spectralz.kernels.elimination.sweep_order import swept
+from spectralz.kernels.elimination.tree import EliminationTree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from spectralz.kernels.elimination.tree import Adjacency, Order
+
+__all__ = ["RULES", "Search", "best_order", "cheapest_order", "improved", "order_from"]
+
+RULES = {**ORDERS, "swept": swept}
+# What looking for an order takes, per spin squared, and what a table entry takes, both in nanoseconds.
+SEARCH_TIME, ENTRY_TIME = 100, 6
+# Min-fill has many ties, and other choices among them are sometimes ten times cheaper.
+MOST_TRIES = 100
+PATIENCE = 10  # tries in vain before giving up
+# Annealing may take this share of the time of the elimination, and so many nanoseconds.
+ANNEALING_SHARE = 0.25
+MOST_ANNEALING_TIME = 2e9
+# Fewer turns per spin than this are of no use.
+FEWEST_TURNS = 200
+ANNEALED_STARTS = 3
+
+
+class Search(NamedTuple):
+    """How much to spend on a better order than the rules of thumb have.
+
+    Attributes
+    ----------
+    steps
+        How many turns of the elimination tree to try; None for as many as pay.
+    most_time
+        With None, at most so many nanoseconds of them, counted and not measured.
+    reach
+        Wider orders than this are of no interest, even if none fits into memory.
+    report
+        Hears which share is done.
+    """
+
+    steps: int | None = None
+    most_time: float = MOST_ANNEALING_TIME
+    reach: int = 0
+    report: Callable[[float], None] = lambda _: None
+
+    def for_each_of(self, count: int) -> Search:
+        """Return the search that is one of so many."""
+        steps = self.steps if self.steps is None else self.steps // count
+        return self._replace(steps=steps, most_time=self.most_time / count)
+
+    def steps_for(self, terms: int, n: int) -> int:
+        """Return how many turns to try where the best order so far takes so many table entries."""
+        if n > MOST_SPINS_TO_ANNEAL:
+            return 0
+        if self.steps is not None:
+            return self.steps
+        steps = steps_in(min(ANNEALING_SHARE * ENTRY_TIME * terms, self.most_time), n)
+        return steps if steps >= FEWEST_TURNS * n else 0
+
+
+NO_SEARCH = Search(steps=0)
+
+
+def best_order(
+    spins: Sequence[int],
+    adjacency: Adjacency,
+    max_entries: int,
+    names: Iterable[str] = tuple(RULES),
+    search: Search = NO_SEARCH,
+) -> tuple[str, EliminationTree] | None:
+    """Return the name and tree of the cheapest order for one connected component.
+
+    None if with every order found more than ``max_entries`` table entries would be alive at once.
+    """
+    found = cheapest_order(spins, adjacency, max_entries, names, search)
+    return None if found is None or found[1].peak > max_entries else found
+
+
+def cheapest_order(
+    spins: Sequence[int],
+    adjacency: Adjacency,
+    max_entries: int,
+    names: Iterable[str] = tuple(RULES),
+    search: Search = NO_SEARCH,
+) -> tuple[str, EliminationTree] | None:
+    """Return the name and tree of the cheapest order with at most ``max_entries`` alive, or else of the cheapest.
+
+    None if all are wider than both ``max_entries`` and the reach of the search allow.
+    """
+    max_width = max_entries.bit_length() - 1
+    widest = max(max_width, search.reach)
+    cheap = SEARCH_TIME * len(spins) ** 2
+    found: list[tuple[int, str, list[int]]] = []
+    for name in names:
+        order = RULES[name](spins, adjacency, widest)
+        if order is not None:
+            found.append((order[1], name, order[0]))
+            if ENTRY_TIME * order[1] <= cheap:  # looking for a better one would take longer
+                break
+    if not found:
+        return None
+    if "min-fill" in names:
+        order = _random_min_fill(spins, adjacency, widest, min(found)[0])
+        if order is not None:
+            found.append((order[1], "min-fill", order[0]))
+    found.sort()
+    starts = [order for _, _, order in found[:ANNEALED_STARTS]]
+    annealed = improved(starts, adjacency, found[0][0], max_width, search)
+    candidates = [] if annealed is None else [("annealed", annealed)]
+    for _, name, steps in found:
+        if candidates and candidates[-1][1].peak <= max_entries:
+            return candidates[-1]
+        candidates.append((name, EliminationTree.of_order(steps, adjacency)))
+    fitting = [named for named in candidates if named[1].peak <= max_entries]
+    return fitting[0] if fitting else min(candidates, key=lambda named: named[1].terms)
+
+
+def order_from(
+    name: str, order: list[int], adjacency: Adjacency, max_entries: int, search: Search
+) -> tuple[str, EliminationTree] | None:
+    """Return the name and tree of a given order, improved where the search says so; None if it is out of reach."""
+    max_width = max_entries.bit_length() - 1
+    tree = EliminationTree.of_order(order, adjacency)
+    better = improved([order], adjacency, tree.terms, max_width, search)
+    if better is not None:
+        return "annealed", better
+    return (name, tree) if tree.width <= max(max_width, search.reach) else None
+
+
+def improved(
+    starts: Sequence[Sequence[int]], adjacency: Adjacency, terms: int, max_width: int, search: Search
+) -> EliminationTree | None:
+    """Return the tree of a better order than those to begin from, the first of which takes ``terms``; None if none is.
+
+    Better is what takes less work, or about as much and less memory.
+    """
+    spins = starts[0]
+    steps = search.steps_for(terms, len(spins))
+    if not steps or len(spins) < 3 or terms < 2 << degeneracy(spins, adjacency):
+        return None  # not worth it, or as narrow as any order can be
+    # More than one table is alive: the widest must be smaller than the memory.
+    order = annealed_order(starts, adjacency, steps, max_width - 1, search.report)
+    return None if order == list(spins) else EliminationTree.of_order(order, adjacency)
+
+
+def _random_min_fill(spins: Sequence[int], adjacency: Adjacency, max_width: int, terms: int) -> Order | None:
+    """Try min-fill with random ties for up to a quarter of the time that the ``terms`` of the best order would take.
+
+    That time is counted and not measured, so that the choice is always the same.
+    """
+    tries = min(MOST_TRIES, ENTRY_TIME * terms // (4 * SEARCH_TIME * len(spins) ** 2))
+    if not tries or len(spins) > MOST_SPINS_FOR_MIN_FILL or terms < 2 << degeneracy(spins, adjacency):
+        return None  # not worth it, too large, or as narrow as any order can be
+    best: Order | None = None
+    vain = 0
+    for seed in range(tries):
+        order = min_fill(spins, adjacency, max_width, seed)
+        if order is not None and order[1] < terms:
+            best, terms, vain = order, order[1], 0
+        else:
+            vain += 1
+        if vain == PATIENCE:
+            break
+    return best

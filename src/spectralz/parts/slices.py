@@ -1,0 +1,198 @@
+"""Exact sums over slices: some spins are fixed to each of their states in turn, and the others eliminated.
+
+A fixed spin adds to the fields of its neighbors, so that all slices are one program with different fields. Slices are
+summed in threads, and put together in their order: the answer does not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from spectralz._support.progress import report
+from spectralz._support.threads import thread_count
+from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.kernels.elimination.program import Program
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.elimination.marginals import ProgramMarginals
+    from spectralz.kernels.elimination.program import Report
+    from spectralz.kernels.elimination.segments import Segments
+    from spectralz.kernels.elimination.slicing import SlicedTree
+    from spectralz.model import FloatArray, Ising
+
+__all__ = ["SlicedMeans", "log_z_of_slices", "means_of_slices"]
+
+T = TypeVar("T")
+# Slices are given to threads in lots, so that few answers wait to be put together.
+SLICES_PER_THREAD = 4
+# What exponentials, logarithms and their sum may lose, in units of rounding.
+ROUNDINGS_OF_SUM = 8.0
+
+
+@dataclass(frozen=True)
+class SlicedMeans:
+    """log Z of a sliced component, what rounding may change in it, and the means, by spin and by edge of the model."""
+
+    log_z: float
+    rounding: float
+    up: FloatArray
+    down: FloatArray
+    pair_mean: FloatArray
+
+
+class _StoppedError(Exception):
+    """Ends the threads after an interrupt."""
+
+
+class _Slices:
+    """The slices of one component: their program and how their fields and weights depend on the fixed spins."""
+
+    def __init__(self, model: Ising, plan: SlicedTree) -> None:
+        self.edges, self.J = model.edges()
+        self.plan = plan
+        self.program = Program.of_tree(plan.tree, self.edges, self.J, model.field)
+        self.fixed = np.array(plan.fixed, dtype=np.int64)
+        place = np.full(model.n, -1, dtype=np.int64)
+        place[self.fixed] = np.arange(len(self.fixed))
+        first, second = place[self.edges[:, 0]], place[self.edges[:, 1]]
+        rank = np.full(model.n, -1, dtype=np.int64)
+        rank[self.program.spin] = np.arange(self.program.steps)
+        # Edges from a fixed spin to one that is eliminated, and those between two fixed ones.
+        other = np.where(first >= 0, self.edges[:, 1], self.edges[:, 0])
+        self.crossing = np.flatnonzero(((first >= 0) ^ (second >= 0)) & (rank[other] >= 0))
+        self.crossing_fixed = np.maximum(first, second)[self.crossing]
+        self.crossing_step = rank[other[self.crossing]]
+        self.inside = np.flatnonzero((first >= 0) & (second >= 0))
+        self.inside_pairs = first[self.inside], second[self.inside]
+        self.field = np.asarray(model.field)[self.fixed]
+
+    def state(self, number: int) -> NDArray[np.int64]:
+        """Return the state of the fixed spins in slice ``number``."""
+        return 2 * ((number >> np.arange(len(self.fixed))) & 1) - 1
+
+    def fields(self, x: NDArray[np.int64]) -> FloatArray:
+        """Return the fields of the program with the fixed spins in state ``x``."""
+        field = self.program.field.copy()
+        np.add.at(field, self.crossing_step, self.J[self.crossing] * x[self.crossing_fixed])
+        return field
+
+    def own_weight(self, x: NDArray[np.int64]) -> float:
+        """Return the log-weight of the fixed spins among themselves."""
+        i, j = self.inside_pairs
+        return math.fsum([*(self.field * x).tolist(), *(self.J[self.inside] * x[i] * x[j]).tolist()])
+
+    def in_slice(self, x: NDArray[np.int64]) -> Program:
+        """Return the program with the fields of a slice."""
+        return replace(self.program, field=self.fields(x))
+
+    def rounding_bound(self, largest: float) -> float:
+        """Bound what rounding can change in log Z, where no slice's log Z is larger than ``largest`` in size.
+
+        In any slice the program's bound with the largest fields holds, and the fields themselves are rounded sums. The
+        sum over slices is convex: errors of the slices are not amplified. The rounded differences to the largest
+        slice matter by their mean over slices, which is at most the log of their number.
+        """
+        size = np.abs(self.program.field)
+        count = np.bincount(self.crossing_step, minlength=len(size))
+        np.add.at(size, self.crossing_step, np.abs(self.J[self.crossing]))
+        inside = float(np.abs(self.field).sum() + np.abs(self.J[self.inside]).sum())
+        units = float((count * size).sum()) + 3.0 * inside + 4.0 * largest
+        units += ROUNDINGS_OF_SUM + 2.0 * len(self.fixed)
+        return replace(self.program, field=size).rounding_bound() + 1.01 * UNIT_ROUNDOFF * units
+
+    def each(
+        self, work: Callable[[Program, Report], T], memory: int, max_memory: int
+    ) -> Iterator[tuple[int, float, T]]:
+        """Yield, for all slices in order, their number, the weight of the fixed spins and what ``work`` gives.
+
+        As many are worked on at once as there are threads, and memory for ``memory`` bytes each.
+        """
+        stop = threading.Event()
+
+        def heed_stop(_: float) -> None:
+            if stop.is_set():
+                raise _StoppedError
+
+        def one(number: int) -> tuple[int, float, T]:
+            x = self.state(number)
+            return number, self.own_weight(x), work(self.in_slice(x), heed_stop)
+
+        slices = self.plan.slices
+        threads = min(thread_count(), slices, max(max_memory // max(memory, 1), 1))
+        lot = SLICES_PER_THREAD * threads
+        with ThreadPoolExecutor(threads) as executor:
+            try:
+                for begin in range(0, slices, lot):
+                    for found in executor.map(one, range(begin, min(begin + lot, slices))):
+                        report("eliminating spins, slice by slice", (found[0] + 1) / slices)
+                        yield found
+            except BaseException:
+                stop.set()
+                raise
+
+
+def log_z_of_slices(model: Ising, plan: SlicedTree, max_memory: int) -> tuple[float, float]:
+    """Return log Z of a sliced component, and what rounding may change in it."""
+    from spectralz.kernels.elimination.forward import log_z_of_program
+
+    slices = _Slices(model, plan)
+    found = [(weight, value) for _, weight, value in slices.each(log_z_of_program, 8 * plan.tree.peak, max_memory)]
+    values = [weight + value for weight, value in found]
+    log_z = _log_sum(values)
+    largest = max(abs(weight) + abs(value) for weight, value in found)
+    return log_z, slices.rounding_bound(largest)
+
+
+def means_of_slices(model: Ising, plan: SlicedTree, segments: Segments, max_memory: int) -> SlicedMeans:
+    """Return log Z of a sliced component and its means: those of the slices, by their weights."""
+    from spectralz.kernels.elimination.marginals import marginals_of_program
+
+    slices = _Slices(model, plan)
+    edge_count = len(slices.edges)
+    i, j = slices.inside_pairs
+
+    def work(program: Program, heed_stop: Report) -> ProgramMarginals:
+        return marginals_of_program(program, segments, model.n, edge_count, heed_stop)
+
+    top, total, largest = -math.inf, 0.0, 0.0
+    values = []
+    up, down, pair_mean = np.zeros(model.n), np.zeros(model.n), np.zeros(edge_count)
+    spins = slices.program.spin
+    for number, weight, found in slices.each(work, segments.memory, max_memory):
+        x = slices.state(number)
+        value = weight + found.log_z
+        values.append(value)
+        largest = max(largest, abs(weight) + abs(found.log_z))
+        if value > top:  # all that was added is seen relative to the new largest
+            scale = math.exp(top - value)
+            for sums in (up, down, pair_mean):
+                sums *= scale
+            top, total = value, total * scale
+        share = math.exp(value - top)
+        total += share
+        up[spins] += share * found.up[spins]
+        down[spins] += share * found.down[spins]
+        up[slices.fixed] += share * (x > 0)
+        down[slices.fixed] += share * (x < 0)
+        pair_mean += share * found.pair_mean
+        other = spins[slices.crossing_step]
+        pair_mean[slices.crossing] += share * x[slices.crossing_fixed] * (found.up[other] - found.down[other])
+        pair_mean[slices.inside] += share * x[i] * x[j]
+    for sums in (up, down, pair_mean):
+        sums /= total
+    return SlicedMeans(_log_sum(values), slices.rounding_bound(largest), up, down, pair_mean)
+
+
+def _log_sum(values: list[float]) -> float:
+    largest = max(values)
+    return largest + math.log(math.fsum(math.exp(value - largest) for value in values))
