@@ -178,7 +178,8 @@ def divide(model: Ising, max_width: int) -> Partition:
 
 def _whole(model: Ising, graph: _Graph, max_width: int) -> Partition | None:
     """Return the components as blocks, if all are narrow enough."""
-    from spectralz.kernels.elimination.order import adjacency_of, best_order
+    from spectralz.kernels.elimination.best_order import best_order
+    from spectralz.kernels.elimination.order import adjacency_of
 
     components = model.components()
     largest = max((len(spins) for spins in components), default=0)
