@@ -65,7 +65,8 @@ def test_solve_as_json(run, grid):
     answer = json.loads(out)
     assert code == 0
     assert answer["log_z"] == pytest.approx(sz.log_z(grid).log_z, rel=1e-13)
-    assert answer["options"] == {"algorithm": "auto", "order": "banded", "max_memory": 2**30, "max_terms": 2**36}
+    options = {"algorithm": "auto", "order": "banded", "max_memory": 2**30, "max_terms": 2**36}
+    assert answer["options"] == {**options, "search": None, "max_sliced": None, "threads": None}
     assert answer["details"]["orders"] == ["banded"]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.options import bytes_in_words, checked_bytes, checked_count, checked_positive
+from spectralz._support.options import bytes_in_words, checked_bytes, checked_count
 from spectralz._support.threads import using_threads
 from spectralz.errors import ModelError, OptionError, TooLargeError, is_interrupt
 from spectralz.inference.asked import Asked
@@ -82,10 +82,7 @@ def map_state(
     if method not in METHODS:
         raise OptionError(f"method is {method!r}; the heaviest state is found by one of {', '.join(METHODS)}")
     memory = int(checked_bytes(max_memory, "max_memory"))
-    allowed = Budget(
-        None if budget is None else checked_positive(budget, "budget"),
-        None if work is None else checked_positive(work, "work"),
-    )
+    allowed = Budget.checked(budget, work)
     limit = None if threads is None else checked_count(threads, "threads", least=1)
     rng = np.random.default_rng(checked_count(seed, "seed", least=0))
     asked = Asked.about(model, given)
@@ -119,7 +116,7 @@ class _Found(NamedTuple):
 
 def _order(model: Ising, memory: int, seconds: float, is_asked: bool) -> list[int] | None:
     """Return an order of elimination whose tables fit, or None if there is none; say why if it is asked for."""
-    exact = Exact(algorithm="elimination", max_memory=memory)
+    exact = Exact(algorithm="elimination", max_memory=memory, max_sliced=0)
     plan = exact.plan(model)
     refusal = plan.refusal
     if refusal is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.options import checked_count, checked_positive
+from spectralz._support.options import checked_count
 from spectralz._support.progress import report
 from spectralz._support.threads import using_threads
 from spectralz.errors import ModelError, OptionError, TooLargeError, warn_inaccurate
@@ -86,10 +86,7 @@ def thermodynamics(
     at = _checked_betas(betas)
     if method not in METHODS:
         raise OptionError(f"method is {method!r}; curves are made by one of {', '.join(METHODS)}")
-    allowed = Budget(
-        None if budget is None else checked_positive(budget, "budget"),
-        None if work is None else checked_positive(work, "work"),
-    )
+    allowed = Budget.checked(budget, work)
     limit = None if threads is None else checked_count(threads, "threads", least=1)
     rng = np.random.default_rng(checked_count(seed, "seed", least=0))
     free = Asked.about(model, given).free

@@ -6,7 +6,7 @@ import difflib
 from typing import TYPE_CHECKING, Any, Literal
 
 from spectralz._support.executors import using_executor
-from spectralz._support.options import checked_count, checked_level, checked_positive, flag
+from spectralz._support.options import checked_count, checked_level, flag
 from spectralz._support.threads import using_threads
 from spectralz.errors import OptionError, SpectralzError, UnknownMethodError, warn_inaccurate
 from spectralz.inference.all_pairs import marginals_of_all_pairs
@@ -261,10 +261,7 @@ def bounds(
     >>> low <= sz.log_z(model, "exact").log_z <= high
     True
     """
-    allowed = Budget(
-        None if budget is None else checked_positive(budget, "budget"),
-        None if work is None else checked_positive(work, "work"),
-    )
+    allowed = Budget.checked(budget, work)
     probability = None if level is None else checked_level(level, "level")
     number = checked_count(seed, "seed", least=0)
     asked = Asked.about(model, given)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_EDGES", "bethe_bound", "bethe_bounds", "signs_of"]
 
-# Models with more edges are not looked at.
-MOST_EDGES = 5_000_000
+# Models with more edges are not looked at; those of dense couplings would have to be listed first.
+MOST_EDGES, MOST_DENSE_EDGES = 5_000_000, 500_000
 # Messages that start in a phase point there with this field; they have converged at this residual.
 STARTING_FIELD, TOL = 3.0, 1e-9
 SWEEPS, SWEEPS_TOGETHER = 1000, 10
@@ -51,7 +51,7 @@ def signs_of(model: Ising) -> FloatArray | None:
     import scipy.sparse as sp
     from scipy.sparse.csgraph import connected_components
 
-    if model.edge_count > MOST_EDGES:
+    if model.edge_count > (MOST_EDGES if model.storage.is_sparse else MOST_DENSE_EDGES):
         return None
     clock.charge(EDGE_OPERATIONS * (model.n + model.edge_count))
     n = model.n

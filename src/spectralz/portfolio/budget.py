@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spectralz._support import clock
+from spectralz._support.options import checked_positive
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import OptionError
 from spectralz.portfolio import policy
@@ -40,6 +41,14 @@ class Budget:
             )
         if self.budget is None and self.work is None:
             object.__setattr__(self, "budget", policy.BUDGET)
+
+    @classmethod
+    def checked(cls, budget: Any, work: Any) -> Budget:
+        """Check what a verb was given."""
+        return cls(
+            None if budget is None else checked_positive(budget, "budget"),
+            None if work is None else checked_positive(work, "work"),
+        )
 
     @property
     def seconds(self) -> float:

@@ -62,7 +62,7 @@ class Bounds:
     True
     >>> print(found)
     33.30854299... <= log Z <= 33.30854299... (proven, width ...)
-    lower by wmbe, upper by wmbe
+    lower by ..., upper by ...
     7 methods, ... s
     """
 

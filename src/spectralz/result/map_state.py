@@ -45,7 +45,7 @@ class MapState:
     >>> import spectralz as sz
     >>> found = sz.map_state(sz.generators.grid(side=10, strength=1.0, seed=0))
     >>> found
-    MapState(log-weight 119.7..., proven, by exact in ... s)
+    MapState(log-weight 171.510557, proven, by exact in ... s)
     """
 
     state: NDArray[np.int8]
