@@ -177,27 +177,31 @@ def completed(words):
     return done.stdout.split()
 
 
+COMPLETED = [
+    (["comp"], ["compare"]),
+    (["compare", "x.uai", "--methods", "exact,mb"], ["exact,mbe"]),
+    (["solve", "-m", "bp", "--set", "da"], ["damping="]),
+    (["solve", "gri"], []),  # which leaves it to the shell: files
+]
+COMPLETED_TOO = [
+    (["generate", "rank"], ["rank-one"]),
+    (["solve", "--bud"], ["--budget"]),
+    (["solve", "x.uai", "--method", "w"], ["wmbe"]),
+    (["solve", "--set", "tol"], ["tol="]),
+    (["info", "x", "--format", "np"], ["npz"]),
+    (["convert", "x", "y", "--to", "ua"], ["uai"]),
+    (["paper", "fig3"], [f"fig3{letter}" for letter in "abcdef"]),
+]
+
+
 @pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        (["comp"], ["compare"]),
-        (["generate", "rank"], ["rank-one"]),
-        (["solve", "--bud"], ["--budget"]),
-        (["solve", "x.uai", "--method", "w"], ["wmbe"]),
-        (["compare", "x.uai", "--methods", "exact,mb"], ["exact,mbe"]),
-        (["solve", "-m", "bp", "--set", "da"], ["damping="]),
-        (["solve", "--set", "tol"], ["tol="]),
-        (["info", "x", "--format", "np"], ["npz"]),
-        (["convert", "x", "y", "--to", "ua"], ["uai"]),
-        (["paper", "fig3"], [f"fig3{letter}" for letter in "abcdef"]),
-        (["solve", "gri"], []),  # which leaves it to the shell: files
-    ],
+    ("words", "offered"), [*COMPLETED, *(pytest.param(*case, marks=pytest.mark.slow) for case in COMPLETED_TOO)]
 )
 def test_the_tab_key_completes(words, offered):
     assert completed(words) == offered
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("shell", ["bash", *(pytest.param(shell, marks=pytest.mark.slow) for shell in ("zsh", "fish"))])
 def test_completion_can_be_shown(shell):
     environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
     done = subprocess.run(

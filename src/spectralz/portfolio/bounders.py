@@ -103,7 +103,8 @@ def _mean_field(model: Ising, allowance: Allowance) -> Iterator[Found]:
             break
         latest, seconds = run(MeanField(start="random", seed=seed))
         yield _found(latest)
-    yield from _blocks(model, run, began + share)
+    if _is_sparse(model):  # of a dense graph blocks hold hardly any couplings
+        yield from _blocks(model, run, began + share)
 
 
 def _blocks(model: Ising, run: Callable[[MeanField], tuple[Estimate, float]], end: float) -> Iterator[Found]:
@@ -263,14 +264,17 @@ def round_seconds(model: Ising, ibound: int) -> float:
     return float(tables * (policy.TABLE_SECONDS + policy.ENTRY_SECONDS * 2.0**ibound))
 
 
+def _is_sparse(model: Ising) -> bool:
+    return 2 * model.edge_count <= policy.MOST_SPARSE_DEGREE * model.n
+
+
 def _within(value: float, least: int, most: int) -> int:
     return int(min(max(value, least), most))
 
 
 def in_order(model: Ising) -> list[str]:
     """Return the bounders for a model, those first that cost little or are likely to bound it best."""
-    is_sparse = 2 * model.edge_count <= policy.MOST_SPARSE_DEGREE * model.n
-    order = SPARSE_ORDER if is_sparse else DENSE_ORDER
+    order = SPARSE_ORDER if _is_sparse(model) else DENSE_ORDER
     names = [name for name in BOUNDERS if name != "bethe" or signs_of(model) is not None]
     return sorted(names, key=order.index)
 
