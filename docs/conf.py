@@ -66,6 +66,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
+html_context = {"default_mode": "auto"}  # otherwise the theme logs an error at the first visit
 html_sidebars = {"index": [], "get-started": []}
 html_theme_options = {
     "logo": {"text": "spectralz"},
@@ -81,11 +82,15 @@ html_theme_options = {
 }
 
 
-def lead_to_the_gallery(app: Sphinx, name: str, source: list[str]) -> None:
-    """Turn links to scripts of the gallery, which lead somewhere in the repository too, into links to their pages."""
+def mend_links(app: Sphinx, name: str, source: list[str]) -> None:
+    """Give links that lead somewhere in the repository a place on the site.
+
+    Scripts of the gallery have pages here. Other files of the repository have none: of those links the words are left.
+    """
     to_root = "../" * name.count("/")
     text = re.sub(r"\]\((?:\.\./)+examples/gallery/([\w-]+)\.py\)", rf"]({to_root}gallery/\1.rst)", source[0])
-    source[0] = re.sub(r"\]\((?:\.\./)+examples/gallery/?\)", f"]({to_root}gallery/index.rst)", text)
+    text = re.sub(r"\]\((?:\.\./)+examples/gallery/?\)", f"]({to_root}gallery/index.rst)", text)
+    source[0] = re.sub(r"\[([^]]+)\]\(\.\./(?!examples/)[\w./-]+\)", r"\1", text) if "/" not in name else text
 
 
 def keep_bars(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
@@ -100,5 +105,5 @@ def keep_bars(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register what this file adds to Sphinx."""
     app.connect("autodoc-process-docstring", keep_bars)
-    app.connect("source-read", lead_to_the_gallery)
+    app.connect("source-read", mend_links)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
