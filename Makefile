@@ -21,7 +21,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_N
 
 ALL_CORES := -n auto --dist worksteal
 
-.PHONY: help demo compiled checked test test-all test-oldest test-newest coverage lint bench honesty docs dist fresh-kernels clean
+.PHONY: help demo compiled checked test test-all test-oldest test-newest coverage lint bench honesty docs site dist fresh-kernels clean
 .DEFAULT_GOAL := help
 
 help:
@@ -35,6 +35,7 @@ help:
 	@echo "make bench        speed against rivals, in one run (installs them into $(BENCH_VENV))"
 	@echo "make honesty      are trusted answers right? hundreds of new models whose log Z is known"
 	@echo "make docs         write again the pages and pictures of docs/ that are made by code"
+	@echo "make site         build the documentation site with its gallery; open out/site/index.html"
 	@echo "make dist         build the packages in dist/, and try the wheel in an empty environment"
 
 $(BIN)/python:
@@ -47,6 +48,10 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-site: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[site]'
 	@touch $@ $(VENV)/.installed
 
 $(BENCH_VENV)/.installed: pyproject.toml
@@ -136,8 +141,13 @@ docs: $(VENV)/.installed-dev
 	$(BIN)/spectralz generate grid --side 15 --strength 0.5 --seed 0 out/grid15.npz
 	$(BIN)/spectralz compare out/grid15.npz --methods exact,bp,mf,mbe,wmbe,trw,spectral --plot docs/images/compare.png
 
+# Nothing is fetched while it builds. Only scripts of the gallery that have changed run again.
+site: $(VENV)/.installed-site
+	$(ONE_THREAD) $(BIN)/python -m sphinx -q -W --keep-going -d out/site-doctrees docs out/site
+	@echo "The site: out/site/index.html"
+
 fresh-kernels:
 	find src -name '*.nbi' -delete -o -name '*.nbc' -delete
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(OLDEST_VENV) $(NEWEST_VENV) $(DIST_VENV) out dist .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) $(OLDEST_VENV) $(NEWEST_VENV) $(DIST_VENV) out dist docs/gallery docs/api/generated .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,58 @@
+"""
+A restricted Boltzmann machine on handwritten digits
+====================================================
+
+A machine is trained on small pictures of digits. How good is it? Its likelihood on pictures that it
+has not seen would say, but that needs log Z. :meth:`spectralz.RBM.log_likelihood` computes it, with
+an error bar.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+
+import spectralz as sz
+
+pictures = load_digits().images > 7  # 1797 pictures of 8 x 8 pixels, black or white
+rows = np.random.default_rng(0).permutation(len(pictures))
+X = pictures.reshape(len(pictures), -1)[rows].astype(int)
+train, test = X[:1400], X[1400:]
+
+# %%
+# Machines of several sizes. With few hidden units log Z is exact. Otherwise it is an estimate
+# with an error bar, and annealing backwards from test pictures checks it.
+sizes = (4, 8, 16, 32, 64)
+machines = [sz.RBM.fit(train, n_hidden=size, epochs=60, rate=0.05, seed=0) for size in sizes]
+on_test = [machine.log_likelihood(test, work=6e8) for machine in machines]
+on_train = [machine.log_likelihood(train, work=6e8, check=False) for machine in machines]
+for size, found in zip(sizes, on_test, strict=True):
+    error = "exact" if found.std_error is None else f"± {found.std_error:.3f}"
+    print(f"{size:3d} hidden units: {found.log_likelihood:.3f} per picture, {error}")
+print(on_test[-1])
+
+# %%
+# To compare: pixels that know nothing of each other.
+share = (train.sum(axis=0) + 1) / (len(train) + 2)
+independent = float(np.mean(test @ np.log(share) + (1 - test) @ np.log(1 - share)))
+print(f"independent pixels: {independent:.2f}")
+
+# %%
+# More hidden units help, and what helps on training pictures helps less on new ones. The error
+# bars are there, and are smaller than the marks. To the right are pictures that the largest
+# machine dreams up: samples of its visible units.
+figure = plt.figure(figsize=(10, 4.2), constrained_layout=True)
+left, right = figure.subfigures(1, 2)
+panel = left.subplots()
+for found, label, marker in ((on_train, "training pictures", "s"), (on_test, "test pictures", "o")):
+    values, errors = [f.log_likelihood for f in found], [2 * (f.std_error or 0.0) for f in found]
+    panel.errorbar(sizes, values, errors, marker=marker, capsize=3, label=label)
+panel.axhline(independent, color="0.5", linestyle=":", label="independent pixels, test")
+panel.set(xscale="log", xlabel="hidden units", ylabel="log-likelihood per picture (nats)")
+panel.set_xticks(sizes, sizes)
+panel.minorticks_off()
+panel.legend(frameon=False)
+dreams = sz.sample(machines[-1], 24, seed=1, work=3e8)[:, :64].reshape(-1, 8, 8)
+for axes, dream in zip(right.subplots(4, 6).flat, dreams, strict=True):
+    axes.imshow(1 - dream, cmap="gray", vmin=0, vmax=1)
+    axes.set(xticks=[], yticks=[])
+plt.show()
