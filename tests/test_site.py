@@ -20,10 +20,9 @@ SCRIPTS = sorted((ROOT / "examples" / "gallery").glob("*.py"))
 
 def listed(module):
     """Return the names that the reference lists under a module."""
-    blocks = re.findall(r"```\{eval-rst\}\n\.\. currentmodule:: (\S+)\n(.*?)```", REFERENCE.read_text(), re.DOTALL)
-    return {
-        name for owner, block in blocks if owner == module for name in re.findall(r"^   (\w+)$", block, re.MULTILINE)
-    }
+    blocks = re.findall(r"\.\. currentmodule:: (\S+)\n(.*?)\n```", REFERENCE.read_text(), re.DOTALL)
+    text = "\n".join(block for owner, block in blocks if owner == module)
+    return set(re.findall(r"^(?:   |\.\. py:data:: )(\w+)$", text, re.MULTILINE))
 
 
 def test_every_public_name_is_in_the_reference():

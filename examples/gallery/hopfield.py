@@ -4,7 +4,7 @@ The phases of a Hopfield memory
 
 A Hopfield network stores patterns in its couplings. When it is cold, its states are close to one of
 the patterns: it remembers. When it is hot, it does not. With few patterns the coupling has low
-rank, so that everything is exact, with any number of spins.
+rank, so that everything is exact although every spin is coupled to every other.
 """
 
 import matplotlib.pyplot as plt
