@@ -141,8 +141,10 @@ docs: $(VENV)/.installed-dev
 	$(BIN)/spectralz generate grid --side 15 --strength 0.5 --seed 0 out/grid15.npz
 	$(BIN)/spectralz compare out/grid15.npz --methods exact,bp,mf,mbe,wmbe,trw,spectral --plot docs/images/compare.png
 
-# Nothing is fetched while it builds. Only scripts of the gallery that have changed run again.
+# Nothing is fetched while it builds. Only scripts of the gallery that have changed run again. Kernels are compiled
+# first, or pages would show that a script waited for them.
 site: $(VENV)/.installed-site
+	$(BIN)/python -c "import spectralz; spectralz.warm_up()"
 	$(ONE_THREAD) $(BIN)/python -m sphinx -q -W --keep-going -d out/site-doctrees docs out/site
 	@echo "The site: out/site/index.html"
 
