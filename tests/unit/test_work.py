@@ -46,11 +46,13 @@ def solve(name, **options):
 
 
 def without_seconds(result):
-    """Return a result as a dict, but for the seconds at any depth."""
+    """Return a result as a dict, but for the seconds at any depth; of bounds that rounds tighten, ten digits."""
 
     def less(value):
         if isinstance(value, dict):
             return {key: less(each) for key, each in value.items() if key not in ("seconds", "threads")}
+        if isinstance(value, float):
+            return float(f"{value:.10g}")
         return [less(each) for each in value] if isinstance(value, list) else value
 
     return less(json.loads(json.dumps(result.to_dict())))

@@ -23,6 +23,8 @@ MOST_SPINS, MOST_ENTRIES = 200_000, 50_000_000
 # A direction is a place to start from: a few digits do, and so many products with the coupling at most.
 TOLERANCE = 1e-3
 MOST_STEPS, STEPS_PER_LOOK = 60, 10
+# Digits after the point that are kept of a direction, whose entries are about 1.
+DIGITS = 6
 # A rest that is so small beside the coupling is rounding.
 LEAST_REST = 1e-12
 # Operations of a step per spin, beside one per entry of the coupling.
@@ -54,7 +56,10 @@ def leading_directions(storage: Coupling, count: int = DIRECTIONS) -> list[Float
         if found is None:
             return []
         values, vectors = found
-    return [math.sqrt(storage.n) * vector for value, vector in zip(values, vectors.T, strict=True) if value > 0.0]
+    scale = math.sqrt(storage.n)
+    # Linear algebra rounds by how arrays lie in memory: what starts here would end elsewhere, in the last digits.
+    rounded = np.round(scale * vectors.T, DIGITS)
+    return [vector for value, vector in zip(values, rounded, strict=True) if value > 0.0]
 
 
 def _by_lanczos(matrix: Any, count: int) -> tuple[FloatArray, FloatArray] | None:

@@ -188,11 +188,11 @@ class _Descent:
     def advance(self) -> None:
         """Make one step, unless there is none that gains anything."""
         direction = -self._times_inverse(self.slope)
-        along = float(direction @ self.slope)
+        along = _dot(direction, self.slope)
         if not along < 0.0:
             self.steps, self.changes = [], []
             direction = -FIRST_STEP * self.slope
-            along = float(direction @ self.slope)
+            along = _dot(direction, self.slope)
         length = 1.0
         for _ in range(MOST_HALVINGS):
             step = length * direction
@@ -217,7 +217,7 @@ class _Descent:
 
     def _remember(self, step: FloatArray, change: FloatArray) -> None:
         # Without curvature, or where numbers are so small that their squares vanish, there is nothing to learn.
-        if not float(step @ change) > UNIT_ROUNDOFF * float(change @ change) > 0.0:
+        if not _dot(step, change) > UNIT_ROUNDOFF * _dot(change, change) > 0.0:
             return
         self.steps.append(step)
         self.changes.append(change)
@@ -231,12 +231,12 @@ class _Descent:
             return np.asarray(FIRST_STEP * out)
         alphas = []
         for s, y in zip(reversed(self.steps), reversed(self.changes), strict=True):
-            alphas.append(float(s @ out) / float(s @ y))
+            alphas.append(_dot(s, out) / _dot(s, y))
             out -= alphas[-1] * y
         s, y = self.steps[-1], self.changes[-1]
-        out *= float(s @ y) / float(y @ y)
+        out *= _dot(s, y) / _dot(y, y)
         for s, y, alpha in zip(self.steps, self.changes, reversed(alphas), strict=True):
-            out += (alpha - float(y @ out) / float(s @ y)) * s
+            out += (alpha - _dot(y, out) / _dot(s, y)) * s
         return out
 
 
@@ -313,3 +313,8 @@ def tighten(forest: Forest, start: Potentials, max_iter: int, report: Report) ->
     tightening = Tightening(forest, start)
     tightening.run(max_iter, report)
     return tightening.result()
+
+
+def _dot(a: FloatArray, b: FloatArray) -> float:
+    """Return the product of two vectors, always added up in the same order: BLAS goes by where they lie in memory."""
+    return float((a * b).sum())
