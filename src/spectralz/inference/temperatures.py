@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["energy", "entropy", "thermodynamics"]
 
 METHODS = ("auto", "exact", "quadrature", "annealing")
+# What exact methods give; states have the size of the magnetization, too.
+KNOWN = ("log_z", "energy", "entropy", "heat_capacity", "magnetization", "overlap")
 # The variance of the energy is the slope of the mean energy, by differences of the fourth order; steps this long,
 # beside beta, lose about as many digits by rounding as by their length.
 STEP = 3e-4
@@ -174,9 +176,8 @@ def _exact(model: Ising, betas: FloatArray, method: Method) -> dict[str, Any]:
     for k, beta in enumerate(betas):
         report("temperatures", k / len(betas))
         rows.append(_at(model, float(beta), method))
-    names = ("log_z", "energy", "entropy", "heat_capacity", "magnetization", "overlap")
     found: dict[str, Any] = {}
-    for c, name in enumerate(names):
+    for c, name in enumerate(KNOWN):
         found[name] = np.array([row[c][0] for row in rows])
         found[f"{name}_error"] = np.array([row[c][1] for row in rows])
     words = "summed up exactly at each temperature; the heat capacity by differences of the mean energy"
@@ -218,7 +219,7 @@ def _moments(model: Ising, beta: float, method: Method) -> tuple[float, float, F
         # Spins are fair coins, and the products of two are 0 in the mean.
         return model.n * float(np.log(2.0)), 0.0 - model.constant, np.zeros(model.n), 0.0
     found = method.run_marginals(model.scaled(beta), pairs=True)
-    pair_mean = _aligned(found.edges, found.pair_mean, edges, model.n)
+    pair_mean = _aligned(found.edges, found.pair_mean, edges)
     mean_energy = -float(model.field @ found.mean + J @ pair_mean) - model.constant
     estimate = found.estimate
     width = 0.0 if estimate.upper is None or estimate.lower is None else estimate.upper - estimate.lower
@@ -226,7 +227,7 @@ def _moments(model: Ising, beta: float, method: Method) -> tuple[float, float, F
     return estimate.log_z, mean_energy, found.mean, width + 1e-15 * sizes
 
 
-def _aligned(found: Any, values: FloatArray, edges: Any, n: int) -> FloatArray:
+def _aligned(found: Any, values: FloatArray, edges: Any) -> FloatArray:
     """Return numbers of pairs in the order of ``edges``; a pair that is not there has lost its coupling to rounding."""
     if np.array_equal(found, edges):
         return values
@@ -242,9 +243,9 @@ def _cooled(model: Ising, betas: FloatArray, seconds: float, rng: np.random.Gene
         return _exact(model, betas, Exact())
     cooled = cool(model, positive, seconds, rng)
     hot = _at(model, 0.0, Exact())
-    known = dict(zip(("log_z", "energy", "entropy", "heat_capacity", "magnetization", "overlap"), hot, strict=True))
+    known = dict(zip(KNOWN, hot, strict=True))
     found: dict[str, Any] = {}
-    for name in ("log_z", "energy", "entropy", "heat_capacity", "magnetization", "abs_magnetization", "overlap"):
+    for name in (*KNOWN, "abs_magnetization"):
         pair = getattr(cooled, name)
         if pair is None or (name not in known and len(positive) < len(rising)):
             continue
