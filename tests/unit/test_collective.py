@@ -135,3 +135,21 @@ def test_a_mirror_image_that_was_missed_too_counts_beyond_the_bound():
     state = elsewhere(model)
     assert state.beyond == pytest.approx(math.log(2.0), abs=0.05)
     assert state.lower + state.beyond == pytest.approx(truth, abs=0.1)
+
+
+def test_curves_through_the_trap_are_not_sure_and_wrong():
+    """Warm temperatures are right; where the collective state takes over, populations say that they miss it."""
+    model, truth = trap(60, 5.0, seed=3)
+    found = sz.thermodynamics(model, [0.5, 1.0], "annealing", work=1e8)
+    assert found.trusted.tolist() == [True, False]
+    assert abs(found.log_z[1] - truth) > 1.0  # they do miss it
+    assert abs(found.log_z[1] - truth) <= 2.0 * found.log_z_error[1]
+
+
+@pytest.mark.parametrize(("strength", "trusted"), [(4.2, True), (4.72, False), (5.0, False)])
+def test_ratios_in_the_trap_are_not_sure_and_wrong(strength, trusted):
+    """At 4.2 the state that is missed holds a share of .001 only: it leaves trust, and widens the error."""
+    (above, log_above), (below, log_below) = trap(30, strength + 0.3, seed=3), trap(30, strength, seed=3)
+    found = sz.log_ratio(above, below, work=2e8, seed=1)
+    assert found.trusted == trusted
+    assert abs(found.value - (log_above - log_below)) <= 2.0 * found.std_error

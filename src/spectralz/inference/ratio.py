@@ -15,8 +15,11 @@ from spectralz.inference.verbs import log_z
 from spectralz.methods import Exact, Quadrature
 from spectralz.parts.annealer import Annealer
 from spectralz.parts.bridging import bridge, difference_of
+from spectralz.parts.collective import missed_by
+from spectralz.parts.populations import combine
 from spectralz.portfolio.auto import Auto
 from spectralz.portfolio.budget import Budget
+from spectralz.portfolio.verdict import doubt_in
 from spectralz.result import Kind, Quantity, Status
 
 if TYPE_CHECKING:
@@ -104,10 +107,21 @@ def _bridged(first: Ising, second: Ising, seconds: float, rng: np.random.Generat
     if apart > MOST_APART:
         return None
     found = bridge(first, second, there, back, (1.0 - 2.0 * SHARE_OF_STATES) * seconds, rng)
-    trusted = abs(found.there.mean() - found.back.mean()) <= max(6.0 * found.std_error, 0.1)
+    agree = abs(found.there.mean() - found.back.mean()) <= max(6.0 * found.std_error, 0.1)
+    doubts = [_doubt(model, runs, rng) for model, runs in ((first, there), (second, back))]
+    trusted = agree and all(is_trusted for is_trusted, _ in doubts)
     words = f"{2 * RUNS} runs of {there[0].size} states there and back, {found.models} models in between"
+    if not trusted:
+        words += "; the states are out of equilibrium, too few, or miss a collective state"
     value = found.value + second.constant - first.constant
-    return Quantity(value, found.std_error, Kind.ESTIMATE, trusted, Status(words, converged=trusted))
+    error = max(found.std_error, *(missed for _, missed in doubts))
+    return Quantity(value, error, Kind.ESTIMATE, trusted, Status(words, converged=trusted))
+
+
+def _doubt(model: Ising, found: list[Annealed], rng: np.random.Generator) -> tuple[bool, float]:
+    """Return whether states of a model are to be trusted, and what a collective state they missed may add to log Z."""
+    mean = combine(found)
+    return doubt_in(mean, mean.log_z + model.constant, missed_by(model, found, rng))
 
 
 def _states(model: Ising, seconds: float, rng: np.random.Generator) -> list[Annealed]:

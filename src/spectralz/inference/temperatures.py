@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,16 +15,17 @@ from spectralz.errors import ModelError, OptionError, TooLargeError, warn_inaccu
 from spectralz.inference.asked import Asked
 from spectralz.methods import Exact, Quadrature
 from spectralz.methods.base import has_few_pairs
-from spectralz.parts.cooling import FEWEST_EFFECTIVE, cool
+from spectralz.parts.cooling import Cooled, cool
 from spectralz.parts.decomposition import decompose
 from spectralz.portfolio.budget import Budget
 from spectralz.portfolio.purse import Purse
+from spectralz.portfolio.verdict import doubt_in
 from spectralz.result import Kind, Quantity, Status, Thermodynamics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from spectralz.methods import Method
     from spectralz.model import RBM, FloatArray, Ising
@@ -241,7 +243,7 @@ def _cooled(model: Ising, betas: FloatArray, seconds: float, rng: np.random.Gene
     positive = rising[rising > 0.0]
     if not len(positive):
         return _exact(model, betas, Exact())
-    cooled = cool(model, positive, seconds, rng)
+    cooled, judged = _judged(cool(model, positive, seconds, rng))
     hot = _at(model, 0.0, Exact())
     known = dict(zip(KNOWN, hot, strict=True))
     found: dict[str, Any] = {}
@@ -252,11 +254,10 @@ def _cooled(model: Ising, betas: FloatArray, seconds: float, rng: np.random.Gene
         for part, suffix in enumerate(("", "_error")):
             first = [] if len(positive) == len(rising) else [known[name][part]]
             found[name + suffix] = np.concatenate([first, pair[part]])[back]
-    enough = cooled.effective >= FEWEST_EFFECTIVE
-    trusted = np.concatenate([np.ones(len(rising) - len(positive), dtype=bool), enough])[back]
+    trusted = np.concatenate([np.ones(len(rising) - len(positive), dtype=bool), judged])[back]
     words = f"{cooled.states} states in {cooled.runs} runs through {cooled.points} points, and through half as many"
     if not trusted.all():
-        words += f"; at {np.count_nonzero(~trusted)} temperatures too few of them carry the weight: give it more time"
+        words += f"; at {np.count_nonzero(~trusted)} temperatures they are out of equilibrium, too few, or miss a state"
     return {
         **found,
         "kind": Kind.ESTIMATE,
@@ -264,3 +265,11 @@ def _cooled(model: Ising, betas: FloatArray, seconds: float, rng: np.random.Gene
         "status": Status(words, converged=bool(trusted.all())),
         "method": "annealing",
     }
+
+
+def _judged(cooled: Cooled) -> tuple[Cooled, NDArray[np.bool_]]:
+    """Add what a missed state may weigh to the error of log Z, and say which temperatures are to be trusted."""
+    log_z, error = cooled.log_z
+    doubts = [doubt_in(*each) for each in zip(cooled.means, log_z.tolist(), cooled.elsewhere, strict=True)]
+    missed = np.array([gain for _, gain in doubts])
+    return replace(cooled, log_z=(log_z, np.maximum(error, missed))), np.array([trusted for trusted, _ in doubts])

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.model import FloatArray, Ising
-    from spectralz.parts.chains import Engine
+    from spectralz.parts.chains import Chains, Engine
     from spectralz.parts.subgraph import Subgraph
 
 __all__ = ["RESAMPLE_BELOW", "Annealer"]
@@ -70,6 +70,30 @@ SUM_OPERATIONS, SPARSE_SUM_OPERATIONS = 1.0, 2.0
 
 class _StoppedError(Exception):
     """Raised in threads whose work nobody waits for any more."""
+
+
+def _population_at(
+    chains: Chains,
+    log_z: float,
+    log_weight: FloatArray,
+    family: NDArray[np.int64],
+    gap: float,
+    points: FloatArray,
+    spread: FloatArray,
+) -> Annealed:
+    """Return a population at the last of some points, with the log-weights it has there since it was resampled."""
+    mean, share = mean_and_shares(log_weight)
+    totals = np.bincount(family, weights=share, minlength=len(share))
+    return Annealed(
+        log_z=log_z + mean,
+        x=chains.states(),
+        weight=share,
+        family=family,
+        variance=float(((totals - 1.0 / len(share)) ** 2).sum()),
+        gap=gap,
+        points=points,
+        spread=spread,
+    )
 
 
 def _is_done(future: Future[Annealed]) -> bool:
@@ -206,13 +230,9 @@ class Annealer:
         size: int,
         rng: np.random.Generator,
         tell: Callable[[float], None] = lambda _: None,
-        stops: Mapping[int, Callable[[float, FloatArray, NDArray[np.int8]], None]] | None = None,
+        stops: Mapping[int, Callable[[Annealed], None]] | None = None,
     ) -> Annealed:
-        """Take a population through given points of the path.
-
-        ``stops`` are called at points by their numbers, with what log Z is there, the weights of the states, which add
-        up to 1, and the states.
-        """
+        """Take a population through given points of the path; ``stops``, by numbers of points, see it as it passes."""
         clock.charge(self.operations(len(betas), size))
         chains = self.engine.start(size, rng)
         before, after = neighbors(betas)
@@ -234,8 +254,9 @@ class Annealer:
             last_growth = float(growth[-1])
             variances.append(variance + variance_of(earlier))
             if part.stop - 1 in stops:  # the states are at the last point, their weights already on to the next
-                there, share = mean_and_shares(earlier[-1])
-                stops[part.stop - 1](log_z + there, share, chains.states())
+                spread = np.concatenate(variances)
+                passing = _population_at(chains, log_z, earlier[-1], family, gap, betas[: part.stop], spread)
+                stops[part.stop - 1](passing)
             log_weight = weights[-1]
             mean, share = mean_and_shares(log_weight)
             if 1.0 / float((share**2).sum()) < self.resample_below * size and part.stop < len(betas):
@@ -247,18 +268,7 @@ class Annealer:
             tell(part.stop / len(betas))
             if self._is_stopped:
                 raise _StoppedError
-        mean, share = mean_and_shares(log_weight)
-        totals = np.bincount(family, weights=share, minlength=size)
-        return Annealed(
-            log_z=log_z + mean,
-            x=chains.states(),
-            weight=share,
-            family=family,
-            variance=float(((totals - 1.0 / size) ** 2).sum()),
-            gap=gap,
-            points=betas,
-            spread=np.concatenate(variances),
-        )
+        return _population_at(chains, log_z, log_weight, family, gap, betas, np.concatenate(variances))
 
     @contextmanager
     def without_resampling(self) -> Iterator[None]:

@@ -104,22 +104,20 @@ def _likely(run: Annealed, rng: np.random.Generator) -> NDArray[np.int64]:
 
 def _way(first: Ising, second: Ising, run: Annealed, models: int, rng: np.random.Generator) -> float:
     """Return the log of the mean weight that states of the first model collect on their way to the second."""
-    x, log_weight, log_ratio = run.x, np.log(np.maximum(run.weight, 1e-300)), 0.0
-    _, share = mean_and_shares(log_weight)
-    before = math.log(float(np.exp(log_weight).sum()))
+    x, log_ratio = run.x, 0.0
+    log_weight = np.log(np.maximum(run.size * run.weight, 1e-300))  # their mean is 1
     points = np.linspace(0.0, 1.0, models + 1)
     for t, step in zip(points[1:], np.diff(points), strict=True):
         log_weight = log_weight + step * difference_of(first, second, x)
-        total, share = mean_and_shares(log_weight)
         if t == 1.0:
             break
+        mean, share = mean_and_shares(log_weight)
         if 1.0 / float((share**2).sum()) < RESAMPLE_BELOW * len(x):
-            log_ratio += total + math.log(len(x)) - before
+            log_ratio += mean
             x = x[np.repeat(np.arange(len(x)), systematic(share, rng.random(), len(x)))]
-            log_weight = np.full(len(x), -math.log(len(x)))
-            before = 0.0
+            log_weight = np.zeros(len(x))
         x = _step(first, second, t, x, rng)
-    return log_ratio + total + math.log(len(x)) - before
+    return log_ratio + mean_and_shares(log_weight)[0]
 
 
 def _step(first: Ising, second: Ising, t: float, x: NDArray[np.int8], rng: np.random.Generator) -> NDArray[np.int8]:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.kernels.coupling import frozen
+from spectralz.parts.annealer import Annealer
+from spectralz.parts.leading import leading_directions
 from spectralz.parts.mean_field import ascend_in_time, bound_of_model
 from spectralz.parts.populations import weights_of
 
@@ -24,10 +26,9 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.coupling import Couplings
     from spectralz.model import FloatArray, Ising
-    from spectralz.parts.annealer import Annealer
     from spectralz.parts.populations import Annealed
 
-__all__ = ["Elsewhere", "along", "heaviest_of", "look_elsewhere"]
+__all__ = ["Elsewhere", "along", "heaviest_of", "look_elsewhere", "missed_by"]
 
 # Chains from each state along a leading eigenvector, and their sweeps.
 CHAINS, SWEEPS = 8, 20
@@ -62,6 +63,10 @@ class Elsewhere:
     def share(self, log_z: float) -> float:
         """Return the least share of it in Z, beside a population that says ``log_z`` without it."""
         return 1.0 / (1.0 + math.exp(min(max(log_z - self.lower, -700.0), 700.0)))
+
+    def gain(self, log_z: float) -> float:
+        """Return how much it may add to ``log_z``."""
+        return float(np.logaddexp(log_z, self.lower + self.beyond)) - log_z
 
 
 def along(annealer: Annealer, directions: Sequence[FloatArray]) -> NDArray[np.int8]:
@@ -101,6 +106,12 @@ def look_elsewhere(
     heaviest = max(states, key=lambda state: state.lower)
     together = float(np.logaddexp.reduce([state.lower for state in states]))
     return replace(heaviest, beyond=heaviest.beyond + together - heaviest.lower)
+
+
+def missed_by(model: Ising, found: Sequence[Annealed], rng: np.random.Generator) -> Elsewhere | None:
+    """Return the heaviest collective state of a model that its populations have not met, or None."""
+    with Annealer(model, block_width=0, from_coins=True) as annealer:
+        return look_elsewhere(model, annealer, found, rng, along(annealer, leading_directions(model.storage)))
 
 
 def _unmet_overlap(seed: NDArray[np.int8], chains: NDArray[np.int8], found: Sequence[Annealed]) -> float | None:

@@ -3,13 +3,14 @@
 Along the path from fair coins to ``beta`` times the model its points are temperatures, so that one run passes through
 all of them. Several runs are independent: what they say together has the error that leaving out one after the other
 shows (the jackknife). States lag behind where it is cold. Half as many points lag twice as far: what half the
-schedule says otherwise, beyond part of its noise, is part of the error.
+schedule says otherwise, beyond part of its noise, is part of the error. Whether the populations are to be trusted is
+asked as of any others: how many families they have, whether the way back agrees, whether a collective state was missed.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +18,16 @@ import numpy as np
 from spectralz._support import clock
 from spectralz._support.progress import report
 from spectralz.parts.annealer import Annealer
-from spectralz.parts.populations import log_means
+from spectralz.parts.collective import missed_by
+from spectralz.parts.populations import combine, log_means
 from spectralz.parts.survey import LEAST_POINTS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.model import FloatArray, Ising
+    from spectralz.parts.collective import Elsewhere
+    from spectralz.parts.populations import Annealed, Mean
 
 __all__ = ["Cooled", "cool"]
 
@@ -35,8 +39,8 @@ POINTS_PER_SQUARE, FEWEST_POINTS, MOST_POINTS = 4.0, 200.0, 20_000.0
 SHARE_PLANNED = 0.8
 # Means of spins are kept for the overlap up to so many numbers.
 MOST_MEANS = 50_000_000
-# With fewer effective states than this a temperature is not to be relied on.
-FEWEST_EFFECTIVE = 30.0
+# States are kept to look for collective ones beside them up to so many spins, one byte each.
+MOST_KEPT = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,8 @@ class Cooled:
 
     ``energy`` is that of physicists, minus the log-weight of the model itself; ``magnetization`` and its size
     ``abs_magnetization`` are per spin, and so is ``overlap``, that of two independent states (None for many spins).
-    ``effective`` is the number of effective states.
+    ``means`` are what populations say of log Z together, with their own doubts, and ``elsewhere`` a collective state
+    that they have not met, or None.
     """
 
     log_z: tuple[FloatArray, FloatArray]
@@ -55,7 +60,8 @@ class Cooled:
     magnetization: tuple[FloatArray, FloatArray]
     abs_magnetization: tuple[FloatArray, FloatArray]
     overlap: tuple[FloatArray, FloatArray] | None
-    effective: FloatArray
+    means: list[Mean]
+    elsewhere: list[Elsewhere | None]
     points: int
     runs: int
     states: int
@@ -67,23 +73,26 @@ class _Sums:
     def __init__(self, model: Ising, betas: FloatArray) -> None:
         shape = RUNS, len(betas)
         self.model, self.betas = model, betas
-        self.log_z, self.effective = np.zeros(shape), np.zeros(shape)
+        self.log_z = np.zeros(shape)
         self.energy, self.square = np.zeros(shape), np.zeros(shape)
         self.magnetization, self.size = np.zeros(shape), np.zeros(shape)
         # Energies are summed up from their middle, so that no square of a large number hides how they vary.
         self.middle = np.zeros(len(betas))
         keeps = RUNS * len(betas) * model.n <= MOST_MEANS
         self.means = np.zeros((*shape, model.n)) if keeps else None
+        self.populations: list[list[Annealed]] = [[] for _ in betas]
 
-    def add(self, run: int, k: int, log_z: float, share: FloatArray, x: NDArray[np.int8]) -> None:
+    def add(self, run: int, k: int, found: Annealed) -> None:
         """Take in the states of a run at a temperature."""
+        share, x = found.weight, found.x
+        has_room = RUNS * len(self.betas) * x.size <= MOST_KEPT
+        self.populations[k].append(found if has_room else replace(found, x=x[:, :0]))
         energy = -np.asarray(self.model.log_weight(x))
         if run == 0:
             self.middle[k] = float(energy.mean())
         energy -= self.middle[k]
         each = x.mean(axis=1, dtype=np.float64) if self.model.n else np.zeros(len(x))
-        self.log_z[run, k] = log_z + self.betas[k] * self.model.constant
-        self.effective[run, k] = 1.0 / float((share**2).sum())
+        self.log_z[run, k] = found.log_z + self.betas[k] * self.model.constant
         self.energy[run, k], self.square[run, k] = share @ energy, share @ energy**2
         self.magnetization[run, k], self.size[run, k] = share @ each, share @ np.abs(each)
         if self.means is not None:
@@ -131,7 +140,7 @@ class _Sums:
 
         Their share is about one over the number of states, and their energies lie apart as they do where it is warmer.
         """
-        rare = 1.0 / np.maximum(self.effective.sum(axis=0), 1.0)
+        rare = np.array([1.0 / max(sum(run.families for run in found), 1.0) for found in self.populations])
         apart = math.sqrt(max(float((self.square - self.energy**2).max(initial=0.0)), 0.0))
         return {
             "log_z": rare,
@@ -165,9 +174,16 @@ def cool(model: Ising, betas: FloatArray, seconds: float, rng: np.random.Generat
         # Of the noise in that difference only part is taken off: a lag that hides in it is the worse mistake.
         lag = np.maximum((value - other) ** 2 - 0.5 * its_error**2, 0.0)
         found[name] = value, np.sqrt(error**2 + lag)
+    means = [combine(each) for each in whole.populations]
+    log_z, error = found["log_z"]
+    found["log_z"] = log_z, np.maximum(error, [mean.std_error for mean in means])
     return Cooled(
         **{"overlap": None, **found},
-        effective=whole.effective.sum(axis=0),
+        means=means,
+        elsewhere=[
+            missed_by(model.scaled(float(beta)), each, rng) if each[0].x.shape[1] == model.n else None
+            for beta, each in zip(betas, whole.populations, strict=True)
+        ],
         points=math.ceil(points),
         runs=RUNS,
         states=RUNS * size,
@@ -192,10 +208,7 @@ def _through(
     places = np.searchsorted(path, betas / betas[-1])
     begin, end = done
     for run, stream in enumerate(rng.spawn(RUNS)):
-        stops = {
-            int(place): lambda log_z, share, x, run=run, k=k: sums.add(run, k, log_z, share, x)
-            for k, place in enumerate(places)
-        }
+        stops = {int(place): lambda found, run=run, k=k: sums.add(run, k, found) for k, place in enumerate(places)}
         annealer.anneal(path, size, stream, stops=stops)
         report("cooling", begin + (end - begin) * (run + 1) / RUNS)
     return sums

@@ -23,6 +23,8 @@ DOUBT = 1.25
 WIDTHS_PER_DEVIATION = math.sqrt(12.0)
 # Samples are distrusted where a state that they have not met holds at least this share of Z.
 SHARE_ELSEWHERE = 0.02
+# A smaller one leaves them trusted, with an error of so many times its proven share: mean field proves part of it only.
+WIDTH_OF_SHARE = 2.0
 # With such a state added, the error is this at least, or what was added.
 LEAST_ERROR_ELSEWHERE = 0.5
 # Methods whose error is no scatter of samples: a sampler that disagrees is right rather than these.

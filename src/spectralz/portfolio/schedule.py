@@ -575,7 +575,7 @@ def _doubted_for(outcome: Outcome, elsewhere: Elsewhere) -> Outcome:
     """
     share = elsewhere.share(outcome.log_z)
     if share < policy.SHARE_ELSEWHERE:
-        return outcome
+        return replace(outcome, std_error=max(outcome.std_error or 0.0, policy.WIDTH_OF_SHARE * share))
     gain = max(float(np.logaddexp(outcome.log_z, elsewhere.lower + 0.5 * elsewhere.beyond)) - outcome.log_z, 0.0)
     error = outcome.std_error or 0.0
     words = f"; chains from a state along a leading eigenvector, at least {share:.0%} of Z, do not merge with it"

@@ -18,10 +18,12 @@ from spectralz.result import Kind, Trial, Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from spectralz.parts.collective import Elsewhere
     from spectralz.parts.outcome import Outcome
+    from spectralz.parts.populations import Mean
     from spectralz.result import Bounds, BoundsRow
 
-__all__ = ["Answer", "Conclusion", "conclude"]
+__all__ = ["Answer", "Conclusion", "conclude", "doubt_in"]
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,16 @@ def conclude(answers: Sequence[Answer], bounds: Bounds, not_run: Mapping[str, st
 
 
 _Choice = tuple[float, float, str | None, str, dict[str, Verdict]]
+
+
+def doubt_in(mean: Mean, log_z: float, elsewhere: Elsewhere | None) -> tuple[bool, float]:
+    """Return whether populations that say ``log_z`` are to be trusted, and what a state they missed may add to it."""
+    if elsewhere is None:
+        return mean.is_trusted, 0.0
+    share = elsewhere.share(log_z)
+    if share < policy.SHARE_ELSEWHERE:
+        return mean.is_trusted, policy.WIDTH_OF_SHARE * share
+    return False, elsewhere.gain(log_z)
 
 
 def _agreed(believed: Sequence[Answer], answers: Sequence[Answer], bounds: Bounds) -> _Choice:
