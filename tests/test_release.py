@@ -105,8 +105,8 @@ def test_every_method_is_in_the_table_of_the_readme():
 
 
 def test_claims_of_the_paper_are_shown_as_they_are_checked():
-    """Each has its row in docs/results.md, and says in which section of the paper it stands."""
-    table = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    """Each has its row in docs/measurements/results.md, and says in which section of the paper it stands."""
+    table = (ROOT / "docs" / "measurements" / "results.md").read_text(encoding="utf-8")
     for figure in FIGURES.values():
         for claim in figure.claims:
             assert f"| {figure.name.removeprefix('fig')} | {claim.sentence} |" in table
