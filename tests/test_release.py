@@ -34,10 +34,10 @@ def test_one_version():
 
 def pages():
     top = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG", "CODE_OF_CONDUCT")]
-    return [*top, *sorted((ROOT / "docs").glob("*.md"))]
+    return [*top, *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "measurements").glob("*.md"))]
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
         if not target.startswith("http"):
@@ -46,7 +46,7 @@ def test_links_lead_somewhere(page):
 
 # What a page asks for in little time may be in doubt on a busy machine, and then warns.
 @pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_python_blocks_of_the_pages_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
