@@ -1,1 +1,1 @@
-"""Speed and accuracy against rivals, measured side by side in one run: ``make bench``."""
+"""Measure speed and accuracy, and compare them with other packages in the same run: ``make bench``."""

@@ -1,7 +1,7 @@
-"""Annealing and sums over states: ``python -m benchmarks.annealing [TABLE ...]`` makes the tables of docs/annealing.md.
+"""Measure annealing and sums over states: ``python -m benchmarks.annealing [TABLE ...]``, for docs/annealing.md.
 
-``unbiased``: the mean of Z-hat / Z over many short runs. ``error``: what the error bars are worth. ``rival``: against
-plain annealed importance sampling. ``states``: the sum over states. One thread.
+``unbiased``: the mean of Z-hat / Z over many short runs. ``error``: errors in units of their error bars. ``rival``: a
+comparison with plain annealed importance sampling. ``states``: the sum over states. One thread.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def unbiased() -> str:
 
 
 def error_bars(models: int = 150) -> str:
-    """Return how far off annealing is, in its own error bars."""
+    """Return the errors of annealing in units of its own error bars."""
     lines = []
     for s in (0.1, 1.0, 5.0):
         within, scaled = [], []
@@ -59,7 +59,7 @@ def error_bars(models: int = 150) -> str:
 
 
 def importance_sampling(model: sz.Ising, chains: int = 200, steps: int = 1000) -> float:
-    """Plain annealed importance sampling: even steps of temperature, a sweep of single spins at each."""
+    """Return log Z by plain annealed importance sampling: even temperatures, one sweep of single spins at each."""
     with Annealer(model, resample_below=0.0, block_width=0) as annealer:
         betas = np.linspace(0.0, 1.0, steps + 1)
         return annealer.anneal(betas, chains, np.random.default_rng(1)).log_z + model.constant
@@ -91,7 +91,7 @@ def rival(models: int = 5) -> str:
 
 
 def states(models: int = 3) -> str:
-    """Return the errors of sums over states; at n = 100 against a run with five times as many."""
+    """Return the errors of sums over states; at n = 100 compared with a run of five times as many."""
     lines = []
     for n, strengths in ((20, (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)), (100, (0.1, 0.2, 0.5, 1.0, 2.0, 4.0))):
         for s in strengths:

@@ -1,7 +1,7 @@
-"""How good `auto` is where nothing is exact: ``python -m benchmarks.auto dense|uai|large`` makes docs/auto.md's tables.
+"""Measure `auto` with exact methods switched off: ``python -m benchmarks.auto dense|uai|large``, for docs/auto.md.
 
-Rows are appended to out/bench/auto-*.csv as they come, and a second run goes on from there. Two processes with one
-thread each, so that a budget means the same to all.
+Rows are appended to out/bench/auto-*.csv one by one, and a second run continues from there. There are two processes
+with one thread each, so that a budget means the same to all.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Row = dict[str, Any]
 
 
 def answer(estimate: sz.Estimate, truth: float) -> Row:
-    """Return what the tables need of an answer."""
+    """Return the columns that the tables need."""
     chosen = [trial.method for trial in estimate.tried if trial.verdict is sz.Verdict.CHOSEN]
     return {
         "truth": truth,
@@ -211,7 +211,7 @@ def main() -> None:
     """Parse the arguments, run, print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["dense", "large", "uai"])
-    parser.add_argument("--models", type=int, default=50, help="models a cell (dense) or a strength (large)")
+    parser.add_argument("--models", type=int, default=50, help="models per cell (dense) or per strength (large)")
     parser.add_argument(
         "--budget", type=float, default=10.0, help="seconds; the reference of `large` has 100 times that"
     )

@@ -1,7 +1,7 @@
-"""The methods that the paper compares with: how far off they are, and how fast beside other packages.
+"""Measure the errors of the paper's baselines, and compare their speed with that of other packages.
 
-``python -m benchmarks.baselines`` makes the table of errors on the paper's complete graph (Sec. 4.4) and races `bp` and
-`wmbe` against pyGMs and PGMax on the same instances.
+``python -m benchmarks.baselines`` makes the table of errors on the paper's complete graph (Sec. 4.4) and compares `bp`
+and `wmbe` with pyGMs and PGMax on the same instances, for docs/baselines.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ METHODS: dict[str, sz.Method] = {
     "TRW": sz.TreeReweighted(),
     "TRW, 10 steps on the edges": sz.TreeReweighted(optimize_edges=10),
 }
-LARGE = "100 x 100 grid, s = 0.25"  # beyond exact methods, and beyond rivals in plain Python
+LARGE = "100 x 100 grid, s = 0.25"  # too large for exact methods, and for packages in plain Python
 INSTANCES: dict[str, Callable[[], sz.Ising]] = {
     "15 x 15 grid, s = 0.25": lambda: sz.generators.grid(15, 0.25, seed=0),
     "complete graph, n = 20, s = 0.1": lambda: sz.generators.complete(20, 0.1, seed=0),
@@ -84,7 +84,7 @@ def bp_pygms(model: sz.Ising) -> Callable[[], float]:
 
 
 def bp_pgmax(model: sz.Ising) -> Callable[[], float]:
-    """PGMax gives beliefs and no log Z: the number is the mean of |P(x_i = +1) - that of our bp| over the spins."""
+    """Run PGMax, which gives no log Z: the number is the mean over spins of |P(x_i = +1) - that of our bp|."""
     import jax
     from pgmax import fgraph, fgroup, infer, vgroup
 

@@ -1,8 +1,8 @@
-"""Trained machines with a side summed out: ``python -m benchmarks.bipartite [FILE.npz ...]``; one thread, two minutes.
+"""Measure trained RBMs with one side summed out: ``python -m benchmarks.bipartite [FILE.npz ...]``, in two minutes.
 
-``sweeps``: the time of a sweep over one state, collapsed and spin by spin, and how the weights of annealed importance
-sampling scatter with both at equal time. ``states``: the sum over the states of the smaller side. Machines are trained
-here on scikit-learn's digits; files with ``W``, ``visible`` and ``hidden`` are added to them.
+``sweeps``: the time of a sweep over one state, collapsed and spin by spin, and the scatter of the weights of annealed
+importance sampling with both at equal time. ``states``: the sum over the states of the smaller side. RBMs are
+trained here on scikit-learn's digits; files with ``W``, ``visible`` and ``hidden`` are added to them. One thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STATES, SECONDS, SEEDS = 256, 1.0, (1, 2, 3)
 
 
 def trained(visible: int, hidden: int, passes: int = 20, seed: int = 0) -> sz.RBM:
-    """Return a machine trained on digits of 8 x 8 pixels, or on the same enlarged to 28 x 28."""
+    """Return an RBM trained on digits of 8 x 8 pixels, or on the same enlarged to 28 x 28."""
     from scipy.ndimage import zoom
     from sklearn.datasets import load_digits
     from sklearn.neural_network import BernoulliRBM
@@ -42,7 +42,7 @@ def trained(visible: int, hidden: int, passes: int = 20, seed: int = 0) -> sz.RB
 
 
 def read(path: str) -> sz.Ising:
-    """Return the machine of a file."""
+    """Return the RBM of a file."""
     kept = np.load(path)
     return sz.RBM(kept["W"], kept["visible"], kept["hidden"]).to_ising()
 

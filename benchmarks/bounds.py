@@ -1,13 +1,12 @@
-"""How wide proven brackets of log Z are: ``python -m benchmarks.bounds [FAMILY ...]`` makes tables of docs/bounds.md.
+"""Measure the width of proven brackets of log Z: ``python -m benchmarks.bounds [FAMILY ...]``, for docs/bounds.md.
 
-``python -m benchmarks.bounds structured`` makes that of structured mean field, and ``attractive`` that of attractive
-models.
+A cell is the distance of a bound from the truth if an exact method gives it, and otherwise from the other side of the
+bracket.
 
-Each cell of a bounder is its distance from the truth where an exact method reaches it, and else from the other side of
-the bracket. ``python -m benchmarks.bounds mini-buckets`` makes the table of weighted mini-buckets from both sides, and
-``python -m benchmarks.bounds intervals`` those of intervals with a stated probability. ``python -m benchmarks.bounds
-compare [BUDGET [NAME [FOLDER]]]`` compares brackets with what mean field of single spins and states alone gave before;
-FOLDER has the grids of the UAI 2014 competition.
+Other tables: ``structured`` for structured mean field, ``attractive`` for attractive models, ``mini-buckets`` for
+weighted mini-buckets from both sides, and ``intervals`` for intervals with a stated probability. ``compare [BUDGET
+[NAME [FOLDER]]]`` compares brackets with those of mean field of single spins and states alone; FOLDER has the grids of
+the UAI 2014 competition.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ FAMILIES: dict[str, Callable[[float, int], sz.Ising]] = {
 BEYOND_EXACT = ("complete, n = 100",)
 BUCKET_STRENGTHS = (0.05, 0.1, 0.2, 1.0, 4.0)
 UPPERS = ("trivial", "trw", "wmbe", "sdp", "convex_mf")
-# Intervals: by wmbe where the truth is known, and beside bounds in larger models.
+# Intervals: by wmbe where the truth is known, and together with bounds in larger models.
 LEVEL, LARGE_BUDGET = 0.999, 20.0
 BY_WMBE = {"ibound": 10, "max_iter": 30, "level": LEVEL}
 LARGE: dict[str, Callable[[float, int], sz.Ising]] = {
@@ -48,7 +47,7 @@ LARGE_STRENGTHS = (0.2, 1.0, 4.0)
 
 
 def distances(model: sz.Ising, truth: float | None) -> dict[str, float]:
-    """Return how far each bound is from the truth, or from the other side of the bracket if that is not known."""
+    """Return the distance of each bound from the truth, or from the other side of the bracket if that is not known."""
     found = sz.bounds(model, BUDGET)
     rows = {row.method: row for row in found.rows}
     from_below = found.upper if truth is None else truth
@@ -95,7 +94,7 @@ def by_wmbe(strengths: tuple[float, ...] = STRENGTHS, models: int = MODELS, side
 
 
 def beside_bounds(strengths: tuple[float, ...] = LARGE_STRENGTHS, budget: float = LARGE_BUDGET) -> str:
-    """Return the table of intervals beside bounds of large models."""
+    """Return the table of intervals and bounds of large models."""
     lines = []
     for name, make in LARGE.items():
         for s in strengths:
@@ -111,9 +110,9 @@ def _is_new(found: sz.Bounds) -> tuple[bool, bool]:
 
 
 def mini_buckets(sides: tuple[int, ...] = (10, 50, 100), strengths: tuple[float, ...] = BUCKET_STRENGTHS) -> str:
-    """Return how far weighted mini-buckets are from log Z on grids, above and below, and plain mean field below.
+    """Return the distance of weighted mini-buckets from log Z on grids, above and below, and that of plain mean field.
 
-    The truth is that of elimination compressed to bond 32, good to 1e-5 here. Seconds are those of the processor.
+    The truth comes from compressed elimination at bond 32, good to 1e-5 here. Seconds are CPU seconds.
     """
     lines = []
     for side in sides:
@@ -146,10 +145,10 @@ WIDTHS = (5, 10, 13)
 
 
 def structured(names: Iterable[str] = STRUCTURED, widths: tuple[int, ...] = WIDTHS) -> str:
-    """Return the table of mean field without blocks and with wider and wider ones: gaps below log Z, CPU seconds.
+    """Return the table of mean field without blocks and with blocks of growing width: gaps below log Z, CPU seconds.
 
-    log Z is that of ``mps`` on grids, good to 1e-6 up to s = 1 and to about .01 beyond, and of annealing elsewhere,
-    good to about 0.1.
+    log Z is that of ``mps`` on grids, good to 1e-6 up to s = 1 and to about 0.01 beyond, and that of annealing
+    elsewhere, good to about 0.1.
     """
     lines = []
     for name in names:
@@ -170,14 +169,14 @@ def structured(names: Iterable[str] = STRUCTURED, widths: tuple[int, ...] = WIDT
 
 
 def random_fields(strength: float) -> sz.Ising:
-    """Return a grid of 50 x 50 with couplings |J| of the generator and normal fields, as of a segmented image."""
+    """Return a grid of 50 x 50 with the couplings |J| of the generator and normal fields, as in image segmentation."""
     edges, J = sz.generators.grid(50, strength, 0).edges()
     fields = strength * np.random.default_rng(0).standard_normal(2500)
     return sz.Ising.from_edges(2500, edges, np.abs(J), fields)
 
 
 def attractive(strengths: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.5), grids: tuple[float, ...] = (0.3, 1.0)) -> str:
-    """Return how far below log Z the lower bounds are on attractive models: Kaufman's torus, and grids with fields."""
+    """Return the distance of lower bounds from log Z on attractive models: Kaufman's torus, and grids with fields."""
     models = {f"torus, J = {J:g}": sz.generators.torus(30, 30, J) for J in strengths}
     truths = [sz.closed_forms.torus(30, 30, J) for J in strengths]
     models |= {f"grid, s = {s:g}": random_fields(s) for s in grids}
@@ -198,8 +197,8 @@ def attractive(strengths: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.5), grids: 
 def segmented(side: int, strength: float) -> sz.Ising:
     """Return the model that segments a photograph: fields by brightness, couplings by contrast (needs scikit-learn).
 
-    Neighbors want to be alike, by s exp(-d^2 / (2 m)), where d is how far their gray values are apart and m the mean of
-    d^2; bright pixels want to be +1, by s (gray - mean) / deviation.
+    The coupling of neighbors is s exp(-d^2 / (2 m)), where d is the difference of their gray values and m the mean of
+    d^2. The field of a pixel is s (gray - mean) / deviation.
     """
     from sklearn.datasets import load_sample_image
 
@@ -225,7 +224,7 @@ COMPARED: dict[str, tuple[Callable[[float], sz.Ising], tuple[float, ...]]] = {
 
 
 def before_and_after(budget: float, only: str = "", folder: Path | None = None) -> str:
-    """Return the brackets of `bounds`, and the lower bound that mean field of single spins and states alone give."""
+    """Return the brackets of `bounds`, and the lower bound of mean field of single spins and states alone."""
     models = [(f"{name}, s = {s:g}", make, s) for name, (make, values) in COMPARED.items() for s in values]
     uai = [] if folder is None else sorted(folder.glob("Grids_*.uai"))
     lines = []
@@ -247,7 +246,7 @@ def before_and_after(budget: float, only: str = "", folder: Path | None = None) 
 
 
 def _known(model: sz.Ising, name: str) -> float | None:
-    """Return log Z of lattices by compressed elimination, where that is sure of itself; None elsewhere."""
+    """Return log Z of lattices by compressed elimination if it trusts itself, otherwise None."""
     if not ("grid" in name.lower() or "photograph" in name):
         return None
     found = sz.log_z(model, "mps", bond=16 if model.n > 20_000 else 32, samples=100)
@@ -255,12 +254,12 @@ def _known(model: sz.Ising, name: str) -> float | None:
 
 
 def main(names: list[str]) -> None:
-    """Print the tables of these families; all take about five minutes, most of it the budgets."""
+    """Print the tables of these families; all of them take about five minutes, most of it the budgets."""
     if names == ["mini-buckets"]:
-        sz.log_z(sz.generators.grid(8, 1.0, seed=0), "wmbe", ibound=4, max_iter=2)  # loads what is compiled
+        sz.log_z(sz.generators.grid(8, 1.0, seed=0), "wmbe", ibound=4, max_iter=2)  # loads compiled code
         print(f"ibound 10, 30 rounds, {processor()}\n\n{mini_buckets()}")
         return
-    sz.bounds(sz.generators.grid(4, 1.0, seed=0))  # loads what is compiled
+    sz.bounds(sz.generators.grid(4, 1.0, seed=0))  # loads compiled code
     if names == ["intervals"]:
         sz.log_z(sz.generators.grid(12, 1.0, seed=0), "wmbe", ibound=5, level=LEVEL)
         print(f"{MODELS} models each, {processor()}\n\n{by_wmbe()}\n\n{beside_bounds()}")

@@ -1,8 +1,8 @@
-"""What the first call costs: ``python -m benchmarks.compiling [--against SRC]``.
+"""Measure the first call: ``python -m benchmarks.compiling [--against SRC]``.
 
-CPU seconds of the first call in a fresh process with an empty cache, importing numba included, less those of the second
-call; and what each kernel takes to compile. With ``--against``, the ``src`` folder of another version, both run in
-turns.
+The tables have the CPU seconds of the first call in a fresh process with an empty cache, importing numba included,
+minus those of the second call, and the compile time of each kernel. With ``--against``, the ``src`` folder of another
+version, both versions run in turns.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ CASES = {
     "exact marginals, 10 x 10 grid": "m = sz.generators.grid(10, 1.0, seed=0); call = lambda: sz.marginals(m)",
     "quadrature, 100 spins": "m = sz.generators.curie_weiss(100); call = lambda: sz.log_z(m, 'quadrature')",
 }
-# What the issue of a quick start asks for, in seconds.
+# Targets, in seconds.
 TARGETS = {"exact, 8 dense spins": 2.0, "exact, 10 x 10 grid": 3.0, "auto, 60 dense spins": 12.0}
-# numba is not imported before the call, which has to do it; kernels say themselves what they took to compile.
+# numba is not imported before the call, so that the call includes it; kernels record their own compile times.
 PROBE = """
 import json, time
 import spectralz as sz
@@ -58,7 +58,7 @@ print(json.dumps({"seconds": first - second, "kernels": kernels}))
 
 
 def first_call(case: str, source: Path = OURS) -> tuple[float, dict[str, float]]:
-    """Return the CPU seconds that a first call takes beyond a second one, and seconds of each kernel compiled in it."""
+    """Return the CPU seconds of a first call minus those of a second, and the compile seconds of each kernel in it."""
     with tempfile.TemporaryDirectory() as cache:
         found = subprocess.run(
             [sys.executable, "-c", PROBE.replace("CASE", CASES[case])],
@@ -92,7 +92,7 @@ def main() -> None:
         rows.append([case, *best, f"{TARGETS[case]:.0f}" if case in TARGETS else ""])
         print(*rows[-1], flush=True)
     names = ["CPU seconds"] if asked.against is None else ["other version", "this one"]
-    print(f"\nFirst call less second, least of {asked.repeats}\n\n" + table(["call", *names, "target"], rows))
+    print(f"\nFirst call minus second, least of {asked.repeats}\n\n" + table(["call", *names, "target"], rows))
     listed = sorted(kernels.items(), key=lambda item: -item[1])
     print("\nKernels, seconds to compile\n\n" + table(["kernel", "seconds"], [[k, f"{s:.2f}"] for k, s in listed]))
 

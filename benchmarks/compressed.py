@@ -1,12 +1,13 @@
-"""Compressed elimination: ``python -m benchmarks.compressed [errors] [time] [rival] [uai] [picture]``.
+"""Measure compressed elimination: ``python -m benchmarks.compressed [errors] [time] [rival] [uai] [picture]``.
 
-``errors``: one contraction at several bond dimensions, and the whole method, against exact answers and closed forms.
-``time``: one contraction at bond 16 of ever larger grids, seconds and memory. ``rival``: quimb's boundary contraction
-at equal bond dimension, in the same run. ``uai``: the grids of the UAI 2014 competition (``--folder DIR``) and 40 fresh
-grids and tori that are as cold, by `auto` without exact methods. ``picture``: the pictures of docs/compressed.md.
+``errors``: one contraction at several bond dimensions, and the whole method, compared with exact answers and closed
+forms. ``time``: seconds and memory of one contraction at bond 16, for growing grids. ``rival``: quimb's boundary
+contraction at equal bond dimension, in the same run. ``uai``: the grids of the UAI 2014 competition (``--folder DIR``)
+and 40 new grids and tori that are as cold, by `auto` without exact methods. ``picture``: the pictures of
+docs/compressed.md.
 
-All seconds are CPU seconds of one thread. Exact answers that take long are kept in out/bench, and so are the times that
-the picture shows. The tables are those of docs/compressed.md.
+All seconds are CPU seconds of one thread. Exact answers that take long, and the times that the picture shows, are kept
+in out/bench. The tables are for docs/compressed.md and docs/measurements/compressed.md.
 """
 
 from __future__ import annotations
@@ -39,19 +40,19 @@ IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 
 
 class Case(NamedTuple):
-    """A model, and what gives its log Z."""
+    """A model, and a function that returns its log Z."""
 
     model: sz.Ising
     truth: Callable[[], float]
 
 
 def by_elimination(model: sz.Ising) -> Case:
-    """Return a model whose tables fit."""
+    """Return a model with its log Z by the method ``exact``."""
     return Case(model, lambda: sz.log_z(model, "exact", max_memory="6 GiB").log_z)
 
 
 def without_field(model: sz.Ising) -> Case:
-    """Return a square lattice without field, by the determinant of Kac and Ward."""
+    """Return a square lattice without field, with its log Z by the determinant of Kac and Ward."""
     side = math.isqrt(model.n)
     return Case(model, lambda: kac_ward_log_z(np.argwhere(np.ones((side, side))).astype(float), *model.edges()))
 
@@ -73,7 +74,7 @@ def contracted(model: sz.Ising, bond: int) -> Contraction:
 
 
 def remembered(name: str, truth: Callable[[], float]) -> float:
-    """Return an exact answer, from out/bench if it is known there."""
+    """Return an exact answer, from out/bench if it is stored there."""
     path = harness.OUT / "compressed-truths.json"
     known = json.loads(path.read_text()) if path.is_file() else {}
     if name not in known:
@@ -121,7 +122,7 @@ for _side in (32, 64, 128):
     for _K, _words in ((0.3, "K = 0.3"), (CRITICAL, "critical"), (0.5, "K = 0.5")):
         CASES[f"Ising torus {_side} x {_side}, {_words}"] = lambda _, side=_side, K=_K: torus(side, K)  # type: ignore[misc]
 
-# Tables of 2^26 entries take minutes each: last, and where it is warm and without field by a determinant instead.
+# Tables of 2^26 entries take minutes each, so these come last; warm ones without field use a determinant instead.
 for _fields, _words in ((0.0, ", no field"), (1.0, "")):
     for _s in STRENGTHS:
         CASES[f"grid 26 x 26, s = {_s:g}{_words}"] = lambda seed, s=_s, fields=_fields: (  # type: ignore[misc]
@@ -130,7 +131,7 @@ for _fields, _words in ((0.0, ", no field"), (1.0, "")):
 
 
 def errors(seeds: int, only: str, most: float) -> str:
-    """Return errors by bond dimension, and what the whole method says; ``most`` operations are made at once."""
+    """Return errors by bond dimension and of the whole method, with at most ``most`` operations per contraction."""
     lines = []
     for name, make in CASES.items():
         if only not in name:
@@ -156,7 +157,7 @@ def _error_of(found: Contraction, model: sz.Ising, value: float) -> str:
 
 
 def _whole(model: sz.Ising, value: float, bond: int) -> list[str]:
-    """Return the error of the method with its checks, the error that it gives, whether it trusts it, and seconds."""
+    """Return the error of the method with its checks, its ``std_error``, whether it trusts itself, and its seconds."""
     began = time.process_time()
     found = sz.log_z(model, "mps", bond=bond)
     spent = time.process_time() - began
@@ -165,7 +166,7 @@ def _whole(model: sz.Ising, value: float, bond: int) -> list[str]:
 
 
 def _trust(found: sz.Estimate, off: float | None) -> str:
-    """Return whether an answer is trusted, loudly where it should not be."""
+    """Return whether an answer is trusted, with a remark if it is off by more than four standard errors."""
     if off is None or abs(off) <= 4.0 * (found.std_error or 0.0) + 1e-9:
         return "yes" if found.trusted else "no"
     return f"{'yes' if found.trusted else 'no'}, but {abs(off) / max(found.std_error or 0.0, 1e-300):.1f} errors off"
@@ -191,7 +192,7 @@ def timed(side: int, bond: int) -> dict[str, float]:
 
 def _timed(sending: Any, side: int, bond: int) -> None:
     with using_threads(1):
-        contracted(sz.generators.grid(6, 1.0, 0), bond)  # what is to be compiled
+        contracted(sz.generators.grid(6, 1.0, 0), bond)  # compiles
         model = sz.generators.grid(side, 1.0, FIRST_SEED)
         before = _peak_mib(resets=True)
         began = time.process_time()
@@ -204,7 +205,7 @@ def _timed(sending: Any, side: int, bond: int) -> None:
 
 
 def _peak_mib(*, resets: bool = False) -> float:
-    """Return the most memory the process has had so far, or since it was reset, where the system can."""
+    """Return the peak memory of the process, since the last reset if the system allows one."""
     with suppress(OSError, StopIteration):
         if resets:
             Path("/proc/self/clear_refs").write_text("5")
@@ -251,15 +252,15 @@ RIVAL_BONDS = (8, 16, 32)
 
 
 def network_of(model: sz.Ising) -> Any:
-    """Return the tensor network of a square lattice: a tensor per spin, the square root of each bond's matrix in it.
+    """Return the tensor network of a square lattice: one tensor per spin, with the square root of each bond's matrix.
 
-    exp(J x x') is split as a sum over two terms, cosh J and sinh J x x'; the root of a negative one goes with its sign
-    into the tensor of one side.
+    exp(J x x') is a sum of two terms, cosh J and sinh J x x'. The sign of a negative term goes into the tensor of one
+    side.
     """
     try:
         import quimb.tensor as qtn
     except ImportError as error:
-        raise SystemExit("the rival is quimb: pip install 'spectralz[bench]', or pip install quimb") from error
+        raise SystemExit("this comparison needs quimb: pip install 'spectralz[bench]', or pip install quimb") from error
     side = math.isqrt(model.n)
     legs: list[dict[str, np.ndarray]] = [{} for _ in range(model.n)]
     spins = np.array([-1.0, 1.0])
@@ -284,7 +285,7 @@ def network_of(model: sz.Ising) -> Any:
 
 
 def _flat(qtn: Any, arrays: list[list[np.ndarray]], side: int) -> Any:
-    """Name the bonds: h between columns, v between rows."""
+    """Return the network with named bonds: h between columns, v between rows."""
     tensors = []
     for row in range(side):
         for column in range(side):
@@ -305,7 +306,7 @@ def by_quimb(network: Any, bond: int, cutoff: float) -> float:
 
 
 def rival(repeats: int = 3) -> str:
-    """Return seconds and errors of both, the best of a few runs in turns, models in each one's own form before."""
+    """Return seconds and errors of both: the best of a few runs in turns, from the model in each one's own form."""
     lines = []
     with using_threads(1):
         small = sz.generators.grid(5, 1.0, 0)
@@ -339,7 +340,7 @@ def rival(repeats: int = 3) -> str:
 
 
 def cold_models(count: int = 40) -> Iterator[tuple[str, sz.Ising, bool]]:
-    """Yield grids and tori, couplings up to s = 4 to 8 or +-J at beta = 3, and whether exact fits."""
+    """Yield grids and tori with couplings of s = 4 to 8, or +-J at beta = 3, and whether `exact` can solve them."""
     rng = np.random.default_rng(FIRST_SEED)
     for number in range(count):
         side, seed = int(rng.integers(10, 25)), FIRST_SEED + number
@@ -356,7 +357,7 @@ def cold_models(count: int = 40) -> Iterator[tuple[str, sz.Ising, bool]]:
 
 
 def uai(folder: str, method: str, budget: float, count: int) -> str:
-    """Return how far off answers are without exact methods, on the competition's grids and on fresh ones."""
+    """Return the errors of answers without exact methods, on the competition's grids and on new ones."""
     lines, ratios = [], []
     cases: list[tuple[str, sz.Ising, bool]] = []
     if folder:
@@ -377,8 +378,8 @@ def uai(folder: str, method: str, budget: float, count: int) -> str:
         lines.append([name, f"{found.log_z:.6f}", *cells, chosen, f"{seconds:.1f}"])
         print(" | ".join(lines[-1]), flush=True)
     trusted = sum(line[4].startswith("yes") for line in lines)
-    words = f"{trusted} of {len(lines)} answers are trusted; of those that can be checked, the farthest is "
-    words += f"{max(ratios, default=0.0):.2g} of its errors off"
+    words = f"{trusted} of {len(lines)} answers are trusted; the largest error of those that can be checked is "
+    words += f"{max(ratios, default=0.0):.2g} standard errors"
     return table(["model", "log Z", "error", "std_error", "trusted", "by", "seconds"], lines) + f"\n\n{words}"
 
 
@@ -501,7 +502,7 @@ def main() -> None:
     parser.add_argument("--folder", default="", help="folder with Grids_11.uai to Grids_18.uai")
     parser.add_argument("--method", default="auto", help="method of uai")
     parser.add_argument("--budget", type=float, default=10.0, help="seconds that auto has in uai")
-    parser.add_argument("--count", type=int, default=40, help="fresh models of uai")
+    parser.add_argument("--count", type=int, default=40, help="new models of uai")
     asked = parser.parse_args()
     warnings.simplefilter("ignore", sz.errors.InaccurateWarning)
     print(processor())

@@ -1,9 +1,9 @@
-"""Curves over temperature: ``python -m benchmarks.curves [torus] [curie_weiss] [glass] [picture]``.
+"""Measure curves over temperature: ``python -m benchmarks.curves [torus] [curie_weiss] [glass] [picture]``.
 
-``torus``: log Z, energy and heat capacity of the 2D Ising torus by annealing, against Kaufman's closed form.
-``curie_weiss``: the same by annealing against sums over the magnetization. ``glass``: the heat capacity of a 3D glass
-in short runs against a long one. ``picture``: the picture of docs/after-log-z.md. Errors are in units of the standard
-error that came with them.
+``torus``: log Z, energy and heat capacity of the 2D Ising torus by annealing, compared with Kaufman's closed form.
+``curie_weiss``: the same for Curie-Weiss models, compared with sums over the magnetization. ``glass``: the heat
+capacity of a 3D glass in short runs, compared with a long one. ``picture``: the picture of docs/after-log-z.md. Errors
+are in units of their own standard errors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _closed(log_z: np.ndarray, betas: np.ndarray, step: float) -> dict[str, np.n
 
 
 def closed_torus(side: int, betas: np.ndarray) -> dict[str, np.ndarray]:
-    """Return what Kaufman's formula says of a torus with couplings 1."""
+    """Return the quantities of a torus with couplings 1 by Kaufman's formula."""
     points = [betas + k * SLOPE_STEP for k in (-2, -1, 0, 1, 2)]
     log_z = np.array([[sz.closed_forms.torus(side, side, float(beta)) for beta in each] for each in points])
     return _closed(log_z, betas, SLOPE_STEP)
@@ -74,7 +74,7 @@ def curie_weiss(seconds: float) -> str:
 
 
 def glass(seconds: float, seeds: int) -> str:
-    """Return the heat capacity of a 3D glass in short runs, beside a run that is ten times as long."""
+    """Return the heat capacity of a 3D glass in short runs, compared with a run that is ten times as long."""
     betas = np.array([0.3, 0.6, 0.9, 1.2])
     model = sz.generators.spin_glass_3d(6, 1.0, FIRST_SEED)
     long = sz.thermodynamics(model, betas, "annealing", budget=10.0 * seconds, seed=FIRST_SEED)

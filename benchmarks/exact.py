@@ -1,10 +1,11 @@
-"""Exact log Z against pgmpy, quimb with cotengra, and dwave-samplers: ``python -m benchmarks.exact``.
+"""Compare exact log Z with pgmpy, quimb with cotengra, and dwave-samplers: ``python -m benchmarks.exact``.
 
-``python -m benchmarks.exact orders`` is about the search for elimination orders alone: the widths and CPU seconds of
-the rules of thumb, of the search, and of cotengra where it is installed.
+``python -m benchmarks.exact orders`` measures the search for elimination orders alone: the widths and CPU seconds of
+the rules of thumb, of the search, and of cotengra if it is installed.
 
-The time of every contestant counts from the model in its own data structure to log Z, search for an elimination order
-or contraction path included except where it says so. Errors are against our own enclosure, proven to about 1e-11.
+The time of every contestant counts from the model in its own data structure to log Z. It includes the search for an
+elimination order or contraction path, except for "best path": there the best of 32 paths is found beforehand. Errors
+are differences from our own enclosure, proven to about 1e-11.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from benchmarks.harness import Measurement, measure, processor, save, table
 
 
 def regular_graph(n: int, degree: int, strength: float, seed: int) -> sz.Ising:
-    """Random regular graph with weights as in the paper: stubs are joined at random until no pair is joined twice."""
+    """Return a random regular graph with weights as in the paper: stubs are joined until no pair is joined twice."""
     rng = np.random.default_rng(seed)
     while True:
         stubs = rng.permutation(np.repeat(np.arange(n), degree)).reshape(-1, 2)
@@ -68,7 +69,7 @@ def pgmpy(model: sz.Ising) -> Callable[[], float]:
         network.add_factors(DiscreteFactor(names, [2] * len(scope), values.ravel()))
 
     def run() -> float:
-        # On a Markov network the answer comes unnormalised, so that its sum is Z.
+        # On a Markov network the answer comes unnormalized, so that its sum is Z.
         return float(np.log(VariableElimination(network).query(["0"], show_progress=False).values.sum()))
 
     return run
@@ -89,12 +90,12 @@ def quimb_greedy(model: sz.Ising) -> Callable[[], float]:
     import cotengra
 
     network = tensor_network(model)
-    # By its name, "greedy", the path is remembered from one run to the next, and only the contraction would count.
+    # With the name "greedy" the path would be cached between runs, and only the contraction would be timed.
     return lambda: contracted(network, cotengra.GreedyOptimizer())
 
 
 def quimb_searched(model: sz.Ising) -> Callable[[], float]:
-    """Take the best of 32 random-greedy paths, found before the clock starts, so that the contraction alone counts."""
+    """Return the contraction along the best of 32 random-greedy paths, found before the clock starts."""
     import cotengra
 
     network = tensor_network(model)
@@ -124,7 +125,7 @@ CONTESTANTS: dict[str, Callable[[sz.Ising], Callable[[], float]]] = {
     "spectralz, enumeration": lambda model: ours(model, "enumeration"),
     "pgmpy": pgmpy,
     "quimb + cotengra, greedy path": quimb_greedy,
-    "quimb + cotengra, best of 32 paths, search not counted": quimb_searched,
+    "quimb + cotengra, best path": quimb_searched,
     "dwave-samplers": dwave,
 }
 
@@ -144,9 +145,9 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "best": {},
     "best, search=25e6": {"search": 25_000_000},
 }
-# The seconds that cotengra is given.
+# The time limit of cotengra, in seconds.
 COTENGRA_SECONDS = 15.0
-# Log Z is computed where the plan has no more entries than this.
+# log Z is computed if the plan has no more entries than this.
 MOST_TERMS = 2**31
 
 

@@ -1,8 +1,9 @@
-"""How far off `ep` is, and how often the error is within twice its ``std_error``, family by family.
+"""Measure the errors of `ep`, and how often they are within twice its ``std_error``, family by family.
 
-``python -m benchmarks.expectation_propagation`` makes both tables of docs/expectation-propagation.md, with ``large``
-the one of Sherrington-Kirkpatrick models of thousands of spins: how many factorisations they take, and how far it is
-from annealing (``large check``, hours). The scale of error was calibrated on other models, with seeds below 30,000.
+``python -m benchmarks.expectation_propagation`` makes the tables of errors of docs/expectation-propagation.md. With
+``large`` it makes that of Sherrington-Kirkpatrick models of thousands of spins: the number of factorizations, and the
+distance from annealing (``large check``, hours). The scale of error was calibrated on other models, with seeds below
+30,000.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ FIRST_SEED = 30_000
 
 
 def tree(n: int, strength: float, seed: int, field_strength: float) -> sz.Ising:
-    """Random recursive tree with the weights of the other generators."""
+    """Return a random recursive tree with the weights of the other generators."""
     rng = np.random.default_rng(seed)
     edges = [(int(rng.integers(0, i)), i) for i in range(1, n)]
     weights = 2.0 * rng.uniform(-strength, strength, n - 1)
@@ -60,7 +61,7 @@ class Score:
         self.converged = np.array([result.std_error is not None for result, _ in found])
         self.trusted = np.array([result.trusted for result, _ in found])
         self.seconds = np.array([result.seconds for result, _ in found])
-        # A rounding error more or less in the reference is not what is asked.
+        # Rounding errors of the reference do not count.
         self.is_within = self.error <= 2.0 * self.scale + 1e-12
 
 
@@ -84,7 +85,7 @@ def complete_graph(n: int = 20, repeats: int = 50) -> None:
         )
         print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
     headings = ["s", "mean error", "uncorrected", "median std_error", "within twice it", "converged", "trusted", "ms"]
-    print(f"\nComplete graph, n = {n}, {repeats} models a strength, {processor()}\n\n" + table(headings, rows))
+    print(f"\nComplete graph, n = {n}, {repeats} models per strength, {processor()}\n\n" + table(headings, rows))
 
 
 def families(sizes: tuple[int, ...] = (11, 15, 19), repeats: int = 2) -> None:
@@ -118,7 +119,7 @@ def families(sizes: tuple[int, ...] = (11, 15, 19), repeats: int = 2) -> None:
 
 
 class Counted:
-    """Counts the inverses and factorisations of whole matrices inside of a ``with`` block, by their precision."""
+    """Counts the inverses and factorizations of whole matrices in a ``with`` block, by their precision."""
 
     def __init__(self) -> None:
         self.counts = {name: 0 for name in ("dpotri", "spotri", "dpotrf", "spotrf")}
@@ -142,13 +143,13 @@ class Counted:
 
     @property
     def inverses(self) -> str:
-        """Inverses in double and in single precision, and factorisations by themselves in units of an inverse."""
+        """Return inverses in double and in single precision, and other factorizations in units of an inverse."""
         alone = self.counts["dpotrf"] - self.counts["dpotri"] + 0.5 * (self.counts["spotrf"] - self.counts["spotri"])
         return f"{self.counts['dpotri']} + {self.counts['spotri']} + {alone / 3.0:.1f}"
 
 
 def seconds_of_inverse(n: int) -> float:
-    """Return the time of one inverse, as it is beside what else the machine does now."""
+    """Return the time of one inverse under the present load of the machine."""
     began = time.perf_counter()
     inverse_in_place(np.eye(n) + 0.1 / n)
     return time.perf_counter() - began
@@ -160,7 +161,7 @@ def large(
     fields: tuple[float, ...] = (0.0, 0.3),
     check: bool = False,
 ) -> None:
-    """Print what models of thousands of spins take, and how far they are from a long annealing, if asked."""
+    """Print the cost of models of thousands of spins and, if asked, their distance from a long annealing."""
     rows = []
     sz.log_z(sz.generators.sk(600, 0.3, 0), "ep")
     for n in sizes:
@@ -178,8 +179,8 @@ def large(
                     row.append(f"{got.log_z - other.log_z:+.2g} ± {other.std_error:.1g}")
                 rows.append(row)
                 print(" | ".join(row), file=sys.stderr, flush=True)
-    headings = ["n", "beta", "field", "log Z", "std_error", "trusted", "inverses: double + single + factorisations"]
-    headings += ["s", "in inverses' time"] + (["less annealing"] if check else [])
+    headings = ["n", "beta", "field", "log Z", "std_error", "trusted", "inverses: double + single + factorizations"]
+    headings += ["s", "in inverses' time"] + (["minus annealing"] if check else [])
     print(f"\nSherrington-Kirkpatrick models, {processor()}\n\n" + table(headings, rows))
 
 

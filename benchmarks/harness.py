@@ -1,4 +1,4 @@
-"""One measurement, one fresh process: nobody's imports, caches or memory count against anybody else."""
+"""Measure each contestant in a fresh process, so that imports, caches and memory of one do not affect another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OUT = Path(__file__).resolve().parents[1] / "out" / "bench"
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one contestant did on one instance."""
+    """The result of one contestant on one instance."""
 
     instance: str
     contestant: str
@@ -34,8 +34,8 @@ def measure(
 ) -> Measurement:
     """Run ``prepare`` and time what it returns, in a process of its own.
 
-    The first call is thrown away where a second can be afforded: compilers and caches warm up in it. The median of the
-    others is kept. If the function has an attribute ``finish``, that gives the value afterwards, untimed.
+    The first call, in which compilers and caches warm up, is thrown away if there is time for a second. The median of
+    the others is kept. If the function has an attribute ``finish``, that gives the value afterwards, untimed.
     """
     receiving, sending = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(target=_child, args=(sending, prepare, repeats))
@@ -68,18 +68,18 @@ def _child(sending: Any, prepare: Callable[[], Callable[[], float]], repeats: in
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         value = float(getattr(run, "finish", lambda: value)())
         sending.send({"seconds": statistics.median(times[1:] or times), "value": value, "peak_mib": peak})
-    except Exception as error:  # a rival's failure is a result
+    except Exception as error:  # the failure of another package is a result
         sending.send({"note": f"{type(error).__name__}: {str(error)[:70]}"})
 
 
 def table(headings: list[str], rows: list[list[str]]) -> str:
-    """Lay out a Markdown table."""
+    """Return a Markdown table."""
     lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
 def save(name: str, measurements: list[Measurement]) -> None:
-    """Keep the raw numbers, with what they were measured on."""
+    """Save the raw numbers, with the Python, processor and threads they were measured on."""
     OUT.mkdir(parents=True, exist_ok=True)
     about = {
         "python": platform.python_version(),
@@ -91,7 +91,7 @@ def save(name: str, measurements: list[Measurement]) -> None:
 
 
 def processor() -> str:
-    """Name the processor, as far as the system tells."""
+    """Return the name of the processor, if the system gives it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))

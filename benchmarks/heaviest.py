@@ -1,9 +1,9 @@
-"""The heaviest state: ``python -m benchmarks.heaviest [rival] [uai] [--seconds S] [--folder DIR]``.
+"""Find the heaviest states: ``python -m benchmarks.heaviest [rival] [uai] [--seconds S] [--folder DIR]``.
 
-``rival``: ten graphs as those of Gset (random ones, toroidal and planar ones, couplings +1 and -1), by search and by
-the simulated annealing of dwave-samplers, as long and in one thread each, in the same run. The cut of a max-cut
-instance with weights w is (sum of w - sum of w x x') / 2, and x' A x with J = -w is our log-weight. ``uai``: all models
-of the UAI 2014 competition whose treewidth is small, which must be proven.
+``rival``: ten graphs like those of Gset (random and toroidal ones, couplings +1 and -1), by our search and by the
+simulated annealing of dwave-samplers, in equal time, one thread each, in the same run. The cut of a max-cut instance
+with weights w is (sum of w - sum of w x x') / 2, and x' A x with J = -w is our log-weight. ``uai``: all models of the
+UAI 2014 competition with small treewidth, which must be proven.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from benchmarks.harness import processor, table
 from spectralz.errors import SpectralzError
 
 FIRST_SEED = 930_000
-# As Gset has them, 800 or 2,000 vertices: random with +1, random with both signs, toroidal with both signs.
+# As in Gset, 800 or 2,000 vertices: random with +1, random with both signs, toroidal with both signs.
 GRAPHS: dict[str, Callable[[], sz.Ising]] = {}
 
 
@@ -48,11 +48,11 @@ for _k in range(2):
 
 
 def by_simulated_annealing(model: sz.Ising, seconds: float, seed: int) -> tuple[float, float]:
-    """Return the heaviest log-weight that the rival finds, with ever more sweeps, and its seconds."""
+    """Return the largest log-weight that dwave-samplers finds with growing numbers of sweeps, and its seconds."""
     try:
         from dwave.samplers import SimulatedAnnealingSampler
     except ImportError as error:
-        raise SystemExit("the rival is dwave-samplers: pip install 'spectralz[bench]'") from error
+        raise SystemExit("this comparison needs dwave-samplers: pip install 'spectralz[bench]'") from error
     edges, J = model.edges()
     h = {i: -float(value) for i, value in enumerate(model.field)}
     quadratic = {(int(i), int(j)): -float(value) for (i, j), value in zip(edges, J, strict=True)}
@@ -70,9 +70,9 @@ def by_simulated_annealing(model: sz.Ising, seconds: float, seed: int) -> tuple[
 
 
 def rival(seconds: float) -> str:
-    """Return log-weights of both, and a bound."""
+    """Return the log-weights of both, and an upper bound."""
     lines = []
-    sz.map_state(sz.generators.complete(40, 1.0, seed=0), "search", budget=0.5)  # what is compiled
+    sz.map_state(sz.generators.complete(40, 1.0, seed=0), "search", budget=0.5)  # compiles
     for name, make in GRAPHS.items():
         model = make()
         found = sz.map_state(model, "search", budget=seconds / 0.6, threads=1)  # the rest goes into the bound
@@ -85,7 +85,7 @@ def rival(seconds: float) -> str:
 
 
 def uai(folder: Path) -> str:
-    """Return what is proven of the models of a folder."""
+    """Return the heaviest states of the models of a folder, and whether they are proven."""
     lines = []
     for path in sorted(folder.glob("*.uai")):
         model = sz.read(path)

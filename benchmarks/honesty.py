@@ -1,13 +1,13 @@
-"""Is a trusted answer right? ``python -m benchmarks.honesty`` asks `auto` for log Z of models where it is known.
+"""Test whether trusted answers are right: ``python -m benchmarks.honesty`` runs `auto` on models with a known log Z.
 
-Hundreds of random models of many families (benchmarks/known_models.py), other ones at every run; ``--seed`` repeats
-one. The methods that could give the reference, exact and quadrature, are excluded. Prints a table by family and every
-answer that is trusted and beyond 5 of its standard errors, with the command that repeats it; the exit status is 1 if
-there is one, or a proven bound on the wrong side. With ``--json`` the rows are kept, and ``--before`` lists the models
-that were trusted and right in an earlier run of the same seed and are not trusted now.
+It draws hundreds of random models of many families (benchmarks/known_models.py), new ones in every run; ``--seed``
+repeats a run. The methods that could give the reference, exact and quadrature, are excluded. It prints a table by
+family, and every answer that is trusted and off by more than 5 standard errors, with the command that repeats it. The
+exit status is 1 if there is such an answer, or a proven bound on the wrong side. ``--json`` saves the rows, and
+``--before`` lists the models that were trusted and right in an earlier run of the same seed and are not trusted now.
 
-Two processes with one thread each. Answers depend on the seed alone where ``--work`` is counted, which it is by
-default, and on the clock where a ``--budget`` in seconds is given.
+Two processes with one thread each. With ``--work``, the default, answers depend on the seed alone. With a ``--budget``
+in seconds they depend on the clock.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from benchmarks.known_models import FAMILIES, Known
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 EXCLUDED = ("exact", "quadrature")
 MOST_ERRORS = 5.0
-# The references are rounded; answers that are exact within that are right, whatever their error bars.
+# The references are rounded; answers that agree within that are right, whatever their error bars.
 ROUNDING = 1e-10
 
 Row = dict[str, Any]
@@ -53,10 +53,10 @@ def drawn(family: str, seed: int, index: int) -> tuple[Known, int]:
 
 
 def solved_row(family: str, seed: int, index: int, limit: dict[str, float]) -> Row:
-    """Return what `auto`, or `mps` alone, says of one model, and what is true."""
+    """Return the answer of `auto`, or of `mps` alone, for one model, and the truth."""
     known, auto_seed = drawn(family, seed, index)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an answer that is not trusted may warn; the rows say it
+        warnings.simplefilter("ignore")  # answers that are not trusted may warn; the rows have that
         if "bond" in limit:
             found = sz.log_z(known.model, "mps", seed=auto_seed, bond=int(limit["bond"]))
         else:
@@ -82,7 +82,7 @@ def solved_row(family: str, seed: int, index: int, limit: dict[str, float]) -> R
 
 
 def all_rows(jobs: Sequence[tuple[str, int, int, dict[str, float]]], workers: int) -> list[Row]:
-    """Solve all, in the order of the jobs; a process of its own does not make answers depend on each other."""
+    """Solve all models in separate processes, and return the rows in the order of the jobs."""
     os.environ.update(dict.fromkeys(THREADS, "1"))  # a spawned process reads them when it imports numpy
     workers = min(workers, len(jobs))
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
@@ -97,12 +97,12 @@ def all_rows(jobs: Sequence[tuple[str, int, int, dict[str, float]]], workers: in
 
 
 def rounding(row: Row) -> float:
-    """Return what the reference may be off by."""
+    """Return the possible error of the reference."""
     return ROUNDING * max(1.0, abs(row["truth"]))
 
 
 def ratio(row: Row) -> float:
-    """Return how many of its standard errors an answer is off; 0 if it is right to the digits of the reference."""
+    """Return the error of an answer in its standard errors; 0 if it is right to the digits of the reference."""
     error = abs(row["log_z"] - row["truth"])
     if error <= rounding(row):
         return 0.0
@@ -110,12 +110,12 @@ def ratio(row: Row) -> float:
 
 
 def is_wrong(row: Row) -> bool:
-    """Say whether an answer is trusted, and is not to be trusted."""
+    """Return whether an answer is trusted although it is wrong."""
     return bool(row["trusted"]) and ratio(row) > MOST_ERRORS
 
 
 def has_wrong_bound(row: Row) -> bool:
-    """Say whether a bound is on the wrong side of the reference."""
+    """Return whether a bound is on the wrong side of the reference."""
     below, above = row["lower"], row["upper"]
     return (below is not None and below > row["truth"] + rounding(row)) or (
         above is not None and above < row["truth"] - rounding(row)
@@ -166,7 +166,7 @@ def honesty_table(rows: Sequence[Row]) -> str:
 
 
 def told(row: Row) -> str:
-    """Return all that one needs to look into an answer."""
+    """Return all that is needed to examine an answer."""
     return (
         f"{row['family']} {row['index']}: {row['about']} (n = {row['n']})\n"
         f"  truth {row['truth']:.6f}; {row['log_z']:.6f} +- {row['std_error'] or 0.0:.2g}, "
@@ -185,7 +185,7 @@ def lost(before: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
 
 
 def section(title: str, rows: Sequence[Row]) -> str:
-    """Return a title with the number of answers under it, and what there is to say of each."""
+    """Return a title with the number of its answers, and the details of each."""
     return "\n".join([f"\n{title}: {len(rows) or 'none'}", *(told(row) for row in rows)])
 
 
@@ -197,12 +197,12 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--families", nargs="+", choices=list(FAMILIES), default=list(FAMILIES), metavar="NAME")
     parser.add_argument("--models", type=int, default=10, help="models of each family")
     parser.add_argument("--first", type=int, default=0, help="number of the first model of each family")
-    parser.add_argument("--seed", type=int, help="which models; from the clock if not given")
+    parser.add_argument("--seed", type=int, help="seed of the models; from the clock if not given")
     parser.add_argument("--work", type=float, help="operations per model, 1e9 if there is no budget")
     parser.add_argument("--budget", type=float, help="seconds per model, instead of work")
-    parser.add_argument("--bond", type=int, help="ask mps with this bond alone, instead of auto")
+    parser.add_argument("--bond", type=int, help="run mps alone with this bond, instead of auto")
     parser.add_argument("--workers", type=int, default=2, help="processes with one thread each")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where to keep the rows")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="file to save the rows in")
     parser.add_argument("--before", type=Path, metavar="FILE", help="rows of an earlier run with the same seed")
     asked = parser.parse_args(argv)
     if asked.work and asked.budget:

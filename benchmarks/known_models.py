@@ -1,11 +1,11 @@
-"""Families of random models whose log Z is known without the estimators that are put to the test.
+"""Draw random models whose log Z is known without the estimators under test.
 
 A family takes a random generator and returns a :class:`Known`. The references are sums over magnetizations, overlaps,
-pairs, integers or a small layer, transfer matrices, Kaufman's and Kac and Ward's formulas; where none applies, the
-graph is narrow or small enough for the method ``exact``, which is then excluded from what is tested. Most models are
-relabeled and gauged at random, so that no method can profit from the order or the sign of spins.
+pairs, integers or a small layer, transfer matrices, and the formulas of Kaufman and of Kac and Ward. If none applies,
+the graph is narrow or small enough for the method ``exact``, which is then not tested. Most models are relabeled and
+gauged at random, so that no method can profit from the order or the sign of spins.
 
-With ``small`` a family stays within 14 spins, where all states can be listed: that is how the references are tested.
+With ``small`` a family has at most 14 spins. Then all states can be listed, which tests the references.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Random = np.random.Generator
 
 @dataclass(frozen=True)
 class Known:
-    """A model, its log Z, and what it is in a few words."""
+    """A model, its log Z, and a short description."""
 
     model: sz.Ising
     log_z: float
@@ -48,9 +48,9 @@ def log_binomials(n: int) -> np.ndarray:
 
 
 def classes_log_z(sizes: Sequence[int], J: np.ndarray, h: Sequence[float]) -> float:
-    """Return log Z of classes of like spins: J_ab between any two spins of classes a and b, counted once; field h_a.
+    """Return log Z of classes of equal spins: J_ab between any two spins of classes a and b, counted once; field h_a.
 
-    The sum over the magnetizations M_a, with J_aa (M_a^2 - n_a) / 2 within a class and J_ab M_a M_b between two.
+    It is the sum over the magnetizations M_a, with J_aa (M_a^2 - n_a) / 2 within a class and J_ab M_a M_b between two.
     """
     magnetizations = np.meshgrid(*(np.arange(-n, n + 1, 2.0) for n in sizes), indexing="ij", sparse=True)
     counts = np.meshgrid(*(log_binomials(n) for n in sizes), indexing="ij", sparse=True)
@@ -65,8 +65,8 @@ def classes_log_z(sizes: Sequence[int], J: np.ndarray, h: Sequence[float]) -> fl
 def pairs_log_z(pairs: int, within: float, between: float, staggered: float) -> float:
     """Return log Z of pairs of spins: J ``within`` + ``between`` in a pair, ``between`` for all others.
 
-    The first of each pair has the field ``staggered``, the second its opposite. The sum over how many pairs are up, how
-    many are down; the others are mixed, and do not count in the magnetization.
+    The first of each pair has the field ``staggered``, the second its opposite. The sum runs over the numbers of pairs
+    that are up and down; the others are mixed, and do not count in the magnetization.
     """
     up, down = np.meshgrid(np.arange(pairs + 1), np.arange(pairs + 1), indexing="ij")
     mixed = pairs - up - down
@@ -80,7 +80,7 @@ def pairs_log_z(pairs: int, within: float, between: float, staggered: float) -> 
 def partition_log_z(numbers: Sequence[int], cost: float) -> float:
     """Return log of the sum of exp(-cost (sum_i a_i x_i)^2), by the distribution of that sum."""
     total = int(sum(numbers))
-    share = np.zeros(2 * total + 1)  # index S + total: how much of all states has the sum S
+    share = np.zeros(2 * total + 1)  # index S + total: the share of all states with the sum S
     share[total] = 1.0
     for a in numbers:
         share = 0.5 * (np.roll(share, a) + np.roll(share, -a))
@@ -103,9 +103,9 @@ def ring_log_z(J: np.ndarray, h: np.ndarray) -> float:
 
 
 def chain_in_mean_field_log_z(J: np.ndarray, h: np.ndarray, between: float) -> float:
-    """Return log Z of a chain, J_i between spins i and i + 1, with J ``between`` all pairs of spins besides.
+    """Return log Z of a chain, J_i between spins i and i + 1, and in addition J ``between`` all pairs of spins.
 
-    The sum over the magnetization M, after the chain has been summed for each M and last spin.
+    It is the sum over the magnetization M, after the chain has been summed for each M and last spin.
     """
     n = len(h)
     so_far = np.full((2, 2 * n + 1), -np.inf)  # by the last spin, -1 or +1, and M + n
@@ -131,7 +131,7 @@ def matrices_log_z(log_matrices: Sequence[np.ndarray]) -> float:
 
 
 def one_hot_log_z(sites: int, colors: int, coupling: float, penalty: float, bias: np.ndarray) -> float:
-    """Return log Z of sites on a ring that should have one color each, by transfer matrices over all 2^colors."""
+    """Return log Z of a Potts ring with one spin per color, by transfer matrices over all 2^colors states."""
     v = (np.arange(2**colors)[:, None] >> np.arange(colors)) & 1
     pair = coupling * (v @ v.T)
     alone = [-penalty * (v.sum(axis=1) - 1.0) ** 2 + v @ b for b in bias]
@@ -141,8 +141,8 @@ def one_hot_log_z(sites: int, colors: int, coupling: float, penalty: float, bias
 def kac_ward_log_z(positions: np.ndarray, edges: np.ndarray, J: np.ndarray) -> float:
     """Return log Z of a planar graph drawn with straight edges and without field, by the formula of Kac and Ward.
 
-    Z = 2^n prod cosh(J_e) sqrt(det(1 - W)); W has, for each directed edge and each that goes on from its end without
-    turning back, tanh(J) exp(i angle / 2).
+    Z = 2^n prod cosh(J_e) sqrt(det(1 - W)). For each directed edge, and each edge that continues from its end without
+    turning back, W has the entry tanh(J) exp(i angle / 2).
     """
     tails, heads = np.concatenate([edges, edges[:, ::-1]]).T
     t = np.tanh(np.concatenate([J, J]))
@@ -167,7 +167,7 @@ def exact_log_z(model: sz.Ising) -> float:
 
 
 def whole(rng: Random, low: int, high: int) -> int:
-    """Draw a whole number, both ends included."""
+    """Draw an integer, both ends included."""
     return int(rng.integers(low, high + 1))
 
 
@@ -189,7 +189,7 @@ def disorder(rng: Random) -> str:
 
 
 def disguised(rng: Random, model: sz.Ising) -> sz.Ising:
-    """Relabel the spins and flip the signs of a half of them, which leaves log Z as it is."""
+    """Relabel the spins and flip the signs of half of them, which does not change log Z."""
     order, signs = rng.permutation(model.n), rng.choice([-1.0, 1.0], model.n)
     flip = sp.diags_array(signs) if model.is_sparse else np.diag(signs)
     A = (flip @ model.coupling @ flip)[order][:, order]
@@ -197,7 +197,7 @@ def disguised(rng: Random, model: sz.Ising) -> sz.Ising:
 
 
 def of_classes(rng: Random, sizes: Sequence[int], J: np.ndarray, h: Sequence[float], about: str) -> Known:
-    """Return the disguised model of classes of like spins."""
+    """Return the disguised model of classes of equal spins."""
     member = np.repeat(np.arange(len(sizes)), sizes)
     A = 0.5 * J[np.ix_(member, member)]
     np.fill_diagonal(A, 0.0)
@@ -212,7 +212,7 @@ def solved(model: sz.Ising, about: str) -> Known:
 
 
 def torus(rng: Random, small: bool = False) -> Known:
-    """Square lattices on a torus around the critical point, Kaufman's formula."""
+    """Draw a square lattice on a torus around the critical point; Kaufman's formula."""
     rows, columns = (3, whole(rng, 3, 4)) if small else (whole(rng, 6, 16), whole(rng, 6, 16))
     strength = uniform(rng, 0.2, 0.7) * float(rng.choice([-1.0, 1.0]))
     parameters = {"rows": rows, "columns": columns, "strength": strength}
@@ -221,7 +221,7 @@ def torus(rng: Random, small: bool = False) -> Known:
 
 
 def planar(rng: Random, small: bool = False) -> Known:
-    """Planar spin glasses with open boundary and no field, the formula of Kac and Ward."""
+    """Draw a planar spin glass with open boundary and no field; the formula of Kac and Ward."""
     rows, columns = (3, whole(rng, 2, 4)) if small else (whole(rng, 8, 18), whole(rng, 8, 18))
     lattice = str(rng.choice(["square", "triangular"]))
     strength, couplings = any_scale(rng, 0.2, 2.0), disorder(rng)
@@ -232,7 +232,7 @@ def planar(rng: Random, small: bool = False) -> Known:
 
 
 def curie_weiss(rng: Random, small: bool = False) -> Known:
-    """Equal couplings K / n between all spins in a field, around the critical point K = 1."""
+    """Draw equal couplings K / n between all spins in a field, around the critical point K = 1."""
     n = whole(rng, 3, 12) if small else whole(rng, 50, 500)
     K = uniform(rng, 0.6, 1.6)
     field = float(rng.choice([0.0, 0.0, 0.001, 0.005, 0.02, 0.1]))
@@ -240,7 +240,7 @@ def curie_weiss(rng: Random, small: bool = False) -> Known:
 
 
 def two_blocks(rng: Random, small: bool = False) -> Known:
-    """Two blocks with different couplings within and between them, and different fields."""
+    """Draw two blocks with different couplings within and between them, and different fields."""
     sizes = [whole(rng, 2, 6) if small else whole(rng, 20, 200) for _ in range(2)]
     n = sum(sizes)
     within, between = [uniform(rng, 0.0, 2.5) for _ in range(2)], uniform(rng, -2.0, 2.0)
@@ -250,7 +250,7 @@ def two_blocks(rng: Random, small: bool = False) -> Known:
 
 
 def trap(rng: Random, small: bool = False) -> Known:
-    """Antiferromagnetic pairs with K / n between all spins and a staggered field: transitions of first order."""
+    """Draw antiferromagnetic pairs with K / n between all spins and a staggered field: first-order transitions."""
     pairs = whole(rng, 2, 6) if small else whole(rng, 30, 100)
     n, J, K, h = 2 * pairs, -uniform(rng, 1.0, 2.5), uniform(rng, 3.0, 6.0), uniform(rng, 0.0, 0.3)
     A = np.full((n, n), 0.5 * K / n)
@@ -263,7 +263,7 @@ def trap(rng: Random, small: bool = False) -> Known:
 
 
 def small_world(rng: Random, small: bool = False) -> Known:
-    """Random chains in random fields with K / n between all spins: collective states in disorder."""
+    """Draw a random chain in random fields with K / n between all spins: collective states in disorder."""
     n = whole(rng, 3, 12) if small else whole(rng, 40, 300)
     K, strength, fields = uniform(rng, -1.0, 4.0), any_scale(rng, 0.05, 2.0), any_scale(rng, 0.001, 1.0)
     J = strength * rng.standard_normal(n - 1)
@@ -275,7 +275,7 @@ def small_world(rng: Random, small: bool = False) -> Known:
 
 
 def hopfield(rng: Random, small: bool = False) -> Known:
-    """Hopfield networks of one to three patterns, a sum over classes of spins with like patterns."""
+    """Draw a Hopfield network of one to three patterns; a sum over classes of spins with equal patterns."""
     patterns = whole(rng, 1, 3)
     n = whole(rng, 6, 12) if small else whole(rng, 40, (400, 300, 150)[patterns - 1])
     K, field = uniform(rng, 0.5, 2.5), float(rng.choice([0.0, 0.0, 0.01, 0.1]))
@@ -293,7 +293,7 @@ def hopfield(rng: Random, small: bool = False) -> Known:
 
 
 def ring(rng: Random, small: bool = False) -> Known:
-    """Rings with random couplings and fields, transfer matrices."""
+    """Draw a ring with random couplings and fields; transfer matrices."""
     n = whole(rng, 3, 12) if small else whole(rng, 40, 600)
     strength, fields = any_scale(rng, 0.2, 5.0), any_scale(rng, 0.05, 2.0)
     J, h = strength * rng.standard_normal(n), fields * rng.standard_normal(n)
@@ -303,7 +303,7 @@ def ring(rng: Random, small: bool = False) -> Known:
 
 
 def dimers(rng: Random, small: bool = False) -> Known:
-    """Chains and dimers with equal couplings in a field, their closed forms."""
+    """Draw a chain or dimers with equal couplings in a field; their closed forms."""
     kind = str(rng.choice(["chain", "dimers"]))
     n = 2 * (whole(rng, 2, 6) if small else whole(rng, 20, 300 if kind == "chain" else 30))
     parameters = {
@@ -316,7 +316,7 @@ def dimers(rng: Random, small: bool = False) -> Known:
 
 
 def number_partitioning(rng: Random, small: bool = False) -> Known:
-    """Numbers to be split evenly, A = -c a a': the distribution of the difference."""
+    """Draw numbers to be split evenly, A = -c a a'; the distribution of the difference."""
     n, largest = whole(rng, 4, 12) if small else whole(rng, 20, 120), whole(rng, 3, 40)
     numbers = rng.integers(1, largest + 1, n)
     a = numbers.astype(float)
@@ -329,7 +329,7 @@ def number_partitioning(rng: Random, small: bool = False) -> Known:
 
 
 def one_hot(rng: Random, small: bool = False) -> Known:
-    """Potts models on a ring, one spin for each color of each site, and a penalty for other than one color."""
+    """Draw a Potts model on a ring: one spin per color of each site, and a penalty for more or less than one color."""
     sites, colors = (whole(rng, 3, 4), 3) if small else (whole(rng, 6, 24), whole(rng, 3, 5))
     coupling, penalty = uniform(rng, -2.0, 2.0), any_scale(rng, 1.0, 10.0)
     bias = uniform(rng, 0.0, 1.0) * rng.standard_normal((sites, colors))
@@ -348,7 +348,7 @@ def one_hot(rng: Random, small: bool = False) -> Known:
 
 
 def rbm(rng: Random, small: bool = False) -> Known:
-    """Two layers, one of them small: a sum over its states."""
+    """Draw two layers, one of them small; a sum over its states."""
     visible, hidden = (whole(rng, 3, 8), whole(rng, 2, 4)) if small else (whole(rng, 40, 300), whole(rng, 6, 12))
     scale, fields = any_scale(rng, 0.3, 5.0), any_scale(rng, 0.01, 1.0)
     weights = scale / math.sqrt(visible + hidden) * rng.standard_normal((visible, hidden))
@@ -363,7 +363,7 @@ def rbm(rng: Random, small: bool = False) -> Known:
 
 
 def strip(rng: Random, small: bool = False) -> Known:
-    """Narrow lattices in random fields, by elimination."""
+    """Draw a narrow lattice in random fields; elimination."""
     rows, columns = (2, 5) if small else (whole(rng, 3, 8), whole(rng, 15, 50))
     lattice = str(rng.choice(["square", "triangular", "kings"]))
     strength, fields, couplings = any_scale(rng, 0.2, 3.0), any_scale(rng, 0.01, 1.0), disorder(rng)
@@ -374,7 +374,7 @@ def strip(rng: Random, small: bool = False) -> Known:
 
 
 def narrow_graph(rng: Random, small: bool = False) -> Known:
-    """Partial 2- and 3-trees, and trees with a few more edges, by elimination."""
+    """Draw a partial 2- or 3-tree, or a tree with a few more edges; elimination."""
     n, width = whole(rng, 6, 12) if small else whole(rng, 40, 200), whole(rng, 1, 3)
     edges = {(i, j) for j in range(1, min(width + 1, n)) for i in range(j)}
     cliques = [tuple(range(width))]
@@ -393,7 +393,7 @@ def narrow_graph(rng: Random, small: bool = False) -> Known:
 
 
 def planted(rng: Random, small: bool = False) -> Known:
-    """Frustrated loops around a hidden state, by elimination."""
+    """Draw frustrated loops around a hidden state; elimination."""
     graph = str(rng.choice(["square", "triangular", "kings", "chimera"]))
     sides = (3, 4) if small else (8, 8)
     if graph == "chimera":
@@ -404,21 +404,21 @@ def planted(rng: Random, small: bool = False) -> Known:
 
 
 def sk(rng: Random, small: bool = False) -> Known:
-    """Sherrington-Kirkpatrick models, by enumeration."""
+    """Draw a Sherrington-Kirkpatrick model; enumeration."""
     n = whole(rng, 5, 12) if small else whole(rng, 14, 24)
     strength, field = any_scale(rng, 0.2, 6.0), float(rng.choice([0.0, 0.0, 0.1, 0.5]))
     return solved(sz.generators.sk(n, strength, new_seed(rng), field), f"n = {n}, {strength}, field {field}")
 
 
 def complete(rng: Random, small: bool = False) -> Known:
-    """Complete graphs of the paper, by enumeration."""
+    """Draw a complete graph of the paper; enumeration."""
     n = whole(rng, 5, 12) if small else whole(rng, 14, 22)
     strength, fields = any_scale(rng, 0.05, 8.0), float(rng.choice([0.0, 0.1, 1.0]))
     return solved(sz.generators.complete(n, strength, new_seed(rng), fields), f"n = {n}, {strength}, fields {fields}")
 
 
 def erdos_renyi(rng: Random, small: bool = False) -> Known:
-    """Random graphs of the paper, by enumeration or elimination."""
+    """Draw a random graph of the paper; enumeration or elimination."""
     n, p = whole(rng, 5, 12) if small else whole(rng, 14, 22), uniform(rng, 0.2, 0.8)
     strength, fields = any_scale(rng, 0.05, 8.0), float(rng.choice([0.0, 0.1, 1.0]))
     model = sz.generators.erdos_renyi(n, p, strength, new_seed(rng), fields)
@@ -426,14 +426,14 @@ def erdos_renyi(rng: Random, small: bool = False) -> Known:
 
 
 def bipartite(rng: Random, small: bool = False) -> Known:
-    """Complete bipartite graphs of the paper, by enumeration."""
+    """Draw a complete bipartite graph of the paper; enumeration."""
     n = 2 * (whole(rng, 3, 6) if small else whole(rng, 7, 11))
     strength, fields = any_scale(rng, 0.05, 8.0), float(rng.choice([0.0, 0.1, 1.0]))
     return solved(sz.generators.bipartite(n, strength, new_seed(rng), fields), f"n = {n}, {strength}, fields {fields}")
 
 
 def regular(rng: Random, small: bool = False) -> Known:
-    """Random graphs of degree 3, by elimination."""
+    """Draw a random graph of degree 3; elimination."""
     n = 2 * (whole(rng, 3, 6) if small else whole(rng, 15, 30))
     strength, couplings = any_scale(rng, 0.2, 4.0), disorder(rng)
     field = float(rng.choice([0.0, 0.0, 0.1, 0.5]))
@@ -442,7 +442,7 @@ def regular(rng: Random, small: bool = False) -> Known:
 
 
 def kings(rng: Random, small: bool = False) -> Known:
-    """King's graphs, by elimination."""
+    """Draw a king's graph; elimination."""
     rows, columns = (3, 4) if small else (whole(rng, 6, 8), whole(rng, 8, 10))
     strength, couplings = any_scale(rng, 0.1, 3.0), disorder(rng)
     field = float(rng.choice([0.0, 0.0, 0.1, 0.5]))
@@ -451,7 +451,7 @@ def kings(rng: Random, small: bool = False) -> Known:
 
 
 def cubic(rng: Random, small: bool = False) -> Known:
-    """Bars cut from the cubic lattice, by elimination."""
+    """Draw a bar of the cubic lattice; elimination."""
     sides = (2, 2, 3) if small else (3, whole(rng, 3, 4), whole(rng, 4, 8))
     strength, couplings = any_scale(rng, 0.1, 3.0), str(rng.choice(["gaussian", "bimodal", "ferromagnetic"]))
     field = float(rng.choice([0.0, 0.0, 0.1, 0.5]))
@@ -460,7 +460,7 @@ def cubic(rng: Random, small: bool = False) -> Known:
 
 
 def chimera(rng: Random, small: bool = False) -> Known:
-    """Chimera graphs, by elimination."""
+    """Draw a Chimera graph; elimination."""
     sides = (1, 1) if small else (whole(rng, 2, 3), whole(rng, 2, 5))
     strength, couplings = any_scale(rng, 0.1, 3.0), disorder(rng)
     model = sz.generators.chimera(*sides, strength, new_seed(rng), couplings=couplings)

@@ -1,9 +1,9 @@
-"""Learning from data: time and held-out log-likelihood, ours and others'.
+"""Compare ways to learn from data: time and held-out log-likelihood.
 
 ``python -m benchmarks.learning [n ...]`` compares, ``python -m benchmarks.learning recovery`` recovers known models.
 
-Everybody gets the same 2,000 rows drawn from a known model, and is scored on 2,000 others; models that are Ising models
-are scored exactly. The truth's own score is what can be had at best, up to chance. Times are CPU seconds.
+All contestants get the same 2,000 rows drawn from a known model, and are scored on 2,000 others. Ising models are
+scored exactly. The score of the true model is the best possible one, up to chance. Times are CPU seconds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROWS = 2000
 
 @dataclass(frozen=True)
 class Task:
-    """Data to learn from, data to be scored on, and the pairs that may be coupled."""
+    """Training data, test data, and the pairs that may be coupled."""
 
     name: str
     truth: sz.Ising
@@ -58,7 +58,7 @@ def ours(method: str) -> Callable[[Task], sz.Ising]:
 
 
 def logistic_regressions(task: Task) -> sz.Ising:
-    """Each variable on its neighbors, by scikit-learn; the two estimates of a coupling are averaged."""
+    """Regress each variable on its neighbors with scikit-learn, and average the two estimates of a coupling."""
     from sklearn.linear_model import LogisticRegression
 
     n = task.truth.n
@@ -75,7 +75,7 @@ def logistic_regressions(task: Task) -> sz.Ising:
 
 
 def textbook(task: Task, steps: int = 1000, rate: float = 0.05, chains: int = 500) -> sz.Ising:
-    """Gradient ascent as textbooks have it: persistent Gibbs chains, plain steps, all in numpy."""
+    """Fit by textbook gradient ascent: persistent Gibbs chains, plain steps, all in numpy."""
     rng = np.random.default_rng(0)
     n = task.truth.n
     mask = np.zeros((n, n))
@@ -106,7 +106,7 @@ def our_rbm(task: Task) -> sz.RBM:
 
 
 def coniii(task: Task) -> sz.Ising:
-    """Fit by the enumeration of ConIII (Lee and Daniels 2019), where it is installed."""
+    """Fit by the enumeration of ConIII (Lee and Daniels 2019), if it is installed."""
     from coniii.solvers import Enumerate
 
     found = Enumerate(task.train).solve()
@@ -134,7 +134,7 @@ def measured(task: Task, name: str) -> Measurement:
     began = time.process_time()
     try:
         found = CONTESTANTS[name](task)
-    except Exception as error:  # a rival's failure is a result
+    except Exception as error:  # the failure of another package is a result
         return Measurement(task.name, name, None, None, None, f"{type(error).__name__}: {str(error)[:70]}")
     seconds = time.process_time() - began
     if isinstance(found, sz.Ising):
@@ -145,7 +145,7 @@ def measured(task: Task, name: str) -> Measurement:
 
 
 def recovery(sizes: tuple[int, ...] = (10, 20, 100), rows: tuple[int, ...] = (1000, 4000, 16_000)) -> list[list[str]]:
-    """Fit data of known models: the error times the root of rows is constant, and intervals cover the truth."""
+    """Fit data of known models, and print the error times the root of the rows and the coverage of the intervals."""
     lines = []
     for n in sizes:
         task = task_of(n)

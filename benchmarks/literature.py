@@ -1,7 +1,7 @@
-"""Settings of published papers, solved exactly: ``python -m benchmarks.literature [torus] [triangular] [sk]``.
+"""Solve settings of published papers exactly: ``python -m benchmarks.literature [torus] [triangular] [sk]``.
 
 The settings are those of Wu, Wang, Zhang, "Solving statistical mechanics using variational autoregressive networks",
-Physical Review Letters 122, 080602 (2019), as its code has them. Free energies are -log Z / (beta n).
+Physical Review Letters 122, 080602 (2019), as in its code. Free energies are -log Z / (beta n).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SK_BETAS = (0.5, 1.0, 2.0, 5.0)
 
 
 def torus(betas: tuple[float, ...] = BETAS, side: int = 16, work: float = 3e9) -> str:
-    """Their Fig. 2a: a ferromagnet; the closed form, and beside it what is proven and estimated without it."""
+    """Return their Fig. 2a, a ferromagnet: the closed form, and what is proven and estimated without it."""
     rows = []
     for beta in betas:
         model = sz.generators.torus(side, side, strength=beta)
@@ -41,7 +41,7 @@ def torus(betas: tuple[float, ...] = BETAS, side: int = 16, work: float = 3e9) -
 
 
 def triangular(sides: tuple[int, ...] = SIDES, betas: tuple[float, ...] = (1.0, 5.0)) -> str:
-    """Their Fig. 2b: a frustrated antiferromagnet on the periodic triangular lattice."""
+    """Return their Fig. 2b, a frustrated antiferromagnet on the periodic triangular lattice."""
     rows = []
     for side in sides:
         lattice = sz.generators.triangular(
@@ -58,7 +58,7 @@ def triangular(sides: tuple[int, ...] = SIDES, betas: tuple[float, ...] = (1.0, 
 
 
 def sk(betas: tuple[float, ...] = SK_BETAS, n: int = 20, models: int = 10, work: float = 3e8) -> str:
-    """Their Fig. 4a: the model of Sherrington and Kirkpatrick; errors of the free energy, means over models."""
+    """Return their Fig. 4a, the Sherrington-Kirkpatrick model: errors of the free energy, means over models."""
     rows = []
     for beta in betas:
         found = {"mf": [], "bp": [], "auto, exact switched off": []}

@@ -1,4 +1,4 @@
-"""The vectorised log(1 + exp(-d)) against the C library's and numpy's: ``python -m benchmarks.logsum``."""
+"""Compare our log(1 + exp(-d)) with those of the C library and numpy: ``python -m benchmarks.logsum``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROUNDS = 2000
 
 
 @compiled
-def _vectorised(d, out):  # type: ignore[no-untyped-def]
+def _vectorized(d, out):  # type: ignore[no-untyped-def]
     for i in range(len(d)):
         out[i] = log1p_exp_minus(d[i])
 
@@ -45,12 +45,12 @@ def main() -> list[Measurement]:
 
     found = [
         measure("log(1 + exp(-d))", name, prepared(function))
-        for name, function in (("spectralz", _vectorised), ("C library", _libm), ("numpy.logaddexp", _numpy))
+        for name, function in (("spectralz", _vectorized), ("C library", _libm), ("numpy.logaddexp", _numpy))
     ]
     save("logsum", found)
     ours = found[0].seconds
     rows = [[m.contestant, f"{m.seconds / COUNT / ROUNDS * 1e9:.2f}", f"{m.seconds / ours:.1f}"] for m in found]
-    print("\nlog(1 + exp(-d)), one thread\n\n" + table(["contestant", "ns a value", "times ours"], rows))
+    print("\nlog(1 + exp(-d)), one thread\n\n" + table(["contestant", "ns per value", "times ours"], rows))
     return found
 
 

@@ -1,6 +1,6 @@
-"""Rank-1 models: quadrature against Algorithm 1 of the paper: ``python -m benchmarks.low_rank [PICTURE]``.
+"""Compare quadrature with the paper's Algorithm 1 on rank-1 models: ``python -m benchmarks.low_rank [PICTURE]``.
 
-The truth is the same Gaussian integral in forty digits, by mpmath's own functions, on a grid of its own.
+The truth is the same Gaussian integral in forty digits, by mpmath's functions on another grid.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STRENGTHS = (0.01, 0.1, 1.0)
 
 
 def model_of(n: int, sign: float, strength: float, seed: int) -> sz.Ising:
-    """Return a rank-1 model of the paper's Sec. 4.3 with the sign that is asked for."""
+    """Return a rank-1 model of the paper's Sec. 4.3 with the given sign."""
     for trial in range(1000):
         model = sz.generators.rank_one(n, strength, seed=1000 * seed + trial)
         if np.sign(np.trace(np.asarray(model.coupling))) == sign:
@@ -88,7 +88,7 @@ def against_algorithm_1(n: int = 500, strengths: tuple[float, ...] = STRENGTHS) 
 
 
 def many_factors(sizes: tuple[int, ...] = (500, 2000)) -> list[Measurement]:
-    """All n eigenvectors of a negative semidefinite matrix at once, as Algorithm 2 needs them."""
+    """Measure all n factors of a negative semidefinite matrix at once, as Algorithm 2 needs them."""
     measurements, rows = [], []
     for n in sizes:
         A = np.asarray(sz.generators.complete(n, 1.0, seed=0).coupling)
@@ -105,7 +105,7 @@ def many_factors(sizes: tuple[int, ...] = (500, 2000)) -> list[Measurement]:
         )
         measurements += [factors, eigen, one]
         rows.append([f"{n}", f"{factors.seconds:.3f}", f"{eigen.seconds:.3f}", f"{one.seconds * n:.0f}"])
-    headings = ["n", "all n factors by quadrature: s", "eigen-decomposition: s", "n times one factor by low_rank: s"]
+    headings = ["n", "all n factors by quadrature: s", "eigendecomposition: s", "n times one factor by low_rank: s"]
     print("\nThe n rank-1 factors of Algorithm 2, one thread\n\n" + table(headings, rows))
     return measurements
 
@@ -123,7 +123,7 @@ def curie_weiss() -> list[Measurement]:
 
 
 def draw(path: Path, n: int = 100, strength: float = 0.1) -> None:
-    """Error against time for both methods."""
+    """Draw error against time for both methods."""
     import matplotlib as mpl
 
     mpl.use("Agg")

@@ -1,9 +1,9 @@
-"""Do two versions of the package give the same results? Every method with fixed options on 200 models.
+"""Compare the results of two versions of the package: every method with fixed options on 200 models.
 
-``python -m benchmarks.same_results record FILE`` writes what the installed version answers; run it once with each
-version (``PYTHONPATH=OTHER/src`` chooses another checkout), then ``python -m benchmarks.same_results compare OLD NEW``
-lists what differs by more than rounding. ``auto`` and ``bounds``, whose work the clock decides, are not compared;
-``choose`` of ``auto`` is.
+``python -m benchmarks.same_results record FILE`` writes the answers of the installed version. Run it once with each
+version (``PYTHONPATH=OTHER/src`` chooses another checkout). Then ``python -m benchmarks.same_results compare OLD NEW``
+lists what differs by more than rounding. ``auto`` and ``bounds`` depend on the clock and are not compared; ``choose``
+of ``auto`` is.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def models() -> Iterator[sz.Ising]:
-    """Make models of every kind and storage, most of them small, at all temperatures."""
+    """Yield models of every kind and storage, most of them small, at all temperatures."""
     rng = np.random.default_rng(20261115)
     strengths = (0.05, 0.2, 0.5, 1.0, 3.0)
     for k in range(MODELS):
@@ -106,7 +106,7 @@ def answer(model: sz.Ising, method: str, options: dict[str, Any]) -> dict[str, A
 
 
 def record(path: Path) -> None:
-    """Write what this version answers."""
+    """Write the answers of this version."""
     warnings.simplefilter("ignore")
     rows = {}
     for k, model in enumerate(models()):
@@ -121,7 +121,7 @@ def record(path: Path) -> None:
 
 
 def differs(old: Any, new: Any) -> bool:
-    """Say whether two values differ by more than rounding."""
+    """Return whether two values differ by more than rounding."""
     if isinstance(old, float) and isinstance(new, float | int):
         return abs(old - new) > max(ABSOLUTE, RELATIVE * abs(old))
     if isinstance(old, list) and isinstance(new, list):
@@ -132,7 +132,7 @@ def differs(old: Any, new: Any) -> bool:
 
 
 def compare(old: Path, new: Path) -> int:
-    """List what differs between two records; return how many values do."""
+    """Print the differences between two records, and return their number."""
     before, after = (json.loads(path.read_text())["rows"] for path in (old, new))
     count = 0
     fields: Counter[str] = Counter()

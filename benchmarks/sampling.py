@@ -1,9 +1,9 @@
-"""Sampling: ``python -m benchmarks.sampling [kernel] [threads] [rival] [large] [rbms] [--seconds S] [--seeds K]``.
+"""Measure sampling: ``python -m benchmarks.sampling [TABLE ...] [--seconds S] [--seeds K]``.
 
-``kernel``: nanoseconds per spin update, 64 states together against a state at a time, one thread. ``threads``: what the
-second core adds. ``rival``: `auto` against plain annealed importance sampling as a user would write it in numba, at
-equal CPU seconds. ``large``: what comes out of models that nothing else answers, fresh seeds. ``rbms``: trained
-machines, with the textbook's annealed importance sampling beside. The tables are those of docs/sampling.md.
+``kernel``: nanoseconds per spin update, 64 states together and one state at a time, one thread. ``threads``: the gain
+of a second core. ``rival``: `auto` compared with plain annealed importance sampling, as a user would write it in numba,
+at equal CPU seconds. ``large``: large models that only `auto` answers, new seeds. ``rbms``: trained RBMs, compared with
+textbook annealed importance sampling. The tables are for docs/sampling.md and docs/measurements/sampling.md.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ DENSE = {
 
 
 def a_state_at_a_time(model: sz.Ising, states: int, points: int) -> float:
-    """Return the seconds that the kernel for single states takes from beta = 0 to 1."""
+    """Return the seconds of the kernel for single states, from beta = 0 to 1."""
     theta, couplings = model.field, model.storage.for_kernels()
     x = np.empty((states, model.n), dtype=np.int8)
     h, energy = np.empty(x.shape), np.empty(states)
@@ -58,7 +58,7 @@ def a_state_at_a_time(model: sz.Ising, states: int, points: int) -> float:
 
 
 def together(model: sz.Ising, states: int, points: int, threads: int = 1) -> float:
-    """Return the seconds that 64 states at once take on the same way, weights and all."""
+    """Return the seconds of 64 states at once on the same path, weights included."""
     with using_threads(threads), Annealer(model, block_width=0, resample_below=0.0) as annealer:
         betas = np.linspace(0.0, 1.0, points)
         began = time.perf_counter()
@@ -82,11 +82,11 @@ def kernel() -> str:
         old, new = (min(column) for column in zip(*times[1:], strict=True))
         lines.append([name, f"{1e9 * old:.1f}", f"{1e9 * new:.2f}", f"{old / new:.1f}"])
         print(" | ".join(lines[-1]), flush=True)
-    return table(["model, beta from 0 to 1", "a state at a time, ns", "64 together, ns", "times faster"], lines)
+    return table(["model, beta from 0 to 1", "one state at a time, ns", "64 together, ns", "times faster"], lines)
 
 
 def threads() -> str:
-    """Return what two threads gain over one."""
+    """Return the times of one thread and of two."""
     lines = []
     for name, make in (SPARSE | DENSE).items():
         model = make()
@@ -104,8 +104,8 @@ def threads() -> str:
 def annealed_importance_sampling(
     theta: Any, indptr: Any, indices: Any, data: Any, chains: int, temperatures: int, seed: int
 ) -> np.ndarray:
-    """Plain annealed importance sampling, as a user would write it: linear temperatures, a sweep at each."""
-    np.random.seed(seed)  # noqa: NPY002  (what numba has)
+    """Return the log-weights of plain annealed importance sampling: linear temperatures, a sweep at each."""
+    np.random.seed(seed)  # noqa: NPY002  (numba has no other)
     n = len(theta)
     log_weights = np.zeros(chains)
     x = np.empty(n)
@@ -133,7 +133,7 @@ def annealed_importance_sampling(
 
 
 class Contest(NamedTuple):
-    """A model, and its log Z where it is known."""
+    """A model, and its log Z if it is known."""
 
     model: sz.Ising
     truth: float | None
@@ -168,7 +168,7 @@ CONTESTS: dict[str, Callable[[int], Contest]] = {
 
 
 def plain(model: sz.Ising, seconds: float, seed: int, chains: int = 100) -> tuple[float, float]:
-    """Return the rival's log Z and its error bar after so many CPU seconds."""
+    """Return log Z and its error bar by plain annealed importance sampling, after the given CPU seconds."""
     csr = _csr(model)
     arguments = (model.field, csr.indptr, csr.indices, csr.data)
     trial = 20
@@ -197,7 +197,7 @@ def _csr(model: sz.Ising) -> Any:
 
 
 def rival(seconds: float, seeds: int) -> str:
-    """Return root mean square errors of `auto` without exact methods, and of the rival, at equal CPU seconds."""
+    """Return root mean square errors of `auto` without exact methods, and of plain sampling, at equal CPU seconds."""
     lines, ratios = [], []
     for name, make in CONTESTS.items():
         ours, theirs = [], []
@@ -265,9 +265,9 @@ RBM_TARGETS = 1.0, 0.3
 
 
 def textbook(rbm: sz.RBM, seconds: float, seed: int, chains: int = 100) -> tuple[float, float]:
-    """Return log Z of an RBM of units 0 and 1, and its error, by annealed importance sampling as textbooks have it.
+    """Return log Z of an RBM of units 0 and 1, and its error, by textbook annealed importance sampling.
 
-    The visible units keep their biases all along, and hidden units are summed out (Salakhutdinov and Murray, 2008).
+    The visible units keep their biases, and hidden units are summed out (Salakhutdinov and Murray, 2008).
     """
     rng = np.random.default_rng(seed)
     W, a, b = rbm.weights, rbm.visible, rbm.hidden
@@ -290,7 +290,7 @@ def textbook(rbm: sz.RBM, seconds: float, seed: int, chains: int = 100) -> tuple
 
 
 def rbms(seconds: float, seeds: int, only: str) -> str:
-    """Return answers on trained machines at a budget, with those of the textbook after as long."""
+    """Return answers on trained RBMs at a budget, and those of textbook sampling after the same time."""
     lines = []
     target = RBM_TARGETS[0 if seconds < 30.0 else 1]
     for name, make in RBMS.items():
@@ -310,7 +310,7 @@ def rbms(seconds: float, seeds: int, only: str) -> str:
 
 
 def large(seconds: float, seeds: int, only: str) -> str:
-    """Return errors per spin at a budget, against the targets."""
+    """Return errors per spin at a budget, with the targets."""
     lines = []
     for name, (make, at_ten, at_sixty) in LARGE.items():
         if only not in name:

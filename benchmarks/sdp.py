@@ -1,8 +1,9 @@
-"""The diagonal SDP against general solvers, and how its time grows: ``python -m benchmarks.sdp [PICTURE]``.
+"""Compare the diagonal SDP with general solvers, and fit its time: ``python -m benchmarks.sdp [PICTURE]``.
 
-Everybody gets the problem in the form that suits them: CSDP its own file format (reading it is counted, it takes
-milliseconds), SCS and Clarabel the dual with n variables through their own interfaces, no modelling layer. General
-solvers return a D that is slightly infeasible; it is made feasible by a factor before the objectives are compared.
+Each solver gets the problem in the form that suits it: CSDP its own file format (reading it is counted, it takes
+milliseconds), SCS and Clarabel the dual with n variables through their own interfaces, without a modeling layer.
+General solvers return a D that is slightly infeasible; it is made feasible by a factor before the objectives are
+compared.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def complete(n: int) -> np.ndarray:
 
 
 def objective(A: np.ndarray, y: np.ndarray) -> float:
-    """Return sum y, y made feasible by the smallest factor."""
+    """Return sum y, after y is made feasible by the smallest factor."""
     roots = 1.0 / np.sqrt(y)
     top = float(np.linalg.eigvalsh(A * np.outer(roots, roots))[-1])
     return float(y.sum()) * max(top, 1.0)
@@ -51,7 +52,7 @@ def ours_tight(A: np.ndarray) -> Callable[[], np.ndarray]:
 
 
 def csdp(A: np.ndarray) -> Callable[[], np.ndarray]:
-    """CSDP by its own program, in SDPA's sparse format: max <C, X> subject to X_ii = 1; its y is ours."""
+    """Run the program csdp, in SDPA's sparse format: max <C, X> subject to X_ii = 1; its y is ours."""
     if shutil.which("csdp") is None:
         raise RuntimeError("csdp is not installed (Debian: coinor-csdp)")
     n = len(A)
@@ -79,7 +80,7 @@ def _lower_triangle(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def scs(A: np.ndarray) -> Callable[[], np.ndarray]:
-    """SCS on min sum y subject to Diag(y) - A >= 0."""
+    """Run SCS on min sum y subject to Diag(y) - A >= 0."""
     import scs
 
     n = len(A)
@@ -97,7 +98,7 @@ def scs(A: np.ndarray) -> Callable[[], np.ndarray]:
 
 
 def clarabel(A: np.ndarray) -> Callable[[], np.ndarray]:
-    """Clarabel on the same problem, with its own order and tolerance."""
+    """Run Clarabel on the same problem, with its own order and tolerance."""
     import clarabel
 
     n = len(A)
@@ -199,7 +200,7 @@ def sparse(sides: tuple[int, ...] = SIDES) -> list[Measurement]:
 
 
 def end_to_end(n: int = 500, repeats: int = 5) -> None:
-    """Tell where the time of `spectral` goes."""
+    """Print where the time of `spectral` goes."""
     model = sz.generators.complete(n, 1.0, seed=0)
     sz.log_z(model, "spectral")
     runs = [sz.log_z(model, "spectral").details["seconds"] for _ in range(repeats)]
@@ -209,7 +210,7 @@ def end_to_end(n: int = 500, repeats: int = 5) -> None:
 
 
 def draw(path: Path, measurements: list[Measurement]) -> None:
-    """Time against n with fitted powers, as in the paper's Fig. 2b."""
+    """Draw time against n with fitted powers, as in the paper's Fig. 2b."""
     import matplotlib as mpl
 
     mpl.use("Agg")

@@ -1,7 +1,7 @@
-"""Algorithm 2 on the paper's settings, against the truth: ``python -m benchmarks.spectral``.
+"""Measure the errors of Algorithm 2 on the paper's settings: ``python -m benchmarks.spectral``.
 
-Mean of |log Z-hat - log Z| over 15 models each, and the mean time of a run, for the paper's programme and for the
-quadrature in its place; and the choices of D of Sec. 4.2 beside each other.
+The tables have the mean of |log Z-hat - log Z| over 15 models each and the mean time of a run, for the paper's dynamic
+program and for the quadrature, and for the choices of D of Sec. 4.2.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def errors(make: Generator, strength: float, method: sz.Spectral) -> tuple[np.nd
 
 
 def cell(found: np.ndarray) -> str:
-    """Write the mean of |error| with its standard error."""
+    """Return the mean of |error| with its standard error, as text."""
     size = np.abs(found)
     return f"{size.mean():.3g} ± {size.std(ddof=1) / np.sqrt(len(size)):.1g}"
 

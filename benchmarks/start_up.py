@@ -1,4 +1,4 @@
-"""How long importing the package and asking for help take: ``python -m benchmarks.start_up``."""
+"""Measure the time to import the package and to print the help: ``python -m benchmarks.start_up``."""
 
 from __future__ import annotations
 

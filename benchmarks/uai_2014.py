@@ -1,4 +1,4 @@
-"""Time and memory of exact answers for a folder of UAI models: ``python -m benchmarks.uai_2014 DIR``."""
+"""Measure time and memory of exact answers for a folder of UAI models: ``python -m benchmarks.uai_2014 DIR``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The main job from start to end: make a model, solve it exactly, look at it. Run by ``make demo``.
+"""Make a model, solve it exactly and draw the answer. Run by ``make demo``.
 
-A spin glass on a 16 x 16 grid has 2^256 states. Its partition function, the mean of every spin and the way both
-change with temperature take a few seconds; everything is written to the folder ``out``.
+A spin glass on a 16 x 16 grid has 2^256 states. Its partition function, the mean of every spin, and both at
+other temperatures take a few seconds. Everything is written to the folder ``out``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main(out: Path, side: int = SIDE) -> None:
     sz.write(model, out / "demo.uai")
     print(f"A spin glass on a {side} x {side} grid, 2^{model.n} states:\n  {model!r}\n")
 
-    print("The same answer along three elimination orders, and what the methods for larger models say of it:")
+    print("The same answer along three elimination orders, and the answers of the methods for larger models:")
     orders = [sz.Exact(order=name) for name in ("banded", "min-fill", "min-degree")]
     quick = [sz.Annealing(population=400), sz.States(population=400)]
     others = [name for name in sz.METHODS if name not in ("auto", "exact", "annealing", "states")]
@@ -42,7 +42,7 @@ def main(out: Path, side: int = SIDE) -> None:
     )
     magnet = sz.generators.curie_weiss(n=100_000, strength=1.1, field=0.01)
     by_rank = sz.log_z(magnet)
-    print("A magnet of 100,000 spins that all see each other has rank 1, which is as good as solved:")
+    print("A magnet of 100,000 spins, all coupled to each other, has rank 1 and is solved exactly:")
     print(f"  log Z = {by_rank.log_z:.9f}, {by_rank.kind}, in {by_rank.seconds:.2g} s by {by_rank.method.name}\n")
 
     solve_beyond_exact(out / "answer.png")
@@ -56,10 +56,10 @@ def main(out: Path, side: int = SIDE) -> None:
 
 
 def solve_beyond_exact(picture: Path) -> None:
-    """Solve a glass that no exact method reaches: several estimates, held against each other and proven bounds."""
+    """Solve a glass that is too large for exact methods, by several estimates and proven bounds."""
     glass = sz.generators.complete(n=100, strength=0.5, seed=3)
-    print("A glass of 100 spins that all see each other is beyond exact methods; ten billion operations give")
-    answer = sz.log_z(glass, work=1e10)  # counted, so that everybody gets the same answer
+    print("A glass of 100 spins, all coupled to each other, is too large for exact methods; 10 billion operations give")
+    answer = sz.log_z(glass, work=1e10)  # operations are counted, so that the answer is the same everywhere
     proven = f"proven between {answer.lower:.4f} and {answer.upper:.4f}"
     print(f"  log Z = {answer.log_z:.4f} ± {answer.std_error:.1g}, {proven}")
     print(f"  {answer.status}\n")
@@ -67,7 +67,7 @@ def solve_beyond_exact(picture: Path) -> None:
 
 
 def thermodynamics(model: sz.Ising, beta: float) -> tuple[float, float]:
-    """Return log Z and the mean log-weight per spin at inverse temperature beta, the latter from the marginals."""
+    """Return log Z and the mean log-weight, both per spin, at inverse temperature beta."""
     found = sz.marginals(model.scaled(beta))
     _, J = model.edges()
     mean = float(model.field @ found.mean + J @ found.pair_mean)
@@ -104,8 +104,8 @@ def draw_grid(axes: Axes, J: np.ndarray, model: sz.Ising, side: int, title: str)
     axes.add_collection(LineCollection(segments, colors=colors, linewidths=0.4 + 3.0 * np.abs(J) / np.abs(J).max()))
     axes.set(title=title, xlim=(-0.7, side - 0.3), ylim=(side - 0.3, -0.7), aspect="equal", xticks=[], yticks=[])
     handles = [
-        Line2D([], [], color="#c0392b", linewidth=3, label="wants its spins alike"),
-        Line2D([], [], color="#2471a3", linewidth=3, label="wants them opposed"),
+        Line2D([], [], color="#c0392b", linewidth=3, label="ferromagnetic"),
+        Line2D([], [], color="#2471a3", linewidth=3, label="antiferromagnetic"),
     ]
     axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, frameon=False)
 

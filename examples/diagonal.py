@@ -1,6 +1,6 @@
-"""What the diagonal of the SDP looks like: ``python examples/diagonal.py [PICTURE]``.
+"""Draw the diagonal of the SDP: ``python examples/diagonal.py [PICTURE]``.
 
-Three small graphs, each spin as large as its y = -D, and beside them the other choices of the paper's Sec. 4.2.
+Three small graphs, with the size of a spin showing its y = -D, and the other choices of the paper's Sec. 4.2.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def tree(n: int) -> np.ndarray:
 
 
 def ring(n: int) -> np.ndarray:
-    """Return a ring of odd length whose neighbours all repel each other."""
+    """Return a ring of odd length with antiferromagnetic couplings."""
     A = np.zeros((n, n))
     i = np.arange(n)
     A[i, (i + 1) % n] = -1.0

@@ -2,9 +2,9 @@
 Where belief propagation fails, and how to notice
 =================================================
 
-Belief propagation is fast and often right. When it is wrong it often does not say so: it can settle
-on a number that is off by any amount. Two things help to notice: proven bounds, and a second
-method. Both are built in.
+Belief propagation is fast and often right. When it is wrong it often does not show: it can converge
+to a number that is off by any amount. Proven bounds and a second method reveal the error. Both are
+built in.
 """
 
 import warnings
@@ -19,10 +19,9 @@ strengths = np.array([0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.5, 0.8, 1.2, 2.0])
 models = [sz.generators.complete(n=20, strength=s, seed=3) for s in strengths]
 
 # %%
-# Twenty spins, each coupled to every other, with random signs: small enough for the exact answer,
-# so that every error below is known. In practice it is not. What one has then is belief
-# propagation and a proven bracket. (``exclude`` keeps both it and ``auto`` from solving these
-# small models exactly.)
+# Twenty spins, all coupled to each other with random signs, are few enough for the exact answer, so
+# every error below is known. In practice it is not: then one has belief propagation and a proven
+# bracket. (``exclude`` keeps the bracket and ``auto`` from solving these small models exactly.)
 truth = np.array([sz.log_z(model, "exact").log_z for model in models])
 bp = [sz.log_z(model, "bp", max_iter=1000) for model in models]
 brackets = [sz.bounds(model, work=1e8, exclude=["exact", "states"]) for model in models]
@@ -30,14 +29,15 @@ lower, upper = np.array([[b.lower, b.upper] for b in brackets]).T
 auto = [sz.log_z(model, work=3e8, exclude=["exact", "quadrature", "wmbe", "mps"]) for model in models]
 
 # %%
-# ``status`` says whether the messages settled. That is not enough: settled messages can be wrong.
-# ``trusted`` is never True for loopy belief propagation, since it has nothing to show for itself.
+# ``status`` says whether the messages converged. That is not enough: converged messages can be
+# wrong. ``trusted`` is never True for loopy belief propagation, since it gives no error bar.
 for s, found, exact in zip(strengths, bp, truth, strict=True):
     print(f"s = {s:4.2f}  error {found.log_z - exact:+9.4f}  trusted {found.trusted!s:5}  {found.status}")
 
 # %%
-# The bracket is proven, so an estimate outside is certainly wrong (crosses). Inside it may still
-# be wrong; ``auto`` runs methods of different kinds, compares them, and gives an error bar.
+# The bracket is proven, so an estimate outside it is certainly wrong (crosses). An estimate inside
+# may still be wrong. ``auto`` runs methods of different kinds, compares them, and gives an error
+# bar.
 value = np.array([found.log_z for found in bp])
 settled = np.array([bool(found.status.converged) for found in bp])
 outside = (value < lower) | (value > upper)
@@ -46,13 +46,13 @@ left.fill_between(strengths, lower - truth, upper - truth, color="#d6e4f0", labe
 left.axhline(0, color="black", linewidth=0.8)
 left.plot(strengths, value - truth, color="#c0392b", linewidth=1)
 for chosen, marker, label in (
-    (settled & ~outside, "o", "BP, settled"),
-    (~settled & ~outside, "^", "BP, not settled"),
+    (settled & ~outside, "o", "BP, converged"),
+    (~settled & ~outside, "^", "BP, not converged"),
     (outside, "X", "BP, outside the bracket"),
 ):
     if chosen.any():
         left.plot(strengths[chosen], (value - truth)[chosen], marker, color="#c0392b", label=label)
-left.set(xlabel="strength of the couplings", ylabel="estimate less the true log Z", xscale="log", yscale="symlog")
+left.set(xlabel="strength of the couplings", ylabel="estimate minus the true log Z", xscale="log", yscale="symlog")
 left.legend(frameon=False, loc="upper left")
 
 error = np.maximum(np.abs(value - truth), 1e-12)

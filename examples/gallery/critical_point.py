@@ -3,8 +3,7 @@ The critical point of the 2D Ising model
 ========================================
 
 A square lattice of spins orders suddenly as it cools. Onsager solved the infinite lattice in 1944,
-Kaufman the finite torus in 1949. That makes it a good place to test a program: every curve below is
-known.
+Kaufman the finite torus in 1949. So it is a good test of a program: every curve below is known.
 """
 
 import matplotlib.pyplot as plt
@@ -18,10 +17,10 @@ betas = np.linspace(0.30, 0.58, 15)
 # %%
 # Two lattices
 # ------------
-# The couplings are 1, so that the inverse temperature ``beta`` is the strength of the model. A
-# torus of 8 x 8 spins has a small treewidth: :func:`spectralz.thermodynamics` solves it exactly.
-# One of 20 x 20 spins is too wide for that. It is annealed, and every number comes with a
-# standard error. ``work=`` limits the operations, so that the numbers are the same in every run.
+# The couplings are 1, so the inverse temperature ``beta`` is the strength of the model. A torus of
+# 8 x 8 spins has a small treewidth: :func:`spectralz.thermodynamics` solves it exactly. A torus of
+# 20 x 20 spins is too wide for that. It is annealed, and every number comes with a standard error.
+# ``work=`` limits the operations, so that the numbers are the same in every run.
 small = sz.thermodynamics(sz.generators.torus(8, 8, strength=1.0), betas)
 large = sz.thermodynamics(sz.generators.torus(20, 20, strength=1.0), betas, work=4e9)
 print(small.status)
@@ -46,8 +45,8 @@ yang = np.where(fine > critical, np.maximum(1 - np.sinh(2 * fine) ** -4, 0) ** 0
 # %%
 # The picture
 # -----------
-# Dots are computed, with error bars of two standard errors; lines are formulas. The peak grows
-# and moves toward the critical point, the dotted line, as the lattice grows.
+# Dots are computed, with error bars of two standard errors. Lines are formulas. As the lattice
+# grows, the peak grows and moves toward the critical point, the dotted line.
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), constrained_layout=True)
 for found, side, color in ((small, 8, "#2471a3"), (large, 20, "#c0392b")):
     left.plot(fine, kaufman(side), color=color, linewidth=1)
@@ -77,6 +76,6 @@ for panel in (left, right):
 plt.show()
 
 # %%
-# How far off are the annealed heat capacities, in their own standard errors?
+# The errors of the annealed heat capacities, in their own standard errors:
 exact = np.interp(betas, fine, kaufman(20)) * large.n
 print(np.round((large.heat_capacity - exact) / large.heat_capacity_error, 1))

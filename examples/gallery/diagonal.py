@@ -2,9 +2,9 @@
 The diagonal that proves a bound
 ================================
 
-Since every spin squared is 1, a diagonal D can be added to the coupling A and its trace taken off
+Since every spin squared is 1, a diagonal D can be added to the coupling A and its trace subtracted
 again: log Z does not change. If A + D is negative semidefinite, then log Z <= n log 2 - Tr D
-without a field. The best such D is found by a semidefinite program. What does it look like?
+without a field. A semidefinite program finds the best such D. This script draws it.
 """
 
 import matplotlib.pyplot as plt
@@ -31,9 +31,9 @@ A = model.coupling
 # %%
 # Three diagonals
 # ---------------
-# The largest eigenvalue, the same for all spins; the row sums of abs(A); and the best one. All
-# three make A + D negative semidefinite. The last comes with a proof of that, and with a proof
-# that no other is better by more than the gap.
+# The choices are the largest eigenvalue, the same for all spins; the row sums of abs(A); and the
+# best one. All three make A + D negative semidefinite. The last comes with a proof of that, and
+# with a proof that no other is better by more than the gap.
 best = sz.diagonal_sdp(A)
 print(best.status)
 dense = A.toarray()
@@ -44,7 +44,8 @@ choices = {
 }
 
 # %%
-# The bound n log 2 - Tr D at several temperatures, against the truth by compressed elimination.
+# The bound n log 2 - Tr D at several temperatures, compared with the truth by compressed
+# elimination.
 betas = np.array([0.1, 0.3, 0.5, 1.0, 1.5, 2.0])
 truth = np.array([sz.log_z(beta * model, "mps", bond=16, samples=0).log_z for beta in betas])
 
@@ -59,6 +60,6 @@ top.colorbar(image, ax=panels, label="-D", shrink=0.85)
 panel = bottom.subplots()
 for (name, y), color in zip(choices.items(), ("0.6", "#2471a3", "#c0392b"), strict=True):
     panel.plot(betas, (model.n * np.log(2) + betas * y.sum() - truth) / model.n, "o-", color=color, label=name)
-panel.set(xlabel="beta", ylabel="upper bound less log Z, per spin", ylim=(0, None))
+panel.set(xlabel="beta", ylabel="upper bound minus log Z, per spin", ylim=(0, None))
 panel.legend(frameon=False)
 plt.show()

@@ -2,9 +2,9 @@
 The phases of a Hopfield memory
 ===============================
 
-A Hopfield network stores patterns in its couplings. When it is cold, its states are close to one of
-the patterns: it remembers. When it is hot, it does not. With few patterns the coupling has low
-rank, so that everything is exact although every spin is coupled to every other.
+A Hopfield network stores patterns in its couplings. At low temperature its states are close to one
+of the patterns: the memory works. At high temperature it does not. With few patterns the coupling
+has low rank, so everything is exact although every spin is coupled to every other.
 """
 
 import matplotlib.pyplot as plt
@@ -14,11 +14,10 @@ from sklearn.datasets import load_digits
 import spectralz as sz
 
 # %%
-# When does it remember?
+# At which temperatures?
 # ----------------------
-# Two random patterns. The overlap of a state with the pattern that is nearest to it is 1 where
-# the memory is perfect. Theory, for infinitely many spins: m = tanh(m / T), and no memory above T
-# = 1.
+# Two random patterns. The overlap of a state with its nearest pattern is 1 if the memory is
+# perfect. The theory for infinitely many spins is m = tanh(m / T), with no memory above T = 1.
 temperatures = np.linspace(0.2, 1.6, 15)
 theory = np.full(141, 1.0)
 fine = np.linspace(0.2, 1.6, 141)
@@ -38,12 +37,12 @@ sizes = (100, 2000)
 overlaps = {n: [overlap(n, t) for t in temperatures] for n in sizes}
 
 # %%
-# What does it remember?
-# ----------------------
-# Now the patterns are three handwritten digits, drawn on 16 x 16 spins. Half of a digit is given
-# as evidence, and the marginals of the other half are what the network makes of it. The hotter it
-# is, the fainter it remembers. Pictures have many pixels in common; the couplings of the
-# pseudo-inverse rule take that into account.
+# Completing a pattern
+# --------------------
+# Now the patterns are three handwritten digits, drawn on 16 x 16 spins. Half of a digit is given as
+# evidence, and the marginals of the other half show the recalled digit. It fades as the temperature
+# rises. Pictures have many pixels in common; the couplings of the pseudo-inverse rule take that
+# into account.
 digits = load_digits()
 chosen = [np.kron(digits.images[digits.target == d][0] > 7, np.ones((2, 2))).ravel() * 2 - 1 for d in (3, 4, 7)]
 patterns = np.array(chosen)

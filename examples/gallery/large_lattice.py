@@ -2,9 +2,9 @@
 Domains of a large lattice
 ==========================
 
-A magnet of 64 x 64 spins with random local fields: 2^4096 states. Compressed elimination (``mps``)
-adds one spin after the other and keeps the table over the boundary in compressed form. It gives log
-Z to many digits and the mean of every spin.
+A magnet of 64 x 64 spins with random local fields has 2^4096 states. Compressed elimination
+(``mps``) adds one spin after the other and keeps the table over the boundary in compressed form. It
+gives log Z to many digits and the mean of every spin.
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +20,8 @@ print(magnet)
 
 # %%
 # Three temperatures. ``mps`` checks itself: a coarser contraction, the reverse order, and states
-# drawn from it must agree, and their difference is the error. (At beta = 1.5 they do not, and the
-# answer says so.)
+# drawn from it must agree, and their difference is the error. (At beta = 1.5 they do not agree, and
+# the answer says so.)
 betas = (0.2, 0.4, 0.6)
 maps = [sz.marginals(beta * magnet, "mps", bond=12, samples=200, pairs=False) for beta in betas]
 for beta, found in zip(betas, maps, strict=True):
@@ -31,8 +31,8 @@ for beta, found in zip(betas, maps, strict=True):
     )
 
 # %%
-# Hot spins follow their own fields. Cold spins agree with their neighbors, and domains appear.
-# White walls between them are where the magnet cannot decide.
+# At high temperature spins follow their own fields. At low temperature they agree with their
+# neighbors, and domains appear. In the white walls between them both signs are likely.
 figure, panels = plt.subplots(1, 4, figsize=(13, 3.5), constrained_layout=True)
 panels[0].imshow(field.reshape(side, side), cmap="RdBu", vmin=-2, vmax=2)
 panels[0].set_title("the local fields")

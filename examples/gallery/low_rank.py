@@ -1,10 +1,10 @@
 """
-Algorithm 1 against quadrature
-==============================
+Algorithm 1 and quadrature
+==========================
 
-When the coupling has rank 1, log Z takes polynomial time although every spin sees every other.
-Algorithm 1 of the paper rounds a sum of the spins to a grid and counts states on it. A quadrature
-does the same with an integral instead. This script compares the two.
+If the coupling has rank 1, log Z takes polynomial time although every spin is coupled to every
+other. Algorithm 1 of the paper rounds a sum of the spins to a grid and counts states on it.
+``quadrature`` computes an integral instead. This script compares the two.
 """
 
 import time
@@ -19,11 +19,11 @@ truth = sz.log_z(model, "quadrature")
 print(truth)
 
 # %%
-# Algorithm 1 has one dial, the step of its grid. The paper's choice is sqrt(lambda) / 1000. Every
-# run comes with a proven interval: Theorem 3, with the deviations that the rounding really has.
+# Algorithm 1 has one parameter, the step of its grid. The paper's choice is sqrt(lambda) / 1000.
+# Every run comes with a proven interval: Theorem 3, with the actual deviations of the rounding.
 scale = float(np.sqrt(np.abs(np.linalg.eigvalsh(model.coupling)).max()))
 divisors = np.array([10, 30, 100, 300, 1000, 3000, 10_000])
-sz.log_z(model, "low_rank", step=scale / 10)  # compiled now, so that it does not count
+sz.log_z(model, "low_rank", step=scale / 10)  # compiles, so that this is not timed
 runs, seconds = [], []
 for divisor in divisors:
     start = time.perf_counter()
@@ -34,8 +34,8 @@ sz.log_z(model, "quadrature")
 quadrature_seconds = time.perf_counter() - start
 
 # %%
-# To the left, the error shrinks with the step, and is hundreds of times below what is proven. To
-# the right is what it costs.
+# Left: the error shrinks with the step, and is hundreds of times below the proven bound. Right: the
+# error against the time.
 error = np.array([abs(run.log_z - truth.log_z) for run in runs])
 half_width = np.array([(run.upper - run.lower) / 2 for run in runs])
 assert np.all(error <= half_width + 1e-9)

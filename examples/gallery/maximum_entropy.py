@@ -3,7 +3,7 @@ A population that looks at digits
 =================================
 
 Sixteen simple cells look at handwritten digits, each at its own part of the picture. A cell is
-active where there is more ink than usual. Maximum-entropy models of such populations keep the mean
+active if there is more ink than usual. Maximum-entropy models of such populations keep the mean
 activity and the pairwise correlations, and assume nothing else. Are pairs enough? Schneidman and
 others asked this of neurons in 2006; this script asks it of the digits.
 """
@@ -31,8 +31,8 @@ print(pairs)
 print(f"test log-likelihood per picture: {pairs.score(test):.3f} with pairs, {alone.score(test):.3f} without")
 
 # %%
-# What does the model predict that it was not fitted to? How often each pattern of activity
-# occurs. For every row and every column of four cells there are 16 patterns: 128 in all.
+# The model also predicts what it was not fitted to: how often each pattern of activity occurs. For
+# every row and every column of four cells there are 16 patterns: 128 in all.
 groups = [*np.arange(16).reshape(4, 4), *np.arange(16).reshape(4, 4).T]
 
 
@@ -46,8 +46,8 @@ by_pairs = pattern_rates(sz.sample(pairs.model, 100_000, seed=0) > 0)
 by_none = pattern_rates(sz.sample(alone.model, 100_000, seed=0) > 0)
 
 # %%
-# The couplings, drawn where the cells look: neighbors along a stroke are active together (red),
-# cells across a stroke exclude each other (blue).
+# The couplings, drawn at the places of the cells: neighbors along a stroke are active together
+# (red), cells across a stroke exclude each other (blue).
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), constrained_layout=True)
 cell = np.stack([np.arange(16) % 4, -(np.arange(16) // 4)], axis=1)
 edges, weights = pairs.model.edges()

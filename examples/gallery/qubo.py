@@ -3,8 +3,8 @@ A QUBO at finite temperature
 ============================
 
 A quadratic unconstrained binary optimization (QUBO) asks for one best answer. A Boltzmann
-distribution over all answers says more: how many are nearly as good, and which decisions they have
-in common. This script takes a problem from dimod and warms it up.
+distribution over all answers shows more: how many are nearly as good, and which decisions they have
+in common. This script takes a problem from dimod and solves it at several temperatures.
 """
 
 import dimod
@@ -16,8 +16,8 @@ import spectralz as sz
 # %%
 # Choosing sites
 # --------------
-# Twenty-eight candidate sites for masts. Each is worth something, and two masts that are close to
-# each other disturb each other. A variable is 1 where a mast is built.
+# There are 28 candidate sites for masts. Each has a value, and two masts that are close disturb
+# each other. A variable is 1 if a mast is built there.
 rng = np.random.default_rng(3)
 place = rng.uniform(size=(28, 2))
 worth = rng.uniform(0.5, 1.5, size=28)
@@ -33,7 +33,7 @@ for i in range(28):
 # The best answer
 # ---------------
 # :func:`spectralz.from_dimod` keeps names and offset: log-weights are minus beta times the energy
-# of dimod. ``map_state`` finds the best answer and says whether that is proven.
+# of dimod. ``map_state`` finds the best answer and says whether it is proven.
 model = sz.from_dimod(bqm)
 best = sz.map_state(model)
 print(best)
@@ -43,8 +43,8 @@ assert abs(bqm.energy(answer) + best.log_weight) < 1e-9
 # %%
 # All answers
 # -----------
-# At low temperature the marginals are the best answer. At higher ones they show which sites any
-# good plan has, and which can be exchanged. ``exp(entropy)`` is about how many plans there are to
+# At low temperature the marginals are the best answer. At higher temperatures they show which sites
+# every good plan has, and which can be exchanged. ``exp(entropy)`` is about the number of plans to
 # choose from.
 betas = np.geomspace(0.3, 30, 60)
 curves = sz.thermodynamics(model, betas)

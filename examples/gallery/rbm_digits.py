@@ -2,9 +2,8 @@
 A restricted Boltzmann machine on handwritten digits
 ====================================================
 
-A machine is trained on small pictures of digits. How good is it? Its likelihood on pictures that it
-has not seen would say, but that needs log Z. :meth:`spectralz.RBM.log_likelihood` computes it, with
-an error bar.
+An RBM is trained on small pictures of digits. Its quality is its likelihood on pictures that it has
+not seen, which needs log Z. :meth:`spectralz.RBM.log_likelihood` computes it, with an error bar.
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +18,8 @@ X = pictures.reshape(len(pictures), -1)[rows].astype(int)
 train, test = X[:1400], X[1400:]
 
 # %%
-# Machines of several sizes. With few hidden units log Z is exact. Otherwise it is an estimate
-# with an error bar, and annealing backwards from test pictures checks it.
+# RBMs of several sizes. With few hidden units log Z is exact. Otherwise it is an estimate with an
+# error bar, and annealing backwards from test pictures checks it.
 sizes = (4, 8, 16, 32, 64)
 machines = [sz.RBM.fit(train, n_hidden=size, epochs=60, rate=0.05, seed=0) for size in sizes]
 on_test = [machine.log_likelihood(test, work=6e8) for machine in machines]
@@ -31,15 +30,14 @@ for size, found in zip(sizes, on_test, strict=True):
 print(on_test[-1])
 
 # %%
-# To compare: pixels that know nothing of each other.
+# For comparison: independent pixels.
 share = (train.sum(axis=0) + 1) / (len(train) + 2)
 independent = float(np.mean(test @ np.log(share) + (1 - test) @ np.log(1 - share)))
 print(f"independent pixels: {independent:.2f}")
 
 # %%
-# More hidden units help, and what helps on training pictures helps less on new ones. The error
-# bars are there, and are smaller than the marks. To the right are pictures that the largest
-# machine dreams up: samples of its visible units.
+# More hidden units help, but less on new pictures than on training pictures. The error bars are
+# smaller than the marks. Right: samples of the visible units of the largest RBM.
 figure = plt.figure(figsize=(10, 4.2), constrained_layout=True)
 left, right = figure.subfigures(1, 2)
 panel = left.subplots()

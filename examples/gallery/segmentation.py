@@ -2,9 +2,9 @@
 Cutting a flower out of its background
 ======================================
 
-Is a pixel part of the flower? Its color gives a hint, its neighbors another: pixels that look alike
-should have the same answer. Both together are an Ising model. Its marginals say not only where the
-flower is but also where one cannot be sure.
+Is a pixel part of the flower? Its color gives a hint, its neighbors another: similar neighbors
+should have the same answer. Both together are an Ising model. Its marginals show where the flower
+is, and also where that is uncertain.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ picture = photograph.reshape(50, 8, 60, 8, 3).mean(axis=(1, 3))  # 50 x 60 pixel
 rows, columns = picture.shape[:2]
 
 # %%
-# The hint of the color: this flower is red, its background is green and dark. The field is
-# positive where red wins. Noise makes the task harder, so that neighbors have something to add.
+# Color: this flower is red, its background is green and dark. The field is positive where red
+# dominates. Noise makes the task harder, so that the neighbors are needed.
 noise = np.random.default_rng(0).normal(scale=0.25, size=(rows, columns))
 evidence = picture[..., 0] - picture[..., 1] - 0.18 + noise
 field = 2.5 * evidence
@@ -39,7 +39,7 @@ model = sz.Ising.from_edges(rows * columns, edges, 0.8 * np.exp(-distance / 0.02
 print(model)
 
 # %%
-# 3000 spins with 2^3000 states. Compressed elimination (``mps``) answers for all of them at once.
+# There are 3000 spins and 2^3000 states. Compressed elimination (``mps``) gives all means at once.
 # The heaviest state is the best single segmentation.
 means = sz.marginals(model, "mps", bond=16)
 best = sz.map_state(model, work=1e9)
@@ -47,8 +47,8 @@ print(means.estimate)
 print(best)
 
 # %%
-# The last picture is what a single best segmentation cannot show: the entropy of every pixel,
-# bright where the model cannot tell.
+# The last picture shows what a single segmentation cannot: the entropy of every pixel, bright where
+# the model is uncertain.
 probability = means.probability[:, 1].reshape(rows, columns)
 entropy = -np.sum(means.probability * np.log2(np.clip(means.probability, 1e-12, 1)), axis=1).reshape(rows, columns)
 shown = (

@@ -3,9 +3,8 @@ A spin glass and its bracket
 ============================
 
 The free energy of a three-dimensional spin glass has no formula, and 216 spins on a periodic cube
-are beyond exact methods. How much can be proven all the same? This script puts three answers around
-each other: an estimate with an error bar, an interval that holds with a stated probability, and
-proven bounds.
+are too many for exact methods. This script shows three answers together: an estimate with an error
+bar, an interval that holds with a stated probability, and proven bounds.
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +18,8 @@ print(glass)
 
 # %%
 # The estimate at all temperatures comes from annealing. The bracket is computed anew at each
-# temperature. ``level=0.999`` asks for an interval beside the proven bounds: log Z lies in it
-# with that probability, over the random numbers that were drawn, with no other assumption.
+# temperature. ``level=0.999`` also asks for an interval: log Z lies in it with that
+# probability, over the random numbers that were drawn, with no other assumption.
 estimate = sz.thermodynamics(glass, betas, work=1e9)
 brackets = [sz.bounds(beta * glass, work=3e8, level=0.999) for beta in betas]
 print(brackets[3])
@@ -48,13 +47,13 @@ left.legend(frameon=False, loc="lower right")
 right.fill_between(betas, (lower - log_z) / glass.n, (upper - log_z) / glass.n, color="#d6e4f0")
 right.fill_between(betas, (low - log_z) / glass.n, (high - log_z) / glass.n, color="#7fb3d5")
 right.errorbar(betas, 0 * betas, 2 * estimate.log_z_error / glass.n, fmt="k.", capsize=2)
-right.set(xlabel="beta", ylabel="log Z per spin, less the estimate", xscale="log")
+right.set(xlabel="beta", ylabel="log Z per spin, minus the estimate", xscale="log")
 for panel in (left, right):
     panel.set_xticks([0.2, 0.5, 1.0, 2.0], ["0.2", "0.5", "1", "2"])
     panel.minorticks_off()
 plt.show()
 
 # %%
-# While the glass is warm, the bracket is thinner than the line. In the cold the upper bound opens
-# up: no efficient way is known to prove that a glass has no state below those that a search
-# finds. The lower end stays close, since a search does find good states.
+# At high temperature the bracket is thinner than the line. At low temperature the upper bound on
+# log Z becomes loose: no efficient way is known to prove that a glass has no state of lower energy
+# than those that a search finds. The lower bound stays close, since a search does find good states.
