@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
 __all__ = [
+    "DeviceError",
     "FormatError",
     "InaccurateWarning",
     "LostRunsWarning",
@@ -81,6 +82,10 @@ class NotConvergedError(SpectralzError, RuntimeError):
 
 class MissingDependencyError(SpectralzError, ImportError):
     """An optional package is needed; the message names the extra that installs it."""
+
+
+class DeviceError(SpectralzError, RuntimeError):
+    """A GPU is asked for where there is none, or its memory does not hold the model."""
 
 
 class InaccurateWarning(UserWarning):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from spectralz._support.devices import device_option
 from spectralz._support.options import (
     bytes_in_words,
     checked_bytes,
@@ -69,6 +70,9 @@ class Annealing(Method):
         Most memory for a population, in bytes or like ``"512 MiB"``.
     threads
         Most threads to use; by default all cores that the process may use. The answer does not depend on it.
+    device
+        Where to compute: ``"cpu"``; ``"gpu"``, which needs the extra ``gpu``; or ``"auto"`` for a GPU if there is one
+        and the model is dense or bipartite with at least 2,000 spins.
     level
         A probability such as 0.999, to get the lower end of an ``interval`` that log Z lies in with that probability,
         whether the runs are in equilibrium or not. Half as many states go along the path once more, in double precision
@@ -105,6 +109,7 @@ class Annealing(Method):
     seed: int = option(0, count(least=0))
     max_memory: int | str = option(4 * 2**30, checked_bytes)
     threads: int | None = threads_option()
+    device: str = device_option()
     level: float | None = option(None, or_none(checked_level))
 
     name: ClassVar[str] = "annealing"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
 import numpy as np
 
 from spectralz._support import clock
+from spectralz._support.devices import using_device
 from spectralz._support.options import apply_checks, bytes_in_words, checked_count
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import OptionError, TooLargeError
@@ -18,7 +19,7 @@ from spectralz.parts.pairs import pairs_of, wanting_pairs
 from spectralz.result import Estimate, Marginals
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
@@ -70,7 +71,7 @@ class Method(ABC):
     def run(self, model: Ising) -> Estimate:
         """Return log Z of ``model`` as this method finds it."""
         started = clock.seconds()
-        with self._in_threads(model):
+        with self._in_place(model):
             return self._pack(self._solve(model), started)
 
     @final
@@ -82,7 +83,7 @@ class Method(ABC):
         """
         started = clock.seconds()
         wanted = has_few_pairs(model) if pairs is None else pairs
-        with self._in_threads(model), wanting_pairs(wanted):
+        with self._in_place(model), wanting_pairs(wanted):
             found = self._solve_marginals(model)
             edges = pairs_of(model)
         return Marginals(
@@ -109,14 +110,22 @@ class Method(ABC):
             rng = seed
         else:
             rng = np.random.default_rng(checked_count(seed, "seed", least=0))
-        with self._in_threads(model):
+        with self._in_place(model):
             return self._sample(model, count, rng)
 
+    @contextmanager
+    def _in_place(self, model: Ising) -> Iterator[None]:
+        """Work with the threads and on the device that the options of these names say, where a method has them."""
+        with ExitStack() as stack:
+            if hasattr(self, "threads"):
+                stack.enter_context(self._in_threads(model))
+            if hasattr(self, "device"):
+                stack.enter_context(using_device(self.device))
+            yield
+
     def _in_threads(self, model: Ising) -> AbstractContextManager[None]:
-        """Return the context to work in: that of the option ``threads``, if there is one."""
-        if not hasattr(self, "threads"):
-            return nullcontext()
-        return using_threads(self.threads, model.n if self.works_on_matrices else NO_MATRICES)
+        """Return the context of the option ``threads``."""
+        return using_threads(self.threads, model.n if self.works_on_matrices else NO_MATRICES)  # type: ignore[attr-defined]
 
     def _pack(self, outcome: Outcome, started: float) -> Estimate:
         outcome = with_proven_kind(outcome)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from spectralz._support import clock
+from spectralz._support.devices import device_option
 from spectralz._support.options import count, flag, not_negative, option, positive, repetitions, threads_option
 from spectralz._support.progress import report
 from spectralz.errors import TooLargeError
@@ -284,6 +285,9 @@ class ExpectationPropagation(Method):
     threads
         Most threads to use; by default all cores that the process may use. They are those of linear algebra, which has
         one for up to 1,000 spins; beyond, the answer depends on their number, but only by rounding.
+    device
+        Where to compute: ``"cpu"``; ``"gpu"``, which needs the extra ``gpu``; or ``"auto"`` for a GPU if there is one
+        and the model is dense with at least 2,000 spins.
 
     See Also
     --------
@@ -315,6 +319,7 @@ class ExpectationPropagation(Method):
     restarts: int = option(20, repetitions(least=0))
     seed: int = option(0, count(least=0))
     threads: int | None = threads_option()
+    device: str = device_option()
 
     name: ClassVar[str] = "ep"
     gives_marginals: ClassVar[bool] = True

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from spectralz._support import clock
+from spectralz._support.devices import device_option
 from spectralz._support.options import (
     array_of,
     bytes_in_words,
@@ -107,6 +108,9 @@ class Spectral(Method):
     threads
         Most threads to use; by default all cores that the process may use. They are those of linear algebra, which has
         one for up to 1,000 spins; beyond, the answer depends on their number, but only by rounding.
+    device
+        Where to compute: ``"cpu"``; ``"gpu"``, which needs the extra ``gpu``; or ``"auto"`` for a GPU if there is one
+        and the model is of at least 2,000 spins.
 
     Raises
     ------
@@ -139,6 +143,7 @@ class Spectral(Method):
     restarts: int = option(4, repetitions(least=0))
     max_memory: int | str = option(8 * 2**30, checked_bytes)
     threads: int | None = threads_option()
+    device: str = device_option()
 
     name: ClassVar[str] = "spectral"
     works_on_matrices: ClassVar[bool] = True

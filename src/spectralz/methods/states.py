@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from spectralz._support.devices import device_option
 from spectralz._support.options import count, option, repetitions, threads_option
 from spectralz._support.progress import reporter_of
 from spectralz.errors import warn_inaccurate
@@ -50,6 +51,9 @@ class States(Method):
         The same seed gives the same answer.
     threads
         Most threads to use; by default all cores that the process may use. The answer does not depend on it.
+    device
+        Where to compute: ``"cpu"``; ``"gpu"``, which needs the extra ``gpu``; or ``"auto"`` for a GPU if there is one
+        and the model is dense or bipartite with at least 2,000 spins.
 
     Examples
     --------
@@ -67,6 +71,7 @@ class States(Method):
     max_states: int = option(MOST_STATES, count(least=1))
     seed: int = option(0, count(least=0))
     threads: int | None = threads_option()
+    device: str = device_option()
 
     name: ClassVar[str] = "states"
     gives_marginals: ClassVar[bool] = True

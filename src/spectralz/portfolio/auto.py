@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 import numpy as np
 
 from spectralz._support import clock
+from spectralz._support.devices import device_option
 from spectralz._support.options import checked_bytes, count, names, option, or_none, positive, threads_option
 from spectralz._support.threads import using_threads
 from spectralz.errors import ModelError, OptionError, TooLargeError
@@ -79,6 +80,9 @@ class Auto(Method):
         Most memory for tables and populations, in bytes or like ``"512 MiB"``.
     threads
         Most threads to use; by default all cores that the process may use.
+    device
+        Where to compute: ``"cpu"``; ``"gpu"``, which needs the extra ``gpu``; or ``"auto"`` for a GPU if there is one
+        and the model is dense or bipartite with at least 2,000 spins.
 
     Examples
     --------
@@ -103,6 +107,7 @@ class Auto(Method):
     seed: int = option(0, count(least=0))
     max_memory: int | str = option(4 * 2**30, checked_bytes)
     threads: int | None = threads_option()
+    device: str = device_option()
 
     name: ClassVar[str] = "auto"
     gives_marginals: ClassVar[bool] = True

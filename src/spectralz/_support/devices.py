@@ -1,0 +1,103 @@
+"""Where large matrices are multiplied: by compiled code on the CPU, or on a GPU that JAX finds.
+
+The device that is wanted is set by :func:`using_device`, as the number of threads is by ``using_threads``, so that
+methods need not hand it on. JAX comes with the extra ``gpu``. It is imported here and in ``kernels/device``, and only
+where a device may be used.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from spectralz._support.extras import from_extra
+from spectralz._support.options import choice, option
+from spectralz.errors import DeviceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["DEVICES", "computing_on", "device_for", "device_option", "memory_of", "using_device"]
+
+DEVICES = ("auto", "cpu", "gpu")
+# Dense and bipartite models of fewer spins are as fast on the CPU.
+FEWEST_SPINS = 2000
+# Of the free memory of a device this share may be planned with.
+USABLE_MEMORY = 0.9
+
+_wanted: ContextVar[str] = ContextVar("spectralz_device", default="auto")
+
+
+def device_option() -> str:
+    """Declare the option of a method that can compute on a GPU: ``"auto"``, ``"cpu"`` or ``"gpu"``."""
+    return option("auto", choice(DEVICES))
+
+
+@contextmanager
+def using_device(wanted: str) -> Iterator[None]:
+    """Let all that is done inside the ``with`` block use ``"cpu"`` or ``"gpu"``; ``"auto"`` leaves it as it is."""
+    token = _wanted.set(_wanted.get() if wanted == "auto" else wanted)
+    try:
+        if wanted == "gpu":
+            device_for(0)  # complains before any work is done
+        yield
+    finally:
+        _wanted.reset(token)
+
+
+def device_for(spins: int, *, suits: bool = True) -> Any | None:
+    """Return the device of JAX to compute on, or None for compiled code on the CPU.
+
+    Parameters
+    ----------
+    spins
+        The size of the model.
+    suits
+        Whether its work is that of matrix products: it is dense or bipartite.
+
+    Raises
+    ------
+    MissingDependencyError
+        If a GPU is wanted and JAX is not installed.
+    DeviceError
+        If a GPU is wanted and JAX finds none.
+    """
+    wanted = _wanted.get()
+    is_worth_it = suits and (wanted == "gpu" or spins >= FEWEST_SPINS)
+    if wanted == "cpu" or not is_worth_it or (wanted == "auto" and find_spec("jax") is None):
+        return None
+    jax = from_extra("jax", "gpu", "device='gpu'")
+    found = _gpus(jax)
+    if found or wanted == "auto":
+        return found[0] if found else None
+    kinds = ", ".join(sorted({device.platform for device in jax.devices()}))
+    raise DeviceError(
+        f"device='gpu' was asked for, and JAX {jax.__version__} finds only: {kinds}. For a GPU of NVIDIA, install its "
+        "plugin with: pip install 'jax[cuda13]'. Or use device='cpu'"
+    )
+
+
+def _gpus(jax: Any) -> list[Any]:
+    try:
+        return list(jax.devices("gpu"))
+    except RuntimeError:  # JAX knows no such platform
+        return []
+
+
+@contextmanager
+def computing_on(device: Any) -> Iterator[None]:
+    """Let JAX compute on a device, with double precision where it is asked for."""
+    import jax
+
+    with jax.enable_x64(True), jax.default_device(device):
+        yield
+
+
+def memory_of(device: Any) -> float:
+    """Return how many bytes of a device's memory may be planned with; infinity where it does not say."""
+    stats = device.memory_stats() or {}
+    if "bytes_limit" not in stats:
+        return float("inf")
+    return USABLE_MEMORY * float(stats["bytes_limit"] - stats.get("bytes_in_use", 0))
