@@ -24,9 +24,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support import clock
+from spectralz._support.devices import device_for
 from spectralz._support.threads import NO_MATRICES, thread_count, using_threads
 from spectralz.parts.blocks import blocks_of
 from spectralz.parts.collapsed import CollapsedEngine, sides_of
+from spectralz.parts.device_chains import DeviceCollapsedEngine, DeviceDenseEngine
 from spectralz.parts.lanes import DenseEngine, DoubleEngine, SparseEngine, fits_single_precision
 from spectralz.parts.populations import Annealed, log_means, mean_and_shares, systematic, variance_of
 from spectralz.parts.rows import RowEngine
@@ -51,8 +53,8 @@ RESAMPLE_BELOW = 0.5
 SHARE_PER_LOOK, MOST_PER_LOOK, OPERATIONS_PER_LOOK = 1.0 / 32.0, 64, 3e7
 # Quenches end sooner; this is against a cycle of rounded fields.
 MOST_DESCENTS = 1000
-# States and points that are timed to predict the time of others.
-TIMED_STATES, TIMED_POINTS = 64, 2
+# Points that are timed to predict the time of others.
+TIMED_POINTS = 2
 # The length of the path, expected before it is surveyed: this many times the root of the number of spins.
 LENGTH_PER_ROOT = 0.8
 # States that relax make so many sweeps at least.
@@ -180,6 +182,11 @@ class Annealer:
             return engine(self.theta, self.couplings, self._spread, self.blocks)
         base = np.zeros(self.n) if self.from_coins else None
         sides = sides_of(model)
+        device = device_for(self.n, suits=sides is not None or self.couplings.is_dense)
+        if device is not None:
+            if sides is not None:
+                return DeviceCollapsedEngine(model, sides, device, base)
+            return DeviceDenseEngine(self.theta, self.couplings, device, base)
         if sides is not None:
             return CollapsedEngine(model, sides, self._spread, base)
         if self.couplings.is_dense:
@@ -302,7 +309,8 @@ class Annealer:
                 yield found
             if is_any_done:
                 return
-        if self._threads._max_workers == 1 or count == 1 or size >= TIMED_STATES * 2 * self._threads._max_workers:
+        threads = self._thread_count
+        if threads == 1 or count == 1 or size >= 2 * self.engine.together * threads:
             for k, stream in enumerate(streams):
                 yield self.anneal(betas, size, stream, lambda done, k=k: tell((k + done) / count))  # type: ignore[misc]
             return
@@ -341,7 +349,7 @@ class Annealer:
     @cached_property
     def seconds_per_sweep(self) -> float:
         """The time that a sweep over one state takes, as measured at the start of the path."""
-        return self.seconds_per_point(TIMED_STATES) / (TIMED_STATES * self.sweeps)
+        return self.seconds_per_point(self.engine.together) / (self.engine.together * self.sweeps)
 
     def seconds_per_point(self, size: int) -> float:
         """Return the time that so many states take at a point of the path, all threads at work, as measured."""
@@ -355,8 +363,12 @@ class Annealer:
 
     def seconds_of_many(self, seconds: float) -> float:
         """Return how long that takes where all threads have states to sweep; operations count whoever does them."""
-        threads = 1 if clock.counts_operations() else self._threads._max_workers
+        threads = 1 if clock.counts_operations() else self._thread_count
         return seconds / (1.0 + EFFICIENCY * (threads - 1))
+
+    @property
+    def _thread_count(self) -> int:
+        return self._threads._max_workers if self.engine.takes_threads else 1
 
     def seconds_per_state(self) -> float:
         """Predict the time that a state takes along the path."""

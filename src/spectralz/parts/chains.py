@@ -2,7 +2,7 @@
 
 A path leads from a base whose Z is known, at beta = 0, to the model, at beta = 1. How states are kept and swept is a
 matter of the couplings: ``lanes.py`` for sparse and dense ones, ``rows.py`` in double precision, ``collapsed.py`` for
-bipartite ones with a side summed out.
+bipartite ones with a side summed out, ``device_chains.py`` for both of these on a GPU.
 """
 
 from __future__ import annotations
@@ -60,6 +60,9 @@ class Engine(Protocol):
     bytes_per_state: int
     # Whether a sweep multiplies matrices, for which linear algebra must not have threads beside ours.
     multiplies: bool
+    # Whether it is made faster by threads of ours, and how many states take about as long as one.
+    takes_threads: bool
+    together: int
 
     def start(self, size: int, rng: np.random.Generator) -> Chains:
         """Return states drawn from the base, exactly and independently."""

@@ -15,6 +15,7 @@ from spectralz._support import clock
 from spectralz.kernels.coupling import frozen
 from spectralz.kernels.single_spin import log_2cosh
 from spectralz.parts.lanes import (
+    Compiled,
     Lanes,
     Map,
     dense_operations,
@@ -104,7 +105,7 @@ def operations_of(sides: Sides) -> float:
     return DRAW_OPERATIONS * (kept + summed) + SUM_OPERATIONS * summed + ENTRY_OPERATIONS * kept * summed
 
 
-class CollapsedEngine:
+class CollapsedEngine(Compiled):
     """Chains of a bipartite model with a side summed out.
 
     Parameters

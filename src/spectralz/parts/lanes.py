@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from spectralz.parts.blocks import BlockTurns
     from spectralz.parts.subgraph import Subgraph
 
-__all__ = ["DenseEngine", "DoubleEngine", "SparseEngine", "dense_operations", "fits_single_precision"]
+__all__ = ["Compiled", "DenseEngine", "DoubleEngine", "SparseEngine", "dense_operations", "fits_single_precision"]
 
 # Log-odds up to this size keep four digits after the point in single precision.
 LARGEST_LOG_ODDS = 1000.0
@@ -54,7 +54,14 @@ def one_after_the_other(work: Callable[[int], None], numbers: Sequence[int]) -> 
         work(number)
 
 
-class SparseEngine:
+class Compiled:
+    """What engines of compiled code have in common: lanes of 64 states, in threads."""
+
+    takes_threads = True
+    together = 64
+
+
+class SparseEngine(Compiled):
     """Chains on a sparse graph.
 
     Parameters
@@ -107,15 +114,18 @@ class SparseEngine:
 
     def start(self, size: int, rng: np.random.Generator) -> SparseChains:
         """Return states drawn from the base."""
-        chains = SparseChains(self, size, rng)
+        chains = self._chains(size, rng)
         chains.draw()
         return chains
 
     def start_from(self, x: NDArray[np.int8], rng: np.random.Generator) -> SparseChains:
         """Return chains that begin in given states."""
-        chains = SparseChains(self, len(x), rng)
+        chains = self._chains(len(x), rng)
         chains.fill(x)
         return chains
+
+    def _chains(self, size: int, rng: np.random.Generator) -> SparseChains:
+        return SparseChains(self, size, rng)
 
     def quenched(self, x: NDArray[np.int8], most_sweeps: int) -> NDArray[np.int8]:
         """Return the local maxima of the weight that states are quenched to, after so many sweeps at most."""
@@ -139,20 +149,11 @@ class DoubleEngine(SparseEngine):
         super().__init__(theta, couplings, spread, blocks)
         self.operations += (DOUBLE_TIMES - 1.0) * sparse_operations(self.n, len(couplings.data))
 
-    def start(self, size: int, rng: np.random.Generator) -> DoubleChains:
-        """Return states drawn from the base."""
-        chains = DoubleChains(self, size, rng)
-        chains.draw()
-        return chains
-
-    def start_from(self, x: NDArray[np.int8], rng: np.random.Generator) -> DoubleChains:
-        """Return chains that begin in given states."""
-        chains = DoubleChains(self, len(x), rng)
-        chains.fill(x)
-        return chains
+    def _chains(self, size: int, rng: np.random.Generator) -> DoubleChains:
+        return DoubleChains(self, size, rng)
 
 
-class DenseEngine:
+class DenseEngine(Compiled):
     """Chains of a dense coupling, which is kept in single precision; parameters as of :class:`SparseEngine`."""
 
     multiplies = True

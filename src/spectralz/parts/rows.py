@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.parts.lanes import Map, one_after_the_other
+from spectralz.parts.lanes import Compiled, Map, one_after_the_other
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +30,7 @@ POINTS_PER_REFRESH = 64
 STATES_TOGETHER = 64
 
 
-class RowEngine:
+class RowEngine(Compiled):
     """Chains in double precision; parameters as of :class:`spectralz.parts.lanes.SparseEngine`."""
 
     multiplies = False

@@ -30,7 +30,12 @@ class Round:
 
 
 def plan_round(
-    sweeps: float, dissipation: float, most_states: float, workers: int = 1, spins: int = 10_000
+    sweeps: float,
+    dissipation: float,
+    most_states: float,
+    workers: int = 1,
+    spins: int = 10_000,
+    together: int = policy.STATES_TOGETHER,
 ) -> Round | None:
     """Divide so many sweeps over a state; None where they are too few for anything.
 
@@ -47,6 +52,8 @@ def plan_round(
         for the last of the others.
     spins
         Of the model: few of them want more states.
+    together
+        How many states take about as long as one.
 
     Examples
     --------
@@ -60,7 +67,6 @@ def plan_round(
     (Round(points=400, size=384, runs=6), Round(points=5208, size=64, runs=3))
     """
     many, few = (workers * -(-runs // workers) for runs in (policy.RUNS_PER_ROUND, policy.FEWEST_RUNS))
-    together = policy.STATES_TOGETHER
     if most_states < together or sweeps < together * LEAST_POINTS:
         return None
     fewest = min(max(few * together, policy.FEWEST_SPINS / max(spins, policy.STATES_TOGETHER // 8)), most_states)

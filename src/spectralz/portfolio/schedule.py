@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support import clock
+from spectralz._support.devices import device_for
 from spectralz._support.options import bytes_in_words
 from spectralz._support.progress import report
 from spectralz._support.threads import NO_MATRICES, using_threads
@@ -240,7 +241,8 @@ class Portfolio:
         """Anneal in rounds: a short one, then as many points and states as the error wants and the budget permits."""
         if {"annealing", "states"} <= set(self.exclude):
             return
-        if self.model.n > policy.LARGE_DENSE and self.model.storage.for_kernels().is_dense:
+        is_large = self.model.n > policy.LARGE_DENSE and self.model.storage.for_kernels().is_dense
+        if is_large and device_for(self.model.n) is None:
             # Even to copy the coupling, and to time a sweep, takes as long as all else.
             needed = (
                 policy.STATES_TOGETHER * LEAST_POINTS * dense_operations(self.model.n) / clock.OPERATIONS_PER_SECOND
@@ -254,11 +256,11 @@ class Portfolio:
             end = clock.now() + left
             whole = self._plan(annealer, policy.NEXT_ROUND_SHARE * left, math.inf)
             if whole is None:
-                needed = policy.STATES_TOGETHER * LEAST_POINTS * annealer.seconds_per_sweep
+                needed = annealer.engine.together * LEAST_POINTS * annealer.seconds_per_sweep
                 self._refuse_annealing(needed / policy.NEXT_ROUND_SHARE)
                 return
             path = self._begin(annealer, left)
-            length, n = float(path.length[-1]), self.model.n
+            length = float(path.length[-1])
             first = self._plan(annealer, policy.FIRST_ROUND_SHARE * left, length**2)
             is_hopeless = length**2 / whole.points > self._hopeless_spread
             if first is None or is_hopeless:
@@ -280,9 +282,7 @@ class Portfolio:
                     return
                 wanted = sum(run.effort for run in found) * self._wanted_growth()
                 if wanted < plan.updates:
-                    plan = (
-                        plan_round(wanted, last.dissipation, self._room(annealer, found), self._worker_count, n) or plan
-                    )
+                    plan = self._plan_of(annealer, wanted, last.dissipation, found) or plan
                 found = self._round(annealer, path, plan, found)
 
     @property
@@ -305,11 +305,15 @@ class Portfolio:
     def _plan(self, annealer: Annealer, seconds: float, dissipation: float) -> Round | None:
         """Divide the time that a round may take."""
         one = self._seconds_per_sweep or annealer.seconds_of_many(annealer.seconds_per_sweep)
-        sweeps = seconds / max(one, policy.TICK)
-        return plan_round(sweeps, dissipation, self._room(annealer, []), self._worker_count, self.model.n)
+        return self._plan_of(annealer, seconds / max(one, policy.TICK), dissipation, [])
 
-    def _room(self, annealer: Annealer, found: Sequence[Annealed]) -> float:
-        return self.max_memory / annealer.bytes_per_state() - sum(run.size for run in found)
+    def _plan_of(
+        self, annealer: Annealer, sweeps: float, dissipation: float, found: Sequence[Annealed]
+    ) -> Round | None:
+        """Divide so many sweeps, beside runs that are kept."""
+        room = self.max_memory / annealer.bytes_per_state() - sum(run.size for run in found)
+        together = annealer.engine.together
+        return plan_round(sweeps, dissipation, room, self._worker_count, self.model.n, together)
 
     def _begin(self, annealer: Annealer, left: float) -> Survey:
         """Choose what the path begins from, and survey it.
@@ -349,14 +353,15 @@ class Portfolio:
 
     def _survey(self, annealer: Annealer, left: float) -> Survey:
         """Measure the length of the path; where there is no time for it, take it for straight."""
-        needed = SURVEY_STATES * SURVEY_SWEEPS * (LEAST_POINTS + 1) * annealer.seconds_per_sweep
+        states = max(SURVEY_STATES, annealer.engine.together)  # as many take as long
+        needed = states * SURVEY_SWEEPS * (LEAST_POINTS + 1) * annealer.seconds_per_sweep
         if needed > policy.SURVEY_SHARE * left:
             return Survey(np.array([0.0, 1.0]), np.array([0.0, math.sqrt(self.model.n)]))
         began = clock.now()
         with clock.until(began + policy.SURVEY_TIMES * needed):
             found = annealer.survey(self._rng)
         # Where cores are shared this tells more than a few sweeps did.
-        one = (clock.now() - began) / (SURVEY_STATES * SURVEY_SWEEPS * len(found.points))
+        one = (clock.now() - began) / (states * SURVEY_SWEEPS * len(found.points))
         self._seconds_per_sweep = annealer.seconds_of_many(max(one, annealer.seconds_per_sweep))
         return found
 
