@@ -1,13 +1,13 @@
-"""Fixed points of expectation consistency for many spins: one factorisation a step, and none for what is clear.
+"""Fixed points of expectation consistency for many spins: one factorization a step, and none for what is clear.
 
 ``kernels/expectation_consistency.py`` fits the Gaussian anew at all means that a climb comes to, with several
-factorisations each. Here means and Gaussian are moved together, by Newton's method on both: with F(m, Lambda) the
+factorizations each. Here means and Gaussian are moved together, by Newton's method on both: with F(m, Lambda) the
 function of which Phi(m) is the minimum over Lambda, in units of the deviations,
 
     (Diag(1 + b) - K) x + 2 s ((C o C)^-1 - 1) s x = push - s (C o C)^-1 e,    v dLambda = (C o C)^-1 (e + 2 s x),
 
 s = m / sqrt(v), e = C_ii - 1, x the step of the means. The first matrix has the inverse C, which makes conjugate
-gradients converge in a few steps; (C o C) is factorised in single precision, which is enough for a direction. While the
+gradients converge in a few steps; (C o C) is factorized in single precision, which is enough for a direction. While the
 residual is large the inverse is made in single precision, too. All of this starts at the fixed point of the equations
 of Thouless, Anderson and Palmer (TAP), which take products of matrices and vectors only.
 
@@ -283,7 +283,7 @@ def _newton_step(at: _Matched) -> tuple[FloatArray, FloatArray] | None:
 
 
 def looser_bound(theta: FloatArray, J: FloatArray, h: FloatArray, known: Point) -> float:
-    """Return a number that Phi at the means tanh(h) does not exceed, with one factorisation in single precision.
+    """Return a number that Phi at the means tanh(h) does not exceed, with one factorization in single precision.
 
     Any Lambda gives one: that of TAP is close to the best, its reaction scaled to be right at a known fixed point. What
     rounding may take from log det is added. Infinite where that Lambda is not feasible.
@@ -315,7 +315,7 @@ def reaction_scale(J: FloatArray, known: Point) -> float:
 def relaxed(
     theta: FloatArray, J: FloatArray, starts: FloatArray, known: Point, near: float, is_up: Callable[[], bool]
 ) -> FloatArray:
-    """Climb from several starts at once towards the fixed points of TAP; return the fields, one start a column.
+    """Climb from several starts at once toward the fixed points of TAP; return the fields, one start a column.
 
     The reaction is V = c (J o J) v, c being right at a known fixed point, and steps are those of the curvature there,
     since its inverse is known: where a start belongs to that fixed point a few steps lead to it, within ``near`` of its

@@ -1,4 +1,4 @@
-"""The convex mean field: the least upper bound on log Z from a linearised quadratic form, and its evaluation.
+"""The convex mean field: the least upper bound on log Z from a linearized quadratic form, and its evaluation.
 
 With C the coupling without its diagonal, K = Diag(y) - C >= 0 and B = -K, every state has
 
@@ -108,7 +108,7 @@ def _newton(
     tol: float,
     max_iter: int,
 ) -> Minimum:
-    """Minimise g of the model whose log-weights are divided by the temperature."""
+    """Minimize g of the model whose log-weights are divided by the temperature."""
 
     def apply_to(v: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray((y * v - C @ v) / temperature)

@@ -8,7 +8,7 @@ function, so that the fixed points are the stationary points of a function of m 
     Delta(m) = min over Lambda of sum_i Lambda_i v_i / 2 - log det(Lambda - J) / 2 - sum_i (1 + log v_i) / 2,
     dPhi/dm_i = theta_i + (J m)_i - V_i m_i - atanh m_i,    V_i = Lambda_i - 1 / v_i >= 0.
 
-Phi is finite and falls towards the walls of the cube, so it has a maximum inside, which ascent finds where the
+Phi is finite and falls toward the walls of the cube, so it has a maximum inside, which ascent finds where the
 iteration of expectation propagation goes round in circles.
 
 Everything is kept in units of the spins' own deviations: with K = sqrt(v_i) J_ij sqrt(v_j) and 1 + b = v Lambda the
@@ -56,7 +56,7 @@ LARGEST_PRECISION = 1e6
 INNER_TOLERANCE = 1e-12
 MOST_INNER_STEPS = 60
 MOST_HALVINGS = 40
-# A spin's field moves no farther in a step than this, or than to where its neighbours want it.
+# A spin's field moves no farther in a step than this, or than to where its neighbors want it.
 LARGEST_STEP = 4.0
 LEAST_SHIFT, LARGEST_SHIFT, SHIFT_FACTOR = 1e-2, 1e12, 4.0
 ROUNDING = 1e-12
@@ -164,7 +164,7 @@ def precision_matrix(precision: FloatArray, coupling: NDArray[Any]) -> NDArray[A
 
 
 def _fitted(coupling: FloatArray, start: FloatArray | None, is_up: Callable[[], bool], tol: float) -> _Gaussian | None:
-    """Minimise sum b / 2 - log det(Diag(1 + b) - K) / 2 by Newton's method; the gradient is (1 - C_ii) / 2.
+    """Minimize sum b / 2 - log det(Diag(1 + b) - K) / 2 by Newton's method; the gradient is (1 - C_ii) / 2.
 
     Begins at ``start`` if that is feasible, else where the matrix is diagonally dominant. None if the precisions are
     too large for the digits there are. Where the time is up it ends with a Gaussian that does not fit yet.
@@ -251,7 +251,7 @@ def upper_bound(theta: FloatArray, J: FloatArray, h: FloatArray, known: Point) -
     """Return a number that Phi at the means tanh(h) does not exceed, by the Gaussian of another point.
 
     Delta is a minimum over Lambda, and log det(Lambda - J) is known at the Lambda of that point: without a new
-    factorisation any Lambda that is known gives a bound. It holds to second order about means of 0.
+    factorization any Lambda that is known gives a bound. It holds to second order about means of 0.
     """
     Lambda, variance = known.precision / known.variance, variances(h)
     # Delta of the known point, its variances replaced: what log det is need not be known.

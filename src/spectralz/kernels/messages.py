@@ -342,7 +342,7 @@ def forest_terms(
     without: NDArray[np.float64],
     coupling: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return what each spin leaves behind when the spins of a forest are summed out towards the roots.
+    """Return what each spin leaves behind when the spins of a forest are summed out toward the roots.
 
     ``up`` has for each spin the slot of its parent's message, or -1; the sum of the terms is log Z.
     """

@@ -22,7 +22,7 @@ def log_2cosh(h: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def entropy(h: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log 2cosh h - h tanh h, its terms of size |h| cancelled beforehand."""
+    """Return log 2cosh h - h tanh h, its terms of size |h| canceled beforehand."""
     size = np.abs(h)
     small = np.exp(-2.0 * size)
     return np.log1p(small) + 2.0 * size * small / (1.0 + small)

@@ -1,10 +1,10 @@
-"""The diagonal SDP of the paper, Eq. (15): maximise Tr D subject to A + D negative semidefinite.
+"""The diagonal SDP of the paper, Eq. (15): maximize Tr D subject to A + D negative semidefinite.
 
 With y = -(D + diag A) and C the coupling without its diagonal, this is
 
-    minimise sum y  subject to  Diag(y) - C >= 0,
+    minimize sum y  subject to  Diag(y) - C >= 0,
 
-the dual of the relaxation of max-cut by Goemans and Williamson, maximise <C, X> over X >= 0 with X_ii = 1. Each X gives
+the dual of the relaxation of max-cut by Goemans and Williamson, maximize <C, X> over X >= 0 with X_ii = 1. Each X gives
 a lower bound on sum y, each feasible y an upper one; the gap between the best two is what is reported, both of them
 proven in floating point.
 """
@@ -44,7 +44,7 @@ __all__ = [
 # Below this density a component is kept sparse, above this size.
 SPARSE_DENSITY = 0.05
 LEAST_SPARSE_SPINS = 100
-# Sparse matrices up to here are factorised as dense ones, which is quicker.
+# Sparse matrices up to here are factorized as dense ones, which is quicker.
 MOST_SPINS_FACTORISED_DENSE = 600
 MOST_SPINS_OF_INTERIOR_POINT = 1500
 # Couplings below this part of the largest in their component change nothing beyond rounding.
@@ -100,7 +100,7 @@ class _Solution:
 
 
 def diagonal_sdp(coupling: ArrayLike | Any, tol: float = 1e-8, *, max_iter: int = 500, seed: int = 0) -> DiagonalSDP:
-    """Maximise Tr D subject to A + D negative semidefinite, to a proven gap.
+    """Maximize Tr D subject to A + D negative semidefinite, to a proven gap.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ def _best_provable(C: Entries, y: FloatArray, solver: Solver) -> _Solution:
     """Return the least multiple of y that can be proven feasible, or the row sums of |C|, whichever is less."""
     dominant = _row_sums(C).y
     bound = max(_bound(C, solver), 0.0)
-    # Far from the end little is lost by this, and many factorisations are saved.
+    # Far from the end little is lost by this, and many factorizations are saved.
     excess = EXCESS_IN_A_HURRY if clock.is_up() else 1e-15
     while excess < 1.0 and (1.0 + excess) * float(y.sum()) < float(dominant.sum()):
         if _is_proven(C, (1.0 + excess) * y):

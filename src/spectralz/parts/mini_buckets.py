@@ -312,7 +312,7 @@ class WeightedBound:
             potentials = tightened.potentials
             bound = replace(tightened.bound, rounding=tightened.bound.rounding + tightened.rounding)
             ending = "and came to rest" if self.is_at_rest else "and was not yet at rest"
-            sentence = f"{sentence}; optimised for {self.rounds} rounds {ending}"
+            sentence = f"{sentence}; optimized for {self.rounds} rounds {ending}"
         found = {**found, "gain": abs(prepared.bound.value - bound.value)}
         if details and self.model.n <= MOST_LISTED:
             found["weights"] = _weights_by_bucket(prepared, potentials)

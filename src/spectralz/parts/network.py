@@ -137,7 +137,7 @@ def _forest_rounding(network: Network) -> float:
     """Bound the rounding error of log Z of a forest.
 
     A wrong message is a right one in a model with another field, and a field that is off by d changes log Z by at most
-    d. Spin i adds up as many messages as it has neighbours, no partial sum above |theta_i| + sum_j |J_ij|; a
+    d. Spin i adds up as many messages as it has neighbors, no partial sum above |theta_i| + sum_j |J_ij|; a
     message and what is left beside it are good to 24 roundoffs of that size, or of 1.
     """
     degree = np.diff(network.graph.start)

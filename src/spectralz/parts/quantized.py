@@ -82,7 +82,7 @@ def log_probabilities(field: FloatArray) -> tuple[FloatArray, FloatArray, float]
 
 
 def sample_decomposed(model: Ising, form: Decomposition, size: int, rng: np.random.Generator, max_cells: int) -> Drawn:
-    """Draw states backwards through the programme's tables, and reject some so that the quantisation leaves no trace.
+    """Draw states backwards through the program's tables, and reject some so that the quantization leaves no trace.
 
     A final cell k is proposed with weight t(k) exp(sum_j s_j (c_j k_j)^2 + slack_k), where slack_k bounds by how much
     the true exponent of a state in that cell can be larger; a state is kept with the probability that undoes both.

@@ -216,7 +216,7 @@ class StatePool:
         return found
 
     def expand(self, annealer: Annealer) -> bool:
-        """Add the heavy neighbours of the heaviest states not expanded yet; return whether to go on."""
+        """Add the heavy neighbors of the heaviest states not expanded yet; return whether to go on."""
         width = self.space.width
         waiting = np.flatnonzero(~self._is_expanded[: self._count])
         if self.is_full or not len(waiting) or not width:
@@ -234,7 +234,7 @@ class StatePool:
             clock.charge(FLIP_OPERATIONS * len(v) * self.space.entries)
         change = self.space.flip_changes(v, annealer)
         rows, spins = np.nonzero(self._log_weight[waiting][:, None] + change > self.log_weight.max() - CUTOFF)
-        few = max(SPINS_AT_ONCE // width, 1)  # of very many spins not all neighbours are written out
+        few = max(SPINS_AT_ONCE // width, 1)  # of very many spins not all neighbors are written out
         rows, spins = rows[:few], spins[:few]
         neighbours = v[rows]
         neighbours[np.arange(len(rows)), spins] *= -1
@@ -318,7 +318,7 @@ def fill(
 
 
 def search(pool: StatePool, annealer: Annealer, seconds: float = math.inf) -> None:
-    """Look for heavy states among the neighbours of heavy ones, until little is left to expand or the pool is full."""
+    """Look for heavy states among the neighbors of heavy ones, until little is left to expand or the pool is full."""
     began = clock.now()
     while clock.now() - began < seconds and pool.expand(annealer):
         report("collecting states", len(pool) / pool.max_states)

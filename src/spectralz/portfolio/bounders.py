@@ -144,7 +144,7 @@ def _bethe(model: Ising, allowance: Allowance) -> Iterator[Found]:
 
 
 def _states(model: Ising, allowance: Allowance) -> Iterator[Found]:
-    """Sum over the states that a quick annealing and quenches find, then over their neighbours too."""
+    """Sum over the states that a quick annealing and quenches find, then over their neighbors too."""
     with Annealer(model, step=policy.QUICK_STEP, block_width=0) as annealer:
         one = annealer.seconds_per_state()
         allowance.need(2.0 * policy.FEWEST_STATES * one)

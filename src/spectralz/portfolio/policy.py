@@ -78,7 +78,7 @@ FEWEST_SPINS = 32_768
 FEWEST_FAMILIES_LEFT, UNLIKELY_NATS = 5.0, 2.0
 MOST_POINTS, FEWEST_POINTS_BOTH_WAYS = 1_000_000, 8
 # Shares of what is left for expectation propagation, which is of little use where couplings are strong, and the fewest
-# steps that are worth while; a step is timed with so many spins at most, or with more where it has one factorisation.
+# steps that are worth while; a step is timed with so many spins at most, or with more where it has one factorization.
 EP_SHARE, STRONG_EP_SHARE = 0.5, 0.15
 FEWEST_EP_STEPS, TIMED_EP_SPINS, TIMED_EP_SPINS_OF_MANY = 6.0, 300, 600
 # It is not even timed where the operations of those steps, as counted, take so many times its share.

@@ -616,7 +616,7 @@ def _seconds_of_ep_step(n: int) -> float:
     with using_threads(None, NO_MATRICES):  # small matrices in several threads wait for each other
         for _ in range(4 if has_many else 2):  # the first one may have to load libraries
             began = clock.now()
-            if has_many:  # a step has one factorisation
+            if has_many:  # a step has one factorization
                 inverse_in_place(np.eye(few) + coupling)
             else:
                 point_at(zero, coupling, zero)

@@ -167,7 +167,7 @@ def _block_vectors(
     floor: float,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
-    """Return the singular vectors of A[P, Q], by a randomised range finder; None if its rank exceeds ``max_rank``."""
+    """Return the singular vectors of A[P, Q], by a randomized range finder; None if its rank exceeds ``max_rank``."""
     columns = min(max_rank + OVERSAMPLING, len(P), len(Q))
     probe = np.zeros((len(A), columns))
     probe[Q] = rng.normal(size=(len(Q), columns))

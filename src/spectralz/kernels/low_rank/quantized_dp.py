@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper: the quantised dynamic programme for a coupling of low rank, in logs.
+"""Algorithm 1 of the paper: the quantized dynamic program for a coupling of low rank, in logs.
 
 The paper's grid has one axis a direction; here its cells lie in one row, so that adding the vector u_hat_i to a cell is
 adding one number to its index. That is exact: a cell that can be reached lies inside the grid of Claim 1, and so does
@@ -36,7 +36,7 @@ MOST_SPINS_WITHOUT_LOGS = 1000
 
 @dataclass(frozen=True)
 class Grid:
-    """The quantised directions: ``step[j] * f_j(x)`` stands for ``<u_j, x>``.
+    """The quantized directions: ``step[j] * f_j(x)`` stands for ``<u_j, x>``.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Grid:
 
     @classmethod
     def of_directions(cls, u: NDArray[np.float64], step: NDArray[np.float64]) -> Grid:
-        """Quantise the directions u (r x n)."""
+        """Quantize the directions u (r x n)."""
         n = u.shape[1]
         c = step[:, None]
         first = np.rint(-u.sum(axis=1) / step)
@@ -79,7 +79,7 @@ class Grid:
 
     @property
     def strides(self) -> NDArray[np.int64]:
-        """How far apart neighbours along each direction lie in the row of cells."""
+        """How far apart neighbors along each direction lie in the row of cells."""
         sizes = 2 * self.half + 1
         return np.concatenate([np.cumprod(sizes[::-1])[::-1][1:], [1]]).astype(np.int64)
 

@@ -1,11 +1,11 @@
 """Heat bath of whole blocks: the spins of a subgraph of small treewidth drawn anew jointly, given all others.
 
-Where couplings are strong, spins move in clusters and single ones are held by their neighbours. A block of width w is
+Where couplings are strong, spins move in clusters and single ones are held by their neighbors. A block of width w is
 eliminated spin by spin into tables of at most 2^w entries and then drawn backwards, exactly and independently of how it
 stood before (Hamze and de Freitas, "From fields to trees", 2004, for w = 1). Any block that is not chosen by the state
 leaves the distribution invariant, as a single spin does.
 
-Tables hold log-weights less the best that each term could give: a field f adds 0 to the side it favours and -2 beta |f|
+Tables hold log-weights less the best that each term could give: a field f adds 0 to the side it favors and -2 beta |f|
 to the other, a coupling likewise. So a huge field or coupling does not drown the small ones beside it, and nothing
 overflows that the model's absolute weights do not.
 """
@@ -104,9 +104,9 @@ def choose_blocks(adjacency: Adjacency, width: int, count: int, rng: np.random.G
 def _choose_block(
     adjacency: Adjacency, width: int, times_left_out: NDArray[np.int64], rng: np.random.Generator
 ) -> list[int]:
-    """Eliminate a spin with the fewest neighbours each time; if even it has more than ``width``, leave one out.
+    """Eliminate a spin with the fewest neighbors each time; if even it has more than ``width``, leave one out.
 
-    That is the one with the most neighbours, counted as fewer the more often it was left out before.
+    That is the one with the most neighbors, counted as fewer the more often it was left out before.
     """
     tie: list[float] = rng.random(len(adjacency)).tolist()
     share: list[float] = (1.0 / (1.0 + times_left_out)).tolist()

@@ -1,7 +1,7 @@
 """A proof in floating point that Diag(y) - C is positive semidefinite.
 
 With positive y the question is whether S = Y^(-1/2) C Y^(-1/2) is at most the identity: the diagonal of I - S is 1,
-whatever the sizes of the spins' couplings, so that one margin suits all of them. If the factorisation of I - S less a
+whatever the sizes of the spins' couplings, so that one margin suits all of them. If the factorization of I - S less a
 margin runs to its end, the margin being as large as all rounding errors together, then I - S is semidefinite.
 
 *Dense*, by Cholesky. R' R = M + E with |E_ij| <= g / (1 - g) sqrt(M_ii M_jj), g = (n + 1) u / (1 - (n + 1) u) (Higham
@@ -42,7 +42,7 @@ def is_dominated(C: Any, y: NDArray[np.float64]) -> bool:
         return True
     if not (np.all(np.isfinite(y)) and y.min() > 0.0):
         return False
-    with np.errstate(all="ignore"):  # what overflows fails the factorisation
+    with np.errstate(all="ignore"):  # what overflows fails the factorization
         roots = 1.0 / np.sqrt(y)
         return _sparse(C, roots) if sp.issparse(C) else _dense(C, roots)
 
@@ -79,7 +79,7 @@ def _sparse(C: Any, roots: NDArray[np.float64]) -> bool:
     row_sum = float(abs(S).sum(axis=1).max())
     if not np.isfinite(row_sum):
         return False
-    # The margin is known only after the factorisation; this guess is checked against it.
+    # The margin is known only after the factorization; this guess is checked against it.
     guess = 64.0 * UNIT_ROUNDOFF * (n + row_sum)
     while guess < 1e-3:
         M = sp.csc_array((1.0 - guess) * sp.eye_array(n, format="csc") - S)

@@ -1,10 +1,10 @@
 """The diagonal SDP by a primal-dual interior-point method (Helmberg, Rendl, Vanderbei, Wolkowicz 1996).
 
-    minimise sum y  subject to  Z = Diag(y) - C >= 0,      maximise <C, X>  subject to  X_ii = 1, X >= 0.
+    minimize sum y  subject to  Z = Diag(y) - C >= 0,      maximize <C, X>  subject to  X_ii = 1, X >= 0.
 
 Both iterates are strictly feasible from the first to the last, so that <X, Z> is the gap. Newton's equation for
-X = mu Z^-1 has the n x n matrix Z^-1 o X; its predictor and corrector share that factorisation. Ten to fifteen
-iterations of a few dense factorisations, O(n^3) each: the quickest way below about fifty spins.
+X = mu Z^-1 has the n x n matrix Z^-1 o X; its predictor and corrector share that factorization. Ten to fifteen
+iterations of a few dense factorizations, O(n^3) each: the quickest way below about fifty spins.
 """
 
 from __future__ import annotations

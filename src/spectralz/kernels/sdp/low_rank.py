@@ -1,4 +1,4 @@
-"""The diagonal SDP by Burer and Monteiro's factorisation: maximise <C, V V'> over V (n x k) with rows of length 1.
+"""The diagonal SDP by Burer and Monteiro's factorization: maximize <C, V V'> over V (n x k) with rows of length 1.
 
 For k above sqrt(2 n) every local maximum is global (Boumal, Voroninski, Bandeira 2016), and y_i = <v_i, (C V)_i> is
 the dual solution there. First some sweeps of the mixing method (Wang, Chang, Kolter 2017), each row set to its best
