@@ -26,7 +26,7 @@ MOST_SPINS_FOR_MIN_FILL = 5000
 
 
 def min_fill(spins: Sequence[int], adjacency: Adjacency, max_width: int, seed: int | None = None) -> Order | None:
-    """Always eliminate a spin that joins the fewest new pairs; None if a separator grows beyond ``max_width``.
+    """Repeatedly eliminate a spin that joins the fewest new pairs; None if a separator grows beyond ``max_width``.
 
     Ties go to the spin with the fewest neighbors and then to the first one, or with a seed to a random one.
     """

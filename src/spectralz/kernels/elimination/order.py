@@ -53,7 +53,7 @@ def degeneracy(spins: Iterable[int], adjacency: Adjacency) -> int:
 
 
 def min_degree(spins: Sequence[int], adjacency: Adjacency, max_width: int) -> Order | None:
-    """Always eliminate a spin with the fewest neighbors; None if a separator grows beyond ``max_width``."""
+    """Repeatedly eliminate a spin with the fewest neighbors; None if a separator grows beyond ``max_width``."""
     graph = {v: set(adjacency[v]) for v in spins}
     heap = [(len(neighbors), v) for v, neighbors in graph.items()]
     heapq.heapify(heap)

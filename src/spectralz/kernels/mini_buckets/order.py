@@ -139,7 +139,7 @@ def _fewest_first(
     order: IntArray,
     state: IntArray,
 ) -> int:
-    """Always eliminate a spin with the fewest neighbors, joining these if there are at most ``limit``.
+    """Repeatedly eliminate a spin with the fewest neighbors, joining these if there are at most ``limit``.
 
     The neighbors of v are at ``start[v]`` in the pool, where it has ``room``. Returns 0, or how much larger the pool
     must be to continue.

@@ -104,7 +104,7 @@ def choose_blocks(adjacency: Adjacency, width: int, count: int, rng: np.random.G
 def _choose_block(
     adjacency: Adjacency, width: int, times_left_out: NDArray[np.int64], rng: np.random.Generator
 ) -> list[int]:
-    """Always eliminate a spin with the fewest neighbors; if that has more than ``width``, leave a spin out.
+    """Repeatedly eliminate a spin with the fewest neighbors; if that has more than ``width``, leave a spin out.
 
     The spin left out is the one with the most neighbors, discounted by how often it was left out before.
     """
