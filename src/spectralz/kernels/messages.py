@@ -169,7 +169,7 @@ def _write_messages(J: NDArray[np.float64], h: NDArray[np.float64], u: NDArray[n
 
 @inner
 def _larger_change(residual: float, old: float, new: float) -> float:
-    """Return how far a message moved if that is above ``residual``: relatively if it is above 1, with larger digits."""
+    """Return how far a message moved, relative to its size if that is above 1, or ``residual`` if that is larger."""
     change = abs(new - old)
     if change > residual and abs(new) > 1.0:
         change /= abs(new)
@@ -383,7 +383,7 @@ def reweighted_terms(
     root
         How often each spin is the root.
     without
-        c of each slot, any numbers: the field that the receiving spin would answer from.
+        c of each slot, any numbers: the cavity field from which the receiving spin would reply.
 
     Returns
     -------

@@ -35,7 +35,7 @@ OPERATIONS_PER_LOOK = 5e7
 DRAW_OPERATIONS = 2.0
 # The search for heavy states starts from this many states, and as many random ones, with this many spins together.
 MOST_QUENCHES, SPINS_TO_QUENCH = 100, 2_000_000
-# States are copied, and turned, on their way.
+# Copies of the states, transposed ones included, that are alive at once.
 COPIES = 3
 # States go back in batches whose products take at most this many bytes.
 BATCH_BYTES = 256 * 2**20
@@ -151,7 +151,7 @@ class Compressed:
         return self._packed(chain)
 
     def _advance(self, chain: Chain, begin: int, end: int, tell: Callable[[float], None], *, keeps: bool) -> Block:
-        """Let spins arrive, and return what was changed on the way, and is left at the end."""
+        """Add spins; return what was changed on the way, and what is left at the end."""
         from spectralz.kernels.compressed.chain import SIGN, Kept, advance
 
         count = end - begin

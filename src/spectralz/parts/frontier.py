@@ -30,11 +30,11 @@ __all__ = ["ORDER_NAMES", "FrontierPlan", "corners", "largest_layer", "plan"]
 
 ORDER_NAMES = ("best", "natural", "sweep", "narrow", "spectral")
 NUMBER_BYTES = 8
-# The orders that a plan accepts.
+# Memory of a plan.
 BYTES_PER_SPIN = 200
 # Most sites of a chain, and most moves of sites while it is laid out: some seconds.
 MOST_SITES, MOST_MOVES = 50_000, 3_000_000_000
-# Components up to this size are taken as they come.
+# Components up to this size keep the order of their spins.
 SMALL_COMPONENT = 8
 # Largest components for which these kinds of order are tried, and fronts started at several spins.
 MOST_FOR_NARROW, MOST_FOR_SPECTRAL, MOST_FOR_MANY_ROOTS = 20_000, 3_000, 400
@@ -51,7 +51,7 @@ CHEAP_PER_SPIN = 5_000.0
 
 @dataclass(frozen=True)
 class Part:
-    """Spins that arrive one after the other, all that are connected to them, and how the chain is sorted."""
+    """Connected spins in their order of arrival, and the coordinate by which the chain is sorted."""
 
     name: str
     order: NDArray[np.int64]

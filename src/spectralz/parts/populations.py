@@ -105,7 +105,7 @@ class Annealed:
         return 1.0 / float((self.family_weights() ** 2).sum())
 
     def family_weights(self, values: FloatArray | None = None) -> FloatArray:
-        """Return the weight of every family, or of those of its states that ``values`` counts."""
+        """Return the weight of every family, or the sum of weight times ``values`` over its states."""
         counted = self.weight if values is None else self.weight * values
         return np.asarray(np.bincount(self.family, weights=counted, minlength=self.size), dtype=np.float64)
 

@@ -52,8 +52,8 @@ class Survey:
     points
         From 0 to 1, in order.
     length
-        Up to each of them; the unit is a change of log-weights by a standard deviation, as far as only their order
-        matters any.
+        The length up to each of them. The unit is a change of log-weights by one standard deviation, or arbitrary where
+        only relative lengths matter.
     """
 
     points: FloatArray

@@ -45,7 +45,7 @@ class _Job(Generic[R]):
     others: tuple[Any, ...]
 
     def make(self) -> R:
-        # There is a worker per core, and nobody watches it. In a thread of the process that asks, its limits hold.
+        # There is one worker per core, without progress reports. In a thread of the calling process, its limits hold.
         with using_threads(1) if self.annealer.is_copy else nullcontext(), listening(lambda *_: None):
             return self.work(self.annealer, self.betas, self.size, np.random.default_rng(self.seed), *self.others)
 

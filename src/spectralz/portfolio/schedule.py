@@ -342,7 +342,7 @@ class Portfolio:
         return path
 
     def _spread_of_trial(self, annealer: Annealer, path: Survey, points: float) -> float:
-        """Return how much log-weights of few states vary at the end of a path."""
+        """Return the variance of the log-weights of a few states at the end of a path."""
         with annealer.without_resampling():
             return float(annealer.anneal(path.spaced(points), policy.STATES_TOGETHER, self._rng).spread[-1])
 
@@ -568,9 +568,9 @@ def _centered(mean: Mean) -> Mean:
 def _doubted_for(outcome: Outcome, elsewhere: Elsewhere) -> Outcome:
     """Return an outcome of samples that is not trusted if a state they have not visited holds a share of Z.
 
-    What that state is proven to hold is added to the answer, with half of what it may hold beyond that; the error is
-    as much, with that of the samples as far as they count, or a part of what was added, since they may miss others;
-    all of it where the samples know nothing.
+    The proven weight of that state is added to the answer, with half of what it may hold beyond that. The error is the
+    largest of the samples' error times their share, of what the state may hold beyond its proven weight, and of a part
+    of what was added, since the samples may miss other states too; all of it if the samples give no information.
     """
     share = elsewhere.share(outcome.log_z)
     if share < policy.SHARE_ELSEWHERE:
@@ -625,7 +625,7 @@ def _seconds_of_ep_step(n: int) -> float:
 
 
 def tried_in_details(tried: Sequence[Trial], is_interrupted: bool) -> dict[str, Any]:
-    """Return a copy of what was tried for ``details``, where it stood before results had a place for it."""
+    """Return a copy of the trials for ``details``, where they were before results had their own field for them."""
     return {
         "tried": [trial.to_dict() for trial in tried],
         "agreement": all(trial.verdict is not Verdict.DISAGREES for trial in tried),

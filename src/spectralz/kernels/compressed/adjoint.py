@@ -76,7 +76,7 @@ def _scaled_into(values: NDArray[np.float64], row: NDArray[np.float64]) -> None:
 
 @inlined
 def _extend(walk: Walk, kept: Kept, chain: Chain, from_left: int, from_right: int) -> None:
-    """Make the products of past and future valid, over so many sites from the left and from the right."""
+    """Make the products of past and future valid over the given sites from the left and from the right."""
     while walk.counts[LEFT] < from_left:
         p = walk.counts[LEFT]
         past, future = tensor_at(walk, kept, p), _site(chain, p)

@@ -61,7 +61,7 @@ class Chain(NamedTuple):
     slot
         The slot of each position.
     free
-        Slots that nobody uses, ``free[:counts[FREE]]``.
+        Unused slots, ``free[:counts[FREE]]``.
     counts
         Sites, free slots, the center, and how many bonds were cut at the largest dimension.
     total

@@ -106,7 +106,7 @@ def place_spins(
 
 @inner
 def _position_across(across: NDArray[np.float64], chain: NDArray[np.int64], length: int, y: float) -> int:
-    """Return how many sites of a sorted chain are not beyond y."""
+    """Return how many sites of a sorted chain have a coordinate of at most y."""
     low, high = 0, length
     while low < high:
         middle = (low + high) // 2

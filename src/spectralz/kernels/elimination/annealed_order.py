@@ -165,7 +165,7 @@ def _set_bits(row: NDArray[np.uint64], places: list[int]) -> None:
 
 @inner
 def _cost(width: NDArray[np.int64], max_width: int) -> float:
-    """Return the table entries, with the price of the widest table; what is too wide costs as much again per spin."""
+    """Return the table entries, scaled up by the price of the widest table and by a penalty for excess width."""
     total = 0.0
     widest = 0
     for w in width:
@@ -176,7 +176,7 @@ def _cost(width: NDArray[np.int64], max_width: int) -> float:
 
 @inner
 def _put_in_place(first: NDArray[np.int64], following: NDArray[np.int64], of: int, old: int, new: int) -> None:
-    """Let ``new`` stand where ``old`` stands among the children of ``of``."""
+    """Replace ``old`` by ``new`` among the children of ``of``."""
     if first[of] == old:
         first[of] = new
         return

@@ -52,7 +52,7 @@ class Search(NamedTuple):
     report: Callable[[float], None] = lambda _: None
 
     def for_each_of(self, count: int) -> Search:
-        """Return the search that is one of so many."""
+        """Return this search with its effort divided by a number of parts."""
         steps = self.steps if self.steps is None else self.steps // count
         return self._replace(steps=steps, most_time=self.most_time / count)
 

@@ -81,7 +81,7 @@ def _count_min_degree(
         for a in range(d):
             u = neighbors[v, a]
             if degree[u] < 0:
-                continue  # it had too many neighbors to be told apart
+                continue  # it had too many neighbors to tell
             old, count = degree[u], 0
             stamp += 1
             seen[u] = stamp

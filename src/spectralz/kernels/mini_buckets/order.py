@@ -31,7 +31,7 @@ IntArray: TypeAlias = "NDArray[np.int64]"
 
 # The orders that "best" tries.
 SEVERAL = ("narrow", "min-degree", "min-fill", "banded")
-# Looking for an order fills in the graph; spins that get more neighbors than this leave it as it is.
+# The search for an order adds edges to the graph, but not for spins with more neighbors than this.
 MOST_WIDTH = 400
 # Larger graphs have one order, or two where a front through them is narrow enough to be exact.
 MOST_SPINS_FOR_SEVERAL = MOST_SPINS_FOR_MIN_FILL

@@ -138,8 +138,8 @@ def _conjugate_gradients(
     """
     step, residual, direction = np.zeros_like(V), gradient.copy(), -gradient / y[:, None]
     squared = -float(np.einsum("ic,ic->", gradient, direction))
-    # Numbers that are updated and not computed anew: <residual, residual / y> now and at first; |step|^2,
-    # <step, direction> and |direction|^2 in the preconditioner's lengths; what the step lowers the quadratic by.
+    # Numbers that are updated and not recomputed: <residual, residual / y> now and at first; |step|^2, <step,
+    # direction> and |direction|^2 in the preconditioner's lengths; what the step lowers the quadratic by.
     known = np.array([squared, squared, 0.0, 0.0, squared, 0.0])
     image = np.empty_like(V)
     is_at_boundary = False
