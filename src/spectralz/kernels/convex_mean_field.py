@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Bound", "Minimum", "evaluate", "minimise"]
 
-# Up to the first |field| on a spin Newton's method needs no help. Beyond it the problem is first solved at higher
-# temperatures, each this many times the next.
+# Up to this |field| on a spin Newton's method needs no help. Beyond it the problem is first solved at higher
+# temperatures, each the second number times the next.
 EASY_FIELD = 4.0
 COOLING = 4.0
 # Warmer problems only give a start for the next one.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SlicedTree", "sliced"]
 
-# The search after each fixed spin takes this share of the search for the whole, and begins from its order.
+# The search after each fixed spin takes one over this of the search for the whole, and begins from its order.
 SEARCHES = 8
 
 
