@@ -56,12 +56,12 @@ def as_executor(executor: Any) -> Executor | None:
         return None
     if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
         raise OptionError(
-            f"executor is {shown(executor)}; it must be a Dask client, or an executor as those of concurrent.futures"
+            f"executor is {shown(executor)}; it must be a Dask client, or an executor like those of concurrent.futures"
         )
     if not callable(getattr(executor, "get_executor", None)):
         return executor  # type: ignore[no-any-return]
     if getattr(executor, "asynchronous", False):
-        raise OptionError("executor is an asynchronous Dask client, which cannot be waited for; give one that is not")
+        raise OptionError("executor is an asynchronous Dask client, which cannot be waited for; give a synchronous one")
     return executor.get_executor(pure=False)  # type: ignore[no-any-return]
 
 

@@ -153,7 +153,7 @@ def _two_seams(width: int, height: int, K: float) -> float:
     if digits * width > MOST_DIGITS:
         raise TooLargeError(
             f"the formula for {width} x {height} spins, both sides odd, at strength {-K} takes {digits} digits, too "
-            "many to be had in seconds; make a side even, or shorter"
+            "many for a few seconds; make a side even, or shorter"
         )
     with localcontext() as context:
         context.prec, context.Emax, context.Emin = digits, MAX_EMAX, MIN_EMIN

@@ -122,7 +122,7 @@ class BothWays:
         """Return the estimate of log Z from both ways; ``words`` describe the runs."""
         log_z = self.log_z + model.constant
         words += (
-            f"; what the two say differs by {self.gap:.3g}, and their variances by {self.inconsistency:.2g} from it"
+            f"; the two estimates differ by {self.gap:.3g}, which their variances miss by {self.inconsistency:.2g}"
         )
         if not self.is_trusted:
             words += ": out of equilibrium, do not trust"

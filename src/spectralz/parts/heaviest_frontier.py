@@ -458,7 +458,7 @@ class HeaviestFrontier:
     @property
     def _remembered(self) -> tuple[_Step, ...]:
         if self.steps is None:
-            raise OptionError("samples, marginals and the heaviest state need what the run passed: remember=True")
+            raise OptionError("samples, marginals and the heaviest state need a run with remember=True")
         return self.steps
 
     def _backwards(self) -> Iterator[tuple[int, _Step]]:

@@ -245,7 +245,7 @@ def _judge_alone(found: Contractions) -> Judged:
     """Judge contractions without a sample."""
     error = found.error
     if not found.is_checked:
-        return Judged(found.log_z, max(error, found.spread, 1.0), False, "; there was nothing to check it by")
+        return Judged(found.log_z, max(error, found.spread, 1.0), False, "; there was nothing to compare it with")
     if max(error, LEAST_OF_SPREAD * found.spread) > LARGEST_ERROR_ALONE:
         return Judged(found.log_z, max(error, found.spread), False, f"; contractions disagree by {found.spread:.2g}")
     return Judged(found.log_z, error, True, "")

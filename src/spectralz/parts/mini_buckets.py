@@ -311,7 +311,7 @@ class WeightedBound:
             tightened = self._tightening.result()
             potentials = tightened.potentials
             bound = replace(tightened.bound, rounding=tightened.bound.rounding + tightened.rounding)
-            ending = "and came to rest" if self.is_at_rest else "and was not yet at rest"
+            ending = "and converged" if self.is_at_rest else "and had not yet converged"
             sentence = f"{sentence}; optimized for {self.rounds} rounds {ending}"
         found = {**found, "gain": abs(prepared.bound.value - bound.value)}
         if details and self.model.n <= MOST_LISTED:

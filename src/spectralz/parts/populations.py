@@ -196,7 +196,7 @@ class Mean:
             words += f"; {self.families:.0f} independent families are left, too few to trust the answer or its error"
         if not self.is_closed:
             words += (
-                f"; what log Z grows by differs by {self.gap:.2g} between the states before and after the sweeps: "
+                f"; the growth of log Z differs by {self.gap:.2g} between the states before and after the sweeps: "
                 "they are out of equilibrium, do not trust"
             )
         return words

@@ -363,10 +363,10 @@ def pool_outcome(pool: StatePool, share: Share) -> Outcome:
             details=details,
         )
     if not share.is_useful:
-        words = f"useless here: {_counted(pool)} hold {share.share:.2g} of P(x); the bound holds, but says little"
+        words = f"useless here: {_counted(pool)} hold {share.share:.2g} of P(x); the bound holds, but is loose"
         if share.families < 2.0 * FEWEST_HITS:
             worth = f"{share.families:.2g} independent ones"
-            words = f"{_counted(pool)}; populations worth {worth} can't tell what share of P(x) they hold"
+            words = f"{_counted(pool)}; populations worth {worth} cannot measure their share of P(x)"
         return Outcome(
             log_z=log_sum,
             kind=Kind.LOWER_BOUND,

@@ -81,11 +81,11 @@ def _refusal(model: Ising, seconds: float) -> str:
         return f"spins have {degree:.3g} neighbors on average; the frontier is small only where they have few"
     needed = model.n * policy.MPS_PLAN_OPERATIONS / clock.OPERATIONS_PER_SECOND
     if needed > policy.MPS_PLAN_SHARE * seconds:
-        return f"to look for an order would take about {clock.in_words(needed)}"
+        return f"the search for an order would take about {clock.in_words(needed)}"
     if model.n > policy.MPS_SPINS_UNSEEN:
         layer = largest_layer(model)
         if layer > policy.MPS_LAYER_ROOTS * math.sqrt(model.n):
-            return f"{layer} spins are at the same distance from one: no frontier is small"
+            return f"{layer} spins are at the same distance from one spin: no frontier is small"
     return ""
 
 

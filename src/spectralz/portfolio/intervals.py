@@ -77,7 +77,7 @@ def _with_interval(
     return replace(
         proven,
         interval=_interval(proven, found, level),
-        interval_status="; ".join(found.words) or "what is proven",
+        interval_status="; ".join(found.words) or "the proven bounds",
         interrupted=found.is_interrupted,
         seconds=proven.seconds + clock.seconds() - began,
     )
@@ -86,7 +86,7 @@ def _with_interval(
 def _interval(proven: Bounds, found: _Found, level: float) -> Interval:
     """Return the interval; if ends contradict each other or the proven bounds, the proven bounds are used."""
     if found.low > found.high:
-        found.words.append("these contradict each other, as may happen outside of the level: what is proven is left")
+        found.words.append("these contradict each other, which may happen with probability 1 - level: the proven bounds remain")
         return Interval(proven.lower, proven.upper, level)
     return Interval(found.low, found.high, level)
 

@@ -299,7 +299,7 @@ class Portfolio:
 
     def _refuse_annealing(self, needed: float) -> None:
         words = clock.in_words(needed), clock.in_words(self._left_for_annealing)
-        why = f"the fewest states worth while would take about {words[0]}, {words[1]} are left"
+        why = f"the fewest useful states would take about {words[0]}, {words[1]} are left"
         self.not_run.update({name: why for name in ("annealing", "states") if name not in self.exclude})
 
     def _plan(self, annealer: Annealer, seconds: float, dissipation: float) -> Round | None:
@@ -478,7 +478,7 @@ class Portfolio:
             return
         if self.model.n > policy.MOST_SPINS_TO_COLLECT and not any(_has_repeats(run.x) for run in found):
             if "states" not in self.answers:
-                self.not_run["states"] = "of the states drawn no two are the same: none holds a share of Z worth while"
+                self.not_run["states"] = "no two of the states drawn are the same: none holds a useful share of Z"
             return
         began = clock.seconds()
         half = len(found) // 2

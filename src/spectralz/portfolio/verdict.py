@@ -188,7 +188,7 @@ def _doubted(answers: Sequence[Answer], bounds: Bounds) -> _Choice:
     deviation = bounds.width / policy.WIDTHS_PER_DEVIATION
     guesses = [answer for answer in answers if answer.is_within(bounds) and answer.error < math.inf]
     if not guesses:
-        why = "no method gave an answer to be used: this is the middle of the proven bounds"
+        why = "no method gave a usable answer: this is the middle of the proven bounds"
         return 0.5 * (bounds.lower + bounds.upper), deviation, None, why, {}
     chosen = min(guesses, key=lambda answer: answer.error)
     gap = max((abs(answer.log_z - chosen.log_z) for answer in guesses if not answer.agrees_with(chosen)), default=0.0)
@@ -196,7 +196,7 @@ def _doubted(answers: Sequence[Answer], bounds: Bounds) -> _Choice:
     error = max(chosen.error, min(wanted, deviation))
     why = f"no method trusts its own answer here; {chosen.method} has the smallest error"
     if wanted > deviation:
-        why += ", or that of a number that may be anywhere between the bounds"
+        why += ", or that of a number anywhere between the bounds"
     elif gap / 2.0 > policy.DOUBT * chosen.error:
         why += ", widened to cover the others"
     else:
