@@ -121,9 +121,7 @@ class BothWays:
     def outcome(self, model: Ising, words: str) -> Outcome:
         """Return the estimate of log Z from both ways; ``words`` describe the runs."""
         log_z = self.log_z + model.constant
-        words += (
-            f"; the two estimates differ by {self.gap:.3g}, which their variances miss by {self.inconsistency:.2g}"
-        )
+        words += f"; the two estimates differ by {self.gap:.3g}, which their variances miss by {self.inconsistency:.2g}"
         if not self.is_trusted:
             words += ": out of equilibrium, do not trust"
         return Outcome(

@@ -86,7 +86,9 @@ def _with_interval(
 def _interval(proven: Bounds, found: _Found, level: float) -> Interval:
     """Return the interval; if ends contradict each other or the proven bounds, the proven bounds are used."""
     if found.low > found.high:
-        found.words.append("these contradict each other, which may happen with probability 1 - level: the proven bounds remain")
+        found.words.append(
+            "these contradict each other, as may happen with probability 1 - level: the proven bounds hold"
+        )
         return Interval(proven.lower, proven.upper, level)
     return Interval(found.low, found.high, level)
 
