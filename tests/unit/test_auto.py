@@ -219,7 +219,7 @@ def test_a_machine_too_slow_for_annealing_says_so(clock):
     for name in ("annealing", "states"):
         row = rows_of(result)[name]
         assert (row.verdict, row.log_z) == ("not run", None)
-        assert re.fullmatch(r"the fewest states worth while would take about \S+ s, 0.3 s are left", row.why)
+        assert re.fullmatch(r"the fewest useful states would take about \S+ s, 0.3 s are left", row.why)
     assert re.fullmatch(r"a few steps would take about \S+ s, and its share has 0 s left", rows_of(result)["ep"].why)
     assert "middle" in result.status
 

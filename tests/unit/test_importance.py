@@ -52,7 +52,7 @@ def test_where_contractions_disagree_the_sample_decides_with_what_it_cannot_see(
         (replace(SAME, reverse=4.0), SAMPLE, "the bond is too small"),
         (replace(SAME, log_z=10.3, coarse=10.3, reverse=10.3), SAMPLE, "too much for both"),
         (replace(SAME, reverse=None), SAMPLE, "not made"),
-        (replace(SAME, coarse=None), None, "nothing to check it by"),
+        (replace(SAME, coarse=None), None, "nothing to compare it with"),
         (replace(SAME, coarse=11.0), None, "disagree by 1"),
     ],
 )

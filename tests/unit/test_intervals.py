@@ -377,7 +377,7 @@ def test_without_wmbe_the_lower_end_is_that_of_annealing():
 def test_what_is_proven_exactly_needs_no_draws():
     found = sz.bounds(sz.generators.grid(4, 1.0, seed=0), work=1e8, level=0.9)
     assert found.interval == (found.lower, found.upper, 0.9)
-    assert found.interval_status == "what is proven"
+    assert found.interval_status == "the proven bounds"
 
 
 def test_without_work_to_spend_the_interval_is_what_is_proven():

@@ -109,7 +109,7 @@ def test_where_nothing_is_trusted_the_error_is_widened_but_not_beyond_the_bracke
     narrow = judged(9.9, 10.2, annealing=(10.0, 0.08, False))
     assert narrow.std_error == pytest.approx(0.3 / math.sqrt(12.0))
     assert "widened" not in narrow.why
-    assert narrow.why.endswith("or that of a number that may be anywhere between the bounds")
+    assert narrow.why.endswith("or that of a number anywhere between the bounds")
 
 
 def test_without_any_answer_it_is_the_middle_of_the_bounds():

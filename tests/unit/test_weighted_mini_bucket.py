@@ -262,7 +262,7 @@ def test_rounds_gain_what_they_can():
         assert found.log_z - truth < plain / 2
         assert found.iterations == 20
         assert not found.status.converged
-        assert "optimised for 20 rounds" in found.status
+        assert "optimized for 20 rounds" in found.status
 
 
 def test_the_lower_bound_is_nearer_than_mean_field_where_couplings_are_weak():

@@ -1,1 +1,1 @@
-"""What every part may lean on: checks of options, progress, threads, interrupts."""
+"""Support for all parts of the package: checks of options, progress, threads, interrupts."""

@@ -1,12 +1,12 @@
-"""The clocks of the package: seconds in which it worked, and the one that budgets are planned by.
+"""The clocks of the package: seconds of work, and the clock by which budgets are planned.
 
-Compiling, and loading what is compiled, is no work: :func:`seconds` leaves it out, so that the first call is judged
-like the second. Budgets ask :func:`now`, which is the same unless another clock is put in its place: a count of
-operations (:func:`counting_operations`), with which plans are the same on every machine, or the one of a test. What
-takes long says so with :func:`charge`, in the thread that hands the work out.
+Compiling, and loading compiled code, is not counted: :func:`seconds` leaves it out, so that the first call is treated
+like the second. Budgets use :func:`now`, which is the same unless it is replaced by another clock: a count of
+operations (:func:`counting_operations`), which makes plans the same on every machine, or a clock for tests. Long work
+is reported with :func:`charge`, in the thread that distributes the work.
 
-A budget that runs out does not break off what is under way: loops that may last long ask :func:`is_up` between two
-pieces of work, and end with what they have.
+When a budget runs out, work is not aborted: long loops check :func:`is_up` between two pieces of work, and return what
+they have.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ __all__ = [
     "would_be_up_after",
 ]
 
-# So many operations are called a second where they are counted; one core does about as many.
+# This many operations count as a second when operations are counted; one core does about as many.
 OPERATIONS_PER_SECOND = 1e9
 
 
 class _LeftOut:
-    """The seconds that are left out, those of the interval that is still open included."""
+    """The seconds that are left out, including the interval that is still open."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -71,12 +71,12 @@ class _LeftOut:
 
 
 _left_out = _LeftOut()
-# What is left out is between a call of the first and one of the second, in whatever thread; pairs may be nested.
+# The time between a call of the first and one of the second is left out, in any thread; pairs may be nested.
 begin_leaving_out, end_leaving_out = _left_out.begin, _left_out.end
 
 
 def seconds() -> float:
-    """Return seconds from some moment on, without what was left out: what results report.
+    """Return seconds since some moment, without what was left out; results report these.
 
     Examples
     --------
@@ -94,13 +94,13 @@ _clock: ContextVar[Callable[[], float]] = ContextVar("spectralz_clock", default=
 
 
 def now() -> float:
-    """Return what the clock says that budgets are planned by, in seconds."""
+    """Return the time of the clock of budgets, in seconds."""
     return _clock.get()()
 
 
 @contextmanager
 def told_by(clock: Callable[[], float]) -> Iterator[None]:
-    """Let budgets inside the ``with`` block be planned by another clock.
+    """Plan budgets inside the ``with`` block by another clock.
 
     Examples
     --------
@@ -120,7 +120,7 @@ _deadline: ContextVar[float] = ContextVar("spectralz_deadline", default=math.inf
 
 @contextmanager
 def until(moment: float) -> Iterator[None]:
-    """Let work inside the ``with`` block be over at a moment of :func:`now`, or sooner if it is inside of another.
+    """Set the end of work inside the ``with`` block, as a time of :func:`now`; nested blocks cannot extend it.
 
     Examples
     --------
@@ -139,19 +139,19 @@ def until(moment: float) -> Iterator[None]:
 
 
 def within(share: float) -> AbstractContextManager[None]:
-    """Let work inside the ``with`` block take a share of the time that is left until the moment of :func:`until`."""
+    """Let work inside the ``with`` block take a share of the time left until the end set by :func:`until`."""
     deadline = _deadline.get()
     return nullcontext() if deadline == math.inf else until(now() + share * max(deadline - now(), 0.0))
 
 
 def is_up() -> bool:
-    """Say whether the time is up that was set by :func:`until`; what has begun should then end with what it has."""
+    """Return whether the time set by :func:`until` is up; work in progress should then return what it has."""
     deadline = _deadline.get()
     return deadline < math.inf and now() >= deadline
 
 
 def would_be_up_after(duration: float) -> bool:
-    """Say whether something that takes so long would not be done in the time that was set by :func:`until`.
+    """Return whether something that takes this long would not finish in the time set by :func:`until`.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def would_be_up_after(duration: float) -> bool:
 
 
 class Operations:
-    """A clock that goes by the operations charged to it; it tells seconds, so that plans are made in the same unit."""
+    """A clock driven by the operations charged to it; it returns seconds, so that plans use the same unit."""
 
     def __init__(self) -> None:
         self.count = 0.0
@@ -176,7 +176,7 @@ class Operations:
 
 @contextmanager
 def counting_operations() -> Iterator[Operations]:
-    """Let budgets inside the ``with`` block be planned by the operations that are charged there.
+    """Plan budgets inside the ``with`` block by the operations charged there.
 
     Examples
     --------
@@ -191,19 +191,19 @@ def counting_operations() -> Iterator[Operations]:
 
 
 def counts_operations() -> bool:
-    """Say whether budgets are planned by operations."""
+    """Return whether budgets are planned by operations."""
     return isinstance(_clock.get(), Operations)
 
 
 def charge(operations: float) -> None:
-    """Say that so many operations have been, or will be, done; where time is told by seconds nobody counts them."""
+    """Charge operations that have been, or will be, done; ignored if time is measured in seconds."""
     clock = _clock.get()
     if isinstance(clock, Operations):
         clock.count += operations
 
 
 def in_words(seconds: float) -> str:
-    """Write an amount of time in the unit of the clock that budgets are planned by.
+    """Return an amount of time in words, in the unit of the clock of budgets.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How kernels are compiled: with which settings, where the result is kept, and what the user hears of it."""
+"""Compile kernels: the settings, where the result is cached, and what the user is told."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from spectralz._support import clock
 from spectralz._support.progress import is_heard, report
 
-# Kernels take what they need of numba from here: importing it takes half a second, which is no work either.
+# Kernels import numba's names from here: importing it takes half a second, which is not counted as work either.
 clock.begin_leaving_out()
 import numba  # noqa: E402
 from llvmlite import ir  # noqa: E402
@@ -36,12 +36,12 @@ __all__ = [
 ]
 
 NOTICE = "compiling, once"
-# All that have been imported.
+# All kernels that have been imported.
 KERNELS: list[Any] = []
 
-# numpy's error model drops the test for division by zero, and fused multiply-adds are at least as accurate as
-# the two roundings they replace; nothing else of the IEEE rules is relaxed. Nobody calls kernels from C, and rewriting
-# whole-array expressions is for code that has them; both would only take time to compile.
+# numpy's error model drops the test for division by zero, and fused multiply-adds are at least as accurate as the two
+# roundings they replace; no other IEEE rule is relaxed. Kernels are not called from C and contain no whole-array
+# expressions to rewrite; both features would only take time to compile.
 SETTINGS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"contract"},
@@ -52,11 +52,11 @@ SETTINGS: dict[str, Any] = {
 
 
 def compiled(function: Any, **settings: Any) -> Any:
-    """Compile a kernel when it is first called, and keep the result on disk where there is a place for it."""
+    """Compile a kernel when it is first called, and cache the result on disk if possible."""
     settings = SETTINGS | settings
     try:
         kernel = numba.njit(cache=True, **settings)(function)
-    except RuntimeError:  # numba finds no folder that it may write to
+    except RuntimeError:  # numba finds no writable folder
         numba.config.CACHE_DIR = _folder_of_our_own()
         kernel = numba.njit(cache=bool(numba.config.CACHE_DIR), **settings)(function)
     KERNELS.append(kernel)
@@ -64,14 +64,14 @@ def compiled(function: Any, **settings: Any) -> Any:
 
 
 def compiled_in_any_order(function: Any) -> Any:
-    """Compile a kernel whose sums may be added in any order, which lets the compiler put them into vectors."""
+    """Compile a kernel whose sums may be added in any order, which lets the compiler vectorize them."""
     return compiled(function, fastmath={"contract", "reassoc", "nsz"})
 
 
 def compiled_for_kernels(function: Any) -> Any:
-    """Compile a kernel that only kernels call: not for Python, and once for all constants that it is called with.
+    """Compile a kernel that only kernels call: without a Python interface, and once for all constants.
 
-    Code that takes arguments from Python is long where there are tuples. Constants are types of their own to numba.
+    The code that converts arguments from Python is long for tuples. To numba, each constant is a type of its own.
     """
     kernel = compiled(function, no_cpython_wrapper=True)
     template_of = kernel.get_call_template
@@ -84,24 +84,24 @@ def compiled_for_kernels(function: Any) -> Any:
 
 
 def inlined(function: Any) -> Any:
-    """Put a function's statements where it is called: for large ones with one caller, which are then compiled once.
+    """Inline a function where it is called: for large functions with one caller, which are then compiled once.
 
-    Code that is called is compiled on its own and once more with each caller, for them to inline what they like.
+    A called function is compiled on its own and again with each caller, which may inline it.
     """
     return numba.njit(inline="always", **SETTINGS)(function)
 
 
 def inner(function: Any) -> Any:
-    """Let kernels call a function, whose code becomes part of theirs; to Python it stays a function of Python."""
+    """Let kernels call a function, whose code becomes part of theirs; in Python it stays a Python function."""
     return register_jitable(**SETTINGS)(function)
 
 
 def _folder_of_our_own() -> str:
-    """Return a folder for temporary files that nobody else can write to, or "" if there is none.
+    """Return a temporary folder that no other user can write to, or "" if there is none.
 
-    What lies there is executed, so a folder that somebody else made first is no good.
+    Files in it are executed, so a folder created by another user is not safe.
     """
-    if not hasattr(os, "getuid"):  # Windows gives every user a folder for temporary files
+    if not hasattr(os, "getuid"):  # Windows has one temporary folder per user
         return tempfile.gettempdir()
     folder = Path(tempfile.gettempdir()) / f"spectralz-kernels-{os.getuid()}"
     try:
@@ -114,7 +114,7 @@ def _folder_of_our_own() -> str:
 
 
 class _NotOnTheClock(event.Listener):  # type: ignore[misc]
-    """Stops our clock while numba compiles, or loads what is compiled."""
+    """Stop our clock while numba compiles, or loads compiled code."""
 
     def on_start(self, event: Any) -> None:
         clock.begin_leaving_out()
@@ -124,7 +124,7 @@ class _NotOnTheClock(event.Listener):  # type: ignore[misc]
 
 
 class _Notice(event.Listener):  # type: ignore[misc]
-    """Says that a kernel is being compiled: to who listens to our progress, otherwise once on stderr."""
+    """Report that a kernel is being compiled: to a progress listener, otherwise once on stderr."""
 
     def __init__(self) -> None:
         self.was_printed = False

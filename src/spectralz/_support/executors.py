@@ -1,8 +1,8 @@
-"""Workers of the caller's own, to which independent pieces of work may be given.
+"""Distribute independent pieces of work to the caller's own workers.
 
-An executor of ``concurrent.futures`` is all that is asked for; a Dask client has one. It is put in place by
-:func:`using_executor`, as the number of threads is by ``using_threads``, so that methods need not hand it on. A worker
-may die, or never have had a chance: its piece of work is then :class:`Lost`, and whoever waits decides what that means.
+Any executor of ``concurrent.futures`` works; a Dask client has one. It is set by :func:`using_executor`, like the
+number of threads by ``using_threads``, so that methods need not pass it on. If a worker dies or never starts, its piece
+of work is :class:`Lost`, and the caller decides what to do.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ = ["Lost", "as_executor", "current_executor", "dask_client", "spread", "
 J = TypeVar("J")
 T = TypeVar("T")
 
-# Between two looks at what is under way.
+# Seconds between two checks of running work.
 SECONDS_TO_WAIT = 0.1
-# A scheduler that is there answers in much less.
+# Seconds to wait for a scheduler; a running one answers much faster.
 SECONDS_TO_CONNECT = 5
-# Of what a worker died of, no more characters are shown.
+# Most characters that are shown of a worker's error.
 MOST_SHOWN = 200
 
 _executor: ContextVar[Executor | None] = ContextVar("spectralz_executor", default=None)
@@ -38,13 +38,13 @@ _executor: ContextVar[Executor | None] = ContextVar("spectralz_executor", defaul
 
 @dataclass(frozen=True)
 class Lost:
-    """A piece of work of which nothing will come; ``why`` says it in words."""
+    """A lost piece of work; ``why`` gives the reason in words."""
 
     why: str
 
 
 def as_executor(executor: Any) -> Executor | None:
-    """Return what takes work, of a Dask client or an executor; None stays None.
+    """Return the executor of a Dask client, or the executor itself; None stays None.
 
     Examples
     --------
@@ -56,18 +56,18 @@ def as_executor(executor: Any) -> Executor | None:
         return None
     if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
         raise OptionError(
-            f"executor is {shown(executor)}; it must be a Dask client, or an executor as those of concurrent.futures"
+            f"executor is {shown(executor)}; it must be a Dask client, or an executor like those of concurrent.futures"
         )
     if not callable(getattr(executor, "get_executor", None)):
         return executor  # type: ignore[no-any-return]
     if getattr(executor, "asynchronous", False):
-        raise OptionError("executor is an asynchronous Dask client, which cannot be waited for; give one that is not")
+        raise OptionError("executor is an asynchronous Dask client, which cannot be waited for; give a synchronous one")
     return executor.get_executor(pure=False)  # type: ignore[no-any-return]
 
 
 @contextmanager
 def using_executor(executor: Any) -> Iterator[None]:
-    """Let independent work inside the ``with`` block be done by the workers of ``executor``; of None, here."""
+    """Run independent work inside the ``with`` block on the workers of ``executor``; in this process if None."""
     token = _executor.set(as_executor(executor))
     try:
         yield
@@ -76,12 +76,12 @@ def using_executor(executor: Any) -> Iterator[None]:
 
 
 def current_executor() -> Executor | None:
-    """Return who does independent work here, or None."""
+    """Return the current executor, or None."""
     return _executor.get()
 
 
 def worker_count(executor: Executor | None) -> int:
-    """Return how many pieces of work an executor does at once, as far as it can be asked; 1 if it cannot.
+    """Return how many pieces of work an executor does at once; 1 if this is not known.
 
     Examples
     --------
@@ -93,14 +93,14 @@ def worker_count(executor: Executor | None) -> int:
     if callable(getattr(client, "ncores", None)):
         try:
             return int(max(sum(client.ncores().values()), 1))
-        except Exception:  # it has lost its scheduler, as its runs will tell
+        except Exception:  # it has lost its scheduler, which its runs will report
             return 1
     count = getattr(executor, "_max_workers", None)
     return count if isinstance(count, int) and count > 0 else 1
 
 
 def dask_client(address: str) -> Any:
-    """Connect to the scheduler of a Dask cluster; use what is returned in a ``with`` block."""
+    """Connect to the scheduler of a Dask cluster; use the returned client in a ``with`` block."""
     distributed = from_extra("distributed", "dask", "a Dask cluster")
     if not re.fullmatch(r"(tcp|tls|ws|wss|ucx|inproc)://.+", address):
         raise OptionError(f"the address of the Dask scheduler is {address!r}; it must look like tcp://10.0.0.1:8786")
@@ -116,10 +116,11 @@ def spread(
     jobs: Sequence[J],
     tell: Callable[[float], None] = lambda _: None,
 ) -> Iterator[T | Lost]:
-    """Give all jobs to an executor at once, and yield what comes of each, in their order.
+    """Submit all jobs to an executor at once, and yield the result of each, in order.
 
-    What a job raises on purpose is raised here; any other error is the worker's, and loses the job. An interrupt drops
-    what is not done yet; what is done is yielded before it is raised again. ``tell`` hears which share is done.
+    Errors that a job raises on purpose are raised here; any other error is the worker's, and the job is lost. After an
+    interrupt, unfinished jobs are dropped; finished ones are yielded before it is raised again. ``tell`` is called with
+    the share that is done.
 
     Examples
     --------
@@ -129,7 +130,7 @@ def spread(
     [6, Lost(why='ZeroDivisionError: integer division or modulo by zero'), 2]
     """
     with warnings.catch_warnings():
-        # Dask would have us put the model on its workers first, where it is lost with the first of them.
+        # Dask recommends to send the model to its workers first, but it would be lost with the first of them.
         warnings.filterwarnings("ignore", message="Sending large graph")
         futures = [_submitted(executor, work, job) for job in jobs]
     try:
@@ -163,7 +164,7 @@ def _submitted(executor: Executor, work: Callable[[J], T], job: J) -> Future[T]:
 
 
 def _is_done(future: Future[T]) -> bool:
-    """Wait for a moment, and say whether a job is over."""
+    """Wait for a moment, and return whether a job is over."""
     wait([future], timeout=SECONDS_TO_WAIT)
     return future.done()
 
@@ -173,7 +174,7 @@ def _share_done(futures: Sequence[Future[T]]) -> float:
 
 
 def _result(future: Future[Any]) -> Any:
-    """Return what came of a job, or how it was lost."""
+    """Return the result of a job, or how it was lost."""
     error: BaseException | None
     try:
         error = future.exception()

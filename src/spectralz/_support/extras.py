@@ -1,4 +1,4 @@
-"""Packages that come with an extra, imported where they are used."""
+"""Import optional packages where they are used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["from_extra"]
 
 
 def from_extra(module: str, extra: str, what: str) -> Any:
-    """Import a package that the extra ``extra`` installs, or say so; ``what`` is what it is needed for."""
+    """Import a package of the extra ``extra``, or raise an error that names it; ``what`` is the purpose."""
     try:
         return import_module(module)
     except ImportError:

@@ -1,9 +1,9 @@
-"""Imported before all else: what an interrupt does while the command line is still being imported.
+"""Handle interrupts while the command line is still being imported; this module is imported first.
 
-numpy and scipy take half a second to import. An interrupt in that time has nothing to save, and raised in the middle of
-an import it could come out as any error: the process ends at once, in one line. So it does once the command is done,
-while Python shuts down. In between an interrupt is a KeyboardInterrupt as ever. Where the package is not the command
-line, nothing is touched.
+numpy and scipy take half a second to import. At that time an interrupt has nothing to save, and in the middle of an
+import it could appear as any error. So the process ends at once, in one line. The same holds when the command is done
+and Python shuts down. In between an interrupt is a normal KeyboardInterrupt. If the process is not the command line,
+nothing is changed.
 """
 
 import os
@@ -16,9 +16,9 @@ INTERRUPTED = 130
 
 
 def is_command_line(started_by: str, orig_argv: list[str]) -> bool:
-    """Tell whether this process is ``spectralz`` or ``python -m spectralz``, and none of its workers.
+    """Return whether this process is ``spectralz`` or ``python -m spectralz``, and not one of its workers.
 
-    ``sys.argv[0]`` is ``-m`` just while the package that is to run is being imported.
+    ``sys.argv[0]`` is ``-m`` only while the package to be run is being imported.
 
     Examples
     --------
@@ -36,13 +36,13 @@ def is_command_line(started_by: str, orig_argv: list[str]) -> bool:
 
 
 def end_on_interrupt() -> None:
-    """From here on an interrupt ends the process in one line."""
+    """Make an interrupt end the process in one line from here on."""
     if _ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where interrupts are ignored
         signal.signal(signal.SIGINT, _end)
 
 
 def raise_on_interrupt() -> None:
-    """From here on an interrupt is a KeyboardInterrupt."""
+    """Make an interrupt a KeyboardInterrupt from here on."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

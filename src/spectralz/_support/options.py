@@ -1,4 +1,4 @@
-"""The checks that options share: a value is returned as what it should be, or refused by its name.
+"""Shared checks of options: return a value in its proper type, or raise an error that names the option.
 
 A method declares each option with its check, ``population: int = option(2000, count(least=2))``; `Method` applies them.
 """
@@ -49,10 +49,10 @@ __all__ = [
 
 LARGEST_COUNT = 10**300
 MOST_REPETITIONS = 10**12
-# Beyond this, what rounding does to random draws would count.
+# Beyond this, rounding of random draws would matter.
 LARGEST_LEVEL = 1.0 - 1e-9
 
-# Takes a value and the name of its option; returns what the value should be, or raises OptionError.
+# Takes a value and the name of its option; returns the value in its proper type, or raises OptionError.
 Check = Callable[[Any, str], Any]
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ def option(default: T, check: Check) -> T:
 
 
 def apply_checks(options: Any) -> None:
-    """Check every option of a frozen dataclass and keep what its check returns."""
+    """Check every option of a frozen dataclass and store the value that its check returns."""
     for each in fields(options):
         if "check" in each.metadata:
             object.__setattr__(options, each.name, each.metadata["check"](getattr(options, each.name), each.name))
@@ -76,7 +76,7 @@ def threads_option() -> int | None:
 
 
 def count(least: int, most: int | None = None, why: str = "") -> Check:
-    """Return the check of a whole number from ``least`` on, up to ``most`` for a reason to be given."""
+    """Return the check of a whole number from ``least`` to ``most``; the upper limit needs a reason."""
 
     def check(value: Any, name: str) -> int:
         number = checked_count(value, name, least)
@@ -88,7 +88,7 @@ def count(least: int, most: int | None = None, why: str = "") -> Check:
 
 
 def repetitions(least: int) -> Check:
-    """Return the check of how often something is done, or of how many are kept."""
+    """Return the check of a number of repetitions or of items to keep."""
     return count(least, MOST_REPETITIONS, "as more is beyond any memory or lifetime")
 
 
@@ -156,7 +156,7 @@ def spin_order(choices: Collection[str]) -> Check:
 
 
 def array_of(value: Any) -> NDArray[Any] | None:
-    """Return a value as an array, or None for what is none, such as rows of unequal length."""
+    """Return a value as an array, or None if it is not one, such as rows of unequal length."""
     try:
         return np.asarray(value)
     except (ValueError, OverflowError, RecursionError):
@@ -164,14 +164,14 @@ def array_of(value: Any) -> NDArray[Any] | None:
 
 
 def check_choice(value: Any, name: str, choices: Collection[str]) -> Any:
-    """Return a value that is one of ``choices``, and refuse any other."""
+    """Return a value that is one of ``choices``; raise an error for any other."""
     if value not in choices:
         raise OptionError(f"{name} is {shown(value)}; it must be one of " + ", ".join(repr(c) for c in choices))
     return value
 
 
 def is_number(value: object) -> bool:
-    """Say whether a value is a real number; True and False are not."""
+    """Return whether a value is a real number; True and False are not."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
@@ -198,7 +198,7 @@ def checked_fraction(value: Any, name: str) -> float:
 
 
 def checked_level(value: Any, name: str) -> float:
-    """Return a probability that an interval may hold with."""
+    """Return a valid probability for an interval."""
     if not is_number(value) or not 0.0 < value < 1.0:
         raise OptionError(
             f"{name} is {shown(value)}; it must be a number above 0 and below 1, such as 0.999 "
@@ -210,7 +210,7 @@ def checked_level(value: Any, name: str) -> float:
 
 
 def checked_names(value: Any, name: str, known: Collection[str]) -> tuple[str, ...]:
-    """Return names that are all known, given as a list or with commas between.
+    """Return names that are all known, given as a list or as text separated by commas.
 
     Examples
     --------
@@ -232,7 +232,7 @@ _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 
 def checked_bytes(value: Any, name: str) -> int:
-    """Return a number of bytes, given as such or like ``"512 MiB"``.
+    """Return a number of bytes, given as a number or like ``"512 MiB"``.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def checked_bytes(value: Any, name: str) -> int:
 
 
 def bytes_in_words(count: int) -> str:
-    """Write a number of bytes with the unit that suits it.
+    """Return a number of bytes in words, with a suitable unit.
 
     Examples
     --------

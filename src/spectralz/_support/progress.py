@@ -1,7 +1,7 @@
-"""How long work tells a listener how far it has come.
+"""Report the progress of long work to a listener.
 
-Methods call :func:`report`; whoever wants to show it (the command line does) listens. Without a listener
-a report costs one look-up, so the numerical code need not know whether anybody watches.
+Methods call :func:`report`; a listener, such as the command line, shows the progress. Without a listener a report costs
+one look-up, so numerical code need not know whether there is one.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def report(task: str, fraction: float) -> None:
-    """Say that ``task`` is done up to ``fraction``, a number from 0 to 1."""
+    """Report that ``task`` is done up to ``fraction``, a number from 0 to 1."""
     listener = _listener.get()
     if listener is not None:
         listener(task, fraction)
 
 
 def is_heard() -> bool:
-    """Say whether anybody listens."""
+    """Return whether there is a listener."""
     return _listener.get() is not None
 
 
 def reporter_of(task: str) -> Callable[[float], None]:
-    """Return what reports how far ``task`` has come, for kernels, which know nothing of tasks."""
+    """Return a function that reports the progress of ``task``, for kernels, which do not know tasks."""
     return lambda fraction: report(task, fraction)

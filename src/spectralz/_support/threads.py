@@ -1,7 +1,7 @@
-"""How many threads we use: those of the annealer, and those of linear algebra.
+"""Set the number of threads, both of the annealer and of linear algebra.
 
-One number limits both, that of :func:`using_threads`. Where nobody has set it, it is the number of cores that this
-process may use, or less if OMP_NUM_THREADS or NUMBA_NUM_THREADS say so.
+One number limits both, that of :func:`using_threads`. By default it is the number of cores that this process may use,
+or fewer if OMP_NUM_THREADS or NUMBA_NUM_THREADS are smaller.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 __all__ = ["NO_MATRICES", "available_cores", "thread_count", "using_threads"]
 
-# Factorisations of smaller matrices take less than a thread's wait for the others, where cores are shared: linear
+# Factorizations of smaller matrices take less time than threads spend waiting for each other on shared cores: linear
 # algebra in two threads on a busy machine can be a hundred times slower than in one.
 LARGEST_SMALL = 1000
-# No machine has more cores, and libraries take no larger numbers.
+# No machine has more cores, and libraries accept no larger numbers.
 MOST_THREADS = 2**16
-# In place of the size of matrices: linear algebra works in one thread, so that it adds in one order always.
+# Instead of the size of matrices: linear algebra uses one thread, so that it always adds in the same order.
 NO_MATRICES = 0
-# Either says how many threads a process should use; a sweep sets both to 1 for its workers.
+# Each sets how many threads a process should use; a sweep sets both to 1 for its workers.
 VARIABLES = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
 QUOTA_FILE = Path("/sys/fs/cgroup/cpu.max")
 
@@ -48,7 +48,7 @@ def available_cores() -> int:
 
 
 def _quota() -> int:
-    """Return the cores that a container's quota is worth, rounded up; very many if there is none."""
+    """Return the number of cores of a container's quota, rounded up; very many if there is none."""
     try:
         quota, period = QUOTA_FILE.read_text().split()
         return math.ceil(int(quota) / int(period))
@@ -57,7 +57,7 @@ def _quota() -> int:
 
 
 def thread_count() -> int:
-    """Return how many threads may be used here.
+    """Return how many threads may be used.
 
     Examples
     --------
@@ -74,14 +74,14 @@ def thread_count() -> int:
 
 @contextmanager
 def using_threads(count: int | None, matrices: int | None = None) -> Iterator[None]:
-    """Let all that is done inside the ``with`` block use so many threads.
+    """Limit all work inside the ``with`` block to a number of threads.
 
     Parameters
     ----------
     count
-        How many; None for as many as outside of the block.
+        The number of threads; None for as many as outside the block.
     matrices
-        The size n of n x n matrices, if such are worked on: linear algebra gets one thread where they are small.
+        The size n of n x n matrices, if the work uses any: linear algebra gets one thread if they are small.
     """
     count = count if count is None else min(count, MOST_THREADS)
     is_small = matrices is not None and matrices <= LARGEST_SMALL
@@ -95,10 +95,10 @@ def using_threads(count: int | None, matrices: int | None = None) -> Iterator[No
 
 
 class _LinearAlgebra:
-    """The threads of linear algebra, which are the whole process's.
+    """The threads of linear algebra, which belong to the whole process.
 
-    Blocks of several threads of ours overlap, and end in any order: the fewest that any of these threads asks for in
-    its innermost block hold, and what was before is put back when the last block ends.
+    Blocks in different threads may overlap, and end in any order. The smallest number that any of these threads asks
+    for in its innermost block holds, and the original number is restored when the last block ends.
     """
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class _LinearAlgebra:
 
     @contextmanager
     def limited(self, count: int) -> Iterator[None]:
-        """Let it use so many inside the ``with`` block."""
+        """Limit it to a number of threads inside the ``with`` block."""
         thread = threading.get_ident()
         with self._lock:
             self._asked.setdefault(thread, []).append(count)

@@ -1,7 +1,7 @@
 """The exact log Z of models that have a formula, to test methods against.
 
 Each function takes the parameters of the generator of the same name: ``closed_forms.torus(**parameters)`` is the log Z
-of ``generators.torus(**parameters)``. All sums are in logs, for couplings from tiny to huge.
+of ``generators.torus(**parameters)``. All sums are in logs, so couplings may be tiny or huge.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The Ising model on a torus: Kaufman's formula.
 
-The spins of a row are M, there are N rows; K_h is the coupling within a row, K_v that between rows, both positive.
-The transfer matrix from row to row is one of free fermions with momenta q_k = pi k / M and energies gamma_k >= 0,
+There are N rows of M spins; K_h is the coupling within a row, K_v that between rows, both positive. The transfer matrix
+from row to row describes free fermions with momenta q_k = pi k / M and energies gamma_k >= 0,
 
     2 sinh(gamma_k / 2)^2 = (D^2 + 2 sinh(2 K_h) sin(q_k / 2)^2) / sinh(2 K_v),
     D = sinh(K_v) exp(K_h) - cosh(K_v) exp(-K_h).
@@ -20,9 +20,9 @@ and with the sign reversed also where the last row meets the first
 
     Z = (S_odd - C_odd + C_even - S_even) / 2.
 
-An antiferromagnet is a ferromagnet with such a seam across each odd side. The differences C - S of the second are had
-without loss as C (1 - exp(-delta)), where delta is a sum of positive terms. In the third those differences cancel once
-more, so it is summed with many digits.
+An antiferromagnet is a ferromagnet with such a seam across each odd side. The differences C - S of the second formula
+are computed without loss as C (1 - exp(-delta)), where delta is a sum of positive terms. In the third formula those
+differences cancel once more, so it is summed with many digits.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["torus"]
 
-# Digits times modes of the sum in many digits: a few seconds.
+# Most digits times modes of the sum in many digits: a few seconds.
 MOST_DIGITS = 300_000
 
 
@@ -57,10 +57,10 @@ def torus(rows: int, columns: int, strength: float, field: float = 0.0) -> float
         cosh(gamma_k) = cosh(2K) coth(2K) - cos(pi k / M), gamma_0 = 2K + log(tanh(K)).
 
     A side of 2, joined once, enters as two edges of weight K / 2, and a side of 1 leaves a ring. Negative K with even
-    sides is the same as positive K; with an odd side the signs of the four terms change. If both sides are odd they
-    cancel, and the sum is done with as many digits as that takes.
+    sides is the same as positive K; with an odd side the signs of the four terms change. If both sides are odd the
+    terms cancel, and the sum is computed with as many digits as needed.
 
-    Time grows as the shorter side, or as the odd one of an antiferromagnet.
+    Time is proportional to the shorter side, or to the odd one of an antiferromagnet.
 
     Parameters
     ----------
@@ -145,14 +145,15 @@ def _modes(width: int, K_h: float, K_v: float) -> _Modes:
 def _two_seams(width: int, height: int, K: float) -> float:
     """Return log Z of an antiferromagnet with two odd sides; the terms cancel up to exp(-2 K (width + height))."""
     coldest = _ground_states(width, height, K)
-    # The lowest excitations, paths with two steps more, together weigh at most this times the ground states.
+    # The total weight of the lowest excitations, paths with two more steps, is at most this times that of the ground
+    # states.
     if math.exp(-4.0 * K) * (width + height) ** 2 / 4.0 < 2.0**-54 * coldest:
         return coldest
     digits = 40 + math.ceil(2.0 * K * (width + height) / math.log(10.0))
     if digits * width > MOST_DIGITS:
         raise TooLargeError(
             f"the formula for {width} x {height} spins, both sides odd, at strength {-K} takes {digits} digits, too "
-            "many to be had in seconds; make a side even, or shorter"
+            "many for a few seconds; make a side even, or shorter"
         )
     with localcontext() as context:
         context.prec, context.Emax, context.Emin = digits, MAX_EMAX, MIN_EMIN
@@ -162,8 +163,8 @@ def _two_seams(width: int, height: int, K: float) -> float:
 def _ground_states(width: int, height: int, K: float) -> float:
     """Return log Z where only ground states count.
 
-    One edge of each row and of each column is violated. On the dual lattice these make a path once around in both
-    directions, by steps that go one way each: one of M N C(M + N, M) / (M + N) that rise or as many that fall; the M N
+    One edge of each row and of each column is violated. On the dual lattice these form a path once around in both
+    directions, with monotonic steps: one of M N C(M + N, M) / (M + N) rising paths or as many falling ones. The M N
     crosses of a row and a column are both. Two states have the same path.
     """
     around = width + height

@@ -35,7 +35,7 @@ def log_add(*logs: float) -> float:
 
 
 def log_decay(x: Any) -> NDArray[np.float64]:
-    """Return log(-log(tanh(x / 2))) for x >= 0: what a factor tanh(x / 2) takes from a logarithm, in logs itself."""
+    """Return log(-log(tanh(x / 2))) for x >= 0: the log of what a factor tanh(x / 2) takes from a logarithm."""
     x = np.asarray(x, dtype=np.float64)
     with np.errstate(divide="ignore", over="ignore"):
         return np.asarray(np.where(x > LARGE, math.log(2.0) - x, np.log(np.log1p(2.0 / np.expm1(x)))))
@@ -50,7 +50,7 @@ def log_with_decay(log_delta: float, sign: float) -> float:
 
 
 def refuse_overflow(n: int, weight: float) -> None:
-    """Refuse n spins with so much weight each that sums of it overflow, as models do."""
+    """Raise an error if the weights of n spins are so large that their sums overflow, as models do."""
     if n > LARGEST_TOTAL_WEIGHT:
         raise OptionError("the number of spins is too large for a floating-point number; give fewer")
     if n * weight > LARGEST_TOTAL_WEIGHT:

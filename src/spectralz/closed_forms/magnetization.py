@@ -17,11 +17,11 @@ TERMS_AT_A_TIME = 2**20
 def curie_weiss(n: int, strength: float = 1.0, field: float = 0.0) -> float:
     """Return log Z of :func:`spectralz.generators.curie_weiss`.
 
-    C(n, k) states have magnetization M = 2k - n, and of these each has the same weight::
+    C(n, k) states have magnetization M = 2k - n, and all of them have the same weight::
 
         Z = sum over k = 0..n of C(n, k) exp(strength (M^2 - n) / (2 n) + field M).
 
-    Time grows as n, memory does not; the relative error is about 1e-14.
+    Time is proportional to n, memory is constant; the relative error is about 1e-14.
 
     Parameters
     ----------

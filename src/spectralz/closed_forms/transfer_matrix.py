@@ -17,12 +17,12 @@ def chain(n: int, strength: float, field: float = 0.0, periodic: bool = False) -
 
         t + q and t - q,    t = exp(J) cosh(h),    q = sqrt(exp(2J) sinh(h)^2 + exp(-2J)),
 
-    and a ring of n >= 3 spins has ``Z = (t + q)^n + (t - q)^n``. An open chain has, with its free ends::
+    and a ring of n >= 3 spins has ``Z = (t + q)^n + (t - q)^n``. An open chain, with free ends, has::
 
         Z = (cosh(h) + s) (t + q)^(n-1) + (cosh(h) - s) (t - q)^(n-1),    s = (exp(J) sinh(h)^2 + exp(-J)) / q,
 
-    without field ``Z = 2 (2 cosh(J))^(n-1)``. The ratios of the second terms to the first are exp(-delta) up to sign;
-    delta is summed in logs, so that terms which almost cancel lose no digits.
+    and without a field ``Z = 2 (2 cosh(J))^(n-1)``. The ratios of the second terms to the first are exp(-delta) up to
+    sign; delta is summed in logs, so that terms that almost cancel lose no digits.
 
     Parameters
     ----------

@@ -1,3 +1,3 @@
-"""Arrays in, arrays out: the numerical work, knowing nothing of models, options or results."""
+"""The numerical work on arrays, independent of models, options and results."""
 
 UNIT_ROUNDOFF = 2.0**-53

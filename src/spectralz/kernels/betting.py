@@ -1,17 +1,17 @@
-"""A bound on a mean that holds with a stated probability, from independent samples and nothing else.
+"""Bound a mean with a stated probability, from independent samples and nothing else.
 
-Let W >= 0 have the mean z. A gambler who believes that it is more bets a share r of their money on each sample in turn,
-and has, after N of them,
+Let W >= 0 have the mean z. A gambler who believes that the mean is larger bets a share r of their money on each sample
+in turn. After N samples they have
 
     K(z) = product over i of ( 1 - r + r W_i / z ).
 
-If the mean is z the game is fair: K is a martingale from 1 on, and by Ville's inequality ever reaches 1 / delta with a
-probability of delta at most. So a z at which it has reached that is refused, and since K falls in z, all smaller ones
-are. The smallest z that is left is a lower end of the mean with probability 1 - delta, after any number of samples and
-for any reason to stop. A single sample with r = 1 is Markov's inequality. A gambler may divide the money beforehand
-between several r, and then has the mean of their K.
+If the mean is z the game is fair: K is a martingale that starts at 1, and by Ville's inequality it ever reaches 1 /
+delta with probability at most delta. So a z for which K has reached 1 / delta is rejected. K decreases with z, so all
+smaller z are rejected too. The smallest remaining z is a lower end of the mean with probability 1 - delta, after any
+number of samples and for any reason to stop. A single sample with r = 1 gives Markov's inequality. A gambler may divide
+the money between several r in advance; the total is then the mean of their K.
 
-With W in [0, 1], 1 - W has a lower end too, and that is an upper end of the mean of W. These ends are at least as good
+With W in [0, 1], 1 - W has a lower end too, which gives an upper end of the mean of W. These ends are at least as good
 as those of empirical Bernstein inequalities (Waudby-Smith and Ramdas, J. R. Stat. Soc. B 86, 2024).
 """
 
@@ -32,11 +32,11 @@ __all__ = ["Bets", "lower_end"]
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 
-# exp(700) is still a number; larger samples count as this many times the mean in question, which lowers the end.
+# exp(700) does not overflow yet. Larger samples count as this many times the mean in question, which lowers the end.
 LARGEST_RATIO = 700.0
-# What rounding may add to the logarithm of a gambler's money: so much, and this for each sample.
+# Rounding may add this to the logarithm of a gambler's money: a constant, and an amount per sample.
 ROUNDING, ROUNDING_PER_SAMPLE = 1e-12, 1e-15
-# Ratio of one share to the next, where a pilot has chosen one that half of the money goes to, and where none has.
+# Ratio of one share to the next: where a pilot has chosen the share that gets half of the money, and where it has not.
 RATIO_WITH_PILOT, RATIO = 4.0, 2.0
 # A share is chosen for an end that is below the mean by this share of it, at most.
 LARGEST_SHARE_BELOW = 0.5
@@ -51,7 +51,7 @@ class Bets:
     rates
         The shares r that are bet each time, from 0 to 1.
     money
-        What is bet with each of them; adds up to 1.
+        The money bet with each of them; adds up to 1.
     """
 
     rates: FloatArray
@@ -65,9 +65,9 @@ class Bets:
 
     @classmethod
     def for_many(cls, pilot: FloatArray, count: int, delta: float) -> Bets:
-        """Put half of the money on the share that a pilot says is best for so many samples, the rest on all others.
+        """Put half of the money on the share that is best according to a pilot, and the rest on all others.
 
-        ``pilot`` has logarithms of samples that are not among those of the bet.
+        ``pilot`` holds logarithms of samples that are not used in the bet.
         """
         least = math.ceil(math.log(max(count, 1), RATIO_WITH_PILOT))
         others = RATIO_WITH_PILOT ** -np.arange(least + 1.0)
@@ -78,8 +78,8 @@ class Bets:
 def _best_rate(pilot: FloatArray, count: int, delta: float) -> float:
     """Return the share whose money grows fastest at the end of the interval, by mean and variance.
 
-    Below the mean by e of it, log K grows by r e - r^2 (v + e^2) / 2 for each sample, v the relative variance: at most
-    by e^2 / (2 (v + e^2)), which is to be log(2 / delta) after all of them.
+    At a relative distance e below the mean, log K grows by r e - r^2 (v + e^2) / 2 per sample, where v is the relative
+    variance. This is at most e^2 / (2 (v + e^2)), which must add up to log(2 / delta) over all samples.
     """
     sizes = np.exp(pilot - pilot.max())
     mean = float(sizes.mean())
@@ -91,9 +91,9 @@ def _best_rate(pilot: FloatArray, count: int, delta: float) -> float:
 
 
 def lower_end(log_w: FloatArray, delta: float, bets: Bets) -> float:
-    """Return the log of a number that the mean is below with a probability of ``delta`` at most.
+    """Return the log of a number that exceeds the mean with probability at most ``delta``.
 
-    ``log_w`` has the logarithms of independent samples that are not negative; -inf if all of them are 0.
+    ``log_w`` holds the logarithms of independent non-negative samples. The result is -inf if all samples are 0.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def lower_end(log_w: FloatArray, delta: float, bets: Bets) -> float:
     def surplus(log_z: float) -> float:
         return _log_money(relative, log_z, bets) - enough
 
-    # No share wins at the mean of the samples, by concavity; some way below it one does.
+    # By concavity no share wins at the mean of the samples; some way below it one does.
     high = math.log(float(np.exp(relative).mean()))
     step = 1.0 / 1024.0
     while surplus(high - step) < 0.0:
@@ -119,7 +119,7 @@ def lower_end(log_w: FloatArray, delta: float, bets: Bets) -> float:
 
 
 def _crossing(surplus: Callable[[float], float], low: float, high: float) -> float:
-    """Return the last number at which a falling function was seen not to be negative, next to where it turns so."""
+    """Return the last number at which a falling function was seen not to be negative, close to its zero."""
     from scipy.optimize import brentq
 
     if surplus(high) >= 0.0:  # rounding, where the samples are all the same

@@ -1,8 +1,8 @@
-"""Blocks of spins whose subgraphs have small treewidth: grown in a graph, and eliminated symbolically; compiled.
+"""Grow blocks of spins whose subgraphs have small treewidth, and eliminate them symbolically; compiled.
 
 A block grows spin by spin, as a spanning tree does in Prim's algorithm: the next spin is the one that adds the least to
 the strength of the couplings that the block cuts. A spin that would make the block too wide is left to later blocks.
-How wide a block is, a min-degree order of its induced subgraph says.
+The width of a block is that of a min-degree order of its induced subgraph.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["grow_blocks", "write_separators"]
 
 NOBODY = -1
-# A spin may have so many times the widest separator as neighbors while others are eliminated.
+# While other spins are eliminated, a spin may have up to this many times as many neighbors as the widest separator.
 ROOM = 2
 
 
@@ -40,9 +40,9 @@ def write_separators(
 ) -> int:
     """Eliminate the spins of ``order`` symbolically, each within its block; return how many steps fit.
 
-    Spins of a block come one after the other. Row t of ``separator`` gets the steps that eliminate the spins of the
-    separator of step t, in their order, as many as ``width[t]``; ``parent[t]`` is the first of them, -1 if there is
-    none. The first step whose separator has more spins than a row ends it.
+    Spins of a block are consecutive. Row t of ``separator`` gets the steps that eliminate the spins of the separator of
+    step t, in order; there are ``width[t]`` of them. ``parent[t]`` is the first, or -1 if there is none. It stops at
+    the first step whose separator has more spins than fit in a row.
     """
     steps, most = separator.shape
     rank = np.full(len(label), NOBODY)
@@ -106,7 +106,7 @@ def _min_degree(
 ) -> float:
     """Write a min-degree order of the subgraph of ``spins[:count]``; return its table entries, -1 if it is too wide.
 
-    ``place_of`` says where a spin stands in ``spins``, and ``NOBODY`` for others. ``order`` gets places.
+    ``place_of`` gives the place of a spin in ``spins``, and ``NOBODY`` for other spins. ``order`` gets places.
     """
     room = neighbors.shape[1]
     head, tail = queues[0], queues[1]
@@ -177,11 +177,11 @@ def grow_blocks(
 ) -> int:
     """Divide all spins into blocks; write them in an order of elimination, block by block, and each spin's block.
 
-    Each block begins at the first of ``seeds``, which lists all spins, that is not in one yet. It has at most
-    ``most_spins`` spins and ``most_entries`` entries of tables, and ends once more than ``most_left_out`` times as many
-    spins have been left out. How wide it is, is looked at whenever it has grown by a factor of ``growth``: at 1 with
-    every spin, and with more a block that has become too wide ends as it was at the last look. Returns the number of
-    blocks.
+    ``seeds`` lists all spins. Each block begins at the first of them that is not yet in a block. A block has at most
+    ``most_spins`` spins and ``most_entries`` table entries. It ends once more than ``most_left_out`` times as many
+    spins have been left out. Its width is checked whenever it has grown by a factor of ``growth``. With a growth of 1
+    it is checked at every spin; with more, a block that has become too wide is cut back to where it was at the last
+    check. Returns the number of blocks.
     """
     n = len(indptr) - 1
     whole, gain = np.zeros(n), np.zeros(n)
@@ -251,7 +251,7 @@ def grow_blocks(
             )  # fmt: skip
             if 0.0 <= found <= most_entries:
                 break
-            # Without what came since the last look; even spins with one neighbor may have changed the order.
+            # Drop what came since the last check; even spins with one neighbor may have changed the order.
             for k in range(sure, count):
                 place_of[spins[k]], label[spins[k]] = NOBODY, NOBODY
             count = sure

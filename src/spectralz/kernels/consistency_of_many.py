@@ -1,18 +1,17 @@
-"""Fixed points of expectation consistency for many spins: one factorisation a step, and none for what is clear.
+"""Fixed points of expectation consistency for many spins, with one factorization per step.
 
-``kernels/expectation_consistency.py`` fits the Gaussian anew at all means that a climb comes to, with several
-factorisations each. Here means and Gaussian are moved together, by Newton's method on both: with F(m, Lambda) the
-function of which Phi(m) is the minimum over Lambda, in units of the deviations,
+``kernels/expectation_consistency.py`` fits the Gaussian again at every point of a climb, with several factorizations
+each. Here Newton's method moves means and Gaussian together. Let F(m, Lambda) be the function whose minimum over Lambda
+is Phi(m). In units of the deviations,
 
     (Diag(1 + b) - K) x + 2 s ((C o C)^-1 - 1) s x = push - s (C o C)^-1 e,    v dLambda = (C o C)^-1 (e + 2 s x),
 
-s = m / sqrt(v), e = C_ii - 1, x the step of the means. The first matrix has the inverse C, which makes conjugate
-gradients converge in a few steps; (C o C) is factorised in single precision, which is enough for a direction. While the
-residual is large the inverse is made in single precision, too. All of this starts at the fixed point of the equations
-of Thouless, Anderson and Palmer (TAP), which take products of matrices and vectors only.
+with s = m / sqrt(v), e = C_ii - 1 and x the step of the means. The first matrix has the inverse C, so conjugate
+gradients converge in a few steps; (C o C) is factorized in single precision, which is enough for a direction. While the
+residual is large the inverse is computed in single precision, too. All of this starts at the fixed point of the
+equations of Thouless, Anderson and Palmer (TAP), which need only products of matrices and vectors.
 
-What does not work at once, because a matrix is not positive definite or the residual does not fall, is left to the
-climb.
+Where this fails, because a matrix is not positive definite or the residual does not fall, the climb takes over.
 """
 
 from __future__ import annotations
@@ -42,16 +41,16 @@ __all__ = ["Way", "deviations_to", "looser_bound", "reaction_scale", "relaxed", 
 
 FloatArray = NDArray[np.float64]
 
-# Where the next residual will be larger than this, its inverse is made in single precision.
+# If the next residual will be larger than this, its inverse is computed in single precision.
 ROUGH = 1e-3
 MOST_STEPS = 20
-# A step must bring the residual down to this share, or is halved until this is left of it.
+# A step must reduce the residual to the first share; otherwise it is halved, down to the second share of its length.
 LEAST_FALL, LEAST_PART = 0.9, 0.1
 MOST_CG_STEPS, CG_TOLERANCE = 60, 1e-7
 TAP_STEPS, TAP_TOLERANCE = 25, 1e-3
 TAP_CG_STEPS, TAP_CG_TOLERANCE = 30, 0.05
 ROWS_TOGETHER = 256
-# What single precision takes from log det, by spin and by its size.
+# Error of log det in single precision, per spin and relative to its size.
 SINGLE_ROUNDING = 1e-5
 MOST_RELAXING_STEPS, LEAST_SIZE = 40, 1e-3
 
@@ -64,9 +63,9 @@ class Way(NamedTuple):
     point
         Where it ended.
     residual
-        Farthest field from a fixed point in units of its deviation, or variance from its own.
+        Largest distance of a field from its fixed point, in units of its deviation, or of a variance from its own.
     steps
-        How many inverses of n x n matrices were made, those in single precision included.
+        Number of inverses of n x n matrices, including those in single precision.
     """
 
     point: Point
@@ -75,7 +74,7 @@ class Way(NamedTuple):
 
 
 def squares_times(J: FloatArray, x: FloatArray) -> FloatArray:
-    """Return (J o J) x, of some rows after the other: the squares would take as much room as J."""
+    """Return (J o J) x, a few rows at a time: the squares would take as much memory as J."""
     out = np.empty_like(x)
     for begin in range(0, len(J), ROWS_TOGETHER):
         rows = slice(begin, begin + ROWS_TOGETHER)
@@ -86,8 +85,8 @@ def squares_times(J: FloatArray, x: FloatArray) -> FloatArray:
 def tap_start(theta: FloatArray, J: FloatArray, h: FloatArray, is_up: Callable[[], bool]) -> FloatArray:
     """Climb the free energy of Thouless, Anderson and Palmer from the fields h, by Newton steps; return the fields.
 
-    Psi(m) = <theta, m> + m' J m / 2 + sum H(m_i) + v' (J o J) v / 4. Ends early where a step does not ascend or meets
-    a direction of the wrong curvature, or where the time is up: it is a place to start from.
+    Psi(m) = <theta, m> + m' J m / 2 + sum H(m_i) + v' (J o J) v / 4. Ends early if a step does not ascend, if it meets
+    a direction of the wrong curvature, or if the time is up: the result is only a starting point.
     """
     value, push, reaction = _tap(theta, J, h)
     for _ in range(TAP_STEPS):
@@ -132,9 +131,9 @@ def _conjugate_gradients(
     tol: float,
     most: int,
 ) -> tuple[FloatArray, bool]:
-    """Solve with a positive definite matrix; also return whether it was one as far as was seen.
+    """Solve with a positive definite matrix; also return whether it looked positive definite.
 
-    Where it was not, the solution so far is returned, or the right side, preconditioned, if that is all there is.
+    If it did not, the solution so far is returned, or the preconditioned right-hand side if there is none.
     """
     x, rest = np.zeros_like(right), right.copy()
     z = precondition(rest)
@@ -166,8 +165,8 @@ def settled(
 ) -> Way | None:
     """Find the fixed point close to the means tanh(h) by Newton steps in means and Gaussian together.
 
-    Returns the last point in double precision if the time is up, and None where this way does not lead to a maximum:
-    the climb will. ``made`` is called after each inverse.
+    Returns the last point in double precision if the time is up, and None if the steps do not lead to a maximum; the
+    climb is then used. ``made`` is called after each inverse.
     """
     precision = 1.0 + variances(h) * squares_times(J, variances(h))
     at: _Matched | None = None
@@ -191,13 +190,13 @@ def settled(
         if found is None:
             return None
         at, moved, size = new, found, 1.0
-        # Newton's method squares it, but not where it is large.
+        # Newton's method squares the residual, but not where it is large.
         expected = at.residual * min(1.0, 10.0 * at.residual)
     return None
 
 
 def _between(at: _Matched | None, moved: tuple[FloatArray, FloatArray], size: float) -> tuple[FloatArray, FloatArray]:
-    """Return fields and precisions that are a part of the way to others."""
+    """Return fields and precisions that are part of the way to others."""
     if at is None or size == 1.0:
         return moved
     return at.h + size * (moved[0] - at.h), at.precision + size * (moved[1] - at.precision)
@@ -221,7 +220,7 @@ class _Matched(NamedTuple):
 
     @property
     def residual(self) -> float:
-        """How far means and variances are from a fixed point, in units of the deviations."""
+        """Distance of means and variances from a fixed point, in units of the deviations."""
         wrong = np.abs(self.push * np.sqrt(self.variance)).max(initial=0.0), np.abs(self.excess).max(initial=0.0)
         return float(max(wrong))
 
@@ -283,10 +282,10 @@ def _newton_step(at: _Matched) -> tuple[FloatArray, FloatArray] | None:
 
 
 def looser_bound(theta: FloatArray, J: FloatArray, h: FloatArray, known: Point) -> float:
-    """Return a number that Phi at the means tanh(h) does not exceed, with one factorisation in single precision.
+    """Return a number that Phi at the means tanh(h) does not exceed, with one factorization in single precision.
 
-    Any Lambda gives one: that of TAP is close to the best, its reaction scaled to be right at a known fixed point. What
-    rounding may take from log det is added. Infinite where that Lambda is not feasible.
+    Any Lambda gives such a bound. That of TAP, with its reaction scaled to be right at a known fixed point, is close to
+    the best. A bound on the rounding error of log det is added. The result is infinite if that Lambda is not feasible.
     """
     variance = variances(h)
     b = variance * squares_times(J, variance) * reaction_scale(J, known)
@@ -304,7 +303,7 @@ def looser_bound(theta: FloatArray, J: FloatArray, h: FloatArray, known: Point) 
 
 
 def reaction_scale(J: FloatArray, known: Point) -> float:
-    """Return c for which c v (J o J) v adds up to what v Lambda - 1 does at a known point.
+    """Return the c for which c v (J o J) v has the same sum as v Lambda - 1 at a known point.
 
     It is 1 where many weak couplings of either sign add up, and large where a Gaussian covers several phases.
     """
@@ -315,10 +314,10 @@ def reaction_scale(J: FloatArray, known: Point) -> float:
 def relaxed(
     theta: FloatArray, J: FloatArray, starts: FloatArray, known: Point, near: float, is_up: Callable[[], bool]
 ) -> FloatArray:
-    """Climb from several starts at once towards the fixed points of TAP; return the fields, one start a column.
+    """Climb from several starts at once toward the fixed points of TAP; return the fields, one column per start.
 
-    The reaction is V = c (J o J) v, c being right at a known fixed point, and steps are those of the curvature there,
-    since its inverse is known: where a start belongs to that fixed point a few steps lead to it, within ``near`` of its
+    The reaction is V = c (J o J) v, where c is right at a known fixed point. Steps use the curvature there, since its
+    inverse is known. A start that belongs to that fixed point reaches it in a few steps, to within ``near`` of its
     deviations. Each step ascends Psi (see :func:`tap_start`) or is halved.
     """
     scale = reaction_scale(J, known)
@@ -346,7 +345,7 @@ def relaxed(
 
 
 def _tap_of_many(theta: FloatArray, J: FloatArray, H: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
-    """Return Psi, its reaction scaled, and its gradient, of each column."""
+    """Return Psi with a scaled reaction, and its gradient, for each column."""
     M, v = np.tanh(H), variances(H)
     around, reaction = J @ M, scale * squares_times(J, v)
     field = theta[:, None]
@@ -355,7 +354,7 @@ def _tap_of_many(theta: FloatArray, J: FloatArray, H: FloatArray, scale: float) 
 
 
 def deviations_to(point: Point, means: FloatArray) -> FloatArray:
-    """Return how many standard deviations lie between a point and other means, along the lines to them; by columns."""
+    """Return the distance from a point to other means in standard deviations, along the lines to them; by column."""
     line = means - point.mean[:, None]
     scaled = line * np.sqrt(point.variance)[:, None]
     variance = np.einsum("il,il->l", scaled, point.correlation @ scaled)

@@ -1,4 +1,4 @@
-"""The convex mean field: the least upper bound on log Z from a linearised quadratic form, and its evaluation.
+"""The convex mean field: the least upper bound on log Z from a linearized quadratic form, and its evaluation.
 
 With C the coupling without its diagonal, K = Diag(y) - C >= 0 and B = -K, every state has
 
@@ -8,9 +8,9 @@ for any m, and summing exp(<theta, x> + ...) over all x gives
 
     log Z <= g(m) = sum_i log 2cosh(h_i) + m' K m + sum y,      h = theta - 2 K m.
 
-g is convex. With t = tanh(h) its gradient is 2 K (m - t): its minimum is where m = t, up to the kernel of K. And the
-concave f(m) = <theta, m> - m' K m + H(m) + sum y, H the entropy of independent spins, has f(t) = g(m) - r' K r with
-r = t - m: r' K r is a gap between g(m) and the least g, free of cancellation.
+g is convex. With t = tanh(h) its gradient is 2 K (m - t), so its minimum is where m = t, up to the kernel of K. Let H
+be the entropy of independent spins. The concave f(m) = <theta, m> - m' K m + H(m) + sum y has f(t) = g(m) - r' K r with
+r = t - m. So r' K r bounds the gap between g(m) and the least g, free of cancellation.
 """
 
 from __future__ import annotations
@@ -31,24 +31,23 @@ if TYPE_CHECKING:
 
 __all__ = ["Bound", "Minimum", "evaluate", "minimise"]
 
-# The largest |field| on a spin up to which Newton's method needs no help; beyond it the problem is first solved at
-# higher temperatures, each so many times the next.
+# Up to this |field| on a spin Newton's method needs no help. Beyond it the problem is first solved at higher
+# temperatures, each the second number times the next.
 EASY_FIELD = 4.0
 COOLING = 4.0
-# Warmer problems only show the way to the next.
+# Warmer problems only give a start for the next one.
 WARM_TOL = 1e-3
 MOST_WARM_STEPS = 8
-# Fields beyond this are all but hard constraints, and the bound a number that this temperature changes in its last
-# digits only.
+# Fields beyond this are almost hard constraints, and this temperature changes only the last digits of the bound.
 FROZEN_FIELD = 1e9
-# Newton's direction is a small difference of large vectors: a loose solution of its system is no direction at all.
+# Newton's direction is a small difference of large vectors, so its system must be solved accurately.
 CG_TOL = 1e-9
 CG_STEPS = 1000
 BISECTIONS = 40
 
 
 class Minimum(NamedTuple):
-    """Where g came to, and how far it can be from its least: ``gap`` is r' K r."""
+    """The point that was reached, and how far g there can be above its minimum: ``gap`` is r' K r."""
 
     m: NDArray[np.float64]
     gap: float
@@ -57,19 +56,19 @@ class Minimum(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """g(m), and a bound on what rounding did to it."""
+    """g(m), and a bound on its rounding error."""
 
     value: float
     rounding: float
 
 
 def evaluate(C: Any, y: NDArray[np.float64], theta: NDArray[np.float64], m: NDArray[np.float64]) -> Bound:
-    """Return g(m): a bound on log Z, the constant apart, at any m of at most 1 in size."""
+    """Return g(m): a bound on log Z without the constant, at any m of size at most 1."""
     Km = y * m - C @ m
     h = theta - 2.0 * Km
     value = math.fsum([*log_2cosh(h).tolist(), *(m * Km).tolist(), *y.tolist()])
-    # An inner product of k terms is off by at most k roundings of its terms' sizes; the derivative of log 2cosh is at
-    # most 1. A few roundings of each other number that is made.
+    # An inner product of k terms has an error of at most k roundings of its terms' sizes; the derivative of log 2cosh
+    # is at most 1. Every other computed number adds a few roundings.
     terms = (int(np.diff(C.indptr).max(initial=0)) if sp.issparse(C) else len(m)) + 4
     sizes = abs(C) @ np.abs(m) + y * np.abs(m)
     per_spin = 1.01 * terms * (2.0 + np.abs(m)) * sizes + 8.0 * (np.abs(theta) + 2.0 * np.abs(Km) + 1.0) + 2.0 * y
@@ -90,7 +89,7 @@ def minimise(
     strongest = float((np.abs(theta) + 2.0 * y).max())
     last = max(1.0, strongest / FROZEN_FIELD)
     steps = 0
-    if not np.any(m):  # a start of one's own needs no warming up
+    if not np.any(m):  # a start given by the caller needs no warmer problems
         stages = max(0, math.ceil(math.log(max(strongest / last, 1e-300) / EASY_FIELD, COOLING)))
         for stage in range(stages, 0, -1):
             warm = _newton(C, y, theta, m, last * COOLING**stage, WARM_TOL, MOST_WARM_STEPS)
@@ -108,7 +107,7 @@ def _newton(
     tol: float,
     max_iter: int,
 ) -> Minimum:
-    """Minimise g of the model whose log-weights are divided by the temperature."""
+    """Minimize g of the model whose log-weights are divided by the temperature."""
 
     def apply_to(v: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray((y * v - C @ v) / temperature)
@@ -168,7 +167,7 @@ def _direction(
 def _line_minimum(
     h: NDArray[np.float64], m: NDArray[np.float64], d: NDArray[np.float64], Kd: NDArray[np.float64]
 ) -> float:
-    """Return the share of the step d, up to all of it, at which g is least along it; each look costs O(n)."""
+    """Return the share of the step d, from 0 to 1, at which g is least along it; each evaluation costs O(n)."""
     linear, quadratic = 2.0 * float(m @ Kd), 2.0 * float(d @ Kd)
 
     def slope(share: float) -> float:

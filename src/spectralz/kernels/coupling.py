@@ -1,4 +1,4 @@
-"""The couplings of a model as one value that compiled functions take: rows of a dense or a sparse matrix."""
+"""The couplings of a model as one value for compiled functions: rows of a dense or a sparse matrix."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 __all__ = ["Couplings", "frozen"]
 
 
-# Entries that are looked at together.
+# Entries that are processed together.
 PART = 1 << 20
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a view of an array that nobody can write to.
+    """Return a read-only view of an array.
 
-    Kernels are compiled for each kind of array that they meet, and whether it can be written to makes a kind.
+    Kernels are compiled for each type of array they are called with, and read-only arrays are a type of their own.
     """
     view = array.view()
     view.flags.writeable = False
@@ -28,9 +28,9 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 
 class Couplings(NamedTuple):
-    """A symmetric matrix as the arrays of a CSR matrix: of most kernels J = 2 A without its diagonal.
+    """A symmetric matrix as the arrays of a CSR matrix; in most kernels J = 2 A without its diagonal.
 
-    A named tuple, because that is what compiled functions take whole.
+    A named tuple, which compiled functions take as one argument.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Couplings(NamedTuple):
         sums = np.zeros(n)
         if self.is_dense:
             rows, together = self.data.reshape(n, n), max(PART // max(n, 1), 1)
-            for begin in range(0, n, together):  # in parts, lest a large model is copied for it
+            for begin in range(0, n, together):  # in parts, so that a large model is not copied
                 sums[begin : begin + together] = np.abs(rows[begin : begin + together]).sum(axis=1)
         elif len(self.data):
             # The sum of an empty row would be the next row's first entry.
@@ -96,7 +96,8 @@ class Couplings(NamedTuple):
         largest = max(float(self.data.max(initial=0.0)), -float(self.data.min(initial=0.0)))
         if largest == 0.0:
             return 0.0
-        # Taken out of the root, lest the squares overflow; in parts, lest a large model is copied for it.
+        # The scale is taken out of the root so that the squares do not overflow; in parts, so that a large model is not
+        # copied.
         parts = (self.data[begin : begin + PART] for begin in range(0, len(self.data), PART))
         total = math.fsum(float(((part / largest) ** 2).sum()) for part in parts)
         return largest * math.sqrt(total / (len(self.indptr) - 1))

@@ -1,9 +1,9 @@
-"""One basis for every eigenspace, whatever basis the library happened to find.
+"""Choose one basis for every eigenspace, whatever basis the library returns.
 
-Where eigenvalues are equal, eigenvectors are any orthonormal basis of their space: which one comes out depends on
+The eigenvectors of equal eigenvalues may be any orthonormal basis of their space. Which one is returned depends on
 rounding, on the library and on its number of threads. Here each space gets a basis that depends on the space alone: the
-coordinate vector that lies best in it is projected into it, then the one that lies best in what is left, and so on.
-Among equals the one of the lowest spin is taken.
+coordinate vector closest to the space is projected into it, then the one closest to what is left, and so on. In a tie
+the lowest spin is taken.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 __all__ = ["canonical_basis"]
 
-# Eigenvalues closer than this part of the largest count as equal. They are known no better where the diagonal is the
-# solution of an SDP to a relative gap of 1e-6.
+# Eigenvalues closer than this share of the largest count as equal. They are not known more accurately if the diagonal
+# solves an SDP to a relative gap of 1e-6.
 EQUAL = 1e-6
-# The last spin counts by this part less than the first: more than rounding, which so never decides between equals.
+# The last spin counts less than the first by this share. That is more than rounding, so rounding never decides a tie.
 PREFERENCE = 0.01
 
 
 def canonical_basis(
     values: NDArray[np.float64], vectors: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return eigenpairs, values in ascending order, with the basis of each eigenspace replaced by its own.
+    """Return eigenpairs, values in ascending order, with the canonical basis of each eigenspace.
 
     A new vector's value is its Rayleigh quotient, so that the sum of the values stays the same.
     """
@@ -43,7 +43,7 @@ def canonical_basis(
         if end - begin == 1:
             continue
         space = vectors[:, begin:end]
-        # Row i has the coordinates of spin i's projection; the pivots are spins, and Q is the basis in coordinates.
+        # Row i holds the coordinates of spin i's projection; the pivots are spins, and Q is the basis in coordinates.
         turn, _, _ = qr((weight[:, None] * space).T, mode="economic", pivoting=True, check_finite=False)
         new_vectors[:, begin:end] = space @ turn
         new_values[begin:end] = values[begin:end] @ turn**2

@@ -1,8 +1,8 @@
-"""Sum over all states, one by one: no cleverness in the mathematics, so that everything else can be held against it.
+"""Sum over all states one by one, as a simple reference for all other methods.
 
-The spins are divided: the low ones run through all their states inside a block, the high ones from block to block.
-Every block's weights are summed relative to the largest so far, and no log-weight is carried from block to block, so
-that no rounding error can build up along the 2^n states.
+The low spins run through all their states inside a block, the high spins from block to block. The weights of each block
+are summed relative to the largest so far. No log-weight is carried from block to block, so rounding errors cannot build
+up over the 2^n states.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ BLOCK_SPINS = 10  # the 2^10 weights of a block stay in the first-level cache
 def rounding_bound(n: int, total_weight: float) -> float:
     """Bound the rounding error of log Z.
 
-    A log-weight adds up n fields and n (n - 1) / 2 couplings, partial sums staying below ``total_weight``. Its distance
-    from the largest is rounded too, which changes log Z by that distance's mean, at most n log 2. A block's sum of
-    positive terms is off by a unit for each of them, and so is the compensated sum over the blocks, at most.
+    A log-weight adds up n fields and n (n - 1) / 2 couplings, with partial sums below ``total_weight``. Its distance
+    from the largest is rounded too; this changes log Z in proportion to the mean of that distance, at most n log 2. A
+    block's sum of positive terms has an error of one unit per term, and the compensated sum over the blocks at most as
+    much.
     """
     additions = n * (n + 1) / 2 + 4
     return 1.01 * UNIT_ROUNDOFF * (additions * total_weight + n + 2.0 * (2 ** min(n, BLOCK_SPINS) + 8))
@@ -86,7 +87,7 @@ def _sum_blocks(
     x: NDArray[np.float64],
     weight: NDArray[np.float64],
 ) -> float:
-    """Add up the sums of the blocks and return the largest log-weight; the last two are room."""
+    """Add up the sums of the blocks and return the largest log-weight; the last two arguments are work arrays."""
     n = len(field)
     size = 1 << low
     largest = -np.inf
@@ -143,9 +144,9 @@ def _add_moments(
     first: NDArray[np.float64],
     second: NDArray[np.float64],
 ) -> None:
-    """Add one block's moments, by way of the Walsh-Hadamard transform of its weights.
+    """Add one block's moments, using the Walsh-Hadamard transform of its weights.
 
-    That makes entry m the sum of weight times the product of the spins whose bits are set in m.
+    Entry m of the transform is the sum of weight times the product of the spins whose bits are set in m.
     """
     n = len(x)
     for i in range(low):

@@ -1,6 +1,6 @@
-"""Sums and products that lose nothing: the constants of a model, and the sizes of its rank-1 terms.
+"""Sums and products without rounding errors, for the constants of a model and the sizes of its rank-1 terms.
 
-Nothing here is compiled, since models are made before numba is imported.
+Nothing here is compiled, because models are created before numba is imported.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["Parts", "balanced", "exact_sum", "pair_rounding", "trace_of_terms", "two_product"]
 
 SPLITTER = 2.0**27 + 1.0  # times a double, this cuts it into halves of 26 bits
-SMALLEST = 2.0**-1074  # what a number that is too small for a double can be off
-# More than all numbers can add up to that are too small for a double where they are not multiplied by large ones.
+SMALLEST = 2.0**-1074  # the error of a number that is too small for a double
+# An upper bound on the sum of all numbers too small for a double, if they are not multiplied by large ones.
 NOTHING = 1e-300
 
 
 class Parts(NamedTuple):
-    """Numbers that add up to what is wanted, but for an error of at most ``left_out``."""
+    """Numbers that add up to the wanted sum, up to an error of at most ``left_out``."""
 
     numbers: list[float]
     left_out: float
@@ -45,8 +45,8 @@ def exact_sum(parts: Parts) -> tuple[float, float]:
 def two_product(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the product of each pair of numbers, rounded, and what rounding took from it, exactly (Dekker).
 
-    The numbers must be neither so large that their products with 2^27 overflow, nor so small that what is lost is no
-    normal number.
+    The numbers must not be so large that their products with 2^27 overflow, nor so small that the rounding error is not
+    a normal number.
     """
     product = a * b
     (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
@@ -62,9 +62,9 @@ def _halves(a: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.flo
 def balanced(
     values: NDArray[np.float64], vectors: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return those of the terms values_j v_j v_j' that are not zero, the largest |v_ji| of each between 1/2 and 1.
+    """Return the nonzero terms values_j v_j v_j', scaled so that the largest |v_ji| of each is between 1/2 and 1.
 
-    Powers of two are exchanged between a value and its vector, which rounds nothing.
+    Powers of two are moved between a value and its vector, without rounding.
     """
     used = np.flatnonzero((values != 0.0) & np.any(vectors != 0.0, axis=1))
     _, power = np.frexp(np.abs(vectors[used]).max(axis=1, initial=0.0))
@@ -80,7 +80,7 @@ def trace_of_terms(values: NDArray[np.float64], vectors: NDArray[np.float64]) ->
         terms = [*square.tolist(), *lost.tolist()]
         norm = math.fsum(terms)
         rest = math.fsum([*terms, -norm])
-        share, power = math.frexp(value)  # lest the value overflow where it is split
+        share, power = math.frexp(value)  # so that the value does not overflow when it is split
         high, low = two_product(np.array(share), np.array(norm))
         numbers += [math.ldexp(part, power) for part in (float(high), float(low), share * rest)]
         sizes += abs(float(value)) * norm
@@ -88,9 +88,9 @@ def trace_of_terms(values: NDArray[np.float64], vectors: NDArray[np.float64]) ->
 
 
 def pair_rounding(values: NDArray[np.float64], vectors: NDArray[np.float64], roundings: float) -> float:
-    """Bound what so many roundings take from sum_j values_j v_ji v_jk, added up over all i != k.
+    """Bound the error of the given number of roundings in sum_j values_j v_ji v_jk, added up over all i != k.
 
-    Entries that are lost where terms are :func:`balanced` are counted too.
+    Entries that are lost when terms are :func:`balanced` are included.
     """
     n = vectors.shape[1]
     sizes, lost = [], []
@@ -101,6 +101,6 @@ def pair_rounding(values: NDArray[np.float64], vectors: NDArray[np.float64], rou
 
 
 def _pair_sum(vector: NDArray[np.float64]) -> float:
-    """Return the sum of |v_i v_k| over all i != k; no digit is lost where one v_i is huge."""
+    """Return the sum of |v_i v_k| over all i != k, without losing digits if one v_i is huge."""
     sizes = np.sort(np.abs(vector))
     return 2.0 * float(sizes[1:] @ np.cumsum(sizes[:-1]))

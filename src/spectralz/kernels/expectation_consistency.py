@@ -1,19 +1,19 @@
-"""Expectation consistency for spins: a free energy of their means, and its ascent by Newton steps.
+"""Expectation consistency for spins: a free energy of their means, maximized by Newton steps.
 
 At the fixed points of expectation propagation the Gaussian exp(-x' (Lambda - J) x / 2 + gamma' x) has the means m and
-the variances v = 1 - m^2 of the sites. Its gamma can be eliminated at any m, and its Lambda is the minimum of a convex
-function, so that the fixed points are the stationary points of a function of m alone (Opper and Winther 2005, Sec. 4):
+the variances v = 1 - m^2 of the sites. Its gamma can be eliminated at any m, and its Lambda minimizes a convex
+function. So the fixed points are the stationary points of a function of m alone (Opper and Winther 2005, Sec. 4):
 
     Phi(m) = <theta, m> + m' J m / 2 + sum_i H(m_i) + Delta(m),
     Delta(m) = min over Lambda of sum_i Lambda_i v_i / 2 - log det(Lambda - J) / 2 - sum_i (1 + log v_i) / 2,
     dPhi/dm_i = theta_i + (J m)_i - V_i m_i - atanh m_i,    V_i = Lambda_i - 1 / v_i >= 0.
 
-Phi is finite and falls towards the walls of the cube, so it has a maximum inside, which ascent finds where the
-iteration of expectation propagation goes round in circles.
+Phi is finite and falls toward the walls of the cube, so it has a maximum inside. Ascent finds it even where the
+iteration of expectation propagation cycles.
 
-Everything is kept in units of the spins' own deviations: with K = sqrt(v_i) J_ij sqrt(v_j) and 1 + b = v Lambda the
-precision is Diag(1 + b) - K and its inverse C a matrix of correlations, C_ii = 1. Means are kept as fields h, m =
-tanh(h). Neither loses digits where spins are all but fixed.
+Everything is kept in units of the spins' own deviations. With K = sqrt(v_i) J_ij sqrt(v_j) and 1 + b = v Lambda, the
+precision is Diag(1 + b) - K and its inverse C is a matrix of correlations, C_ii = 1. Means are kept as fields h, m =
+tanh(h). Neither loses digits where spins are almost fixed.
 """
 
 from __future__ import annotations
@@ -48,28 +48,28 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 
-# Below this a variance is that of a fixed spin; its square root still multiplies couplings of 1e100 to nothing.
+# A variance below this is that of a fixed spin; its square root still makes couplings of 1e100 negligible.
 LEAST_VARIANCE = 1e-300
-# Precisions beyond this leave too few digits to the correlations, their inverse.
+# Precisions beyond this leave too few digits in the correlations, their inverse.
 LARGEST_PRECISION = 1e6
-# The minimum over Lambda enters Phi quadratically: what rounding leaves of C_ii - 1 does not matter.
+# Errors of the minimum over Lambda enter Phi quadratically, so rounding errors of C_ii - 1 do not matter.
 INNER_TOLERANCE = 1e-12
 MOST_INNER_STEPS = 60
 MOST_HALVINGS = 40
-# A spin's field moves no farther in a step than this, or than to where its neighbours want it.
+# A spin's field moves in one step by at most this, or to the value set by its neighbors if that is farther.
 LARGEST_STEP = 4.0
 LEAST_SHIFT, LARGEST_SHIFT, SHIFT_FACTOR = 1e-2, 1e12, 4.0
 ROUNDING = 1e-12
-# Beyond this an exponential is as good as infinite.
+# Beyond this an exponential counts as infinite.
 LARGEST_EXPONENT = 700.0
-# So many rows of a matrix are worked on together: all of its entries at once would take a dozen times its room.
+# This many rows of a matrix are processed together: all entries at once would take a dozen times its memory.
 ROWS_TOGETHER, MIRRORED_TOGETHER = 128, 512
-# The next corrections of more spins than this are summed in single precision, which is as good for a scale of error.
+# Beyond this many spins the next corrections are summed in single precision, which is enough for an error scale.
 MOST_IN_DOUBLE = 500
 
 
 class Point(NamedTuple):
-    """A place in the cube of means, with the Gaussian that fits it.
+    """A point in the cube of means, with the Gaussian fitted to it.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Point(NamedTuple):
     value
         Phi.
     mismatch
-        Largest |C_ii - 1|: how well the Gaussian's variances are those of the spins.
+        Largest |C_ii - 1|: how well the Gaussian's variances match those of the spins.
     """
 
     h: FloatArray
@@ -106,14 +106,14 @@ class Terms(NamedTuple):
 def inverse_in_place(matrix: NDArray[Any]) -> tuple[NDArray[Any], float] | None:
     """Return the inverse and log det of a symmetric matrix, or None if it is not positive definite.
 
-    The matrix, whose rows lie one after the other, is written over: with thousands of spins copies take as much room
-    as the model. In single precision if it is of that.
+    The matrix (in row-major order) is overwritten: with thousands of spins a copy takes as much memory as the model.
+    Single precision is used if the matrix has it.
     """
     if not len(matrix):
         return matrix, 0.0
     is_single = matrix.dtype == np.float32
     factorise, invert = (lapack.spotrf, lapack.spotri) if is_single else (lapack.dpotrf, lapack.dpotri)
-    factor, info = factorise(matrix.T, lower=1, clean=0, overwrite_a=1)  # columns one after the other, as LAPACK wants
+    factor, info = factorise(matrix.T, lower=1, clean=0, overwrite_a=1)  # column-major order, as LAPACK expects
     if info:
         return None
     log_det = 2.0 * float(np.log(factor.diagonal(), dtype=np.float64).sum())
@@ -130,7 +130,7 @@ def inverse_in_place(matrix: NDArray[Any]) -> tuple[NDArray[Any], float] | None:
 
 
 def _solution(matrix: FloatArray, right: FloatArray) -> FloatArray | None:
-    """Solve with a symmetric matrix, which is written over, or return None if it is not positive definite."""
+    """Solve with a symmetric matrix, which is overwritten; return None if it is not positive definite."""
     factor, info = lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
     if info:
         return None
@@ -139,7 +139,7 @@ def _solution(matrix: FloatArray, right: FloatArray) -> FloatArray | None:
 
 
 class _Gaussian(NamedTuple):
-    """A feasible precision, its inverse, and the convex function that is to be least."""
+    """A feasible precision, its inverse, and the value of the convex function to be minimized."""
 
     precision: FloatArray
     correlation: FloatArray
@@ -164,10 +164,10 @@ def precision_matrix(precision: FloatArray, coupling: NDArray[Any]) -> NDArray[A
 
 
 def _fitted(coupling: FloatArray, start: FloatArray | None, is_up: Callable[[], bool], tol: float) -> _Gaussian | None:
-    """Minimise sum b / 2 - log det(Diag(1 + b) - K) / 2 by Newton's method; the gradient is (1 - C_ii) / 2.
+    """Minimize sum b / 2 - log det(Diag(1 + b) - K) / 2 by Newton's method; the gradient is (1 - C_ii) / 2.
 
-    Begins at ``start`` if that is feasible, else where the matrix is diagonally dominant. None if the precisions are
-    too large for the digits there are. Where the time is up it ends with a Gaussian that does not fit yet.
+    Begins at ``start`` if that is feasible, otherwise where the matrix is diagonally dominant. Returns None if the
+    precisions are too large for double precision. If the time is up it returns a Gaussian that does not fit yet.
     """
     now = None if start is None else _gaussian(start, coupling)
     if now is None:
@@ -187,12 +187,12 @@ def _fitted(coupling: FloatArray, start: FloatArray | None, is_up: Callable[[], 
 
 
 def _line_search(now: _Gaussian, coupling: FloatArray, step: FloatArray, slope: float) -> _Gaussian | None:
-    """Halve the step until it is feasible and lowers the function; None if rounding lets it no lower."""
+    """Halve the step until it is feasible and lowers the function; None if rounding prevents this."""
     size, before = 1.0, _mismatch(now.correlation)
     for _ in range(MOST_HALVINGS):
         new = _gaussian(now.precision + size * step, coupling)
         if new is not None:
-            # Close to the minimum the function has no digits left to fall by, but the variances fit still better.
+            # Close to the minimum the decrease of the function is below rounding, but the variances still improve.
             rounding = ROUNDING * float(now.precision.sum())
             descends = new.value <= now.value - 1e-4 * size * slope / 2.0
             if descends or (new.value <= now.value + rounding and _mismatch(new.correlation) <= 0.5 * before):
@@ -206,13 +206,13 @@ def _mismatch(correlation: FloatArray) -> float:
 
 
 def variances(h: FloatArray) -> FloatArray:
-    """Return 1 - tanh(h)^2, or what a fixed spin's counts as."""
+    """Return 1 - tanh(h)^2, at least the variance of a fixed spin."""
     small = np.exp(-2.0 * np.abs(h))
     return np.maximum(4.0 * small / (1.0 + small) ** 2, LEAST_VARIANCE)
 
 
 def never() -> bool:
-    """Say that the time is not up."""
+    """Return False: the time is never up."""
     return False
 
 
@@ -226,8 +226,8 @@ def point_at(
 ) -> Point | None:
     """Return Phi and its Gaussian at the means tanh(h), or None where double precision cannot hold them.
 
-    ``start`` is a guess at the precisions, those of a point close by. Variances fit within ``tol``, or as
-    they are once ``is_up`` says so.
+    ``start`` is a guess at the precisions, from a nearby point. Variances fit within ``tol``, unless ``is_up`` ends the
+    fit earlier.
     """
     mean, variance = np.tanh(h), variances(h)
     deviation = np.sqrt(variance)
@@ -242,19 +242,19 @@ def point_at(
 
 
 def own_part(theta: FloatArray, J: FloatArray, h: FloatArray) -> float:
-    """Phi without Delta: what mean field has."""
+    """Return Phi without Delta, which is the mean-field free energy."""
     mean = np.tanh(h)
     return float(mean @ (theta + 0.5 * (J @ mean)) + entropy(h).sum())
 
 
 def upper_bound(theta: FloatArray, J: FloatArray, h: FloatArray, known: Point) -> float:
-    """Return a number that Phi at the means tanh(h) does not exceed, by the Gaussian of another point.
+    """Return an upper bound on Phi at the means tanh(h), from the Gaussian of another point.
 
-    Delta is a minimum over Lambda, and log det(Lambda - J) is known at the Lambda of that point: without a new
-    factorisation any Lambda that is known gives a bound. It holds to second order about means of 0.
+    Delta is a minimum over Lambda, and log det(Lambda - J) is known at the Lambda of that point. So any known Lambda
+    gives a bound without a new factorization. It holds to second order about means of 0.
     """
     Lambda, variance = known.precision / known.variance, variances(h)
-    # Delta of the known point, its variances replaced: what log det is need not be known.
+    # Delta of the known point with other variances; log det itself is not needed.
     delta = known.value - own_part(theta, J, known.h)
     with np.errstate(over="ignore", invalid="ignore"):
         delta += 0.5 * float((Lambda * (variance - known.variance) - np.log(variance / known.variance)).sum())
@@ -262,13 +262,13 @@ def upper_bound(theta: FloatArray, J: FloatArray, h: FloatArray, known: Point) -
 
 
 def _onsager(point: Point) -> FloatArray:
-    """V, from b_i C_ii = sum_j K_ij C_ij (+ 1 - C_ii): small b keep the digits that v Lambda - 1 would lose."""
+    """Return V, from b_i C_ii = sum_j K_ij C_ij (+ 1 - C_ii): small b keep the digits that v Lambda - 1 would lose."""
     weight = point.variance * point.correlation.diagonal()
     return np.asarray((point.coupling * point.correlation).sum(axis=1) / weight)
 
 
 def gradient(theta: FloatArray, J: FloatArray, point: Point) -> FloatArray:
-    """Return dPhi/dm: the field that the others make at each spin, less its own."""
+    """Return dPhi/dm: the field of the other spins on each spin, minus its own."""
     return np.asarray(theta + J @ point.mean - _onsager(point) * point.mean - point.h)
 
 
@@ -280,10 +280,10 @@ def improved(
     least_gain: float,
     is_up: Callable[[], bool] = never,
 ) -> tuple[Point, float] | None:
-    """Make a Newton step that does not lower Phi, with its curvature raised by ``shift`` or as much more as it needs.
+    """Make a Newton step that does not lower Phi, with the curvature raised by ``shift`` or more if needed.
 
-    Returns the new point and the shift for the next one, or None if no step ascends or the time is up. ``least_gain``
-    is what rounding may take from Phi.
+    Returns the new point and the shift for the next step, or None if no step ascends or the time is up. ``least_gain``
+    is the rounding error of Phi.
     """
     push = gradient(theta, J, point)
     deviation = np.sqrt(point.variance)
@@ -308,9 +308,9 @@ def _shifted(curvature: FloatArray, shift: float) -> FloatArray:
 def _curvature(point: Point) -> FloatArray | None:
     """Return minus the second derivatives of Phi, in units of the deviations.
 
-    Lambda - J + 2 M ((S o S)^-1 - Diag(1 / v^2)) M with S the covariances, from dLambda/dv = -(S o S)^-1. S o S is
-    Diag(v) (I + E) Diag(v), E the squares of the correlations off the diagonal; (I + E)^-1 - I is written as
-    E (I + E)^-1 E - E, lest 1 be taken from 1.
+    These are Lambda - J + 2 M ((S o S)^-1 - Diag(1 / v^2)) M with S the covariances, from dLambda/dv = -(S o S)^-1. S o
+    S is Diag(v) (I + E) Diag(v), where E holds the squares of the off-diagonal correlations. (I + E)^-1 - I is written
+    as E (I + E)^-1 E - E to avoid cancellation.
     """
     n = len(point.h)
     E = point.correlation**2
@@ -347,7 +347,7 @@ def _cumulants(point: Point) -> tuple[FloatArray, FloatArray]:
 
 
 def _off_diagonal(point: Point) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield some rows after the other of the correlations, with 0 on the diagonal, and which they are."""
+    """Yield a few rows of the correlations at a time, with 0 on the diagonal, and their indices."""
     n = len(point.h)
     for begin in range(0, n, ROWS_TOGETHER):
         C = point.correlation[begin : begin + ROWS_TOGETHER].copy()
@@ -356,19 +356,20 @@ def _off_diagonal(point: Point) -> Iterator[tuple[slice, FloatArray]]:
 
 
 def loop_terms(point: Point) -> tuple[float, float]:
-    """Return the next corrections, those of three and four spins: the sum of the positive ones, and of the negative.
+    """Return the next corrections, from three and four spins: the sums of the positive and of the negative ones.
 
     With k_l in the units of :func:`correction_terms`, vertices of at least three lines and no line from a spin to
-    itself, these are: of five lines k_4 k_3 k_3 on a triangle with two double sides; of six k_3^4 on a square with two
-    double sides and on a tetrahedron, and k_4^3 on a triangle with three double sides. A mode that all spins share, C =
-    lambda u u' / n, puts lambda^5 / n^2 and lambda^6 / n^2 into the first three, lambda^6 / n^3 into the last: beside
-    lambda^3 / n and lambda^4 / n^2 of the correction these are the leading ones. Of one mode the tetrahedron has two
-    thirds of the square, of several no more; it would take n^4 operations and is counted in this way.
+    itself, these are the following. With five lines: k_4 k_3 k_3 on a triangle with two double sides. With six lines:
+    k_3^4 on a square with two double sides and on a tetrahedron, and k_4^3 on a triangle with three double sides. A
+    mode that all spins share, C = lambda u u' / n, contributes lambda^5 / n^2 and lambda^6 / n^2 to the first three and
+    lambda^6 / n^3 to the last. Next to lambda^3 / n and lambda^4 / n^2 of the correction these are the leading terms.
+    For one mode the tetrahedron is two thirds of the square, for several modes no more. It would take n^4 operations,
+    so it is counted in this way.
     """
     C = point.correlation.copy()
     C[np.diag_indices(len(C))] = 0.0
     k3, k4 = _cumulants(point)
-    # In units of the largest correlation and cumulants, of which single precision holds all powers that matter.
+    # In units of the largest correlation and cumulants: single precision holds all their powers that matter.
     c, u3, u4 = (float(np.abs(x).max(initial=0.0)) or 1.0 for x in (C, k3, k4))
     kind = np.float64 if len(C) <= MOST_IN_DOUBLE or not np.isfinite(c * u3 * u4) else np.float32
     if kind is np.float64:
@@ -397,14 +398,14 @@ def _total(terms: NDArray[Any]) -> float:
 
 
 def _sum_over_triangles(C2: NDArray[Any], k: NDArray[Any]) -> float:
-    """Return the trace of (C2 Diag(k))^3, with half of the work of a matrix product: C2 Diag(k) C2 is symmetric."""
+    """Return the trace of (C2 Diag(k))^3 with half the work of a matrix product, since C2 Diag(k) C2 is symmetric."""
     multiply = blas.ssyrk if C2.dtype == np.float32 else blas.dsyrk
     half = np.zeros_like(C2, order="F")
     for sign in (1.0, -1.0):
         of_sign = sign * k > 0.0
         if of_sign.any():
             weighted = C2[of_sign] * np.sqrt(sign * k[of_sign])[:, None]
-            # With the columns of the transpose one after the other no copy is made; C2 is symmetric.
+            # The transpose is column-major, so no copy is made; C2 is symmetric.
             half = multiply(sign, weighted.T, beta=1.0, c=half, lower=1, overwrite_c=1)
     total = 0.0
     for begin in range(0, len(k), ROWS_TOGETHER):
@@ -418,9 +419,9 @@ def _sum_over_triangles(C2: NDArray[Any], k: NDArray[Any]) -> float:
 def higher_terms(point: Point) -> float:
     """Return the sum of sizes of the pairs' terms from l = 5 on, which the correction leaves out.
 
-    k_5 = v (16 m - 24 m^3) and k_6 = v (16 - 120 m^2 + 120 m^4), in the units of :func:`correction_terms`. Of spins
-    that are all but fixed k_l is 2^(l-2) v, so that the terms are those of the series of exp(y) with
-    y = 4 C_ij / sqrt(v_i v_j): what follows l = 6 is taken from there.
+    k_5 = v (16 m - 24 m^3) and k_6 = v (16 - 120 m^2 + 120 m^4), in the units of :func:`correction_terms`. For spins
+    that are almost fixed k_l is 2^(l-2) v, so that the terms are those of the series of exp(y) with y = 4 C_ij /
+    sqrt(v_i v_j). The terms beyond l = 6 are taken from this series.
     """
     m, v = point.mean, point.variance
     total = 0.0

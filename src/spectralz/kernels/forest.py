@@ -1,4 +1,4 @@
-"""Forests of steps that leave tables, as of buckets and mini-buckets: in which order to run them, and in which pieces.
+"""Forests of steps that leave tables (buckets or mini-buckets): the order to run them in, and the pieces.
 
 A step uses up the tables of its children. Run in post-order, the tables alive form a stack.
 """
@@ -21,18 +21,18 @@ __all__ = ["post_order", "runs"]
 def post_order(
     sizes: Sequence[int], children: Sequence[Sequence[int]], roots: Iterable[int], *, in_place: bool
 ) -> list[int]:
-    """Return the steps children first, the child with the most to spare above its result before its sisters.
+    """Return the steps, children first; the child that needs the most extra stack above its result comes first.
 
     Parameters
     ----------
     sizes
-        Of each step, the entries of the table that it leaves.
+        For each step, the entries of the table that it leaves.
     children
-        Of each step, those whose tables it uses up; all have smaller numbers.
+        For each step, the steps whose tables it uses up; all have smaller numbers.
     roots
         The steps whose tables no other step uses up; the trees come in the reverse of this order.
     in_place
-        Whether a table is written where those that it uses up are, and not above them.
+        Whether a table is written in place of those that it uses up, instead of above them.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def post_order(
         sisters.append(ordered)
     steps = []
     stack = [*roots][::-1]
-    while stack:  # parents first with the children from right to left, which backwards is post-order
+    while stack:  # parents first, children from right to left; reversed, this is post-order
         step = stack.pop()
         steps.append(step)
         stack.extend(sisters[step])
@@ -63,7 +63,7 @@ def post_order(
 def runs(sizes: NDArray[np.int64], most: int) -> list[tuple[int, int]]:
     """Divide steps of the given sizes into runs, begin and end, of about ``most`` entries each.
 
-    Between them progress is reported and an interrupt noticed.
+    Between runs, progress is reported and interrupts are noticed.
 
     Examples
     --------

@@ -1,11 +1,12 @@
-"""A subgraph of small treewidth with much of a model's couplings, its log Z, and states drawn from it; compiled.
+"""Grow a strongly coupled subgraph of small treewidth, sum it out, and draw states from it; compiled.
 
 The subgraph is a partial k-tree that grows spin by spin, as a spanning tree does in Prim's algorithm: the next spin is
 the one whose couplings to the spins of some bag are the strongest. It is joined to at most ``width`` spins of that bag,
-and makes a bag of its own with them. Its couplings to all other spins that have come before are left out.
+and forms a new bag with them. Its couplings to all other earlier spins are left out.
 
-Summed out in the reverse order, a spin leaves a table over the spins that it was joined to, all of which are in one
-bag. So the tables have 2^width entries at most; in the order of growth a spin is drawn given those.
+Spins are summed out in the reverse order. Each leaves a table over the spins that it was joined to, which are all in
+one bag. So the tables have at most 2^width entries. States are drawn in the order of growth, each spin given the spins
+that it was joined to.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ NOBODY = -1
 
 
 class Growth(NamedTuple):
-    """How a partial k-tree has grown.
+    """The growth of a partial k-tree.
 
     Attributes
     ----------
     spins
         The spins in the order of growth.
     joined, sizes
-        Of each of them, the spins that it was joined to, and how many.
+        For each of them, the spins that it was joined to, and their number.
     bag
-        Which of them made the bag that these are in; -1 for the first spin of a component.
+        Which of them formed the bag that contains these; -1 for the first spin of a component.
     kept
         Which entries of the coupling's CSR matrix are in the subgraph.
     """
@@ -52,7 +53,7 @@ class Growth(NamedTuple):
 
 @inner
 def _push(gains: FloatArray, entries: NDArray[np.int64], size: int, gain: float, spin: int, bag: int) -> None:
-    """Put an entry into a binary heap, the largest gain on top; of equal ones the latest bag."""
+    """Push an entry onto a binary heap, the largest gain on top; ties go to the latest bag."""
     k = size
     while k > 0:
         above = (k - 1) // 2
@@ -67,7 +68,7 @@ def _push(gains: FloatArray, entries: NDArray[np.int64], size: int, gain: float,
 
 @inner
 def _pop(gains: FloatArray, entries: NDArray[np.int64], size: int) -> None:
-    """Take the top off the heap, which has ``size`` entries before that; it is left just behind the last."""
+    """Pop the top of a heap of ``size`` entries; it is left just behind the last one."""
     top_gain, top_spin, top_bag = gains[0], entries[0, 0], entries[0, 1]
     last = size - 1
     gain, spin, bag = gains[last], entries[last, 0], entries[last, 1]
@@ -94,12 +95,12 @@ def _pop(gains: FloatArray, entries: NDArray[np.int64], size: int) -> None:
 
 @compiled
 def grow(indptr: NDArray[np.int64], indices: NDArray[np.int32], strength: FloatArray, width: int) -> Growth:
-    """Grow a partial k-tree over all spins; ``strength`` of each entry of the CSR matrix is positive."""
+    """Grow a partial k-tree over all spins; the ``strength`` of each entry of the CSR matrix is positive."""
     n = len(indptr) - 1
     spins, sizes, bag = np.empty(n, np.int64), np.zeros(n, np.int64), np.full(n, NOBODY)
     joined = np.full((n, width), NOBODY)
     kept = np.zeros(len(indices), np.bool_)
-    step_of = np.full(n, NOBODY)  # the step at which a spin has come
+    step_of = np.full(n, NOBODY)  # the step at which a spin was added
     open_strength = np.zeros(n)  # of a spin's couplings to those still to come
     for i in range(n):
         for place in range(indptr[i], indptr[i + 1]):
@@ -121,8 +122,8 @@ def grow(indptr: NDArray[np.int64], indices: NDArray[np.int32], strength: FloatA
             while step_of[root] != NOBODY:
                 root += 1
             spin = root
-        # The spins of the bag that it is joined to: its neighbors first, then those with the most still to come. A bag
-        # has one too many at most.
+        # The spins of the bag that it is joined to: its neighbors first, then those with the most couplings still to
+        # come. A bag has at most one spin too many.
         many = 0
         for place in range(indptr[spin], indptr[spin + 1]):
             open_strength[indices[place]] -= strength[place]
@@ -141,7 +142,7 @@ def grow(indptr: NDArray[np.int64], indices: NDArray[np.int32], strength: FloatA
                     many += 1
             if many > width:
                 least = 0
-                for k in range(1, many):  # of equal ones the oldest, or bags would not move on
+                for k in range(1, many):  # ties go to the oldest, or bags would not move on
                     if (to_spin[k], to_come[k], step_of[members[k]]) < (
                         to_spin[least],
                         to_come[least],
@@ -211,7 +212,7 @@ def sum_out(
 ) -> float:
     """Return log Z of the subgraph, and write every spin's log-odds given the spins that it was joined to.
 
-    The log-odds of step t stand from ``begin[t]`` on; bit k of a place is that of the k-th of those spins.
+    The log-odds of step t start at ``begin[t]``; bit k of an index is the k-th of those spins.
     """
     n, width = growth.joined.shape
     couplings = np.empty(width)
@@ -240,7 +241,7 @@ def sum_out(
         if parent == NOBODY:
             log_z += local[0]
             continue
-        # Where the bag's spins are among those of the table.
+        # The places of the bag's spins among those of the table.
         place_of[0] = 0
         for k in range(growth.sizes[parent] + 1):
             member = growth.joined[parent, k] if k < growth.sizes[parent] else growth.spins[parent]

@@ -1,8 +1,8 @@
-"""Log-sum-exp of two numbers as straight-line arithmetic, so that the compiler can put it into vector registers.
+"""Log-sum-exp of two numbers as straight-line arithmetic, which the compiler can vectorize.
 
-exp(-d), log(1 + exp(-d)), and what is made of them: log(exp(a) + exp(b)) and log 2cosh.
-The C library's versions are as accurate but are called one number at a time, which makes them four to seven times
-slower in the loops of enumeration and elimination (``benchmarks/logsum.py`` measures it).
+The functions are exp(-d), log(1 + exp(-d)), log(exp(a) + exp(b)) and log 2cosh. The C library's versions are as
+accurate but are called one number at a time, which makes them four to seven times slower in the loops of enumeration
+and elimination (``benchmarks/logsum.py`` measures it).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from spectralz._support.compiling import inner, intrinsic, ir, types
 __all__ = ["ROUNDER", "as_bits", "exp_minus", "log1p_exp_minus", "log_2cosh", "log_2cosh_excess", "log_add_exp"]
 
 LOG2_E = 1.4426950408889634
-# ln 2 in two parts: the first has zeros at its end, so that k * LN2_HIGH is exact for |k| < 2^20.
+# ln 2 in two parts: the first ends in zero bits, so that k * LN2_HIGH is exact for |k| < 2^20.
 LN2_HIGH = 0.6931471803691238
 LN2_LOW = 1.9082149292705877e-10
 # Adding 1.5 * 2^52 rounds a double to an integer, which then stands in its lowest bits.
 ROUNDER = 6755399441055744.0
-# exp(-700) is still a normal number; what is smaller is nothing beside the 1 it is added to.
+# exp(-700) is still a normal number; anything smaller is negligible next to the 1 that it is added to.
 LARGEST = 700.0
 HALF_OF_LARGEST = 350.0
 
@@ -72,7 +72,7 @@ def exp_minus(d: float) -> float:
 @inner
 def log1p_exp_minus(d: float) -> float:
     """Return log(1 + exp(-d)) for d >= 0, with a relative error of at most 8 units of 2^-53 (1e-152 beyond 350)."""
-    # Smaller numbers would have squares that underflow, which processors are slow at.
+    # The squares of smaller numbers would underflow, which is slow on processors.
     e = exp_minus(d if d < HALF_OF_LARGEST else HALF_OF_LARGEST)
     z = e / (2.0 + e)  # log(1 + e) = 2 artanh(z), 0 < z <= 1/3
     w = z * z
@@ -114,8 +114,8 @@ def log_2cosh(x: float) -> float:
 @inner
 def log_2cosh_excess(h: float, push: float) -> float:
     """Return log(2 cosh(h + push)) - h for h >= 0, to a few units in the last place of |push| and of 1."""
-    # |h + push| - h: the push and no more unless the sign changes, and then h is less than |push|. An h of either sign
-    # would cost its test four times the time, since then no compiler puts this into vectors.
+    # |h + push| - h is just the push unless the sign changes, and then h is less than |push|. Testing for an h of
+    # either sign would take four times as long, because no compiler vectorizes it.
     beyond = -2.0 * h - push
     change = push if push > beyond else beyond
     return change + log1p_exp_minus(2.0 * abs(h + push))

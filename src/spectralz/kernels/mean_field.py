@@ -1,7 +1,7 @@
-"""Naive mean field by coordinate ascent, compiled: product distributions written by their fields h, means tanh(h).
+"""Naive mean field by coordinate ascent, compiled: product distributions given by fields h with means tanh(h).
 
-Keeping h instead of the mean loses no digits where a spin is all but fixed: 1 - |tanh(h)| is exp(-2 |h|), which the
-mean itself cannot hold.
+Keeping h instead of the mean loses no digits where a spin is almost fixed: there 1 - |tanh(h)| is of order exp(-2 |h|),
+which the mean itself cannot represent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ascend", "ascend_together", "bound", "bounds"]
 
-# So many spins of all starts get their fields from one product of matrices.
+# The fields of this many spins, for all starts, are computed by one matrix product.
 SPINS_TOGETHER = 64
 
 
@@ -80,7 +80,7 @@ def ascend_together(
     theta: NDArray[np.float64],
     J: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Sweep once over the spins of several starts, one a column, as :func:`ascend` does; return the largest changes.
+    """Sweep once over the spins of several starts, one per column, like :func:`ascend`; return the largest changes.
 
     Each row of a large matrix is then read once for all of them.
     """
@@ -118,7 +118,7 @@ def _ascend_block(
 def bounds(
     h: NDArray[np.float64], theta: NDArray[np.float64], couplings: Couplings
 ) -> tuple[NDArray[np.float64], float]:
-    """Return what :func:`bound` does for each column of fields; the couplings are dense."""
+    """Return the result of :func:`bound` for each column of fields; the couplings are dense."""
     n, mean = len(h), np.tanh(h)
     terms = mean * (theta[:, None] + 0.5 * (couplings.data.reshape(n, n) @ mean)) + entropy(h)
     sizes = float(np.abs(theta).sum()) + 2.0 * n + float(couplings.row_sums_of_sizes().sum())
@@ -130,12 +130,12 @@ def bound(
     theta: NDArray[np.float64],
     couplings: Couplings,
 ) -> tuple[float, float]:
-    """Return the lower bound on log Z that the product distribution gives, and the sum of sizes that its rounding has.
+    """Return the lower bound on log Z of the product distribution, and the sum of sizes that enters its rounding error.
 
     <theta, m> + sum of J_ij m_i m_j over pairs + entropy.
     """
     mean = np.tanh(h)
     terms = mean * (theta + 0.5 * couplings.times(mean)) + entropy(h)
-    # BLAS adds sizes up without writing them all out first, which takes longer than everything else here.
+    # BLAS adds up sizes without storing them first, which would take longer than everything else here.
     sizes = float(np.abs(theta).sum()) + 2.0 * len(h) + float(dasum(couplings.data) if len(couplings.data) else 0.0)
     return math.fsum(terms.tolist()), sizes

@@ -1,15 +1,15 @@
-r"""Messages along the edges of a graph of spins: one number each, in the log domain, for any weights.
+r"""Messages along the edges of a graph of spins: one number per message, in the log domain, for any weights.
 
-A message from k to i is proportional to exp(u x_i), so that u, a field on i, says all of it. Messages are kept in
-slots, those *into* a spin side by side: slot s of spin i holds the message that ``source[s]`` sends to i, and
-``reverse[s]`` is the slot of the answer. The same loops serve belief propagation and its tree-reweighted sister:
-with weights w on the edges, and couplings J, the field of i without what it heard from j is
+A message from k to i is proportional to exp(u x_i), so the field u on i determines it. Messages are kept in slots,
+those *into* a spin side by side: slot s of spin i holds the message that ``source[s]`` sends to i, and ``reverse[s]``
+is the slot of the opposite message. The same loops serve belief propagation and its tree-reweighted version. With
+weights w on the edges and couplings J, the field of i without the message from j is
 
     h_{i\j} = theta_i + sum_{k != j} w_ik u_{k->i} + (w_ij - 1) u_{j->i},
     u_{i->j} = atanh(tanh J_ij tanh h_{i\j}).
 
-Belief propagation has w = 1. Sums without one term are made of a sum from the left and one from the right, never by
-taking the term away again: beside a message of 1e12, a field of 1e-6 would have lost its digits.
+Belief propagation has w = 1. A sum without one term is computed from a sum from the left and one from the right, never
+by subtracting the term: next to a message of 1e12, a field of 1e-6 would lose its digits.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
     "sequential_iterations",
 ]
 
-# Up to here tanh and atanh keep the digits of small messages; above, sums of logs do, without overflow.
+# Up to this size tanh and atanh keep the digits of small messages; above it sums of logs do, without overflow.
 SMALL = 0.5
 
 
@@ -54,9 +54,9 @@ class Graph(NamedTuple):
     start
         Spin i has the slots ``start[i]`` to ``start[i + 1]``; n + 1 numbers.
     source, reverse, edge
-        Of each slot: the spin that sends, the slot of the opposite message, and the edge; 2 m numbers.
+        For each slot: the sending spin, the slot of the opposite message, and the edge; 2 m numbers.
     slots
-        Of each edge (i, j): the slots of the messages into i and into j; m x 2.
+        For each edge (i, j): the slots of the messages into i and into j; m x 2.
     """
 
     start: NDArray[np.int64]
@@ -81,7 +81,7 @@ def graph_of(n: int, pairs: NDArray[np.int64]) -> Graph:
 
 @inner
 def message(J: float, h: float) -> float:
-    """Return atanh(tanh J tanh h), good to about 16 units of 2^-53 at any size, and never beyond |J| or |h|."""
+    """Return atanh(tanh J tanh h), accurate to about 16 units of 2^-53 at any size, and at most |J| and |h|."""
     low, high = (abs(J), abs(h)) if abs(J) < abs(h) else (abs(h), abs(J))
     if low < SMALL:
         # (1 + tanh J tanh h) / (1 - tanh J tanh h) = 1 + (1 - p)(1 - q) / (p + q) with p = exp(-2 |J|), q = exp(-2 |h|)
@@ -99,7 +99,7 @@ def message(J: float, h: float) -> float:
 def mean_log_2cosh(J: float, h: float) -> float:
     """Return half of log(2 cosh(h + J)) + log(2 cosh(h - J)).
 
-    It is what summing out a spin leaves beside its message: sum_x exp(h x + J x y) = exp(this + message(J, h) y).
+    Summing out a spin leaves this in addition to its message: sum_x exp(h x + J x y) = exp(this + message(J, h) y).
     """
     rest = log1p_exp_minus(2.0 * abs(h + J)) + log1p_exp_minus(2.0 * abs(h - J))
     return (abs(h) if abs(h) > abs(J) else abs(J)) + 0.5 * rest
@@ -169,7 +169,7 @@ def _write_messages(J: NDArray[np.float64], h: NDArray[np.float64], u: NDArray[n
 
 @inner
 def _larger_change(residual: float, old: float, new: float) -> float:
-    """Return how far a message moved if that is above ``residual``: relatively if it is above 1, with larger digits."""
+    """Return how far a message moved, relative to its size if that is above 1, or ``residual`` if that is larger."""
     change = abs(new - old)
     if change > residual and abs(new) > 1.0:
         change /= abs(new)
@@ -186,12 +186,12 @@ def parallel_iterations(
     tol: float,
     count: int,
 ) -> tuple[NDArray[np.float64], int, float]:
-    """Renew all messages at once, up to ``count`` times or until none moves by more than ``tol``.
+    """Update all messages at once, up to ``count`` times or until none moves by more than ``tol``.
 
     Returns
     -------
     u, done, residual
-        The messages, the iterations made, and the largest change that the last of them asked for, before damping.
+        The messages, the number of iterations, and the largest change in the last one, before damping.
     """
     old, new, without = u.copy(), np.empty(len(u)), np.empty(len(u))
     residual = np.inf
@@ -217,7 +217,7 @@ def _renew_all(
     without: NDArray[np.float64],
     damping: float,
 ) -> float:
-    """Write the new messages; return the largest change asked for."""
+    """Write the new messages; return the largest change before damping."""
     residual = 0.0
     for i in range(len(field)):
         _fields_of(field[i], weight, old, start[i], start[i + 1], without)
@@ -240,10 +240,10 @@ def sequential_iterations(
     tol: float,
     count: int,
 ) -> tuple[NDArray[np.float64], int, float]:
-    """Renew the messages one after the other, in sweeps backwards and forwards along ``order``.
+    """Update the messages one after the other, in sweeps backwards and forwards along ``order``.
 
-    Backwards every spin writes to those before it, forwards to those after it, so that an iteration renews each message
-    once, and one iteration solves a forest in breadth-first order: the messages go up to the roots, then down.
+    Backwards every spin writes to the spins before it, forwards to those after it, so that an iteration updates each
+    message once. One iteration solves a forest in breadth-first order: the messages go up to the roots, then down.
     Returns the same as :func:`parallel_iterations`.
     """
     position = np.empty(len(field), dtype=np.int64)
@@ -276,7 +276,7 @@ def _renew_in_turn(
     without: NDArray[np.float64],
     damping: float,
 ) -> float:
-    """Renew the messages in one sweep backwards and one forwards; return the largest change asked for."""
+    """Update the messages in one sweep backwards and one forwards; return the largest change before damping."""
     n = len(field)
     residual = 0.0
     for step in range(2 * n):
@@ -298,15 +298,15 @@ def bethe_terms(
     coupling: NDArray[np.float64],
     without: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    r"""Return log Z_i of every spin and log Z_ij of every edge: Bethe's log Z is the sum of the first less the second.
+    r"""Return log Z_i of every spin and log Z_ij of every edge; Bethe's log Z is the first sum minus the second.
 
-    With the cavity fields h_{i\j} as variables (Mezard and Montanari, Chapter 14), and the norms 2 cosh h_{i\j} left
-    out because each stands once in a Z_i and once in a Z_ij,
+    With the cavity fields h_{i\j} as variables (Mezard and Montanari, Chapter 14), and without the norms 2 cosh
+    h_{i\j}, because each occurs once in a Z_i and once in a Z_ij,
 
         Z_i  = sum_x exp(theta_i x) prod_k sum_y exp(J_ik x y + h_{k\i} y),
         Z_ij = sum_{x,y} exp(J_ij x y + h_{i\j} x + h_{j\i} y).
 
-    Their derivatives by the cavity fields vanish exactly where the messages are a fixed point.
+    Their derivatives with respect to the cavity fields vanish exactly where the messages are a fixed point.
     """
     spin, edge = np.empty(len(field)), np.empty(len(graph.slots))
     _write_bethe_terms(graph.start, graph.reverse, graph.slots, field, coupling, without, spin, edge)
@@ -342,9 +342,9 @@ def forest_terms(
     without: NDArray[np.float64],
     coupling: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return what each spin leaves behind when the spins of a forest are summed out towards the roots.
+    """Return the term that each spin contributes when a forest is summed out toward the roots.
 
-    ``up`` has for each spin the slot of its parent's message, or -1; the sum of the terms is log Z.
+    For each spin ``up`` holds the slot of its parent's message, or -1. The sum of the terms is log Z.
     """
     terms = np.empty(len(total))
     _write_forest_terms(up, total, without, coupling, terms)
@@ -372,25 +372,25 @@ def reweighted_terms(
     root: NDArray[np.float64],
     without: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the terms of the tree-reweighted upper bound at any cavity fields, and what to multiply a roundoff by.
+    """Return the terms of the tree-reweighted upper bound at any cavity fields, and their sizes for rounding errors.
 
     Parameters
     ----------
     coupling
         J / rho of each slot.
     parent
-        Of each slot, how often the receiving spin is the parent of the sending one; the two of an edge add up to rho.
+        For each slot, how often the receiving spin is the parent of the sending one; the two of an edge add up to rho.
     root
         How often each spin is the root.
     without
-        c of each slot, any numbers: the field that the receiving spin would answer from.
+        c of each slot, any numbers: the cavity field from which the receiving spin would reply.
 
     Returns
     -------
     terms
-        One number a spin; their sum is the bound. See ``methods/tree_reweighted.py`` for its derivation.
+        One number per spin; their sum is the bound. See ``methods/tree_reweighted.py`` for its derivation.
     sizes
-        Times the unit roundoff, a bound on the error of each term.
+        Times the unit roundoff, these bound the error of each term.
     """
     terms, sizes = np.empty(len(field)), np.empty(len(field))
     _write_reweighted_terms(graph.start, graph.reverse, field, coupling, parent, root, without, terms, sizes)
@@ -475,10 +475,10 @@ def _walk(
 
 
 def orient(graph: Graph, used: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return, for the forest of the edges ``used`` and uniformly drawn roots, who is whose parent how often.
+    """Return how often a spin is another's parent, for the forest of the edges ``used`` and uniformly drawn roots.
 
-    For each slot: the probability that the receiving spin is the parent of the sending one, which is the share of the
-    spins that lie on the receiver's side of the edge; 0 off the forest.
+    For each slot this is the probability that the receiving spin is the parent of the sending one. It equals the share
+    of the spins on the receiver's side of the edge, and is 0 off the forest.
     """
     order, up, label = breadth_first(graph, used)
     below = np.ones(len(order))
@@ -495,7 +495,7 @@ def orient(graph: Graph, used: NDArray[np.bool_]) -> NDArray[np.float64]:
 def _add_up(
     order: NDArray[np.int64], up: NDArray[np.int64], source: NDArray[np.int64], below: NDArray[np.float64]
 ) -> None:
-    """Add every spin's number to its parent's, the last of the walk first."""
+    """Add every spin's number to its parent's, starting from the last spin of the walk."""
     for k in range(len(order) - 1, -1, -1):
         i = order[k]
         if up[i] >= 0:

@@ -1,4 +1,4 @@
-"""A spin by itself in a field h, for arrays of fields: no overflow, and no lost digits where the spin is all but fixed.
+"""A single spin in a field h, for arrays of fields: no overflow, and no lost digits where the spin is almost fixed.
 
 ``kernels.logsum`` has log 2cosh for compiled loops.
 """
@@ -22,7 +22,7 @@ def log_2cosh(h: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def entropy(h: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log 2cosh h - h tanh h, its terms of size |h| cancelled beforehand."""
+    """Return log 2cosh h - h tanh h, written so that terms of size |h| do not cancel."""
     size = np.abs(h)
     small = np.exp(-2.0 * size)
     return np.log1p(small) + 2.0 * size * small / (1.0 + small)

@@ -1,4 +1,4 @@
-"""Sums whose rounding does not grow with the number of terms: running ones in compiled loops, and log-sum-exp."""
+"""Sums whose rounding error does not grow with the number of terms: running sums in compiled loops, and log-sum-exp."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["add", "log_sum"]
 
 @inner
 def add(total: float, lost: float, value: float) -> tuple[float, float]:
-    """Return a running sum with ``value`` added, and what rounding has taken from it so far.
+    """Return a running sum with ``value`` added, and the total of its rounding errors so far.
 
     Knuth's two-sum gives the rounding error of an addition exactly, whichever number is the larger one. In the end
     ``total + lost`` is as exact as if all were added in twice the precision.

@@ -1,1 +1,1 @@
-"""What several methods assemble: more than a kernel, since it knows models and clocks, and no method by itself."""
+"""Parts that several methods share: they know models and clocks, unlike kernels, and are not methods themselves."""

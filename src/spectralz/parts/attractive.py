@@ -1,12 +1,12 @@
 """Attractive models, on which Bethe's approximation is a proven lower bound.
 
-A model is attractive if signs of spins can be switched so that no coupling is negative; fields may be anything. There
-the Bethe objective is at most log Z for all locally consistent marginals of spins and edges (Ruozzi, "The Bethe
+A model is attractive if signs of spins can be switched so that no coupling is negative; fields may be anything. The
+Bethe objective is then at most log Z for all locally consistent marginals of spins and edges (Ruozzi, "The Bethe
 partition function of log-supermodular graphical models", NIPS 2012), whether or not belief propagation has converged.
 
-Marginals are written by the probability s_i <= 1/2 of the less likely state of each spin, and for each edge that of
-both of them, t_ij. Every t from 0 to min(s_i, s_j) is consistent, exactly so in floating point; the best one has a
-closed form (Welling, Teh, "Belief optimization for binary networks", UAI 2001).
+Marginals are given by the probability s_i <= 1/2 of the less likely state of each spin and, for each edge, the
+probability t_ij that both spins are in it. Every t from 0 to min(s_i, s_j) is consistent, even in floating point; the
+best one has a closed form (Welling, Teh, "Belief optimization for binary networks", UAI 2001).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_EDGES", "bethe_bound", "bethe_bounds", "signs_of"]
 
-# Models with more edges are not looked at; those of dense couplings would have to be listed first.
+# Models with more edges are skipped; the edges of dense couplings would have to be listed first.
 MOST_EDGES, MOST_DENSE_EDGES = 5_000_000, 500_000
-# Messages that start in a phase point there with this field; they have converged at this residual.
+# Messages that start in a phase have this initial field; they have converged at this residual.
 STARTING_FIELD, TOL = 3.0, 1e-9
 SWEEPS, SWEEPS_TOGETHER = 1000, 10
-# Operations per edge of looking for signs, and per message of a sweep.
+# Operations per edge to find signs, and per message of a sweep.
 EDGE_OPERATIONS, MESSAGE_OPERATIONS = 100.0, 70.0
 
 
@@ -57,7 +57,7 @@ def signs_of(model: Ising) -> FloatArray | None:
     n = model.n
     edges, J = model.edges()
     first, second = edges.T
-    # Two copies of each spin, the second turned over: a negative coupling joins different copies.
+    # Two copies of each spin, the second one flipped: a negative coupling joins different copies.
     other = np.where(J < 0.0, n, 0)
     rows = np.concatenate([first, first + n])
     columns = np.concatenate([second + other, second + n - other])
@@ -67,7 +67,7 @@ def signs_of(model: Ising) -> FloatArray | None:
 
 
 def bethe_bound(model: Ising, field: FloatArray) -> tuple[float, float]:
-    """Return the Bethe objective of an attractive model at the means tanh(field), and the same without its rounding."""
+    """Return the Bethe objective of an attractive model at the means tanh(field), and that minus its rounding error."""
     from scipy.special import expit
 
     (first, second), J = model.edges()[0].T, model.edges()[1]
@@ -83,8 +83,8 @@ def bethe_bound(model: Ising, field: FloatArray) -> tuple[float, float]:
     pairs = K * (1.0 - 2.0 * differ) + _minus_p_log_p(t) + _minus_p_log_p(s - t) + _minus_p_log_p(r - t)
     pairs += _minus_p_log_p_of_rest(differ + t)
     value = math.fsum([*alone.tolist(), *pairs.tolist(), model.constant])
-    # Probabilities are rounded by a few units of their own size, that of the rest by a few of 1, of which p log p makes
-    # up to 150; and what is made of them by a few of |J|, |theta| and 1.
+    # Probabilities are rounded by a few units of their own size, and that of the rest by a few units of 1, which p log
+    # p turns into up to 150. What is computed from them is rounded by a few units of |J|, |theta| and 1.
     rounding = 16.0 * float(np.abs(model.field).sum() + np.abs(J).sum() + (degree + 1.0).sum()) + 256.0 * len(J)
     rounding += 4.0 * (abs(value) + abs(model.constant))
     return value, value - UNIT_ROUNDOFF * rounding - model.rounding
@@ -115,7 +115,7 @@ def _minus_p_log_p_of_rest(z: FloatArray) -> FloatArray:
 
 
 def bethe_bounds(model: Ising, signs: FloatArray) -> Iterator[tuple[float, str]]:
-    """Yield proven lower bounds where messages settle: from zero, and from the two states of all spins aligned."""
+    """Yield proven lower bounds where messages converge: from zero, and from the two states with all spins aligned."""
     from spectralz.kernels.messages import fields, messages_between, sequential_iterations
     from spectralz.parts.network import Network
 

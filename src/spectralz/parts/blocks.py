@@ -1,4 +1,4 @@
-"""Blocks of spins that take turns in being drawn jointly, where it is so cold that single spins hold each other."""
+"""Blocks of spins that are redrawn jointly, in turn, at temperatures where single spins rarely flip."""
 
 from __future__ import annotations
 
@@ -14,38 +14,39 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_BLOCK_WIDTH", "BlockTurns", "blocks_of"]
 
-# Blocks drawn at random for a model, which take turns.
+# Number of random blocks of a model; they are drawn in turn.
 BLOCKS = 12
-# Mean degrees up to which blocks of a width are the best for their time, as measured on grids (4), lattices of three
-# dimensions (6) and random graphs; with 8 neighbors blocks hold half of the spins and gain nothing.
+# Mean degrees up to which blocks of a width are the best for their time, as measured on grids (4), three-dimensional
+# lattices (6) and random graphs. With 8 neighbors blocks hold half of the spins and gain nothing.
 BLOCK_WIDTHS = ((4.5, 6), (6.5, 4))
 MOST_BLOCK_WIDTH = 12
 # Choosing blocks takes a second or two at this size.
 MOST_SPINS_WITH_BLOCKS = 2000
-# Blocks are used where beta sqrt(sum_j J_ij^2), the sum averaged over i, is above this; warmer, single spins do well.
+# Blocks are used where beta sqrt(sum_j J_ij^2), the sum averaged over i, is above this; at higher temperatures single
+# spins do well.
 COLD = 1.0
-# In updates of single spins of 64 states together: what a spin of a block costs, and an entry of its tables.
+# Cost of a spin of a block, and of an entry of its tables, in updates of single spins of 64 states together.
 COST_OF_BLOCK_SPIN, COST_OF_ENTRY = 60.0, 6.0
 # Operations of such an update.
 UPDATE_OPERATIONS = 2.0
-# A block is drawn after as many sweeps as take its time, and after this many at most.
+# A block is drawn after as many sweeps as take the same time, but at most after this many.
 MOST_SWEEPS_BETWEEN = 64
 
 
 @dataclass(frozen=True)
 class BlockTurns:
-    """Blocks, and when each has its turn.
+    """Blocks, and when each is drawn.
 
     Attributes
     ----------
     blocks
-        They take turns in this order.
+        They are drawn in turn in this order.
     first
-        The point of the path from which on they are drawn.
+        The first point of the path at which they are drawn.
     every
-        Points of the path from one to the next.
+        Number of points of the path between two draws.
     operations
-        What they count for a state at each point, on average.
+        Their average operations per state and point.
     """
 
     blocks: list[Block]
@@ -65,9 +66,9 @@ class BlockTurns:
 
 
 def blocks_of(model: Ising, width: int | None, couplings: Couplings) -> BlockTurns | None:
-    """Choose blocks of a width, None for what suits the graph; None if there is no use for any.
+    """Choose blocks of a width (None for one that suits the graph); return None if blocks are of no use.
 
-    Blocks of a width that was asked for are drawn with every sweep, others as often as pays.
+    Blocks of a requested width are drawn with every sweep, others as often as is worthwhile.
     """
     from spectralz.kernels.elimination.order import adjacency_of
     from spectralz.kernels.sampling.block_heat_bath import block_of, choose_blocks

@@ -1,10 +1,10 @@
-"""Annealing to the model and back again: log Z from between the two where the weights of single runs say nothing.
+"""Anneal to the model and back: log Z from the middle of both, where the weights of single runs are not usable.
 
 With many spins the log-weights of annealed states vary by much more than 1, and no number of states finds the heavy
-ones that their mean is made of. Their mean logarithm is too small, by what the states lag behind equilibrium; that of
-states that go back from the model to the base is too large. Near equilibrium both lag alike, and the middle is right,
-while the gap between the two is the mean of both variances (Jarzynski; Crooks; Hendrix and Jarzynski). By how much that
-fails is the scale of the error that is left.
+states that dominate the mean weight. The mean log-weight is too small, because the states lag behind equilibrium; that
+of states going back from the model to the base is too large. Near equilibrium both lags are equal: the middle is right,
+and the gap between the two is the mean of both variances (Jarzynski; Crooks; Hendrix and Jarzynski). The deviation from
+this relation sets the scale of the remaining error.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ if TYPE_CHECKING:
 
 __all__ = ["BothWays", "anneal_both_ways", "both_ways_in_runs"]
 
-# Sweeps at the model before the way back, as a share of the points of the path.
+# Sweeps at the model before going back, as a share of the points of the path.
 RELAXING_SHARE = 0.25
-# States along a leading eigenvector begin the way back where their log-weights are larger than those of the annealed
-# ones by so many of their joint errors.
+# The way back starts from states along a leading eigenvector if their log-weights exceed those of the annealed states
+# by this many of their joint errors.
 DEVIATIONS_BETTER = 3.0
-# The error, as a share of what the gap and the variances are inconsistent by, and of the gap itself, since the two lags
-# are alike to first order only: as found on lattices with a closed form, at the critical point and on both sides of it.
+# The error, as a share of the inconsistency between the gap and the variances, and of the gap itself, since the two
+# lags are equal only to first order. Measured on lattices with a closed form, at the critical point and on both sides
+# of it.
 ERROR_PER_INCONSISTENCY, ERROR_PER_GAP = 1.0 / 3.0, 1.0 / 16.0
-# From where on an inconsistency is more than noise.
+# Above this an inconsistency is more than noise.
 NOISE_DEVIATIONS = 2.0
-# Less than this is no inconsistency, however small the noise.
+# A smaller inconsistency does not count, however small the noise is.
 LEAST_INCONSISTENCY = 0.05
 
 
@@ -54,9 +55,9 @@ class BothWays:
     Attributes
     ----------
     there, back
-        log Z by each state alone: too small on the way there, too large on the way back.
+        log Z from each state alone: too small on the way there, too large on the way back.
     x
-        The states at the model, one a row.
+        The states at the model, one per row.
     is_ordered
         Whether the way back began in states along a leading eigenvector.
     """
@@ -73,7 +74,7 @@ class BothWays:
 
     @property
     def gap(self) -> float:
-        """What the way back says more than the way there."""
+        """The excess of the way back over the way there."""
         return float(self.back.mean() - self.there.mean())
 
     @cached_property
@@ -87,13 +88,13 @@ class BothWays:
 
     @property
     def inconsistency(self) -> float:
-        """By how much the gap is not the mean of the variances, and these are not alike."""
+        """How far the gap is from the mean of the variances, and the variances from each other."""
         there, back = self._variances
         return abs(self.gap - 0.5 * (there + back)) + 0.5 * abs(there - back)
 
     @property
     def noise(self) -> float:
-        """The part of the inconsistency that is to be expected of variances of so few states."""
+        """The inconsistency expected from the noise of the variances."""
         return math.hypot(*self._variances) * math.sqrt(2.0 / max(len(self.there) - 1, 1))
 
     @property
@@ -103,11 +104,11 @@ class BothWays:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether both ways stay near equilibrium, as far as their variances tell."""
+        """Whether both ways stay near equilibrium, judging by their variances."""
         return self.inconsistency <= NOISE_DEVIATIONS * self.noise + LEAST_INCONSISTENCY
 
     def as_annealed(self) -> Annealed:
-        """Return the states at the model, all of the same weight."""
+        """Return the states at the model, all with the same weight."""
         size = len(self.x)
         return Annealed(
             log_z=self.log_z,
@@ -118,11 +119,9 @@ class BothWays:
         )
 
     def outcome(self, model: Ising, words: str) -> Outcome:
-        """Return what both ways say of log Z; ``words`` say how they were made."""
+        """Return the estimate of log Z from both ways; ``words`` describe the runs."""
         log_z = self.log_z + model.constant
-        words += (
-            f"; what the two say differs by {self.gap:.3g}, and their variances by {self.inconsistency:.2g} from it"
-        )
+        words += f"; the two estimates differ by {self.gap:.3g}, which their variances miss by {self.inconsistency:.2g}"
         if not self.is_trusted:
             words += ": out of equilibrium, do not trust"
         return Outcome(
@@ -145,8 +144,8 @@ def anneal_both_ways(
 ) -> BothWays:
     """Take states to the model, let them relax there, and take them back.
 
-    ``ordered`` are states along leading eigenvectors: where they have larger log-weights after relaxing than the
-    annealed ones, which may be stuck with walls between domains, it is they who go back.
+    ``ordered`` are states along leading eigenvectors. If they have larger log-weights after relaxing than the annealed
+    states, which may be stuck with domain walls, the way back starts from them.
     """
     relaxing = max(int(RELAXING_SHARE * len(betas)), 1)
     clock.charge(annealer.operations(2 * len(betas) + relaxing, size))
@@ -176,7 +175,7 @@ def both_ways_in_runs(
     ordered: NDArray[np.int8] | None = None,
     tell: Callable[[float], None] = lambda _: None,
 ) -> BothWays:
-    """Take ``count`` times ``size`` states to the model and back: by the annealer's workers, or all of them here."""
+    """Take ``count`` times ``size`` states to the model and back: with the annealer's workers, or in this process."""
     if annealer.workers and count > 1:
         streams = rng.spawn(count)
         runs = annealer.workers.runs(anneal_both_ways, annealer, betas, size, streams, ordered, tell=tell)
@@ -203,7 +202,7 @@ def _log_weights(annealer: Annealer, chains: Chains, points: FloatArray, tell: C
 
 
 def _relax(annealer: Annealer, chains: Chains, sweeps: int) -> FloatArray:
-    """Sweep at the model; return log-weights, less those of the base."""
+    """Sweep at the model; return log-weights minus those of the base."""
     ones = np.ones(sweeps)
     for part in annealer.parts(sweeps, chains.size):
         chains.sweep(ones[part], ones[part], ones[part], 1)

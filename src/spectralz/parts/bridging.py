@@ -1,8 +1,8 @@
-"""From one model to another, and back: the ratio of their partition functions.
+"""Estimate the ratio of two models' partition functions by annealing from one to the other and back.
 
-States of the first model are taken through models in between, E_t = E_first + t (E_second - E_first), and collect
-log-weights on their way; their mean weight is the ratio. So do states of the second model on their way back. The two
-estimates err on opposite sides where states lag behind.
+States of the first model are taken through intermediate models, E_t = E_first + t (E_second - E_first), and collect
+log-weights; their mean weight is the ratio. States of the second model do the same in reverse. If states lag behind
+equilibrium, the two estimates err on opposite sides.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Bridge", "bridge", "difference_of"]
 
-# Sweeps at each model in between.
+# Sweeps at each intermediate model.
 SWEEPS = 2
-# Log-weights change by this standard deviation from one of them to the next, and there are so many at most.
+# Log-weights change by this standard deviation from one intermediate model to the next; there are at most this many.
 CHANGE, MOST_MODELS = 0.5, 400
 RESAMPLE_BELOW = 0.5
 
 
 @dataclass(frozen=True)
 class Bridge:
-    """What the ways there and back say of log(Z_second / Z_first), one number per run, and the models in between."""
+    """Estimates of log(Z_second / Z_first) on the ways there and back, one per run, and the intermediate models."""
 
     there: NDArray[np.float64]
     back: NDArray[np.float64]
@@ -50,26 +50,26 @@ class Bridge:
 
     @property
     def std_error(self) -> float:
-        """The scatter of the runs, and half of what both ways disagree about beyond it."""
+        """The scatter of the runs, and half of the disagreement of both ways beyond it."""
         scatter = 0.25 * (_variance(self.there) + _variance(self.back))
         apart = 0.5 * (_mean(self.there) - _mean(self.back))
         return math.sqrt(scatter + max(apart**2 - scatter, 0.0))
 
 
 def _mean(values: NDArray[np.float64]) -> float:
-    """Return the log of the mean of what the runs say."""
+    """Return the log of the mean estimate of the runs."""
     return mean_and_shares(values)[0]
 
 
 def _variance(values: NDArray[np.float64]) -> float:
-    """Return the variance of that, by leaving out one run after the other."""
+    """Return the variance of that, by the jackknife over runs."""
     count = len(values)
     without = np.array([_mean(np.delete(values, k)) for k in range(count)])
     return float((count - 1) / count * ((without - without.mean()) ** 2).sum())
 
 
 def difference_of(first: Ising, second: Ising, x: NDArray[np.int8]) -> NDArray[np.float64]:
-    """Return how much heavier states are in the second model, constants left out."""
+    """Return the log-weights of states in the second model minus those in the first, without constants."""
     return np.asarray(second.log_weight(x) - first.log_weight(x)) - (second.constant - first.constant)
 
 
@@ -81,7 +81,7 @@ def bridge(
     seconds: float,
     rng: np.random.Generator,
 ) -> Bridge:
-    """Take populations of each model to the other one, in about so many seconds, or however long one step takes."""
+    """Take populations of each model to the other, in about the given seconds, or as long as one step takes."""
     spread = max(float(np.std(difference_of(first, second, run.x[_likely(run, rng)]))) for run in (*there, *back))
     runs = len(there) + len(back)
     began = clock.now()
@@ -98,7 +98,7 @@ def bridge(
 
 
 def _likely(run: Annealed, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return which states a resampling would keep."""
+    """Return the states that a resampling would keep."""
     return np.repeat(np.arange(run.size), systematic(run.weight, rng.random(), run.size))
 
 
@@ -121,7 +121,7 @@ def _way(first: Ising, second: Ising, run: Annealed, models: int, rng: np.random
 
 
 def _step(first: Ising, second: Ising, t: float, x: NDArray[np.int8], rng: np.random.Generator) -> NDArray[np.int8]:
-    """Return where states are after some sweeps at a model in between."""
+    """Return the states after some sweeps at an intermediate model."""
     between = (1.0 - t) * first + t * second
     with Annealer(between, block_width=0, from_coins=True) as annealer:
         return annealer.relax(x, SWEEPS, rng)

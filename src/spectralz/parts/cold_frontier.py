@@ -1,7 +1,8 @@
-"""What the heaviest frontier states say of log Z, as an answer: for models so cold that few states matter.
+"""Estimate log Z from the heaviest frontier states, for models so cold that few states matter.
 
-The bracket is proven. Where it is narrow the answer is its middle, and half of its width the error. Otherwise the lower
-bound is by far the closer one: the answer is that, and its growth with the number of states tells what may be missing.
+The bracket is proven. If it is narrow, the answer is its middle, with half of its width as the error. Otherwise the
+lower bound is much closer than the upper one: the answer is the lower bound, and its growth with the number of states
+shows how much may be missing.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ColdFrontier"]
 
-# A bracket as narrow as this is an answer to be trusted.
+# A bracket as narrow as this is trusted.
 NARROW = 0.02
-# What the lower bound grew by when there were four times as many states, as a scale of what is missing still.
+# The growth of the lower bound with four times as many states, times this, is the scale of what is still missing.
 GROWTHS = 2.0
 
 
@@ -31,11 +32,11 @@ class ColdFrontier:
     model
         The model.
     gap
-        Width of the bracket that is wanted.
+        Desired width of the bracket.
     most_states
         Most frontier states to keep.
     max_memory
-        Most memory for mini-buckets, and for what marginals need, in bytes.
+        Most memory for mini-buckets and for marginals, in bytes.
     """
 
     def __init__(self, model: Ising, *, gap: float, most_states: int, max_memory: int) -> None:
@@ -46,12 +47,12 @@ class ColdFrontier:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether the bracket is an answer to be trusted."""
+        """Whether the bracket is narrow enough to be trusted."""
         return self.found.gap <= NARROW
 
     @property
     def std_error(self) -> float:
-        """Half of the bracket where it is narrow; otherwise what the lower bound has grown by at last, or all of it."""
+        """Half of the bracket if it is narrow; otherwise the last growth of the lower bound, or the whole bracket."""
         if self.is_narrow:
             return 0.5 * self.found.gap
         lowers = [run.log_z_lower for run in self.found.runs if not run.is_late]
@@ -77,7 +78,7 @@ class ColdFrontier:
         )
 
     def marginals(self, outcome: Outcome) -> MarginalOutcome:
-        """Return means under P(x) restricted to the states kept, of as many as the memory holds."""
+        """Return means under P(x) restricted to the states kept, as many as fit in memory."""
         per_state = 24 * max(self.model.n, 1)
         capacity = int(min(self.found.runs[-1].capacity, max(self.max_memory // per_state, 100)))
         means = self.future.run(capacity, remember=True, max_memory=2 * self.max_memory).marginals()

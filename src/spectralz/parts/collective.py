@@ -1,8 +1,8 @@
-"""Collective states: whether chains that start in them merge with a population that was cooled from random states.
+"""Check whether chains started in collective states merge with a population cooled from random states.
 
-Cooling misses a state that is born far from all others, at a transition of first order. It lies along a leading
-eigenvector of the couplings, where quenches find it at once. Chains that start there and stay, where the population has
-no state like theirs, show that something may be missing; mean field's bound in that state says how much.
+Cooling misses a state that appears far from all others, at a first-order transition. It lies along a leading
+eigenvector of the couplings, where quenches find it at once. If chains that start there stay there and the population
+has no similar state, something may be missing; the mean-field bound in that state tells how much.
 """
 
 from __future__ import annotations
@@ -30,20 +30,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Elsewhere", "along", "heaviest_of", "look_elsewhere", "missed_by"]
 
-# Chains from each state along a leading eigenvector, and their sweeps.
+# Number of chains from each state along a leading eigenvector, and their sweeps.
 CHAINS, SWEEPS = 8, 20
-# The population has met a state if this share of it is as close to it as the chains are, up to so many deviations.
+# The population has visited a state if this share of it is as close to it as the chains are, within this many
+# deviations.
 SHARE_MET, CHAIN_DEVIATIONS = 1e-3, 4.0
-# States are as heavy as each other if their log-weights differ by less than this share.
+# States count as equally heavy if their log-weights differ by less than this share.
 LEVEL = 1e-9
-# Fields from which mean field begins in a state: all but sure of it.
+# Initial fields of mean field in a state: almost certain.
 FIRST_FIELD = 3.0
 MEAN_FIELD_SWEEPS, MEAN_FIELD_TOLERANCE = 100, 1e-6
 
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """A state that chains stay in and a population has not met.
+    """A state that chains stay in and that a population has not visited.
 
     Attributes
     ----------
@@ -52,8 +53,8 @@ class Elsewhere:
     overlap
         How close the chains stay to it, from 0 to 1.
     beyond
-        What log Z may be beyond that bound: by other states that have not been met, and by what spins of the state
-        fluctuate together (Onsager's term).
+        How much log Z may exceed that bound: by other states not visited, and by correlated fluctuations of the spins
+        (Onsager's term).
     """
 
     lower: float
@@ -61,7 +62,7 @@ class Elsewhere:
     beyond: float = 0.0
 
     def share(self, log_z: float) -> float:
-        """Return the least share of it in Z, beside a population that says ``log_z`` without it."""
+        """Return its least share of Z, given a population that estimates ``log_z`` without it."""
         return 1.0 / (1.0 + math.exp(min(max(log_z - self.lower, -700.0), 700.0)))
 
     def gain(self, log_z: float) -> float:
@@ -70,7 +71,7 @@ class Elsewhere:
 
 
 def along(annealer: Annealer, directions: Sequence[FloatArray]) -> NDArray[np.int8]:
-    """Return the distinct states that the signs of some directions, and their mirror images, are quenched to."""
+    """Return the distinct states reached by quenching the signs of some directions and their mirror images."""
     if not directions:
         return np.empty((0, annealer.n), dtype=np.int8)
     starts = np.array([np.where(sign * v >= 0.0, 1, -1) for v in directions for sign in (1, -1)], dtype=np.int8)
@@ -78,7 +79,7 @@ def along(annealer: Annealer, directions: Sequence[FloatArray]) -> NDArray[np.in
 
 
 def heaviest_of(model: Ising, states: NDArray[np.int8]) -> NDArray[np.int8]:
-    """Return the heaviest of some states, with those that are as heavy, such as its mirror image."""
+    """Return the heaviest of some states, with all equally heavy ones such as its mirror image."""
     weights = model.log_weight(states)
     return np.asarray(states[weights >= weights.max() - LEVEL * max(abs(float(weights.max())), 1.0)])
 
@@ -90,7 +91,7 @@ def look_elsewhere(
     rng: np.random.Generator,
     seeds: NDArray[np.int8],
 ) -> Elsewhere | None:
-    """Return the heaviest of collective states that the populations have not met, or None.
+    """Return the heaviest collective state that the populations have not visited, or None.
 
     ``seeds`` are the states :func:`along` the leading directions. Chains from them are shorter once the time is up
     (``_support/clock.py``).
@@ -115,7 +116,7 @@ def missed_by(model: Ising, found: Sequence[Annealed], rng: np.random.Generator)
 
 
 def _unmet_overlap(seed: NDArray[np.int8], chains: NDArray[np.int8], found: Sequence[Annealed]) -> float | None:
-    """Return how close chains from a state stay to it, or None if the population has states as close."""
+    """Return how close chains from a state stay to it, or None if the population has equally close states."""
     n = len(seed)
     overlaps = chains @ seed.astype(np.float64) / n
     least = float(overlaps.mean() - CHAIN_DEVIATIONS * max(overlaps.std(), 1.0 / n))
@@ -138,10 +139,10 @@ def _states(model: Ising, unmet: Sequence[tuple[NDArray[np.int8], float]]) -> li
 
 
 def _bound_in(model: Ising, couplings: Couplings, squares: Couplings, seed: NDArray[np.int8]) -> tuple[float, float]:
-    """Return the bound of mean field from a state, rounding taken off, and Onsager's term."""
+    """Return the mean-field bound from a state, minus its rounding error, and Onsager's term."""
     h = np.array(FIRST_FIELD * seed, dtype=np.float64)
     ascend_in_time(h, model.field, couplings, MEAN_FIELD_SWEEPS, MEAN_FIELD_TOLERANCE)
     variance = 1.0 / np.cosh(np.clip(h, -300.0, 300.0)) ** 2
-    with np.errstate(over="ignore"):  # huge couplings between spins that are not sure: nothing is known of such a state
+    with np.errstate(over="ignore"):  # huge couplings between uncertain spins: nothing is known of this state
         onsager = 0.25 * float(variance @ squares.times(variance))
     return bound_of_model(model, couplings, h)[1], onsager if math.isfinite(onsager) else math.inf

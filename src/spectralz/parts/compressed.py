@@ -1,7 +1,7 @@
-"""Compressed elimination of a model: log Z by one contraction, and states drawn from what it leaves behind.
+"""Compressed elimination of a model: log Z from one contraction, and states drawn from its tensors.
 
-A contraction keeps no more than the frontier. Drawing goes back through all steps and needs the tensors of each; where
-these take too much memory, the chain is remembered at a few places, and the steps between two of them are made again.
+A contraction keeps only the frontier. Drawing goes back through all steps and needs the tensors of each. If these take
+too much memory, the chain is stored at a few checkpoints, and the steps between two of them are repeated.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 __all__ = ["Compressed", "Contraction", "Drawn", "LateError", "Means", "heavy_states"]
 
 NUMBER_BYTES = 8
-# What is done between two looks at interrupts and progress, in operations.
+# Operations between two checks for interrupts and progress.
 OPERATIONS_PER_LOOK = 5e7
-# Operations of a draw, per number of a tensor and state.
+# Operations of a draw, per tensor entry and state.
 DRAW_OPERATIONS = 2.0
-# Heavy states are looked for from so many states, and as many random ones, of so many spins together.
+# The search for heavy states starts from this many states, and as many random ones, with this many spins together.
 MOST_QUENCHES, SPINS_TO_QUENCH = 100, 2_000_000
-# States are copied, and turned, on their way.
+# Copies of the states, transposed ones included, that are alive at once.
 COPIES = 3
-# States go back in batches whose products take this many bytes at most.
+# States go back in batches whose products take at most this many bytes.
 BATCH_BYTES = 256 * 2**20
 
 
@@ -52,19 +52,18 @@ def _refuse_if_late() -> None:
 
 @dataclass(frozen=True)
 class Contraction:
-    """What one pass through all spins gives.
+    """The result of one pass through all spins.
 
     Attributes
     ----------
     log_z
-        The log of the size of the sum, offset and trace not included; -inf if the table has vanished.
+        The log of the absolute value of the sum, without offset and trace; -inf if the table has vanished.
     sign
-        Its sign: truncation may make it negative; 0 where the table has vanished.
+        Its sign: truncation may make it negative; 0 if the table has vanished.
     truncations
         How many bonds were cut at the largest dimension.
     discarded, largest_discarded
-        The squares of the singular values that were left out there, relative to all of their bond: their sum, and the
-        largest.
+        Sum and largest of the squares of the singular values dropped there, relative to all of their bond.
     """
 
     log_z: float
@@ -98,18 +97,18 @@ class Means:
 
 
 class Compressed:
-    """A model, a plan and a bond dimension: contracts, and draws states.
+    """Contract a model by a plan at a bond dimension, and draw states.
 
     Parameters
     ----------
     model
         The model.
     plan
-        In which order its spins arrive.
+        The order in which its spins arrive.
     bond
         The largest bond dimension.
     cutoff
-        Singular values below this share of the largest are left out everywhere.
+        Singular values below this share of the largest are always dropped.
     max_memory
         Bytes that drawing may take for tensors.
     """
@@ -122,7 +121,7 @@ class Compressed:
         self.cutoff = cutoff
         self.n = model.n
         _, J = model.edges()
-        # Copies, because compiled code takes the model's read-only arrays for another type.
+        # Copies, because the model's read-only arrays are a different type to compiled code.
         self.weights: Weights = Weights(np.array(model.field), J[plan.graph.edge])
         self._taken_out = math.fsum(np.abs(model.field).tolist()) + math.fsum(np.abs(J).tolist())
         self._operations = plan.operations(self.bond)
@@ -133,7 +132,7 @@ class Compressed:
     # ------------------------------------------------------------------------------------------- forwards
 
     def contract(self, tell: Callable[[float], None] = lambda _: None, *, remembers: bool = False) -> Contraction:
-        """Let all spins arrive; with ``remembers``, the chain is remembered for drawing."""
+        """Add all spins; with ``remembers``, the chain is stored for drawing."""
         from spectralz.kernels.compressed.chain import SIGN, empty_chain
 
         clock.charge(self._operations)
@@ -152,7 +151,7 @@ class Compressed:
         return self._packed(chain)
 
     def _advance(self, chain: Chain, begin: int, end: int, tell: Callable[[float], None], *, keeps: bool) -> Block:
-        """Let spins arrive, and return what was changed on the way, and is left at the end."""
+        """Add spins; return what was changed on the way, and what is left at the end."""
         from spectralz.kernels.compressed.chain import SIGN, Kept, advance
 
         count = end - begin
@@ -173,7 +172,7 @@ class Compressed:
         return Block(begin, end, kept, chain)
 
     def _looks(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
-        """Divide steps into what is done between two looks."""
+        """Divide steps into the pieces between two checks."""
         each = self._operations / max(self.n, 1)
         together = max(int(OPERATIONS_PER_LOOK / max(each, 1.0)), 1)
         for first in range(begin, end, together):
@@ -195,7 +194,7 @@ class Compressed:
     # ------------------------------------------------------------------------------------------- backwards
 
     def memory_of_drawing(self, states: int) -> int:
-        """Predict the bytes that drawing so many states takes, beside those of a contraction."""
+        """Predict the bytes for drawing a number of states, in addition to those of a contraction."""
         blocks = len(self._bounds()) - 1
         kept = self.plan.kept(self.bond)
         if blocks > 1:
@@ -209,7 +208,7 @@ class Compressed:
         return int(min(max(BATCH_BYTES // self._bytes_per_state(), 1), max(states, 1)))
 
     def _bounds(self) -> list[int]:
-        """Return the steps at which the chain is remembered: as few as the memory allows."""
+        """Return the steps at which the chain is stored: as few as the memory allows."""
         kept, chain = self.plan.kept(self.bond), self.plan.memory_of_chain(self.bond)
         blocks = 1
         if kept > self._max_memory // 2:
@@ -218,11 +217,11 @@ class Compressed:
         return [int(place) for place in np.linspace(0, self.n, blocks + 1)]
 
     def draw(self, states: int, rng: np.random.Generator, tell: Callable[[float], None] = lambda _: None) -> Drawn:
-        """Draw states from q; the contraction must have been made, and remembered."""
+        """Draw states from q; the contraction must have been made and stored."""
         return self._back(np.zeros((self.n, states), np.int8), rng, tell)
 
     def log_density(self, x: NDArray[np.int8], tell: Callable[[float], None] = lambda _: None) -> FloatArray:
-        """Return log q of states, one a row; the contraction must have been made, and remembered."""
+        """Return log q of states, one per row; the contraction must have been made and stored."""
         return self._back(np.array(x.T, order="C"), None, tell).log_q
 
     def _back(self, x: NDArray[np.int8], rng: np.random.Generator | None, tell: Callable[[float], None]) -> Drawn:
@@ -248,7 +247,7 @@ class Compressed:
         return Drawn(np.ascontiguousarray(together.T), log_q, negative)
 
     def _blocks_back(self) -> Iterator[Block]:
-        """Yield the blocks from the last one on, made again where they were not kept."""
+        """Yield the blocks from last to first, recomputed where they were not kept."""
         ends = [*(begin for begin, _ in self._marks[1:]), self.n]
         for (begin, chain), end in zip(reversed(self._marks), reversed(ends), strict=True):
             if self._first_block is not None:
@@ -265,7 +264,7 @@ class Compressed:
         rng: np.random.Generator | None,
         tell: Callable[[float], None],
     ) -> None:
-        """Go back through a block with a batch of states; ``found`` has their log q and shares of wrong sign."""
+        """Go back through a block with a batch of states; ``found`` holds their log q and shares of wrong sign."""
         from spectralz.kernels.compressed.drawing import go_back, new_walk
 
         states = x.shape[1]
@@ -286,7 +285,7 @@ class Compressed:
         found[1] += walk.negative
 
     def means(self, tell: Callable[[float], None] = lambda _: None) -> Means:
-        """Return the means of spins and edges; the contraction must have been made, and remembered."""
+        """Return the means of spins and edges; the contraction must have been made and stored."""
         from spectralz.kernels.compressed.adjoint import means_back
         from spectralz.kernels.compressed.chain import SIGN, empty_chain
         from spectralz.kernels.compressed.drawing import new_walk
@@ -345,7 +344,7 @@ class Block:
     chain: Chain
 
     def opened(self, walk: Walk) -> Kept:
-        """Put states at the end of the block; return what was kept with the sites of the chain after it."""
+        """Put states at the end of the block; return the kept tensors with the sites of the chain after it."""
         from spectralz.kernels.compressed.chain import LENGTH
 
         kept, chain = self.kept, self.chain
@@ -366,19 +365,19 @@ class Block:
 
 
 def kept_numbers_per_step(kept: Kept) -> float:
-    """Return how many numbers of tensors a step has, about."""
+    """Return the approximate number of tensor entries per step."""
     sites = int(kept.start[-1])
     return float((2 * kept.site_left[:sites] * kept.site_right[:sites]).sum()) / max(len(kept.first), 1)
 
 
 def _normalized(weights: FloatArray) -> FloatArray:
-    """Divide each row by its sum; what has none is divided equally."""
+    """Divide each row by its sum; rows without a sum are divided equally."""
     total = weights.sum(axis=1, keepdims=True)
     return np.where(total > 0.0, weights, 0.5) / np.where(total > 0.0, total, 1.0)
 
 
 def heavy_states(model: Ising, x: NDArray[np.int8], rng: np.random.Generator) -> NDArray[np.int8]:
-    """Return local maxima of the weight, that states and random ones are quenched to."""
+    """Return the local maxima of the weight reached by quenching the given states and random ones."""
     from spectralz.parts.annealer import Annealer
 
     count = int(min(MOST_QUENCHES, max(SPINS_TO_QUENCH // max(model.n, 1), 1)))

@@ -1,4 +1,4 @@
-"""What the low-rank methods start from: A + D = sum_j lambda_j v_j v_j', found or given, and what was left over."""
+"""Find or take the decomposition A + D = sum_j lambda_j v_j v_j' for low-rank methods, with its residual."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["Decomposition", "decompose"]
 
 # The search works on dense matrices; a large sparse coupling hardly ever has low rank.
 MOST_SPARSE_SPINS = 5000
-# Eigenvalues below this share of the largest are left out where dependent terms are written as fewer.
+# Eigenvalues below this share of the largest are dropped when dependent terms are combined.
 LEAST_SHARE = 1e-13
-# A term that can add no more than this to a log-weight is left out, since its square root would be no normal number.
+# A term that can add at most this to a log-weight is dropped, since its square root would not be a normal number.
 NEGLIGIBLE = 1e-280
 
 
@@ -34,11 +34,11 @@ class Decomposition:
     values, vectors
         lambda_j (r), none of them zero, and v_j (r x n).
     constant
-        What log Z of the model has above that of the terms alone: the offset and -Tr D (Eq. (10)).
+        log Z of the model minus that of the terms alone: the offset and -Tr D (Eq. (10)).
     rounding
         Bound on the error of the constant.
     residual
-        Bound on what the terms leave over in any state's log-weight, and so in log Z, rounding included.
+        Bound on the difference in any state's log-weight, and so in log Z, including rounding.
     """
 
     values: FloatArray
@@ -63,17 +63,17 @@ class Decomposition:
         return _directions(self.values, self.vectors)
 
     def details(self) -> dict[str, Any]:
-        """Return what a result should tell of it."""
+        """Return its entries for the details of a result."""
         return {"rank": self.rank, "eigenvalues": self.values, "residual": self.residual}
 
 
 def decompose(model: Ising, max_rank: int, tol: float) -> Decomposition:
-    """Find D such that A + D has rank at most ``max_rank``, leaving at most ``tol`` over in log Z.
+    """Find D such that A + D has rank at most ``max_rank``, up to a residual of at most ``tol`` in log Z.
 
     Raises
     ------
     ModelError
-        If there is no such D, or what is left over is too much.
+        If there is no such D, or the residual is too large.
     """
     terms = model.storage.terms
     form = _found(model, max_rank, tol) if terms is None else _given(model.offset, terms, max_rank)
@@ -86,7 +86,7 @@ def decompose(model: Ising, max_rank: int, tol: float) -> Decomposition:
 
 
 def _given(offset: float, terms: Factors, max_rank: int) -> Decomposition:
-    """Take the terms as they are given, or where they are too many as fewer ones."""
+    """Take the given terms; if there are too many, combine dependent ones."""
     values, vectors, diagonal = terms
     used, residual = _without_negligible(values, vectors)
     values, vectors = values[used], vectors[used]
@@ -96,13 +96,13 @@ def _given(offset: float, terms: Factors, max_rank: int) -> Decomposition:
             raise ModelError(f"the coupling has {len(fewer[0])} rank-1 terms; max_rank is {max_rank}: raise it")
         residual += _left_over(values, vectors, *fewer)
         values, vectors = fewer
-    # The terms have a diagonal of their own; what was given beside them is -D.
+    # The terms have their own diagonal; the one given in addition is -D.
     constant, rounding = exact_sum(Parts([offset, *diagonal[diagonal != 0.0].tolist()], 0.0))
     return Decomposition(values, vectors, constant, rounding, residual)
 
 
 def _found(model: Ising, max_rank: int, tol: float) -> Decomposition:
-    """Look for terms in the entries of a matrix."""
+    """Search for terms in the entries of a matrix."""
     if model.is_sparse and model.n > MOST_SPARSE_SPINS:
         raise ModelError(
             f"a sparse coupling of {model.n} spins is not searched for a low rank beyond {MOST_SPARSE_SPINS}; "
@@ -118,7 +118,7 @@ def _found(model: Ising, max_rank: int, tol: float) -> Decomposition:
         )
     used, residual = _without_negligible(form.values, form.vectors)
     values, vectors = form.values[used], form.vectors[used]
-    # Whatever D is, its trace is that of the terms less that of A.
+    # For any D, its trace is that of the terms minus that of A.
     own, of_terms = model.storage.trace(), trace_of_terms(values, vectors)
     numbers = [model.offset, *own.numbers, *(-number for number in of_terms.numbers)]
     constant, rounding = exact_sum(Parts(numbers, own.left_out + of_terms.left_out))
@@ -140,7 +140,7 @@ def _without_negligible(values: FloatArray, vectors: FloatArray) -> tuple[IntArr
 
 
 def _independent_terms(values: FloatArray, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Write linearly dependent terms as fewer, orthogonal ones, but for rounding and what is very small."""
+    """Combine linearly dependent terms into fewer orthogonal ones, up to rounding and very small parts."""
     values, vectors = balanced(values, vectors)
     _, power = math.frexp(float(np.abs(values).max()))
     basis, mixing = np.linalg.qr(vectors.T)
@@ -150,10 +150,10 @@ def _independent_terms(values: FloatArray, vectors: FloatArray) -> tuple[FloatAr
 
 
 def _left_over(values: FloatArray, vectors: FloatArray, fewer: FloatArray, rows: FloatArray) -> float:
-    """Bound the sum of all entries of the difference between two sums of terms, the second of them orthogonal ones.
+    """Bound the sum of all entries of the difference between two sums of terms; those of the second are orthogonal.
 
     With v_j = sum_k c_jk w_k + r_j, whatever the c_jk, it is the sum over k, l of (c' Diag(values) c - Diag(fewer))_kl
-    w_k w_l', and terms with an r_j. Products of matrices are good to as many units as they have terms.
+    w_k w_l', and terms with an r_j. Products of matrices are accurate to as many units as they have terms.
     """
     values, vectors = balanced(values, vectors)
     c = vectors @ rows.T

@@ -1,12 +1,12 @@
-"""The diagonal SDP of the paper, Eq. (15): maximise Tr D subject to A + D negative semidefinite.
+"""The diagonal SDP of the paper, Eq. (15): maximize Tr D subject to A + D negative semidefinite.
 
 With y = -(D + diag A) and C the coupling without its diagonal, this is
 
-    minimise sum y  subject to  Diag(y) - C >= 0,
+    minimize sum y  subject to  Diag(y) - C >= 0,
 
-the dual of the relaxation of max-cut by Goemans and Williamson, maximise <C, X> over X >= 0 with X_ii = 1. Each X gives
-a lower bound on sum y, each feasible y an upper one; the gap between the best two is what is reported, both of them
-proven in floating point.
+the dual of the relaxation of max-cut by Goemans and Williamson, maximize <C, X> over X >= 0 with X_ii = 1. Each X gives
+a lower bound on sum y, and each feasible y an upper one. The gap between the best two is reported, both proven in
+floating point.
 """
 
 from __future__ import annotations
@@ -44,37 +44,37 @@ __all__ = [
 # Below this density a component is kept sparse, above this size.
 SPARSE_DENSITY = 0.05
 LEAST_SPARSE_SPINS = 100
-# Sparse matrices up to here are factorised as dense ones, which is quicker.
+# Sparse matrices up to this size are factorized as dense ones, which is faster.
 MOST_SPINS_FACTORISED_DENSE = 600
 MOST_SPINS_OF_INTERIOR_POINT = 1500
-# Couplings below this part of the largest in their component change nothing beyond rounding.
+# Couplings below this share of the largest in their component change nothing beyond rounding.
 NEGLIGIBLE_ENTRY = 2.0**-60
-# The certificate is tried when the gradient has come near enough, and again at each third of that.
+# The certificate is tried when the gradient is small enough, and again at each third of that.
 FIRST_TRY = 30.0
-# A stationary point without certificate gets this many new columns, along the directions in which it is no maximum.
+# A stationary point without a certificate gets this many new columns, along directions in which it is not a maximum.
 NEW_COLUMNS = 4
 MOST_ESCAPES = 5
 SMALLEST_RESIDUAL = 1e-13
-# Where the time is up before a solution is proven, this is the first share tried by which y is raised.
+# If the time is up before a solution is proven, y is raised by this share at first.
 EXCESS_IN_A_HURRY = 1e-4
-# Aim a little below the gap wanted, so that rounding at the end does not lift it above.
+# Aim slightly below the desired gap, so that rounding at the end does not exceed it.
 SAFELY_WITHIN = 0.99
 
 
 @dataclass(frozen=True)
 class DiagonalSDP:
-    """What :func:`diagonal_sdp` found.
+    """The result of :func:`diagonal_sdp`.
 
     Attributes
     ----------
     diagonal
-        D, one number a spin.
+        D, one number per spin.
     lower, upper
-        The largest Tr D of all feasible D lies between them, proven; ``lower`` is Tr D of the D that is given.
+        The largest Tr D of all feasible D is proven to lie between them; ``lower`` is Tr D of the D returned.
     gap
-        (upper - lower) relative to sum y, y = -(D + diag A), which neither the scale nor the diagonal of A changes.
+        (upper - lower) relative to sum y with y = -(D + diag A); independent of the scale and the diagonal of A.
     feasible
-        Whether A + D <= 0 has been proven of the D that is given, rounding errors included.
+        Whether A + D <= 0 has been proven for the D returned, including rounding errors.
     iterations
         Sweeps and steps of the trust region, over all components.
     status
@@ -100,19 +100,19 @@ class _Solution:
 
 
 def diagonal_sdp(coupling: ArrayLike | Any, tol: float = 1e-8, *, max_iter: int = 500, seed: int = 0) -> DiagonalSDP:
-    """Maximise Tr D subject to A + D negative semidefinite, to a proven gap.
+    """Maximize Tr D subject to A + D negative semidefinite, to a proven gap.
 
     Parameters
     ----------
     coupling
-        A, symmetric n x n: a numpy array or anything of scipy.sparse. Its diagonal is simply subtracted from D.
+        A, symmetric n x n: a numpy array or a scipy.sparse matrix. Its diagonal is simply subtracted from D.
     tol
-        The relative gap wanted. Rounding sets a limit of about n^2 1e-16 to what can be proven of a dense coupling.
+        The desired relative gap. Because of rounding, no gap below about n^2 1e-16 can be proven for a dense coupling.
     max_iter
-        Most steps of the trust region in each component. If they do not suffice, the D that is returned is still
-        feasible, and ``status`` says which gap was reached.
+        Most steps of the trust region in each component. If they do not suffice, the D returned is still feasible, and
+        ``status`` gives the gap that was reached.
     seed
-        For the random start, which changes D by no more than the gap allows.
+        Seed of the random start, which changes D only within the gap.
 
     Raises
     ------
@@ -136,13 +136,13 @@ def diagonal_sdp(coupling: ArrayLike | Any, tol: float = 1e-8, *, max_iter: int 
 
 
 def solve_diagonal(A: Coupling, tol: float, max_iter: int = 500, seed: int = 0) -> DiagonalSDP:
-    """Do the same for a coupling that has been checked."""
+    """Solve the SDP for a coupling that has been checked."""
     found = _solve_components(A, tol, max_iter, seed, (0, A.n))
     return _assembled(A.diagonal, found.y, found.bound, found.iterations, tol)
 
 
 def _solve_components(A: Coupling, tol: float, max_iter: int, seed: int, place: tuple[int, int]) -> _Solution:
-    """Solve component by component; ``place`` says how many spins are done, of how many, for the progress."""
+    """Solve component by component; ``place`` gives the number of spins done and the total, for the progress."""
     from spectralz.kernels.sdp.structure import components_and_balance
 
     y = np.zeros(A.n)
@@ -159,7 +159,7 @@ def _solve_components(A: Coupling, tol: float, max_iter: int, seed: int, place: 
 
 
 def _assembled(own: FloatArray, y: FloatArray, bound: float, iterations: int, tol: float) -> DiagonalSDP:
-    """Turn y into D, rounded so that it stays feasible, and the bounds into those of Tr D."""
+    """Convert y into D, rounded so that it stays feasible, and the bounds into those of Tr D."""
     # Scaling y rounded it by a unit: one step down makes up for that, one more for the subtraction.
     D = np.nextafter(-np.nextafter(y, math.inf) - own, -math.inf)
     D[(y == 0.0) & (own == 0.0)] = 0.0
@@ -177,13 +177,13 @@ def _assembled(own: FloatArray, y: FloatArray, bound: float, iterations: int, to
 
 
 def _scaled_component(A: Coupling, spins: IntArray) -> tuple[Entries, float]:
-    """Return the coupling of one component without its diagonal, its largest entry 1, dense or sparse as suits it."""
+    """Return the coupling of one component without its diagonal, scaled to a largest entry of 1, dense or sparse."""
     n = len(spins)
     C = (A if n == A.n else A.among(spins)).without_diagonal()
     is_dense = n < LEAST_SPARSE_SPINS or 2 * C.edge_count > SPARSE_DENSITY * n * n
     C = C.as_dense() if is_dense else C.as_sparse()
     scale = C.largest
-    with np.errstate(over="ignore"):  # of tiny numbers older releases of numpy say so, wrongly
+    with np.errstate(over="ignore"):  # older releases of numpy wrongly report this for tiny numbers
         return C.mapped(lambda entries: entries / scale), scale
 
 
@@ -217,19 +217,19 @@ def _solve_component(C: Entries, tol: float, max_iter: int, seed: int, place: tu
 def _solve_without_negligible(C: Entries, tol: float, max_iter: int, seed: int, place: tuple[int, int]) -> _Solution:
     """Solve a component whose couplings are so unequal that the solver, in single precision, would lose some of them.
 
-    What is negligible beside the largest, 1, is solved apart: diagonals that suit two couplings add up to one that
-    suits their sum.
+    Couplings that are negligible next to the largest, 1, are solved separately: the sum of feasible diagonals for two
+    couplings is feasible for their sum.
     """
     large = C.mapped(lambda entries: np.where(np.abs(entries) < NEGLIGIBLE_ENTRY, 0.0, entries))
     small = C.mapped(lambda entries: np.where(np.abs(entries) < NEGLIGIBLE_ENTRY, entries, 0.0))
     found, rest = (_solve_components(part, tol, max_iter, seed, place) for part in (large, small))
-    # Each was scaled, which rounded it by a unit, and so is the sum.
+    # Scaling rounded each of them by a unit, and the sum is rounded by another.
     y = np.nextafter(np.nextafter(found.y, math.inf) + np.nextafter(rest.y, math.inf), math.inf)
     return _Solution(y, found.bound - 1.01 * small.total, found.iterations + rest.iterations)
 
 
 def _ascend(C: Entries, solver: Solver, tol: float, max_iter: int, place: tuple[int, int]) -> _Solution | None:
-    """Step until a point is proven to have a gap of at most ``tol``; None if that does not come about."""
+    """Step until a point is proven to have a gap of at most ``tol``; None if that fails."""
     next_try, escapes = FIRST_TRY * tol, 0
     for _ in range(max_iter):
         if clock.is_up():
@@ -250,7 +250,7 @@ def _ascend(C: Entries, solver: Solver, tol: float, max_iter: int, place: tuple[
 
 
 def _proven(C: Entries, solver: Solver, tol: float) -> _Solution | None:
-    """Return a multiple of y with a gap of at most ``tol`` that is proven feasible, a smaller gap first if likely."""
+    """Return a proven feasible multiple of y with a gap of at most ``tol``, trying a smaller gap first if likely."""
     bound, y = _bound(C, solver), solver.point.y
     likely = 3.0 * solver.residual + 4.0 * rounding_margin(solver.n)
     for gap in (likely, SAFELY_WITHIN * tol):
@@ -270,7 +270,7 @@ def _columns(C: Entries) -> int:
 
 
 def _bound(C: Entries, solver: Solver) -> float:
-    """Return <C, V V'> less all rounding: inner products of n and of k terms, rows of length 1 up to k roundings."""
+    """Return <C, V V'> minus all rounding: inner products of n and of k terms, unit rows up to k roundings."""
     k: int = solver.point.V.shape[1]
     sizes = C.total
     terms: int = C.longest_row + 3 * k + 20
@@ -283,10 +283,10 @@ def _is_proven(C: Entries, y: FloatArray) -> bool:
 
 
 def _best_provable(C: Entries, y: FloatArray, solver: Solver) -> _Solution:
-    """Return the least multiple of y that can be proven feasible, or the row sums of |C|, whichever is less."""
+    """Return the smallest multiple of y that can be proven feasible, or the row sums of |C| if that is smaller."""
     dominant = _row_sums(C).y
     bound = max(_bound(C, solver), 0.0)
-    # Far from the end little is lost by this, and many factorisations are saved.
+    # Far from the end this loses little and saves many factorizations.
     excess = EXCESS_IN_A_HURRY if clock.is_up() else 1e-15
     while excess < 1.0 and (1.0 + excess) * float(y.sum()) < float(dominant.sum()):
         if _is_proven(C, (1.0 + excess) * y):
@@ -296,18 +296,18 @@ def _best_provable(C: Entries, y: FloatArray, solver: Solver) -> _Solution:
 
 
 def coupling_alone(model: Ising) -> Entries:
-    """Return a coupling without diagonal that says everything: the field, if there is one, has become its last spin.
+    """Return a coupling without a diagonal that describes the model; a field becomes an additional last spin.
 
-    The diagonal is no part of it, since D takes its place: beside a huge one y = -(D + diag A) would lose its digits.
+    The diagonal is not included, since D replaces it: next to a huge one y = -(D + diag A) would lose its digits.
     """
     C = model.storage.without_diagonal()
     return C.bordered(np.asarray(model.field) / 2.0) if np.any(model.field) else C
 
 
 def upper_of_log_z(model: Ising, y: FloatArray) -> float:
-    """Return n log 2 + sum y and the constant, rounding added, of a y with Diag(y) - C >= 0, C :func:`coupling_alone`.
+    """Return n log 2 + sum y plus the constant and rounding, for a y with Diag(y) - C >= 0, C :func:`coupling_alone`.
 
-    The spin that the field became has no entropy.
+    The spin that represents the field has no entropy.
     """
     sizes = abs(model.constant) + float(y.sum()) + model.n
     log_z = model.constant + model.n * math.log(2.0) + math.fsum(y.tolist())
@@ -315,10 +315,10 @@ def upper_of_log_z(model: Ising, y: FloatArray) -> float:
 
 
 def proven_excess(A: Coupling, D: FloatArray, largest: float = 1e-6) -> float | None:
-    """Return how far D must be lowered for A + D <= 0 to be proven: in all its entries together, or None.
+    """Return how far D must be lowered, in total over its entries, for A + D <= 0 to be proven, or None.
 
-    A diagonal on the boundary, such as minus the largest eigenvalue, can't be proven feasible in floating point, but
-    one a little inside can. None if even a relative ``largest`` inside nothing can be proven.
+    A diagonal on the boundary, such as minus the largest eigenvalue, cannot be proven feasible in floating point, but
+    one slightly inside can. None if nothing can be proven even at a relative distance of ``largest`` inside.
     """
     excess = _excess_by_spin(A, D, largest)
     if excess is None:
@@ -327,7 +327,7 @@ def proven_excess(A: Coupling, D: FloatArray, largest: float = 1e-6) -> float | 
 
 
 def lowered_until_proven(A: Coupling, D: FloatArray, largest: float = 1e-6) -> FloatArray | None:
-    """Return D, lowered as little as it takes for A + D <= 0 to be proven, or None as :func:`proven_excess` does."""
+    """Return D, lowered as little as needed to prove A + D <= 0, or None like :func:`proven_excess`."""
     excess = _excess_by_spin(A, D, largest)
     if excess is None:
         return None
@@ -344,7 +344,7 @@ def _shortfall(A: Coupling, D: FloatArray) -> FloatArray:
 
 
 def _excess_by_spin(A: Coupling, D: FloatArray, largest: float) -> FloatArray | None:
-    """Return by which share y of each spin must grow, the same in a component, for Diag(y) - C >= 0 to be proven."""
+    """Return the share by which y of each spin must grow, equal within a component, to prove Diag(y) - C >= 0."""
     from spectralz.kernels.sdp.structure import components_and_balance
 
     y, found = _shortfall(A, D), np.zeros(A.n)

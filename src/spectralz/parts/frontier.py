@@ -1,8 +1,8 @@
-"""The order in which spins arrive at a compressed frontier, and what it costs, before anything is computed.
+"""Plan the order in which spins arrive at a compressed frontier, and predict its cost.
 
-The cost of compressed elimination is decided by the chain: how many sites lie between the neighbors of a spin when it
-arrives, and how many spins of the past and of the future a bond separates. The best order is hard to find. Several
-sweeps through the graph are tried, and the one that is predicted to be the cheapest is taken.
+The chain determines the cost of compressed elimination: how many sites lie between the neighbors of an arriving spin,
+and how many spins of the past and of the future a bond separates. The best order is hard to find. Several sweeps
+through the graph are tried, and the one with the smallest predicted cost is taken.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
     from spectralz.kernels.messages import Graph
     from spectralz.model import FloatArray, Ising
 
-# A name, spins in order of arrival, and the coordinate by which their chain is sorted, or none.
+# A name, the spins in order of arrival, and the coordinate by which their chain is sorted, if any.
 Candidate = tuple[str, "NDArray[np.int64]", "FloatArray"]
 
 __all__ = ["ORDER_NAMES", "FrontierPlan", "corners", "largest_layer", "plan"]
 
 ORDER_NAMES = ("best", "natural", "sweep", "narrow", "spectral")
 NUMBER_BYTES = 8
-# What a plan takes.
+# Memory of a plan.
 BYTES_PER_SPIN = 200
-# Sites that a chain may have, and moves of sites while it is laid out: some seconds.
+# Most sites of a chain, and most moves of sites while it is laid out: some seconds.
 MOST_SITES, MOST_MOVES = 50_000, 3_000_000_000
-# Components up to this size are taken as they come.
+# Components up to this size keep the order of their spins.
 SMALL_COMPONENT = 8
-# Spins of a component up to which these kinds of order are looked for, and fronts begun at several spins.
+# Largest components for which these kinds of order are tried, and fronts started at several spins.
 MOST_FOR_NARROW, MOST_FOR_SPECTRAL, MOST_FOR_MANY_ROOTS = 20_000, 3_000, 400
 MANY_ROOTS = 40
-# Components that are looked at one by one, the largest ones.
+# Number of components, the largest ones, that are planned one by one.
 MOST_LARGE_COMPONENTS = 100
-# Shortest ways to a spin that is seen along a side; the far side of a ring has two.
+# Number of shortest paths to a spin along a side; the far side of a ring has two.
 MOST_WAYS = 2
 # No coordinate to sort a chain by.
 UNSORTED = np.empty(0)
@@ -51,7 +51,7 @@ CHEAP_PER_SPIN = 5_000.0
 
 @dataclass(frozen=True)
 class Part:
-    """Spins that arrive one after the other, all that are connected to them, and how the chain is sorted."""
+    """Connected spins in their order of arrival, and the coordinate by which the chain is sorted."""
 
     name: str
     order: NDArray[np.int64]
@@ -73,11 +73,11 @@ class FrontierPlan:
     Attributes
     ----------
     graph
-        The graph, as messages have it.
+        The graph, laid out as for messages.
     parts
-        The components, each with its order; those of a few spins are taken together.
+        The components, each with its order; small ones are taken together.
     steps
-        What is done for each spin.
+        The steps, one per spin.
     """
 
     graph: Graph = field(repr=False)
@@ -86,7 +86,7 @@ class FrontierPlan:
 
     @classmethod
     def of_parts(cls, graph: Graph, parts: tuple[Part, ...]) -> FrontierPlan:
-        """Let parts be done one after the other: each begins and ends with a chain without sites."""
+        """Combine parts one after the other; each begins and ends with a chain without sites."""
         from spectralz.kernels.compressed.placing import Steps
 
         columns = [np.concatenate(column) for column in zip(*(part.steps for part in parts), strict=True)]
@@ -113,7 +113,7 @@ class FrontierPlan:
 
     @property
     def largest_bond(self) -> int:
-        """The largest bond dimension that a table over so many sites can have."""
+        """Return the largest bond dimension that a table over this many sites can have."""
         return 1 << min(self.width // 2, 30)
 
     def operations(self, bond: int) -> float:
@@ -121,7 +121,7 @@ class FrontierPlan:
         return self._predicted(bond)[0]
 
     def memory(self, bond: int) -> int:
-        """Predict the bytes of one contraction, whose tables are not kept."""
+        """Predict the bytes of one contraction that does not keep its tables."""
         longest = int((self.steps.high - self.steps.low).max(initial=0)) + 1
         bond = min(bond, self.largest_bond)
         in_span = NUMBER_BYTES * 2 * bond * bond * 4 * (longest + 4)  # with twice the bonds
@@ -132,7 +132,7 @@ class FrontierPlan:
         return NUMBER_BYTES * 2 * min(bond, self.largest_bond) ** 2 * (self.width + 1)
 
     def kept(self, bond: int) -> int:
-        """Predict the bytes of all tensors that a contraction changes: what sampling keeps if it may."""
+        """Predict the bytes of all tensors that a contraction changes, which sampling keeps if the memory allows."""
         return int(NUMBER_BYTES * self._predicted(bond)[2])
 
     def reversed(self) -> FrontierPlan | None:
@@ -149,12 +149,12 @@ class FrontierPlan:
 
 
 def plan(model: Ising, order: str | tuple[int, ...] = "best", bond: int = 32) -> FrontierPlan | None:
-    """Choose the order in which the spins of a model arrive; None where every frontier would be too wide.
+    """Choose the order in which the spins of a model arrive; None if every frontier would be too wide.
 
     Parameters
     ----------
     model
-        The model; only its graph counts.
+        The model; only its graph matters.
     order
         A name of ``ORDER_NAMES``, or all spins in the order of their arrival.
     bond
@@ -185,7 +185,7 @@ def plan(model: Ising, order: str | tuple[int, ...] = "best", bond: int = 32) ->
 
 
 def largest_layer(model: Ising) -> int:
-    """Return how many spins are at the same distance from one at the rim, at most: no sweep has a smaller frontier.
+    """Return the most spins at the same distance from a spin at the rim: no sweep has a smaller frontier.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def _best_of_component(graph: Graph, spins: NDArray[np.int64], order: str, bond:
 
 
 def _candidates(graph: Graph, spins: NDArray[np.int64], wanted: str) -> Iterator[Candidate]:
-    """Yield orders of a component with their names, and what the chain is sorted by; those found fast come first."""
+    """Yield named orders of a component with the coordinate that sorts the chain; the fastest to find come first."""
     if wanted in ("best", "natural"):
         yield "natural", spins, UNSORTED
     if wanted in ("best", "sweep"):
@@ -239,8 +239,8 @@ def _candidates(graph: Graph, spins: NDArray[np.int64], wanted: str) -> Iterator
 def _sweeps(graph: Graph, spins: NDArray[np.int64]) -> Iterator[Candidate]:
     """Yield sweeps away from one or two spins at the rim.
 
-    On a lattice, the sum of the distances to two corners of a side counts its rows, and their difference the columns.
-    A corner, seen from another one of the same side, is far away and has one shortest way to it.
+    On a lattice, the sum of the distances to two corners of a side counts its rows, and their difference the columns. A
+    corner is far away from another corner on the same side, and only one shortest path leads to it.
     """
     views = corners(graph, spins)
     for p in range(len(views)):
@@ -256,7 +256,7 @@ def _sweeps(graph: Graph, spins: NDArray[np.int64]) -> Iterator[Candidate]:
 
 
 def corners(graph: Graph, spins: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], FloatArray]]:
-    """Return the distances from a few spins at the rim, and the number of ways: far ends, and those with one way."""
+    """Return distances from a few spins at the rim (far ends, and those with one shortest path), and path counts."""
     from spectralz.kernels.compressed.sweeps import distances_from
 
     degree = np.diff(graph.start)[spins]
@@ -284,7 +284,7 @@ def corners(graph: Graph, spins: NDArray[np.int64]) -> list[tuple[NDArray[np.int
 
 
 def _narrow_fronts(graph: Graph, spins: NDArray[np.int64]) -> Iterator[Candidate]:
-    """Yield orders that keep the frontier small step by step, begun at several spins of small graphs."""
+    """Yield orders that keep the frontier small step by step, started at several spins of small graphs."""
     from spectralz.kernels.compressed.sweeps import distances_from, narrow_front
 
     degree = np.diff(graph.start)[spins]
@@ -302,7 +302,7 @@ def _narrow_fronts(graph: Graph, spins: NDArray[np.int64]) -> Iterator[Candidate
 
 
 def _spectral(graph: Graph, spins: NDArray[np.int64]) -> Iterator[Candidate]:
-    """Yield sweeps along the slowest modes of diffusion on the graph, each sorted by another one."""
+    """Yield sweeps along the slowest diffusion modes of the graph, each sorted by another mode."""
     modes = _slow_modes(graph, spins)
     for k in range(modes.shape[1]):
         for j in range(modes.shape[1]):

@@ -1,9 +1,9 @@
 """Elimination along a linear order with the heaviest frontier states: a bracket of log Z for cold sparse models.
 
 At low temperature few states of the frontier matter. A table keeps the heaviest ``capacity`` of them, judged by their
-weight times a bound on their future (mini-buckets in the reverse order). What stays in it adds up to a proven lower
-bound on Z; with the bounds of all that was dropped, to a proven upper one. Both meet where nothing was dropped, and
-their distance is small wherever little was.
+weight times a bound on their future (mini-buckets in the reverse order). The states kept add up to a proven lower bound
+on Z; adding the bounds of all dropped states gives a proven upper bound. Both are equal if nothing was dropped, and
+close if little was.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 __all__ = ["Averaged", "FrontierMeans", "FutureBound", "HeaviestFrontier", "Narrowed", "heaviest_frontier"]
 
 ENTRY_BYTES = 8
-# When time is up, what is left is run with so few states: the bracket stays proven, and takes little longer.
+# When the time is up, the rest is run with this few states: the bracket stays proven, and takes little longer.
 STATES_WHEN_LATE = 100
-# In operations: a state that is extended, and an entry of a mini-bucket's table.
+# Operations per extended state, and per entry of a mini-bucket's table.
 STATE_OPERATIONS, ENTRY_OPERATIONS = 150.0, 20.0
-# Reports are made after so many states, a few hundredths of a second.
+# Progress is reported after this many states, a few hundredths of a second.
 STATES_PER_REPORT = 200_000
-# By how much the number of states grows from one run to the next.
+# Growth factor of the number of states from one run to the next.
 FACTOR = 4
 
 
 class FrontierMeans(NamedTuple):
-    """Means under P(x) restricted to what was kept; pairs are those of ``model.edges()``."""
+    """Means under P(x) restricted to the kept states; pairs are those of ``model.edges()``."""
 
     probability: FloatArray  # of -1 and +1, one row per spin
     mean: FloatArray
@@ -52,11 +52,12 @@ class FrontierMeans(NamedTuple):
 
 
 class Averaged(NamedTuple):
-    """The log of the mean of unbiased estimates of Z, its standard error as their scatter has it, and each by itself.
+    """The log of the mean of unbiased estimates of Z, its standard error from their scatter, and each estimate.
 
-    Each is non-negative with mean Z, so that Markov's inequality holds. The scatter of a few runs is an error only
-    where their states see all that is heavy: on cold tori of 20 x 20 they agreed to 0.1 and were off by 4. Trust it
-    where the bracket of :meth:`FutureBound.run` is a few nats wide, or where many more states say the same.
+    Each estimate is non-negative with mean Z, so that Markov's inequality holds. The scatter of a few runs is a valid
+    error only if their states include all heavy regions: on cold tori of 20 x 20 the runs agreed to 0.1 and were wrong
+    by 4. Trust it if the bracket of :meth:`FutureBound.run` is a few nats wide, or if many more states give the same
+    answer.
     """
 
     log_z: float
@@ -65,7 +66,7 @@ class Averaged(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """What is remembered of a step: the states before it, their scores, and what becomes of each (-1: dropped)."""
+    """The record of a step: the states before it, their scores, and the successor of each (-1: dropped)."""
 
     keys: NDArray[np.uint64]
     score: FloatArray
@@ -74,7 +75,7 @@ class _Step(NamedTuple):
 
 @dataclass(frozen=True)
 class FutureBound:
-    """Mini-buckets in the reverse of a linear order: what is left of them at any time bounds the future.
+    """Mini-buckets in the reverse of a linear order; those remaining at any step bound the future.
 
     Attributes
     ----------
@@ -85,9 +86,9 @@ class FutureBound:
     forest, potentials, tables
         The mini-buckets with their tables.
     bound
-        The bound on log Z that they give by themselves, constants not included.
+        The bound on log Z from them alone, without constants.
     rounding
-        By how much rounding can have changed weights or the bound.
+        How much rounding can have changed weights or the bound.
     """
 
     model: Ising
@@ -143,12 +144,12 @@ class FutureBound:
 
     @property
     def upper(self) -> float:
-        """The bound on log Z by itself."""
+        """The bound on log Z from the mini-buckets alone."""
         log_z = self.bound.value + self.model.constant
         return log_z + self.rounding + _rounding_of_constants(self.model, log_z, self.bound.value)
 
     def changes(self) -> Callable[[int], tuple[FloatArray, float]]:
-        """Return what gives, for each step, the changes of scores by mini-bucket, and the sum of their shifts."""
+        """Return a function that gives the changes of scores by mini-bucket in a step, and the sum of their shifts."""
         from spectralz.kernels.elimination.heaviest_states import changes_of
         from spectralz.kernels.mini_buckets.passes import BLOCK_BITS
 
@@ -167,8 +168,8 @@ class FutureBound:
     def run(self, capacity: int = 100_000, *, remember: bool = False, max_memory: int = 2**30) -> HeaviestFrontier:
         """Go through the spins with the ``capacity`` heaviest frontier states.
 
-        ``remember`` keeps what samples and marginals need: up to 24 bytes per spin and state, with more than 64 spins
-        in the frontier more. Raises TooLargeError when that is more than ``max_memory``.
+        ``remember`` keeps what samples and marginals need: up to 24 bytes per spin and state, or more with more than 64
+        spins in the frontier. Raises TooLargeError if that exceeds ``max_memory``.
         """
         dropped = [-math.inf]
         memory, steps = 0, list[_Step]()
@@ -187,10 +188,10 @@ class FutureBound:
                         f"{t + 1} of {self.model.n} spins with {capacity} states need more than max_memory, "
                         f"{bytes_in_words(max_memory)}: lower capacity"
                     )
-        # Tables are rounded once where they are made, and their differences again where they are added to scores, which
-        # are partial sums of numbers as large.
+        # Tables are rounded once when they are made. Their differences are rounded again when they are added to scores,
+        # which are partial sums of equally large numbers.
         units = walk.units + 4.0 * abs(walk.shift)
-        units += 4.0 * walk.capacity + 32.0  # for the sums of what is dropped
+        units += 4.0 * walk.capacity + 32.0  # for the sums of dropped states
         rounding = 3.0 * self.rounding + 1.01 * UNIT_ROUNDOFF * units
         return HeaviestFrontier(
             future=self,
@@ -207,12 +208,12 @@ class FutureBound:
     def narrow(self, gap: float, max_capacity: int = 100_000, *, capacity: int = 1000) -> Narrowed:
         """Run with more and more states until the bracket is at most ``gap`` wide.
 
-        It begins with ``capacity`` states and quadruples them, up to ``max_capacity`` or as long as there is time.
+        It begins with ``capacity`` states and quadruples them, up to ``max_capacity`` or until the time is up.
         """
         began = clock.now()
         found = Narrowed((self.run(capacity),))
         while found.gap > gap and capacity < max_capacity:
-            # The time of a run grows as its states.
+            # The time of a run is proportional to its states.
             if found.runs[-1].is_complete or clock.would_be_up_after(FACTOR * (clock.now() - began)):
                 break
             capacity, began = min(FACTOR * capacity, max_capacity), clock.now()
@@ -220,7 +221,7 @@ class FutureBound:
         return found
 
     def estimates(self, runs: int, capacity: int, rng: np.random.Generator) -> Averaged:
-        """Average independent unbiased estimates of Z; fewer than asked for if time is up, but at least two."""
+        """Average independent unbiased estimates of Z; fewer than requested if the time is up, but at least two."""
         logs: list[float] = []
         for k in range(max(runs, 2)):
             logs.append(self.estimate(capacity, rng))
@@ -235,9 +236,9 @@ class FutureBound:
     def estimate(self, capacity: int, rng: np.random.Generator) -> float:
         """Return the log of an unbiased estimate of Z.
 
-        Where states are too many, the heaviest are kept and of the others some are drawn, with a probability in
-        proportion to their score; what is drawn stands for the others, too. The expectation of the sum stays what it
-        was in every step (Fearnhead and Clifford, 2003).
+        If there are too many states, the heaviest are kept and some of the others are drawn, with a probability in
+        proportion to their score; the drawn states represent the others, too. Every step preserves the expectation of
+        the sum (Fearnhead and Clifford, 2003).
         """
 
         def choose(score: FloatArray, room: int) -> Choice:
@@ -250,14 +251,14 @@ class FutureBound:
 
 
 class Choice(NamedTuple):
-    """Which states are kept: those with scores above the threshold, and of those at it so many."""
+    """Which states are kept: those with scores above the threshold, and a number of those at it."""
 
     threshold: float
     ties: int
 
 
 class _Walk:
-    """One way through the spins, with at most ``capacity`` states at a time."""
+    """One pass through the spins, with at most ``capacity`` states at a time."""
 
     def __init__(self, future: FutureBound, capacity: int) -> None:
         if capacity < 1:
@@ -273,9 +274,9 @@ class _Walk:
     def steps(
         self, choose: Callable[[FloatArray, int], Choice], remember: bool
     ) -> Iterator[tuple[int, _Step | None, float]]:
-        """Yield for each spin what is to be remembered, if anything is, and the log of the sum of what was dropped.
+        """Yield for each spin the record to keep, if any, and the log of the sum of dropped states.
 
-        ``choose`` takes the scores and for how many there is room; it may change scores.
+        ``choose`` takes the scores and the number of states that fit; it may change scores.
         """
         from spectralz.kernels.elimination.heaviest_states import extend, keep
 
@@ -309,7 +310,7 @@ class _Walk:
                 self.is_late = self.is_late or clock.is_up()
             yield t, step, float(lost)
         report("keeping the heaviest states", 1.0)
-        # All spins are summed out: one state, the empty one, is left.
+        # All spins are summed out: only the empty state is left.
         self.last_score, self.shift = float(score[0]), math.fsum(shifts)
 
     def _roundings(self, t: int, count: int) -> float:
@@ -322,24 +323,24 @@ class _Walk:
 
 @dataclass(frozen=True)
 class HeaviestFrontier:
-    """What the heaviest frontier states say of a model.
+    """The bracket of log Z from the heaviest frontier states of a model.
 
     Attributes
     ----------
     future
         The order, and the bounds by which states were judged.
     capacity, most_states
-        How many states could be kept, and how many were at most.
+        How many states could be kept, and the most that were kept.
     log_sum, log_dropped
-        Logs of the sum of what was kept to the end, and of the bounds of what was dropped, constants not included.
+        Logs of the sum of the states kept to the end, and of the bounds of dropped states, without constants.
     rounding
-        By how much rounding may have changed either.
+        How much rounding may have changed either.
     last_score
-        The log of the sum of what was kept, as a share of the bound of the mini-buckets.
+        The log of the sum of kept states, relative to the bound of the mini-buckets.
     is_late
-        Whether time was up before the end, and the rest done with few states.
+        Whether the time was up before the end, so that the rest was done with few states.
     steps
-        What samples and marginals need, if it was to be remembered.
+        The records that samples and marginals need, if they were kept.
     """
 
     future: FutureBound
@@ -374,7 +375,7 @@ class HeaviestFrontier:
 
     @property
     def log_z(self) -> float:
-        """The sum of what was kept, which is log Z but for what was dropped."""
+        """The log of the sum of kept states, which is log Z up to dropped states."""
         return self.log_sum + self.model.constant
 
     @property
@@ -384,7 +385,7 @@ class HeaviestFrontier:
 
     @property
     def log_z_upper(self) -> float:
-        """A proven upper bound on log Z: what was kept, with the bounds of what was dropped."""
+        """A proven upper bound on log Z: the kept states, plus the bounds of dropped states."""
         log_sum = float(np.logaddexp(self.log_sum, self.log_dropped))
         log_z = log_sum + self.model.constant
         upper = log_z + self.rounding + _rounding_of_constants(self.model, log_z, log_sum)
@@ -392,13 +393,13 @@ class HeaviestFrontier:
 
     @property
     def gap(self) -> float:
-        """The distance of the two bounds."""
+        """The distance between the two bounds."""
         return self.log_z_upper - self.log_z_lower
 
     def samples(self, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
-        """Draw independent states from P(x) restricted to what was kept.
+        """Draw independent states from P(x) restricted to the kept states.
 
-        Each has the density ``exp(model.log_weight(x) - log_z)``: on its states P(x) divided by the share kept.
+        Each has the density ``exp(model.log_weight(x) - log_z)``: on its states, P(x) divided by the kept share.
         """
         from spectralz.kernels.elimination.heaviest_states import draw_back
 
@@ -414,7 +415,7 @@ class HeaviestFrontier:
         return x
 
     def marginals(self) -> FrontierMeans:
-        """Return the means of all spins and edges under P(x) restricted to what was kept."""
+        """Return the means of all spins and edges under P(x) restricted to the kept states."""
         from spectralz.kernels.elimination.heaviest_states import add_means
 
         n, of_step = self.model.n, self.future.changes()
@@ -427,14 +428,14 @@ class HeaviestFrontier:
             both = add_means(bits, t, tables, changes, *step[:2], after, step.target, here, before, pair_mean)
             probability[self.order[t]] = both
             here, after = before, step.score
-        # The sums are 1 but for rounding.
+        # The sums are 1 up to rounding.
         probability = np.clip(probability, 0.0, None)
         probability /= probability.sum(axis=1, keepdims=True)
         return FrontierMeans(probability, probability[:, 1] - probability[:, 0], np.clip(pair_mean, -1.0, 1.0))
 
     @cached_property
     def heaviest(self) -> NDArray[np.int8]:
-        """The heaviest single state of those that were kept."""
+        """The heaviest of the kept states."""
         from spectralz.kernels.elimination.heaviest_states import follow_heaviest
 
         of_step, bits, tables = self.future.changes(), self.future.bits.bits, self.future.forest.steps
@@ -457,7 +458,7 @@ class HeaviestFrontier:
     @property
     def _remembered(self) -> tuple[_Step, ...]:
         if self.steps is None:
-            raise OptionError("samples, marginals and the heaviest state need what the run passed: remember=True")
+            raise OptionError("samples, marginals and the heaviest state need a run with remember=True")
         return self.steps
 
     def _backwards(self) -> Iterator[tuple[int, _Step]]:
@@ -468,9 +469,9 @@ class HeaviestFrontier:
 
 
 class Narrowed(NamedTuple):
-    """Runs with more and more states, and the bracket that they give together.
+    """Runs with more and more states, and their joint bracket.
 
-    The last run may be worse than the one before it: when time is up it goes on with few states.
+    The last run may be worse than the one before: when the time is up it continues with few states.
     """
 
     runs: tuple[HeaviestFrontier, ...]
@@ -487,7 +488,7 @@ class Narrowed(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """The distance of the two bounds."""
+        """The distance between the two bounds."""
         return self.log_z_upper - self.log_z_lower
 
 
@@ -506,19 +507,19 @@ def heaviest_frontier(
     Parameters
     ----------
     model
-        The model; sparse, or its frontier is all of it.
+        The model; it should be sparse, otherwise the frontier contains all spins.
     order
         All spins, in the order in which to add them; None for one of small frontier.
     capacity
         Most frontier states to keep.
     ibound
-        Most spins in a mini-bucket's table: the larger, the better states are judged.
+        Most spins in a mini-bucket's table; larger values judge states better.
     rounds
-        Rounds in which the bound of the mini-buckets is tightened.
+        Rounds of tightening the bound of the mini-buckets.
     remember
-        Whether samples, marginals and the heaviest state will be wanted.
+        Whether samples, marginals or the heaviest state will be needed.
     max_memory
-        Most bytes for the tables of the mini-buckets, and for what is remembered.
+        Most bytes for the tables of the mini-buckets, and for the records.
 
     Examples
     --------
@@ -551,7 +552,7 @@ def _equal_powers(count: int) -> tuple[float, float]:
 
 
 def _threshold(score: FloatArray, room: int) -> tuple[float, int]:
-    """Return the score of the last state that has room, and how many of those that have it may stay."""
+    """Return the score of the last state that fits, and how many states with this score may stay."""
     if len(score) <= room:
         return -math.inf, len(score)
     threshold = float(np.partition(score, len(score) - room)[len(score) - room])
@@ -559,10 +560,10 @@ def _threshold(score: FloatArray, room: int) -> tuple[float, int]:
 
 
 def _drawn(score: FloatArray, room: int, rng: np.random.Generator) -> Choice:
-    """Keep heavy states and draw of the light ones: their scores become what they stand for, or -inf.
+    """Keep heavy states and draw some light ones, whose scores become what they represent, or -inf.
 
-    The limit c is where sum_i min(1, w_i / c) is the number of states that have room. A light state is drawn with
-    probability w_i / c and then weighs c, systematically: one uniform number places a comb over all of them.
+    The limit c is where sum_i min(1, w_i / c) is the number of states that fit. A light state is drawn with probability
+    w_i / c and then has weight c. Draws are systematic: one uniform number places a comb over all of them.
     """
     if len(score) <= room:
         return Choice(-math.inf, len(score))
@@ -570,7 +571,7 @@ def _drawn(score: FloatArray, room: int, rng: np.random.Generator) -> Choice:
     weight = np.exp(score - largest)
     apart = np.partition(weight, len(weight) - room)
     heaviest = np.sort(apart[len(weight) - room :])[::-1]
-    # With the k heaviest kept for certain, c = (sum of the others) / (room - k), and no weight left may be above it.
+    # With the k heaviest always kept, c = (sum of the others) / (room - k), and no other weight may exceed it.
     others = apart[: len(weight) - room].sum() + np.cumsum(heaviest[::-1])[::-1]
     limits = others / (room - np.arange(room))
     k = int(np.argmax(heaviest <= limits))  # the last one is always below its limit

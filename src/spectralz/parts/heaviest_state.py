@@ -1,7 +1,7 @@
-"""The heaviest state of a model: by elimination with maxima in place of sums, or by search.
+"""Find the heaviest state of a model, by elimination with maxima instead of sums, or by search.
 
-Mini-buckets with all weights 0 take maxima: the bound on log Z becomes one on the largest log-weight, and going back
-through the tables finds a state. Where no bucket had to be split both are exact.
+Mini-buckets with all weights 0 take maxima: the bound on log Z becomes a bound on the largest log-weight, and going
+back through the tables finds a state. If no bucket had to be split, both are exact.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Heaviest", "by_maxima", "by_search", "rounding_of", "table_entries"]
 
-# States that are cooled together, the first number of points of their path, and by how much it grows from one time to
-# the next: few states that are cooled slowly find more than many that are not.
+# States that are cooled together, the initial number of points of their path, and its growth factor from one run to the
+# next: few states cooled slowly find more than many cooled fast.
 STATES, FIRST_POINTS, GROWTH = 64, 64, 2.0
-# The first temperature is so many times the typical field of a spin; at the last a typical coupling is this many times
-# the temperature. In between temperatures fall by equal factors.
+# The first temperature is this many times the typical field of a spin; at the last one a typical coupling is this many
+# times the temperature. In between, temperatures fall by equal factors.
 HOTTEST, COLDNESS = 3.0, 2.5
-# Couplings and fields below this share of the largest do not count for that; nor do numbers that are as good as zero.
+# Couplings and fields below this share of the largest are ignored for that, and so are numbers that are practically
+# zero.
 LEAST_SHARE, LEAST_NUMBER = 1e-3, 1e-290
 MOST_POINTS = 20_000
 
 
 @dataclass(frozen=True)
 class Heaviest:
-    """A state, -1 and +1, a bound that no log-weight exceeds, constants not included, and the rounding in it."""
+    """A state of -1 and +1, an upper bound on all log-weights, without constants, and its rounding error."""
 
     state: NDArray[np.int8]
     upper: float
@@ -46,7 +47,7 @@ class Heaviest:
 
 
 def table_entries(model: Ising, order: Sequence[int], ibound: int) -> int:
-    """Return how many numbers the tables of all mini-buckets have."""
+    """Return the total number of table entries of all mini-buckets."""
     from spectralz.kernels.mini_buckets.cover import cover_by_scope
 
     cover = cover_by_scope(np.asarray(order, dtype=np.int64), model.edges()[0], ibound)
@@ -56,7 +57,7 @@ def table_entries(model: Ising, order: Sequence[int], ibound: int) -> int:
 def by_maxima(model: Ising, order: Sequence[int], ibound: int, rng: np.random.Generator) -> Heaviest:
     """Eliminate spins by maxima, in tables of up to ``ibound`` spins, and go back for the heaviest state.
 
-    Of the states that are equally good choices on the way back one is drawn; of several such draws the heaviest counts.
+    Ties on the way back are broken at random; of several such draws the heaviest is returned.
     """
     from spectralz.kernels.mini_buckets.cover import cover_by_scope
     from spectralz.kernels.mini_buckets.drawing import Drawing
@@ -75,14 +76,14 @@ def by_maxima(model: Ising, order: Sequence[int], ibound: int, rng: np.random.Ge
 
 
 def rounding_of(model: Ising) -> float:
-    """Return by how much a computed log-weight may be off."""
+    """Return a bound on the rounding error of a log-weight."""
     J = model.edges()[1]
     sizes = float(np.abs(model.field).sum() + np.abs(J).sum()) + abs(model.constant)
     return (len(J) + model.n + 16) * UNIT_ROUNDOFF * sizes + model.rounding
 
 
 def by_search(model: Ising, seconds: float, rng: np.random.Generator) -> Iterator[NDArray[np.int8]]:
-    """Cool populations ever more slowly to a low temperature, quench them, and yield the heaviest state so far."""
+    """Cool populations more and more slowly to a low temperature, quench them, and yield the heaviest state so far."""
     end = clock.now() + seconds
     cold = model.scaled(_coldness(model))
     best: NDArray[np.int8] | None = None
@@ -108,7 +109,7 @@ def by_search(model: Ising, seconds: float, rng: np.random.Generator) -> Iterato
 
 
 def _hottest(model: Ising) -> float:
-    """Return the first point of the path, where fields of spins are small beside the temperature."""
+    """Return the first point of the path, where the fields of spins are small compared with the temperature."""
     (i, j), J = model.edges()[0].T, model.edges()[1]
     squares = model.field**2 + np.bincount(i, J**2, model.n) + np.bincount(j, J**2, model.n)
     typical = float(np.sqrt(squares.mean())) if model.n else 0.0
@@ -116,7 +117,7 @@ def _hottest(model: Ising) -> float:
 
 
 def _coldness(model: Ising) -> float:
-    """Return what to multiply log-weights by, so that at the end of the path nearly all spins are sure."""
+    """Return a factor for log-weights such that nearly all spins are certain at the end of the path."""
     J = np.abs(model.edges()[1])
     largest = float(max(J.max(initial=0.0), np.abs(model.field).max(initial=0.0)))
     # The mean over those that count at all: tiny ones beside huge ones would make it too cold for any number.

@@ -1,7 +1,7 @@
-"""What contractions and importance samples say together of log Z, and whether to believe it.
+"""Combine contractions and importance samples into an estimate of log Z, and decide whether to trust it.
 
-Everything here is a pure function of numbers: contractions, one of them coarser and one in reverse, weights of states
-drawn from the distributions that they leave behind, and heavy states that were found elsewhere.
+Everything here is a pure function of numbers: contractions (one of them coarser and one in reverse), weights of states
+drawn from their distributions, and heavy states found in other ways.
 """
 
 from __future__ import annotations
@@ -22,43 +22,43 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_MISSED", "Contractions", "Judged", "Weighted", "judge", "log_mixture", "missed_share", "rounding_of"]
 
-# Of the difference to a coarser contraction this share counts as error, where nothing was truncated; where it was, the
-# error falls as the root of the discarded weight, a few times which counts, but no less than the last of these.
+# This share of the difference from a coarser contraction counts as error if nothing was truncated. With truncation, the
+# error falls as the root of the discarded weight; a few times this counts, but no less than the last of these.
 SHARE_OF_COARSE, ROOTS_OF_RATIO, LEAST_OF_COARSE = 0.3, 3.0, 0.01
-# The difference to the reverse order counts this many times; but not what is expected of a reverse order that discards
-# so much more that the order itself has less than this share of it.
+# The difference from the reverse order counts this many times. It does not count if the reverse order is expected to be
+# worse: the order itself discards less than this share of what the reverse discards.
 TIMES_REVERSE, POOR_REVERSE = 3.0, 1e-3
-# Samples are believed from this effective number on, and from this share of all.
+# Samples are trusted from this effective number on, and from this share of all.
 FEWEST_EFFECTIVE, LEAST_SHARE = 50.0, 0.1
-# The answers of two sources agree up to so many of their errors.
+# The answers of two sources agree up to this many of their errors.
 DEVIATIONS = 4.0
-# Shares of wrong sign among the draws of a state, summed, that are still noise.
+# The sum of the shares of wrong sign over the draws of a state is noise up to this.
 MOST_NEGATIVE = 0.05
-# Heavy states that were not to be expected among the draws may hold this share at most.
+# Heavy states that are unlikely to be drawn may hold at most this share.
 MOST_MISSED = 1e-3
 # A state with fewer expected draws than this may have been missed.
 EXPECTED_DRAWS = 5.0
-# Contractions alone are believed up to this error.
+# Contractions alone are trusted up to this error.
 LARGEST_ERROR_ALONE = 0.02
 # With this share of their spread added to what counts.
 LEAST_OF_SPREAD = 0.1
-# The root of the sum of all discarded weights is about the error, in warm models; this many times it covers it.
+# In warm models the error is about the root of the sum of all discarded weights; this many times the root covers it.
 ROOTS_OF_DISCARDED = 3.0
-# A sample says nothing of regions with less than so many expected draws; what contractions disagree about may be there.
+# A sample gives no information on regions with fewer expected draws than this; contractions may disagree about these.
 UNSEEN_DRAWS = 5.0
-# Both orders may have lost the same region, which no sample of theirs shows: of what contractions disagree about, this
-# share is part of the sample's error, too.
+# Both orders may have lost the same region, which their samples do not show. So this share of the disagreement of
+# contractions is also part of the sample's error.
 SHARE_UNSEEN = 0.3
-# Contractions that are further than this from the sample are at a bond too small for anything to be believed.
+# If contractions are further than this from the sample, the bond is too small for anything to be trusted.
 LARGEST_APART = 0.5
 
 
 @dataclass(frozen=True)
 class Contractions:
-    """Answers of contractions: in the order, again but coarser, and in reverse; None if not made.
+    """Answers of contractions: in the order, in the same order but coarser, and in reverse; None if not made.
 
-    ``discarded``, ``discarded_coarsely`` and ``discarded_in_reverse`` are the sums of the weights that they truncated
-    at the bond dimension; ``rounding`` is what rounding may do.
+    ``discarded``, ``discarded_coarsely`` and ``discarded_in_reverse`` are the sums of the weights truncated at the bond
+    dimension; ``rounding`` bounds the rounding error.
     """
 
     log_z: float
@@ -71,12 +71,12 @@ class Contractions:
 
     @property
     def _is_reverse_poor(self) -> bool:
-        """Whether the reverse order is so much worse that what it discards explains what it says."""
+        """Whether the reverse order discards so much more that this explains its different answer."""
         return self.discarded < POOR_REVERSE * self.discarded_in_reverse
 
     @property
     def _share_of_coarse(self) -> float:
-        """How much of the error of the coarser contraction is left in the finer one."""
+        """The share of the coarser contraction's error that remains in the finer one."""
         if self.discarded_coarsely <= 0.0:
             return SHARE_OF_COARSE
         ratio = ROOTS_OF_RATIO * math.sqrt(self.discarded / self.discarded_coarsely)
@@ -84,7 +84,7 @@ class Contractions:
 
     @property
     def error(self) -> float:
-        """What they disagree about, or more where more was discarded."""
+        """Their disagreement, or more if more was discarded."""
         expected = ROOTS_OF_DISCARDED * math.sqrt(self.discarded_in_reverse)
         discarded = self.discarded if self._is_reverse_poor else max(self.discarded, self.discarded_in_reverse)
         error = max(self.rounding, ROOTS_OF_DISCARDED * math.sqrt(discarded))
@@ -102,7 +102,7 @@ class Contractions:
         return max(answers) - min(answers)
 
     def apart_from(self, log_z: float) -> float:
-        """Return the larger distance of the two orders from another answer."""
+        """Return the larger of the two orders' distances from another answer."""
         return max(abs(each - log_z) for each in (self.log_z, self.reverse) if each is not None)
 
     @property
@@ -118,15 +118,15 @@ class Weighted:
     Attributes
     ----------
     log_weight
-        Of each state the log of its weight over its density.
+        For each state, the log of its weight over its density.
     stratum
-        Which distribution each was drawn from.
+        The distribution that each state was drawn from.
     negative
-        Of each state the sum of shares of wrong sign.
+        For each state, the sum of shares of wrong sign.
     alone
-        What each distribution's own states say of log Z, and the standard error.
+        The estimate of log Z from each distribution's own states, and its standard error.
     missed
-        The share of P that heavy states have which were not to be expected among the draws.
+        The share of P held by heavy states that are unlikely to be drawn.
     """
 
     log_weight: FloatArray
@@ -147,7 +147,7 @@ class Weighted:
 
     @property
     def effective(self) -> float:
-        """How many independent states of P these are worth."""
+        """The effective number of independent states of P."""
         return 1.0 / float((self.shares**2).sum())
 
     @property
@@ -163,14 +163,14 @@ class Weighted:
 
     @property
     def is_consistent(self) -> bool:
-        """Whether the answers of all distributions agree, up to their errors and what a sample cannot see."""
+        """Whether the answers of all distributions agree, up to their errors and regions that a sample cannot see."""
         answers = [log_z for log_z, _ in self.alone]
         error = math.hypot(*(error for _, error in self.alone)) + UNSEEN_DRAWS / len(self.log_weight)
         return not answers or max(answers) - min(answers) <= DEVIATIONS * error
 
     @property
     def complaint(self) -> str:
-        """What is wrong with the weights, as the end of a sentence; nothing if they are trusted."""
+        """The reason to distrust the weights, as the end of a sentence; empty if they are trusted."""
         words = ""
         if self.effective < max(FEWEST_EFFECTIVE, LEAST_SHARE * len(self.log_weight)):
             words += f"; {len(self.log_weight)} states are worth {self.effective:.1f}, too few to trust"
@@ -189,17 +189,17 @@ def log_mixture(log_densities: FloatArray) -> FloatArray:
 
 
 def missed_share(x: NDArray[np.int8], log_weight: FloatArray, log_q: FloatArray, log_z: float, samples: int) -> float:
-    """Return the share of Z that distinct states hold which are too rare under q to be expected in a sample."""
+    """Return the share of Z held by distinct states that are too rare under q to be expected in a sample."""
     _, first = np.unique(x, axis=0, return_index=True)
     share = np.exp(np.minimum(log_weight[first] - log_z, 50.0))
     rare = log_q[first] < math.log(EXPECTED_DRAWS / samples)
-    # Part of what the sample does see may stand for them: only what exceeds q is missing.
+    # Part of the sample may represent them: only the excess over q is missing.
     return float(np.maximum(share - np.exp(log_q[first]), 0.0)[rare].sum())
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What to make of it all: the answer, its error, whether to believe it, and why not, as the end of a sentence."""
+    """The conclusion: the answer, its error, whether to trust it, and if not why, as the end of a sentence."""
 
     log_z: float
     std_error: float
@@ -225,7 +225,7 @@ def judge(found: Contractions, sample: Weighted | None) -> Judged:
     if not words and apart > max(LARGEST_APART, DEVIATIONS * sample.std_error):
         words = f"; contractions and sample differ by {apart:.2g}: the bond is too small"
     if words:
-        # Neither is believed: the error covers all of them, and what heavy states add.
+        # Neither is trusted: the error covers all of them, and the heavy states.
         wide = max(error, apart, found.spread, sample.std_error, math.log1p(sample.missed), LARGEST_ERROR_ALONE)
         best = sample.log_z if sample.missed <= MOST_MISSED else max(sample.log_z, found.log_z)
         return Judged(best, wide, False, words)
@@ -245,12 +245,12 @@ def _judge_alone(found: Contractions) -> Judged:
     """Judge contractions without a sample."""
     error = found.error
     if not found.is_checked:
-        return Judged(found.log_z, max(error, found.spread, 1.0), False, "; there was nothing to check it by")
+        return Judged(found.log_z, max(error, found.spread, 1.0), False, "; there was nothing to compare it with")
     if max(error, LEAST_OF_SPREAD * found.spread) > LARGEST_ERROR_ALONE:
         return Judged(found.log_z, max(error, found.spread), False, f"; contractions disagree by {found.spread:.2g}")
     return Judged(found.log_z, error, True, "")
 
 
 def rounding_of(log_z: float, n: int, largest: float) -> float:
-    """Return what rounding may do to the log of a sum over n spins whose log-weights are up to ``largest``."""
+    """Bound the rounding error of the log of a sum over n spins whose log-weights are up to ``largest``."""
     return 16.0 * UNIT_ROUNDOFF * (abs(log_z) + largest + n)

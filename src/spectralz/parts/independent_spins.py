@@ -1,4 +1,4 @@
-"""Spins that do not see each other, each in a field of its own."""
+"""Independent spins, each in its own field."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["independent_spins", "probabilities"]
 
 
 def probabilities(h: FloatArray) -> FloatArray:
-    """Return P(x_i = -1) and P(x_i = +1) of spins in the fields h, each with its digits where the other is near 1."""
+    """Return P(x_i = -1) and P(x_i = +1) of spins in the fields h; small ones keep their digits."""
     from scipy.special import expit
 
     return np.column_stack([expit(-2.0 * h), expit(2.0 * h)])
 
 
 def independent_spins(model: Ising, h: FloatArray, outcome: Outcome) -> MarginalOutcome:
-    """Return the marginals of independent spins with the fields h; exact where the model's spins are independent."""
+    """Return the marginals of independent spins with the fields h; exact if the model's spins are independent."""
     mean = np.tanh(h)
     pairs = pairs_of(model)
     return MarginalOutcome(

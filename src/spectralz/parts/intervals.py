@@ -1,8 +1,8 @@
 """Intervals of log Z that hold with a stated probability, from unbiased estimates of Z (``kernels/betting.py``).
 
-Two sources. Weights of states that are drawn from a weighted mini-bucket bound never exceed that bound, and give both
-ends. Runs of annealing have no such limit, and give the lower end, at any size and temperature. Both are made in double
-precision, and what depends on random numbers beforehand, such as the points of a path, has a stream of its own.
+There are two sources. Weights of states drawn from a weighted mini-bucket bound never exceed that bound, and give both
+ends. Annealing runs have no such limit, and give the lower end, at any size and temperature. Both use double precision.
+Choices that use random numbers in advance, such as the points of a path, have their own stream.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
 
 __all__ = ["RUNS", "Ends", "annealed_end", "outwards", "sampled_ends"]
 
-# Of the states that are drawn from a bound, so many go before the others, to choose bets by; and so many spins of
-# states are drawn between two looks at the clock, in so many blocks at most.
+# This share of the states drawn from a bound, up to this many, are pilots, which determine the bets. This many spins of
+# states are drawn between two looks at the clock, in at most this many blocks.
 PILOT_SHARE, MOST_OF_PILOT = 1.0 / 16.0, 4096
 SPINS_PER_LOOK, MOST_BLOCKS_PER_LOOK = 4_000_000, 16
-# Operations of a spin of a state: what is looked up for each spin of its tables, its logarithm, its random number.
+# Operations per spin of a state: table lookups per spin, a logarithm, and a random number.
 LOOKUP_OPERATIONS, DRAW_OPERATIONS = 0.7, 15.0
-# Runs of annealing: the end is log(1 / delta) over their number below the mean of their logarithms.
+# Annealing runs: the end is below the mean of their logarithms by log(1 / delta) over their number.
 RUNS = 64
-# Fields of states in rows are added to so often, per neighbor, before they are summed up anew (``rows.py``).
+# Fields of states in rows are updated this often, per neighbor, before they are recomputed (``rows.py``).
 UPDATES_PER_REFRESH = 66
 
 
 @dataclass(frozen=True)
 class Ends:
-    """What was found, rounding included, without the constants of the model: the ends, or None, and how, in words."""
+    """The ends found, or None, including rounding but not the constants of the model, and a description."""
 
     low: float
     high: float | None
@@ -59,7 +59,7 @@ class Ends:
 
 
 def outwards(end: float, model: Ising, sign: float) -> float:
-    """Add the constants of a model to an end, rounded to the side that is safe."""
+    """Add the constants of a model to an end, rounded to the safe side."""
     total = end + model.constant
     return total + sign * (2.0 * UNIT_ROUNDOFF * (abs(total) + abs(end)) + model.rounding)
 
@@ -70,11 +70,11 @@ def outwards(end: float, model: Ising, sign: float) -> float:
 def sampled_ends(
     forest: Forest, potentials: Potentials, rounding: float, delta: float, samples: int, seed: int
 ) -> Ends:
-    """Draw states from a weighted mini-bucket bound, at most so many, and return both ends of log Z.
+    """Draw up to a number of states from a weighted mini-bucket bound, and return both ends of log Z.
 
-    ``rounding`` is by how much the bound may be off, and the potentials from those of the model. Each end is wrong with
-    a probability of half of ``delta`` at most. Fewer states are drawn where the time is up or an interrupt comes: bets
-    are fair after any number of them.
+    ``rounding`` bounds the errors of the bound, and of the potentials relative to the model. Each end is wrong with
+    probability at most ``delta`` / 2. Fewer states are drawn if the time is up or after an interrupt: bets are fair
+    after any number of them.
     """
     from spectralz.kernels.mini_buckets.drawing import LANES, Drawing
 
@@ -98,7 +98,7 @@ def sampled_ends(
         return lower_end(log_w, delta / 2.0, Bets.for_many(earlier, len(log_w), delta / 2.0))
 
     low = end(logs, before_them) - rounding
-    with np.errstate(divide="ignore"):  # a weight of all that the bound allows
+    with np.errstate(divide="ignore"):  # the largest weight that the bound allows
         below = end(np.log(-np.expm1(logs - top)), np.log(-np.expm1(before_them - top)))
     high = top if below == -math.inf else top + math.log(-math.expm1(below))
     words = f"{len(logs)} states drawn from the bound"
@@ -108,7 +108,7 @@ def sampled_ends(
 def _log_weights(
     drawing: Drawing, blocks: int, rng: np.random.Generator, task: str
 ) -> tuple[tuple[FloatArray, FloatArray], bool]:
-    """Draw blocks of states, each from a stream of its own; return log-weights, log-probabilities, and if interrupted.
+    """Draw blocks of states, each from its own stream; return log-weights, log-probabilities, and if interrupted.
 
     At least one block is drawn.
     """
@@ -141,10 +141,10 @@ def _rounding(
     pilot: tuple[FloatArray, FloatArray],
     spins: int,
 ) -> float:
-    """Bound by how much rounding may change a log-weight, apart from what the bound itself is off by.
+    """Bound the rounding error of a log-weight, apart from that of the bound itself.
 
-    A state's own weight is a sum of as many terms as there are mini-buckets, each a sum over a separator of 64 spins at
-    most; the log of its probability is one of as many as there are spins, all of one sign.
+    A state's own weight is a sum of as many terms as there are mini-buckets, each a sum over a separator of at most 64
+    spins. The log of its probability is a sum of as many terms as there are spins, all of one sign.
     """
     size = float(np.abs(potentials.h).sum() + np.abs(potentials.J).sum())
     log_q = max(float(np.abs(each[1]).max(initial=0.0)) for each in (found, pilot))
@@ -158,10 +158,10 @@ def _rounding(
 def annealed_end(
     annealer: Annealer, points: FloatArray, size: int, runs: int, delta: float, rng: np.random.Generator
 ) -> Ends:
-    """Anneal populations of so many states through given points, and return the lower end of log Z.
+    """Anneal populations of a given size through given points, and return the lower end of log Z.
 
-    It is wrong with a probability of ``delta`` at most. The annealer must be one in double precision, and the points
-    must not depend on the random numbers of ``rng``. Fewer runs are made where the time is up or an interrupt comes.
+    It is wrong with probability at most ``delta``. The annealer must use double precision, and the points must not
+    depend on the random numbers of ``rng``. Fewer runs are made if the time is up or after an interrupt.
     """
     found: list[float] = []
     is_interrupted = False
@@ -180,7 +180,7 @@ def annealed_end(
 
 
 def _rounding_of_runs(annealer: Annealer) -> float:
-    """Bound by how much rounding may change the log of a run's estimate: that of an energy, at most."""
+    """Bound the rounding error of the log of a run's estimate, which is at most that of an energy."""
     entries = annealer.couplings.row_sums_of_sizes()
     size = float(np.abs(annealer.theta).sum() + entries.sum())
     degree = float(np.diff(annealer.couplings.indptr).max(initial=0))

@@ -1,4 +1,4 @@
-"""The leading directions of a coupling: where collective states lie, which cooling from random states may miss."""
+"""Find the leading directions of a coupling, along which lie collective states that cooling may miss."""
 
 from __future__ import annotations
 
@@ -16,28 +16,27 @@ if TYPE_CHECKING:
 
 __all__ = ["leading_directions"]
 
-# Collective states are looked for along so many.
+# Number of directions along which collective states are searched for.
 DIRECTIONS = 2
 # Beyond this many spins or entries the search takes longer than it is worth.
 MOST_SPINS, MOST_ENTRIES = 200_000, 50_000_000
-# A direction is a place to start from: a few digits do, and so many products with the coupling at most.
+# A direction is only a starting point: a few digits suffice, with at most this many products with the coupling.
 TOLERANCE = 1e-3
 MOST_STEPS, STEPS_PER_LOOK = 60, 10
-# Digits after the point that are kept of a direction, whose entries are about 1.
+# Decimal places that are kept of a direction, whose entries are about 1.
 DIGITS = 6
-# A rest that is so small beside the coupling is rounding.
+# A remainder this small relative to the coupling is rounding.
 LEAST_REST = 1e-12
-# Operations of a step per spin, beside one per entry of the coupling.
+# Operations of a step per spin, in addition to one per entry of the coupling.
 OPERATIONS_PER_SPIN = 100.0
-# So few spins are diagonalized whole.
+# Up to this many spins the coupling is fully diagonalized.
 FEW_SPINS = 50
 
 
 def leading_directions(storage: Coupling, count: int = DIRECTIONS) -> list[FloatArray]:
     """Return the eigenvectors of the largest positive eigenvalues, each of length sqrt(n), without the diagonal.
 
-    None where no pair is coupled, where finding them would take long, or where the time is up before
-    (``_support/clock.py``).
+    None if no pair is coupled, if finding them would take long, or if the time is up before (``_support/clock.py``).
     """
     if storage.couples_nothing or storage.n > MOST_SPINS or storage.edge_count > MOST_ENTRIES:
         return []
@@ -45,8 +44,8 @@ def leading_directions(storage: Coupling, count: int = DIRECTIONS) -> list[Float
     largest = entries.largest
     if largest == 0.0:
         return []
-    # Divided by the largest, no power of huge or tiny couplings leaves the numbers there are.
-    with np.errstate(over="ignore"):  # of tiny numbers older releases of numpy say so, wrongly
+    # Divided by the largest entry, so that no power of huge or tiny couplings overflows or underflows.
+    with np.errstate(over="ignore"):  # older releases of numpy wrongly report this for tiny numbers
         scaled = entries.mapped(lambda entry: entry / largest)
     if storage.n <= FEW_SPINS:
         values, vectors = np.linalg.eigh(scaled.dense())
@@ -57,16 +56,16 @@ def leading_directions(storage: Coupling, count: int = DIRECTIONS) -> list[Float
             return []
         values, vectors = found
     scale = math.sqrt(storage.n)
-    # Linear algebra rounds by how arrays lie in memory: what starts here would end elsewhere, in the last digits.
+    # Rounding in linear algebra depends on memory layout; results would differ in the last digits.
     rounded = np.round(scale * vectors.T, DIGITS)
     return [vector for value, vector in zip(values, rounded, strict=True) if value > 0.0]
 
 
 def _by_lanczos(matrix: Any, count: int) -> tuple[FloatArray, FloatArray] | None:
-    """Return the largest eigenvalues and their vectors, as closely as a few dozen products give them.
+    """Return the largest eigenvalues and their vectors, as accurately as a few dozen products give them.
 
-    Eigenvalues that stand apart, as those of collective states do, have converged by then. Within the bulk of a
-    spectrum ARPACK would go on for hundreds of products, which are worth nothing here.
+    Isolated eigenvalues, such as those of collective states, have converged by then. Within the bulk of a spectrum
+    ARPACK would continue for hundreds of products, which are not needed here.
     """
     n = matrix.shape[0]
     entries = matrix.nnz if issparse(matrix) else n * n
@@ -80,10 +79,10 @@ def _by_lanczos(matrix: Any, count: int) -> tuple[FloatArray, FloatArray] | None
         clock.charge(entries + OPERATIONS_PER_SPIN * n)
         rest = np.asarray(matrix @ basis[step])
         diagonal.append(float(basis[step] @ rest))
-        for _ in range(2):  # once more for what the first left by rounding
+        for _ in range(2):  # a second time, to remove what rounding left
             rest -= basis[: step + 1].T @ (basis[: step + 1] @ rest)
         beside.append(float(np.linalg.norm(rest)))
-        is_whole = beside[-1] <= LEAST_REST * max(map(abs, diagonal))  # nothing is left that the start has a part in
+        is_whole = beside[-1] <= LEAST_REST * max(map(abs, diagonal))  # nothing is left in the span of the start
         if is_whole or (step + 1) % STEPS_PER_LOOK == 0:
             values, vectors = eigh_tridiagonal(diagonal, beside[:-1])
             last = slice(max(len(values) - count, 0), None)

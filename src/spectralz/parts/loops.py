@@ -1,15 +1,15 @@
-r"""The loops that Bethe's log Z leaves out, and how large their sum may be.
+r"""Estimate the sum over loops that Bethe's log Z leaves out.
 
-At a fixed point of belief propagation Z / Z_Bethe is a sum over the subgraphs without loose ends [1]_. A simple cycle
-counts as the product of T_ij along it, the correlation coefficient of the two spins of an edge in the beliefs, which is
-tanh J_ij without fields. To first order the error of log Z is the sum over all cycles. That over all closed walks that
-never turn back contains it, is -log det(1 - B) / 2 with B from edge to edge, and by the formula of Ihara and Bass [2]_
-needs one determinant of n x n numbers:
+At a fixed point of belief propagation Z / Z_Bethe is a sum over the subgraphs without loose ends [1]_. The term of a
+simple cycle is the product of T_ij along it, where T_ij is the correlation coefficient of the two spins of an edge in
+the beliefs (tanh J_ij without fields). To first order the error of log Z is the sum over all cycles. The sum over all
+closed non-backtracking walks contains it. That sum is -log det(1 - B) / 2 with B from edge to edge, and by the formula
+of Ihara and Bass [2]_ needs one n x n determinant:
 
     det(1 - B) = det(M) prod_ij (1 - T_ij^2),   M_ij = -T_ij / (1 - T_ij^2),   M_ii = 1 + sum_j T_ij^2 / (1 - T_ij^2).
 
-M is the Hessian of Bethe's free energy but for a scale: it is positive where the fixed point is stable. With T^2
-instead of T the sum is the variance of the first one under random signs of T; it diverges where a spin glass begins.
+M is the Hessian of Bethe's free energy up to a scale: it is positive where the fixed point is stable. With T^2 instead
+of T the sum is the variance of the first sum under random signs of T; it diverges at the onset of a spin glass.
 
 References
 ----------
@@ -33,30 +33,30 @@ if TYPE_CHECKING:
 
 __all__ = ["Loops", "correlations", "loops_at", "loops_of", "operations_of_loops", "walks"]
 
-# Up to so many spins determinants are factorized; beyond they are estimated from products with random vectors.
+# Up to this many spins determinants are computed by factorization; beyond, they are estimated with random vectors.
 MOST_FACTORIZED = 1500
-# The Lanczos steps from each of so many random vectors, and the seed of these.
+# Lanczos steps per random vector, the number of random vectors, and their seed.
 STEPS, VECTORS, SEED = 25, 6, 20190612
 # Correlations closer to 1 have lost the digits of 1 - T^2.
 LARGEST_CORRELATION = 1.0 - 1e-9
-# The first order is so much short of the whole, as measured where log Z is known and both are below 1.
+# Ratio of the whole error to the first order, as measured where log Z is known and both are below 1.
 SECOND_ORDER = 1.25
-# Up to this share of pairs the square of M is sparse enough to be written out.
+# Up to this share of pairs the square of M is sparse enough to be computed.
 MOST_SPARSE = 0.02
 
 
 @dataclass(frozen=True)
 class Loops:
-    """What is known of the loops.
+    """Sums over the loops.
 
     Attributes
     ----------
     signed
-        The sum over closed walks with the signs that the couplings have.
+        The sum over closed walks with the signs of the couplings.
     variance
-        That of the squares: the variance of the first if signs were random.
+        The same sum with squares: the variance of the first if signs were random.
     noise
-        The standard error of ``signed`` where it is estimated, 0 if it was computed.
+        The standard error of ``signed`` if it is estimated, 0 if it is computed.
     """
 
     signed: float
@@ -65,19 +65,19 @@ class Loops:
 
     @property
     def scale(self) -> float:
-        """How far Bethe's log Z is likely to be off."""
+        """The likely error of Bethe's log Z."""
         return SECOND_ORDER * math.sqrt(self.signed**2 + self.variance + self.noise**2)
 
 
 def loops_at(network: Network, total: FloatArray, without: FloatArray) -> Loops | None:
-    """Return the sums over loops at a fixed point of the messages, or None where they diverge.
+    """Return the sums over loops at a fixed point of the messages, or None if they diverge.
 
     Parameters
     ----------
     network
         The model.
     total, without
-        Of each spin its field, and of each slot that field without the slot's message.
+        The field of each spin, and for each slot that field without the slot's message.
     """
     from spectralz.kernels.messages import messages_between
 
@@ -88,7 +88,7 @@ def loops_at(network: Network, total: FloatArray, without: FloatArray) -> Loops 
     alone = loops_of(network.n, pairs, T)
     if alone is None or not np.any(total):
         return alone
-    # Fields make correlations weaker, but phases that couplings alone would make are not seen from within one.
+    # Fields weaken correlations, but from within one phase the others, caused by couplings alone, are not seen.
     pair_mean = np.tanh(J + messages_between(without[first], without[second]))
     return loops_of(network.n, pairs, correlations(np.tanh(total), pair_mean, pairs))
 
@@ -103,7 +103,7 @@ def correlations(mean: FloatArray, pair_mean: FloatArray, pairs: NDArray[np.int6
 
 
 def loops_of(n: int, pairs: NDArray[np.int64], T: FloatArray) -> Loops | None:
-    """Return the sums over loops of n spins with the correlations T of pairs, or None where they diverge."""
+    """Return the sums over loops of n spins with the correlations T of pairs, or None if they diverge."""
     T = np.clip(T, -LARGEST_CORRELATION, LARGEST_CORRELATION)
     signed = walks(n, pairs, T)
     variance = None if signed is None else walks(n, pairs, T**2)
@@ -113,12 +113,12 @@ def loops_of(n: int, pairs: NDArray[np.int64], T: FloatArray) -> Loops | None:
 
 
 def operations_of_loops(n: int, edges: int) -> float:
-    """Return what the sums over loops count."""
+    """Return the operations of the sums over loops."""
     return 2.0 * (n**3 / 10.0 if n <= MOST_FACTORIZED else 4.0 * STEPS * VECTORS * (edges + n))
 
 
 def walks(n: int, pairs: NDArray[np.int64], T: FloatArray) -> tuple[float, float] | None:
-    """Return -log det(1 - B) / 2 and its standard error, 0 where it is computed; None if 1 - B is not positive."""
+    """Return -log det(1 - B) / 2 and its standard error, 0 if it is computed; None if 1 - B is not positive."""
     import scipy.sparse as sp
 
     i, j = pairs.T
@@ -150,7 +150,7 @@ def _log_det(M: FloatArray) -> tuple[float, float] | None:
 def _estimated_log_det(M: Any, is_dense: bool) -> tuple[float, float] | None:
     """Estimate the trace of log M by Lanczos quadrature from random vectors.
 
-    The scatter of the vectors is that of log M less a polynomial whose trace is known: of degree 4 where M is sparse
+    The scatter of the vectors is that of log M minus a polynomial whose trace is known: of degree 4 if M is sparse
     enough to be squared, otherwise of degree 2.
     """
     n = M.shape[0]
@@ -160,7 +160,7 @@ def _estimated_log_det(M: Any, is_dense: bool) -> tuple[float, float] | None:
     low, high = min(nodes[0] for nodes, _ in rules), max(nodes[-1] for nodes, _ in rules)
     if low <= 0.0:
         return None
-    # In units of the middle powers stay small; the fit is best where the spectrum is.
+    # In units of the middle of the spectrum powers stay small; the fit is best where the spectrum is.
     middle = 0.5 * (low + high)
     seen, weight = (np.concatenate(each) for each in zip(*rules, strict=True))
     root = np.sqrt(weight)
@@ -189,7 +189,7 @@ def _traces(M: Any, is_dense: bool) -> list[float]:
 
 
 def _lanczos(M: Any, start: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return nodes and weights of the quadrature that a vector sees the spectrum by."""
+    """Return nodes and weights of the Lanczos quadrature of the spectrum for a vector."""
     v, before = start / np.linalg.norm(start), np.zeros(len(start))
     alphas: list[float] = []
     betas: list[float] = []

@@ -1,4 +1,4 @@
-"""Ascents of mean field that keep to the time, and the bound where they end, rounding taken off."""
+"""Mean-field ascents within a time limit, and the bound where they end, minus its rounding error."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = [
     "bounds_at",
 ]
 
-# Between two looks at the clock so many sweeps are made, or fewer, with which this many entries of the coupling are
-# read, some tens of milliseconds, but one at least.
+# Between two looks at the clock at least one sweep is made, at most this many, and no more than read this many entries
+# of the coupling (some tens of milliseconds).
 SWEEPS_PER_LOOK, ENTRIES_PER_LOOK = 50, 2e7
-# Operations per spin and sweep, beside one per entry of the coupling.
+# Operations per spin and sweep, in addition to one per entry of the coupling.
 OPERATIONS_PER_SPIN = 60.0
-# Inverse temperatures, full coupling being 1, at which mean field is first solved where it starts annealed, the sweeps
-# over single spins at each, and how far means are moved at random before: without it zero stays zero where there are
-# no fields.
+# For annealed starts: the inverse temperatures (full coupling is 1) at which mean field is first solved, the sweeps
+# over single spins at each, and the size of random moves of the means before. Without these moves, zero stays zero
+# where there are no fields.
 BETAS, SWEEPS_PER_BETA, NOISE = (0.2, 0.4, 0.6, 0.8), 20, 0.03
 
 
@@ -49,8 +49,8 @@ def ascend_in_time(
 ) -> tuple[int, float]:
     """Climb the bound from the fields ``h``, in place, until no mean changes by more than ``tol`` or the time is up.
 
-    Returns the number of sweeps, one at least, and how far the last one changed a mean. ``tell`` hears how many have
-    been made.
+    Returns the number of sweeps, at least one, and the largest change of a mean in the last one. ``tell`` is called
+    with the number of sweeps made.
     """
     from spectralz.kernels.mean_field import ascend
 
@@ -68,9 +68,9 @@ def ascend_in_time(
 
 
 def annealed_fields(theta: FloatArray, couplings: Couplings, rng: np.random.Generator | None = None) -> FloatArray:
-    """Return fields to start from: those that mean field comes to from zero, at falling temperatures.
+    """Return fields to start from: those that mean field reaches from zero at falling temperatures.
 
-    With a generator of random numbers, fields are moved a little before each.
+    With a random generator, fields are perturbed slightly before each.
     """
     h = np.zeros(len(theta))
     for beta in BETAS:
@@ -86,7 +86,7 @@ def annealed_fields(theta: FloatArray, couplings: Couplings, rng: np.random.Gene
 def ascend_together_in_time(
     h: FloatArray, theta: FloatArray, J: FloatArray, max_iter: int, tol: float, tell: Callable[[int], None]
 ) -> None:
-    """Climb the bound from several fields, the columns of ``h``, in place, as :func:`ascend_in_time` does from one."""
+    """Climb the bound from several fields, the columns of ``h``, in place, like :func:`ascend_in_time` from one."""
     from spectralz.kernels.mean_field import ascend_together
 
     n, starts = h.shape
@@ -103,7 +103,7 @@ def ascend_together_in_time(
 
 
 def bounds_at(h: FloatArray, theta: FloatArray, couplings: Couplings) -> tuple[FloatArray, FloatArray]:
-    """Return what :func:`bound_at` does for each column of fields; the couplings are dense."""
+    """Return the result of :func:`bound_at` for each column of fields; the couplings are dense."""
     from spectralz.kernels.mean_field import bounds
 
     values, sizes = bounds(h, theta, couplings)
@@ -111,7 +111,7 @@ def bounds_at(h: FloatArray, theta: FloatArray, couplings: Couplings) -> tuple[F
 
 
 def bound_at(h: FloatArray, theta: FloatArray, couplings: Couplings) -> tuple[float, float]:
-    """Return the bound on log Z, without constants, at the means of the fields ``h``, and what rounding may take."""
+    """Return the bound on log Z, without constants, at the means of the fields ``h``, and its rounding error."""
     from spectralz.kernels.mean_field import bound
 
     value, sizes = bound(h, theta, couplings)
@@ -119,7 +119,7 @@ def bound_at(h: FloatArray, theta: FloatArray, couplings: Couplings) -> tuple[fl
 
 
 def bound_of_model(model: Ising, couplings: Couplings, h: FloatArray) -> tuple[float, float]:
-    """Return the bound on log Z of a model, constants included, and the same with all rounding taken off."""
+    """Return the bound on log Z of a model, including constants, and the same minus its rounding error."""
     value, rounding = bound_at(h, model.field, couplings)
     log_z = value + model.constant
     return log_z, log_z - rounding - 4.0 * UNIT_ROUNDOFF * abs(model.constant) - model.rounding

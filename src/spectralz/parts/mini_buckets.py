@@ -1,4 +1,4 @@
-"""What mini-bucket methods share: which functions go together, in which order, at what cost."""
+"""Shared parts of mini-bucket methods: grouping of functions, order, and cost."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ ORDER_NAMES = ("best", "narrow", "min-degree", "min-fill", "banded")
 PARTITIONS = ("scope", "content")
 SIDES = ("upper", "lower")
 ENTRY_BYTES = 8
-# Up to so many spins a result lists the order and all mini-buckets, which takes a kilobyte each.
+# Up to this many spins a result lists the order and all mini-buckets, which take a kilobyte each.
 MOST_LISTED = 100_000
-# What a round takes per table entry, in operations.
+# Operations of a round per table entry.
 ENTRY_OPERATIONS = 30.0
-# Plain bounds say little about what tightening makes of them. An order is tried if its plain bound is looser than the
-# best by at most this part of what the first rounds gain there.
+# Plain bounds predict little about tightened ones. An order is tried if its plain bound is looser than the best by at
+# most this share of what the first rounds gain there.
 ROUNDS_FOR_AN_ORDER = 5
 WORTH_TRYING = 0.5
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """One elimination order with its mini-buckets, their numbers, and the bound that one pass gives."""
+    """One elimination order with its mini-buckets, their numbers, and the bound of one pass."""
 
     order_name: str
     cover: Cover
@@ -57,7 +57,7 @@ class Prepared:
         return not self.cover.splits
 
     def details(self, model: Ising, *, keep: bool) -> dict[str, Any]:
-        """Return what a result should tell of it."""
+        """Return its entries for the details of a result."""
         cover = self.cover
         listed: dict[str, Any] = {}
         if model.n <= MOST_LISTED:
@@ -93,13 +93,13 @@ class Division:
     Attributes
     ----------
     options
-        The method that asks.
+        The options of the method.
     powers
         Takes the number of a spin's mini-buckets; returns the weight of the first, and that of each other one.
     looseness
-        What the order "best" has the least of.
+        The quantity that the order "best" minimizes.
     revised
-        Changes the numbers that the mini-buckets begin with, if need be.
+        Changes the initial numbers of the mini-buckets, if needed.
     """
 
     options: Options
@@ -113,7 +113,7 @@ class Division:
         return int(self.options.max_memory)
 
     def prepare(self, model: Ising, *, keep: bool) -> list[Prepared]:
-        """Divide the buckets along the order, or along each of several; the one with the tightest bound comes first.
+        """Divide the buckets along one order or each of several; the order with the tightest bound comes first.
 
         ``keep`` says whether there must be room for all tables at once.
         """
@@ -146,7 +146,7 @@ class Division:
         return orders_of(wanted, model.components(), edges, strengths, self.options.ibound)
 
     def _cover(self, model: Ising, order: IntArray) -> Cover | None:
-        """Divide all buckets; None if that alone takes more memory than there is."""
+        """Divide all buckets; None if that alone takes more than the available memory."""
         from spectralz.kernels.mini_buckets.cover import cover_by_content, cover_by_scope
 
         edges, J = model.edges()
@@ -168,7 +168,7 @@ class Division:
         return Prepared(name, cover, forest, potentials, bound_of(forest, potentials, reporter_of("eliminating spins")))
 
     def _refusal(self, model: Ising, order: IntArray, keep: bool) -> str:
-        """Say what is needed, and the largest ibound that fits."""
+        """Return the error that names what is needed and the largest ibound that fits."""
         from spectralz.kernels.mini_buckets.cover import cover_by_scope
 
         edges = model.edges()[0]
@@ -177,7 +177,7 @@ class Division:
         need = f"needs {bytes_in_words(int(ENTRY_BYTES * cover.entries(keep=keep)))} of tables"
         if self.options.partition == "content":
             need = "needs more memory to choose its mini-buckets by content"
-        # A table of half of the memory is the widest that can be thought of.
+        # No table can take more than half of the memory.
         widest = min(cover.widest - (self.options.partition == "scope"), (memory // ENTRY_BYTES).bit_length())
         for ibound in range(widest, 1, -1):
             if ENTRY_BYTES * cover_by_scope(order, edges, ibound).entries(keep=keep) <= memory:
@@ -197,9 +197,9 @@ class WeightedBound:
     model
         The model.
     candidates
-        Its buckets divided along one order or along several, of which the first has the tightest bound.
+        Its buckets divided along one order or several; the first has the tightest bound.
     is_lower
-        Which bound is meant.
+        Whether it is a lower bound.
     keep
         Whether there is room for tightening.
     """
@@ -213,7 +213,7 @@ class WeightedBound:
     @classmethod
     def of_model(cls, model: Ising, options: Options, *, is_lower: bool, keep: bool = True) -> WeightedBound:
         """Divide the buckets, and run through them once."""
-        # To choose which power is positive takes a pass that keeps what it computes.
+        # Choosing the positive power takes a pass that keeps its tables.
         keep = keep or is_lower
         looseness, revised = (_below, _lower_powers) if is_lower else (_above, None)
         candidates = Division(options, _equal_powers, looseness, revised).prepare(model, keep=keep)
@@ -238,12 +238,12 @@ class WeightedBound:
 
     @property
     def value(self) -> float:
-        """The bound as it is now, constants not included."""
+        """The current bound, without constants."""
         return self._tightening.value if self._tightening else self.prepared.bound.value
 
     @property
     def rounds(self) -> int:
-        """Rounds that have been made."""
+        """Number of rounds made."""
         return self._tightening.rounds if self._tightening else 0
 
     @property
@@ -257,12 +257,12 @@ class WeightedBound:
         return self._tightening.result().potentials if self._tightening else self.prepared.potentials
 
     def run(self, rounds: int) -> None:
-        """Tighten for so many rounds more, fewer if it comes to rest, or where time is up or an interrupt comes."""
+        """Tighten for up to this many more rounds; fewer at convergence, if the time is up, or after an interrupt."""
         if self.is_exact or rounds < 1:
             return
         until = self.rounds + rounds
         try:
-            # Sums over long vectors are the same for any number of threads only if they are made in one.
+            # Sums over long vectors do not depend on the number of threads only if they are computed in one.
             with using_threads(None, NO_MATRICES):
                 if self._tightening is None:
                     self._begin(min(rounds, ROUNDS_FOR_AN_ORDER))
@@ -300,7 +300,7 @@ class WeightedBound:
         self.candidates = [self.prepared]
 
     def outcome(self, *, details: bool = True) -> Outcome:
-        """Return the bound as it is now."""
+        """Return the current bound."""
         prepared, bound = self.prepared, self.prepared.bound
         found = prepared.details(self.model, keep=self.keep) if details else {}
         if prepared.is_exact:
@@ -311,8 +311,8 @@ class WeightedBound:
             tightened = self._tightening.result()
             potentials = tightened.potentials
             bound = replace(tightened.bound, rounding=tightened.bound.rounding + tightened.rounding)
-            ending = "and came to rest" if self.is_at_rest else "and was not yet at rest"
-            sentence = f"{sentence}; optimised for {self.rounds} rounds {ending}"
+            ending = "and converged" if self.is_at_rest else "and had not yet converged"
+            sentence = f"{sentence}; optimized for {self.rounds} rounds {ending}"
         found = {**found, "gain": abs(prepared.bound.value - bound.value)}
         if details and self.model.n <= MOST_LISTED:
             found["weights"] = _weights_by_bucket(prepared, potentials)
@@ -355,7 +355,7 @@ def _weights_by_bucket(prepared: Prepared, potentials: Potentials) -> list[list[
 
 
 def outcome_of(model: Ising, kind: Kind, bound: Bound, sentence: str, **others: Any) -> Outcome:
-    """Add the constants to a bound on log Z and say what it proves."""
+    """Add the constants to a bound on log Z and return what it proves."""
     log_z = bound.value + model.constant
     # Both the bound and the sum are rounded numbers.
     rounding = bound.rounding + 2.0 * UNIT_ROUNDOFF * (abs(log_z) + abs(bound.value)) + model.rounding
@@ -372,7 +372,7 @@ def outcome_of(model: Ising, kind: Kind, bound: Bound, sentence: str, **others: 
 
 
 def describe(prepared: Prepared) -> str:
-    """Say in a few words how the buckets were divided."""
+    """Describe in a few words how the buckets were divided."""
     split = int(np.count_nonzero(prepared.cover.counts > 1))
     if not split:
         return f"exact: no bucket was split, widest mini-bucket {prepared.cover.widest} spins"

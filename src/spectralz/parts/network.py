@@ -1,4 +1,4 @@
-"""A model laid out for messages, and the forest: the case in which one sweep of them is exact."""
+"""A model laid out for messages, and forests, for which one sweep of messages is exact."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Forest", "Network", "beliefs"]
 
-# Single flips end long before, unless rounding makes two states each the better one.
+# Single flips end long before, unless rounding makes each of two states look better than the other.
 MOST_CLIMBS = 1000
 
 
@@ -48,7 +48,7 @@ class Network:
         pairs, J = model.edges()
         graph = graph_of(model.n, pairs)
         walk = breadth_first(graph, np.ones(len(pairs), dtype=np.bool_))
-        # Copies, because compiled code takes the model's read-only arrays for another type.
+        # Copies, because the model's read-only arrays are a different type to compiled code.
         return cls(graph, np.array(model.field), J[graph.edge], *walk)
 
     @property
@@ -58,7 +58,7 @@ class Network:
 
     @property
     def ones(self) -> FloatArray:
-        """The weights of plain belief propagation, one a slot."""
+        """The weights of plain belief propagation, one per slot."""
         return np.ones(len(self.coupling))
 
     @property
@@ -72,7 +72,7 @@ class Network:
         return float(np.abs(self.field).sum() + np.abs(self.coupling).sum() / 2.0)
 
     def log_weight_near(self, total: FloatArray) -> float:
-        """Return the log-weight of the state of the means' signs, improved by single flips."""
+        """Return the log-weight of the signs of the means, improved by single flips."""
         from spectralz.kernels.messages import climb
 
         x = climb(self.graph, self.field, self.coupling, np.where(total < 0.0, -1.0, 1.0), MOST_CLIMBS)
@@ -83,7 +83,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Forest:
-    """A forest, solved: the messages of one sweep up and down, and the error that rounding may have made."""
+    """A solved forest: the messages of one sweep up and down, and a bound on the rounding error."""
 
     network: Network
     total: FloatArray
@@ -119,10 +119,10 @@ class Forest:
         )
 
     def marginal_outcome(self, model: Ising) -> MarginalOutcome:
-        """Pack the exact marginals, or say that the weights are too large for them."""
+        """Pack the exact marginals, or report that the weights are too large for them."""
         outcome = self.outcome(model)
         probability, mean, pair_mean = beliefs(self.network.graph, self.network.coupling, self.total, self.without)
-        # Fields that are off by r in all change a mean by at most r, and that of a pair by at most 2 r.
+        # A total error r of the fields changes a mean by at most r, and that of a pair by at most 2 r.
         outcome, kind = with_kind_of_means(outcome, 2.0 * (self.rounding + model.storage.rounding))
         return MarginalOutcome(
             probability=probability,
@@ -136,9 +136,9 @@ class Forest:
 def _forest_rounding(network: Network) -> float:
     """Bound the rounding error of log Z of a forest.
 
-    A wrong message is a right one in a model with another field, and a field that is off by d changes log Z by at most
-    d. Spin i adds up as many messages as it has neighbours, no partial sum above |theta_i| + sum_j |J_ij|; a
-    message and what is left beside it are good to 24 roundoffs of that size, or of 1.
+    A wrong message is the right one in a model with another field, and an error d in a field changes log Z by at most
+    d. Spin i adds up as many messages as it has neighbors, with no partial sum above |theta_i| + sum_j |J_ij|. A
+    message and its remaining term are accurate to 24 roundoffs of that size, or of 1.
     """
     degree = np.diff(network.graph.start)
     owner = np.repeat(np.arange(network.n), degree)
@@ -149,7 +149,7 @@ def _forest_rounding(network: Network) -> float:
 def beliefs(
     graph: Graph, coupling: FloatArray, total: FloatArray, without: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return P(x_i = -1) and P(x_i = +1), E[x_i], and E[x_i x_j] of each edge if wanted, as the messages have them.
+    """Return P(x_i = -1) and P(x_i = +1), E[x_i] and, if wanted, E[x_i x_j] of each edge, from the messages.
 
     A pair's weights are exp(J x y + a x + b y) with the fields a, b of its spins without each other's message, so
     that its mean is tanh(J + log(cosh(a + b) / cosh(a - b)) / 2), which is tanh(J + atanh(tanh a tanh b)).

@@ -1,4 +1,4 @@
-"""What a method's own work returns, before it is timed and packed into a result."""
+"""The outcome of a method, before it is timed and packed into a result."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["EXACT_WIDTH", "MarginalOutcome", "Outcome", "with_kind_of_means", "w
 
 # An interval is called exact up to this half-width, as a share of log Z or of 1.
 EXACT_WIDTH = 1e-9
-# What rounding may change in means that are called exact.
+# The largest rounding error of means that are called exact.
 LARGEST_MEAN_ERROR = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What ``_solve`` of a method returns; ``run`` makes an Estimate of it, which says what the fields are.
+    """The return value of a method's ``_solve``; ``run`` turns it into an Estimate, which describes the fields.
 
-    ``method`` names the method that really ran where it is not the one that was asked, as with ``auto``; ``trusted`` is
-    None where the method has no verdict beyond what kind of number it gives.
+    ``method`` names the method that really ran if it is not the one called, as with ``auto``. ``trusted`` is None if
+    the method has no verdict beyond the kind of number it gives.
     """
 
     log_z: float
@@ -47,16 +47,16 @@ class Outcome:
 
     @property
     def is_trusted(self) -> bool:
-        """The verdict: the method's own, or what its kind of number says."""
+        """The verdict: the method's own, or the one implied by its kind of number."""
         return self.kind.is_proven if self.trusted is None else self.trusted
 
 
 @dataclass(frozen=True, kw_only=True)
 class MarginalOutcome:
-    """What ``_solve_marginals`` of a method returns.
+    """The return value of a method's ``_solve_marginals``.
 
-    Pairs are those of ``model.edges()``, in its order; where they are not wanted (``parts/pairs.py``) nobody looks at
-    ``pair_mean``.
+    Pairs are those of ``model.edges()``, in its order. If they are not wanted (``parts/pairs.py``), ``pair_mean`` is
+    not used.
     """
 
     probability: NDArray[np.float64]
@@ -67,7 +67,7 @@ class MarginalOutcome:
 
 
 def with_proven_kind(outcome: Outcome) -> Outcome:
-    """Return an outcome that is called exact only where its own enclosure is narrow; one that cancels may not be."""
+    """Return an outcome that is called exact only if its own enclosure is narrow; with cancellation it may not be."""
     if outcome.kind is not Kind.EXACT or outcome.lower is None or outcome.upper is None:
         return outcome
     error = (outcome.upper - outcome.lower) / 2.0
@@ -79,7 +79,7 @@ def with_proven_kind(outcome: Outcome) -> Outcome:
 
 
 def with_kind_of_means(outcome: Outcome, change: float) -> tuple[Outcome, Kind]:
-    """Return the kind of means that rounding may have changed by ``change``, and an outcome that says so if it may."""
+    """Return the kind of means with a rounding error of up to ``change``, and an outcome that states it if large."""
     if change <= LARGEST_MEAN_ERROR:
         return outcome, Kind.EXACT
     words = f"{outcome.status}; the weights are so large that rounding may change means by {min(change, 2.0):.1g}"

@@ -1,4 +1,4 @@
-"""Of which pairs marginals are wanted, too: a dense model of 20,000 spins has 2e8 of them."""
+"""Choose the pairs whose marginals are computed: a dense model of 20,000 spins has 2e8 pairs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["all_pairs", "are_pairs_wanted", "pairs_of", "wanting_pairs"]
 
-# A context, no argument: methods of users have no such argument, and what they return of pairs is left out.
+# A context variable instead of an argument: users' methods have no such argument, and their pairs are then ignored.
 _wanted: ContextVar[bool | Literal["all"]] = ContextVar("spectralz_pairs_wanted", default=True)
 
 
 @contextmanager
 def wanting_pairs(wanted: bool | Literal["all"]) -> Iterator[None]:
-    """Let marginals inside the ``with`` block be with coupled pairs, without, or with all pairs.
+    """Set whether marginals inside the ``with`` block include coupled pairs, no pairs, or all pairs.
 
     Examples
     --------
@@ -38,12 +38,12 @@ def wanting_pairs(wanted: bool | Literal["all"]) -> Iterator[None]:
 
 
 def are_pairs_wanted() -> bool:
-    """Say whether marginals are wanted of pairs, too."""
+    """Return whether marginals of pairs are wanted, too."""
     return bool(_wanted.get())
 
 
 def pairs_of(model: Ising) -> IntArray:
-    """Return the pairs whose means are wanted: those of ``model.edges()``, in its order, all, or none."""
+    """Return the pairs whose means are wanted: those of ``model.edges()``, in its order, all pairs, or none."""
     if _wanted.get() == "all":
         return all_pairs(model.n)
     return model.edges()[0] if are_pairs_wanted() else np.empty((0, 2), dtype=np.int64)

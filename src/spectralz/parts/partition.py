@@ -1,7 +1,7 @@
-"""Spins divided into blocks whose induced subgraphs have small treewidth, with little coupling cut between them.
+"""Divide spins into blocks whose induced subgraphs have small treewidth, with little coupling cut between them.
 
-Several partitions are made, and the one that cuts the least is taken. On lattices strips are hard to beat: a few
-layers of equal distance from a corner, or rows, or columns. Elsewhere blocks grow along the strongest couplings.
+Several partitions are tried, and the one that cuts the least is taken. On lattices strips are hard to beat: a few
+layers of equal distance from a corner, or rows, or columns. On other graphs blocks grow along the strongest couplings.
 """
 
 from __future__ import annotations
@@ -29,22 +29,21 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_ENTRIES", "Partition", "divide"]
 
-# Table entries of one block, all of which are kept at once, twice: 512 MB.
+# Most table entries of one block; all are kept at once, twice: 512 MB.
 MOST_ENTRIES = 1 << 25
-# Growing blocks leave out up to these shares of their spins, which would make them too wide. They have so many spins at
-# most.
+# Growing blocks leave out up to these shares of spins that would make them too wide. They have at most this many spins.
 SHARES_LEFT_OUT, MOST_SPINS = (0.0, 0.03), 4000
-# With more spins than this blocks are looked at only when they have grown by this factor.
+# With more spins than this, the width of blocks is checked only when they have grown by this factor.
 MOST_SPINS_LOOKED_AT_ALWAYS, GROWTH = 1_000, 1.1
-# Operations per spin, of few and of many spins.
+# Operations per spin, for few and for many spins.
 OPERATIONS_PER_SPIN_OF_FEW, OPERATIONS_PER_SPIN = 5e4, 2e4
-# Components up to this size are first tried whole, with the orders that ``exact`` knows.
+# Components up to this size are first tried as one block, with the orders of ``exact``.
 MOST_SPINS_WHOLE = 2000
-# Strips are made of the largest components, so many, with so many spins at least; their layers are looked at in several
-# ways, up to so many spins in all.
+# Strips are made for this many of the largest components, with at least this many spins. Several kinds of layers are
+# tried, up to this many spins in total.
 MOST_COMPONENTS_IN_STRIPS, FEWEST_SPINS_IN_STRIPS, MOST_SPINS_LOOKED_AT = 20, 9, 2_000_000
-# A strip of layers of equal distance from a corner has twice as many of them as spins in its separators. With more
-# spins than this only the number of layers that rows have is tried.
+# A strip of layers of equal distance from a corner has twice as many layers as spins in its separators. With more spins
+# than this, only the number of layers that rows have is tried.
 LAYERS_PER_WIDTH, MOST_SPINS_TO_SEARCH = 2, 30_000
 
 
@@ -59,12 +58,11 @@ class Partition:
     label
         The block of each spin.
     color
-        A number of each spin, the same in its block and different in blocks that are coupled; blocks of one color come
-        one after the other.
+        A number per spin, the same within a block and different in coupled blocks; blocks of one color are consecutive.
     separator, width, parent
-        Of each step of the order, what :func:`spectralz.kernels.block_trees.write_separators` writes.
+        For each step of the order, the output of :func:`spectralz.kernels.block_trees.write_separators`.
     cut
-        What the couplings between blocks, each by itself, add to log Z.
+        The sum of what each coupling between blocks adds to log Z by itself.
     """
 
     order: IntArray
@@ -77,7 +75,7 @@ class Partition:
 
     @property
     def blocks(self) -> int:
-        """How many there are."""
+        """Number of blocks."""
         return len(np.unique(self.label))
 
     @property
@@ -93,7 +91,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class _Graph:
-    """The rows of the couplings, and what each entry by itself adds to log Z."""
+    """The rows of the couplings, and what each entry adds to log Z by itself."""
 
     indptr: IntArray
     indices: NDArray[np.int32]
@@ -119,7 +117,7 @@ class _Graph:
         return np.repeat(np.arange(self.n), np.diff(self.indptr))
 
     def strength_between(self, layer: IntArray, count: int) -> FloatArray:
-        """Return the strength of what joins the spins up to each layer to those beyond; layer -1 is none."""
+        """Return the strength of the couplings from the spins up to each layer to those beyond; layer -1 is none."""
         first, second = layer[self.row], layer[self.indices]
         up = (first >= 0) & (second > first)
         change = np.zeros(count + 1)
@@ -139,7 +137,7 @@ class _Graph:
         return Partition(order, label, label, separator, width, parent, cut)
 
     def in_colors(self, found: Partition, max_width: int) -> Partition:
-        """Return the same blocks, those of one color one after the other."""
+        """Return the same blocks, those of one color consecutive."""
         number = np.unique(found.label, return_inverse=True)[1].reshape(-1)
         blocks = int(number.max(initial=-1)) + 1
         first, second = number[self.row], number[self.indices]
@@ -190,7 +188,7 @@ def _whole(model: Ising, graph: _Graph, max_width: int) -> Partition | None:
     order: list[int] = []
     for number, spins in enumerate(components):
         label[spins] = number
-        found = best_order(spins.tolist(), adjacency, len(spins) << (max_width + 1))  # no bound on what lives at once
+        found = best_order(spins.tolist(), adjacency, len(spins) << (max_width + 1))  # no bound on live entries
         if found is None or found[1].width > max_width or found[1].terms > MOST_ENTRIES:
             return None
         order += found[1].order
@@ -227,7 +225,7 @@ def _grown(graph: _Graph, max_width: int) -> Iterator[Partition]:
 
 
 def _from_an_end(graph: _Graph) -> IntArray:
-    """Return all spins in the order of their distance from one that is far from others, those out of reach last."""
+    """Return all spins by their distance from a spin far from others; unreachable spins come last."""
     from spectralz.kernels.compressed.sweeps import distances_from
 
     if not graph.n:
@@ -242,7 +240,7 @@ def _from_an_end(graph: _Graph) -> IntArray:
 
 
 def _in_strips(model: Ising, graph: _Graph, max_width: int, others: Partition) -> Partition | None:
-    """Return strips of neighboring layers of the large components, the rest as in another partition; None if wide."""
+    """Return strips of neighboring layers of large components, the rest as in another partition; None if too wide."""
     from spectralz.kernels.messages import graph_of
 
     components = sorted(model.components(), key=len, reverse=True)[:MOST_COMPONENTS_IN_STRIPS]
@@ -295,7 +293,7 @@ class _Strips:
 
     @classmethod
     def of(cls, graph: _Graph, spins: IntArray, layers: IntArray, across: IntArray, max_width: int) -> _Strips | None:
-        """Cut between layers where that costs the least, with strips as thick as the width allows."""
+        """Cut between layers at the least cost, with strips as thick as the width allows."""
         _, layer = np.unique(layers, return_inverse=True)
         count = int(layer.max()) + 1
         number = np.full(graph.n, -1, dtype=np.int64)
@@ -337,7 +335,7 @@ def _thickest(fits: Callable[[int], object], count: int, max_width: int, spins: 
 
 
 def _cheapest_cuts(cost: FloatArray, thickness: int) -> IntArray:
-    """Return after which layers to cut so that no strip is thicker, at the least cost.
+    """Return the layers after which to cut, at the least cost, so that no strip is thicker than allowed.
 
     Examples
     --------
@@ -359,7 +357,7 @@ def _cheapest_cuts(cost: FloatArray, thickness: int) -> IntArray:
 
 
 def _in_pieces(strips: Partition) -> IntArray:
-    """Return the blocks of spins where strips whose tables would not fit are cut across."""
+    """Return the blocks of spins, with strips cut across if their tables would not fit."""
     label = strips.label.copy()
     block = label[strips.order]
     entries = np.cumsum(2.0**strips.width)

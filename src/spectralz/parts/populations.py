@@ -1,4 +1,4 @@
-"""Populations that have been cooled: what several of them say together of log Z, marginals and samples."""
+"""Combine cooled populations into estimates of log Z, marginals and samples."""
 
 from __future__ import annotations
 
@@ -37,16 +37,17 @@ __all__ = [
     "with_rounding",
 ]
 
-# With fewer independent families than this the populations may have lost what matters, and the error with it.
+# With fewer independent families than this, the populations may have lost important states, and the error is
+# unreliable.
 FEWEST_FAMILIES = 30.0
-# Few families say little of those that are missing; their error is widened by this many over their number.
+# Few families tell little about missing ones; their error is widened by this over their number.
 MISSING_FAMILIES = 20.0
-# The gap between the way down and the way back is noise up to so many of its errors, harmless up to this share of the
-# answer's error, and not looked at below the last of these.
+# The gap between the way down and the way back is noise up to this many of its errors, harmless up to this share of the
+# answer's error, and ignored below the last of these.
 GAP_DEVIATIONS, GAP_SHARE, LEAST_GAP = 3.0, 0.5, 0.05
-# The largest deviation whose square is a number.
+# The largest deviation whose square does not overflow.
 LARGEST_DEVIATION = 1e150
-# Spins of states whose fields are summed up together.
+# Number of spins of states whose fields are computed together.
 SPINS_AT_ONCE = 4_000_000
 
 
@@ -57,21 +58,21 @@ class Annealed:
     Attributes
     ----------
     log_z
-        Logarithm of an unbiased estimate of Z, offset and trace not included.
+        Logarithm of an unbiased estimate of Z, without offset and trace.
     x
-        The states, one a row.
+        The states, one per row.
     weight
         Their weights, which add up to 1.
     family
-        Which state of the start each one descends from.
+        The initial state that each one descends from.
     variance
         Relative variance of the estimate of Z, from the weights of the families: sum_k (W_k - 1/R)^2.
     gap
-        What log Z grows by on the way down, as seen from behind, by the states after each step's sweeps, less the same
-        as seen from before. It is zero in equilibrium, up to noise.
+        The growth of log Z on the way down as estimated backwards, from the states after each step's sweeps, minus the
+        growth estimated forwards. It is zero in equilibrium, up to noise.
     points, spread
-        Points of the path that were passed, and the variance of the log-weights on their way to each of them, those of
-        generations that were resampled added up.
+        Points of the path that were visited, and the variance of the log-weights up to each of them, added up over
+        resampled generations.
     """
 
     log_z: float
@@ -90,7 +91,7 @@ class Annealed:
 
     @property
     def effort(self) -> float:
-        """Sweeps over a state that it took: about what it is worth beside others."""
+        """Number of sweeps over a state, which is about its weight relative to other runs."""
         return float(self.size * len(self.points))
 
     @property
@@ -100,18 +101,18 @@ class Annealed:
 
     @property
     def families(self) -> float:
-        """How many independent states this population is worth."""
+        """The effective number of independent states of this population."""
         return 1.0 / float((self.family_weights() ** 2).sum())
 
     def family_weights(self, values: FloatArray | None = None) -> FloatArray:
-        """Return the weight of every family, or of those of its states that ``values`` counts."""
+        """Return the weight of every family, or the sum of weight times ``values`` over its states."""
         counted = self.weight if values is None else self.weight * values
         return np.asarray(np.bincount(self.family, weights=counted, minlength=self.size), dtype=np.float64)
 
 
 def mean_and_shares(log_weight: FloatArray) -> tuple[float, FloatArray]:
     """Return the log of the mean weight, and each weight's share of the sum."""
-    # At every temperature: scipy.special.logsumexp takes 20 times as long for a hundred states.
+    # Called at every temperature: scipy.special.logsumexp takes 20 times as long for a hundred states.
     top = float(log_weight.max())
     weight = np.exp(log_weight - top)
     total = float(weight.sum())
@@ -125,19 +126,19 @@ def log_means(log_weights: FloatArray) -> FloatArray:
 
 
 def deviation_of(values: FloatArray) -> FloatArray:
-    """Return the standard deviation of each row, or of all numbers of a vector, whose squares may overflow."""
+    """Return the standard deviation of each row, or of a vector, even if squares overflow."""
     apart = values - values.mean(axis=-1, keepdims=True)
     largest = np.maximum(np.abs(apart).max(axis=-1), np.finfo(float).tiny)
     return np.asarray(largest * np.sqrt(((apart / largest[..., None]) ** 2).mean(axis=-1)))
 
 
 def variance_of(values: FloatArray) -> FloatArray:
-    """Return the square of that, 1e300 at most."""
+    """Return the square of :func:`deviation_of`, at most 1e300."""
     return np.minimum(deviation_of(values), LARGEST_DEVIATION) ** 2
 
 
 def systematic(weight: FloatArray, u: float, size: int) -> NDArray[np.int64]:
-    """Return how many of ``size`` offspring each state has: its share of them rounded up or down, fairly."""
+    """Return how many of ``size`` offspring each state has: its share, rounded up or down without bias."""
     reached = np.floor(size * np.cumsum(weight) + u)
     reached[-1] = size  # exactly, whatever the rounding of the sum; u is below 1
     return np.diff(np.minimum(reached, size), prepend=0.0).astype(np.int64)
@@ -145,23 +146,23 @@ def systematic(weight: FloatArray, u: float, size: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Mean:
-    """What several runs say together.
+    """The combined estimate of several runs.
 
     Attributes
     ----------
     log_z
-        Logarithm of the mean of their estimates of Z, weighted by effort; unbiased as each of them is.
+        Logarithm of the mean of their estimates of Z, weighted by effort; the mean is unbiased, as each of them is.
     std_error
-        The larger one of both errors below, widened where families are few; what the weights fall short by, if that is
-        more.
+        The larger of the two errors below, widened if families are few; or the shortfall of the weights if that is
+        larger.
     family_error
         Standard error of log Z from the sizes of families within the runs.
     run_error
-        The same from the scatter of the runs, 0 of a single one.
+        The same from the scatter of the runs, 0 for a single run.
     families
-        How many independent states all populations are worth.
+        The effective number of independent states of all populations.
     gap, gap_error
-        Mean of the runs' gaps, and its standard error, infinite of a single run.
+        Mean of the runs' gaps, and its standard error, infinite for a single run.
     """
 
     log_z: float
@@ -174,7 +175,7 @@ class Mean:
 
     @property
     def has_families(self) -> bool:
-        """Whether there are families enough for the error to mean something."""
+        """Whether there are enough families for the error to be meaningful."""
         return self.families >= FEWEST_FAMILIES
 
     @property
@@ -184,18 +185,18 @@ class Mean:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether the error is to be believed."""
+        """Whether the error is trusted."""
         return self.has_families and self.is_closed
 
     @property
     def complaint(self) -> str:
-        """What is wrong with the runs, as the end of a sentence; nothing if they are trusted."""
+        """The reason to distrust the runs, as the end of a sentence; empty if they are trusted."""
         words = ""
         if not self.has_families:
             words += f"; {self.families:.0f} independent families are left, too few to trust the answer or its error"
         if not self.is_closed:
             words += (
-                f"; what log Z grows by differs by {self.gap:.2g} between the states before and after the sweeps: "
+                f"; the growth of log Z differs by {self.gap:.2g} between the states before and after the sweeps: "
                 "they are out of equilibrium, do not trust"
             )
         return words
@@ -220,7 +221,7 @@ def combine(found: Sequence[Annealed]) -> Mean:
         std_error = max(std_error, _shortfall(variance, states))
     gaps = np.array([run.gap for run in found])
     gap = float(share @ gaps)
-    largest = max(float(np.abs(gaps).max()), 1.0)  # taken out of the squares, which may overflow
+    largest = max(float(np.abs(gaps).max()), 1.0)  # factored out, since the squares may overflow
     gap_error = math.inf
     if len(found) > 1:
         gap_error = largest * math.sqrt(float(share @ ((gaps - gap) / largest) ** 2) / (len(found) - 1))
@@ -230,24 +231,25 @@ def combine(found: Sequence[Annealed]) -> Mean:
 
 
 def _shortfall(variance: float, states: int) -> float:
-    """Return a scale of how much the log of the mean of so many weights is too small where their logs vary that much.
+    """Return the scale by which the log of the mean of some weights is too small, given the variance of their logs.
 
-    Of a normal law with variance V that log is V / 2 above the mean; of R weights it hardly exceeds the largest one,
-    sqrt(2 V log R) above it. The law ends somewhere, so no more than as much again is expected.
+    For a normal distribution of variance V the log of the mean is V / 2 above the mean log. With R weights it hardly
+    exceeds the largest one, sqrt(2 V log R) above the mean log. The distribution has a finite range, so at most as much
+    again is expected.
     """
     largest = math.sqrt(2.0 * variance * math.log(states))
     return min(max(0.5 * variance - largest, 0.0), largest)
 
 
 def with_rounding(std_error: float, log_z: float) -> float:
-    """Return a standard error that includes what the digits of a huge answer cannot hold."""
+    """Return a standard error that includes the rounding of a huge answer."""
     return math.hypot(std_error, 8.0 * UNIT_ROUNDOFF * log_z)
 
 
 def outcome_of_runs(
     model: Ising, found: Sequence[Annealed], mean: Mean, temperatures: int, words: str, *, interrupted: bool = False
 ) -> Outcome:
-    """Return what runs, and their mean, say of log Z; ``words`` say how they were made."""
+    """Return the estimate of log Z from runs and their mean; ``words`` describe the runs."""
     log_z = mean.log_z + model.constant
     return Outcome(
         log_z=log_z,
@@ -287,8 +289,8 @@ def sample_of(found: Sequence[Annealed], size: int, rng: np.random.Generator) ->
 def marginals_of(model: Ising, found: Sequence[Annealed], outcome: Outcome) -> MarginalOutcome:
     """Return the marginals that weighted populations give.
 
-    A spin's mean given all others is tanh of its field, and the average of that is as unbiased as that of the spin,
-    less noisy, and keeps its digits where the spin is all but fixed.
+    A spin's mean given all others is tanh of its field. The average of that has the same expectation as that of the
+    spin, is less noisy, and keeps its digits where the spin is almost fixed.
     """
     from scipy.special import expit
 

@@ -1,4 +1,4 @@
-"""Quantized directions of a low-rank coupling: sizes of grids, grids that fit exactly, and states drawn from them."""
+"""Quantized directions of a low-rank coupling: grid sizes, grids that fit exactly, and states drawn from them."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ __all__ = [
 
 # Steps are 1/1000 of sqrt|lambda_j| in all of the paper's experiments (Sec. 4.1).
 PAPER_DIVISOR = 1000.0
-# What rounding may change in the log-probabilities of samples.
+# The rounding error allowed in the log-probabilities of samples.
 LARGEST_SAMPLING_ERROR = 1e-6
 NEGLIGIBLE = 45.0  # exp(-45) = 3e-20
-# Spins of states that are drawn together: compiled code sees no interrupt.
+# Number of spins of states that are drawn together; compiled code does not notice interrupts.
 SPINS_AT_A_TIME = 1 << 24
 LEAST_ACCEPTANCE = 1e-4
 GOOD_SLACK = 0.05  # a grid on which at least exp(-0.1) of the proposals are kept is fine enough
 
 
 class Drawn(NamedTuple):
-    """States, and a bound on what rounding may have changed in the logs of their probabilities."""
+    """States, and a bound on the rounding error of the logs of their probabilities."""
 
     states: NDArray[np.int8]
     rounding: float
@@ -56,11 +56,11 @@ def predicted_cells(u: FloatArray, steps: FloatArray) -> float:
 
 
 def table_rounding(form: Decomposition, cells: int, log_sum: float) -> float:
-    """Bound what rounding takes from log t(k) and from the exponent of a cell that matters.
+    """Bound the rounding error of log t(k) and of the exponent of a cell that matters.
 
     Each spin adds two roundings of log t, and log(1 + e) to 8 units. A cell that matters has log t of at least
-    ``log_sum``, the log of the sum over all, less the largest exponent and what makes it negligible; so has every cell
-    on the way to it. Exponents and deviations come from sums of n numbers.
+    ``log_sum``, the log of the sum over all cells, minus the largest exponent and the threshold of negligible cells.
+    The same holds for every cell on the way to it. Exponents and deviations come from sums of n numbers.
     """
     squares = np.abs(form.directions).sum(axis=1) ** 2
     depth = float(squares[form.values > 0.0].sum()) + abs(log_sum) + 2.0 * (NEGLIGIBLE + math.log(cells))
@@ -69,7 +69,7 @@ def table_rounding(form: Decomposition, cells: int, log_sum: float) -> float:
 
 
 def warn_of_rounding(change: float) -> None:
-    """Warn where rounding may have changed the probabilities of samples by more than a millionth."""
+    """Warn if rounding may have changed the probabilities of samples by more than a millionth."""
     if change > LARGEST_SAMPLING_ERROR:
         share = f"{min(change, 1.0):.1g}"
         warn_inaccurate(f"the weights are so large that rounding may change the probabilities of states by {share}")
@@ -77,15 +77,16 @@ def warn_of_rounding(change: float) -> None:
 
 def log_probabilities(field: FloatArray) -> tuple[FloatArray, FloatArray, float]:
     """Return log P(-1), log P(+1) of spins in their fields alone, and the sum of log 2 cosh(theta_i)."""
-    # Not -field - log_z, of which hardly a digit is left where a spin is all but fixed.
+    # Not -field - log_z, which loses nearly all digits where a spin is almost fixed.
     return -np.logaddexp(0.0, 2.0 * field), -np.logaddexp(0.0, -2.0 * field), math.fsum(log_2cosh(field).tolist())
 
 
 def sample_decomposed(model: Ising, form: Decomposition, size: int, rng: np.random.Generator, max_cells: int) -> Drawn:
-    """Draw states backwards through the programme's tables, and reject some so that the quantisation leaves no trace.
+    """Draw states backwards through the dynamic program's tables; rejection removes the effect of quantization.
 
-    A final cell k is proposed with weight t(k) exp(sum_j s_j (c_j k_j)^2 + slack_k), where slack_k bounds by how much
-    the true exponent of a state in that cell can be larger; a state is kept with the probability that undoes both.
+    A final cell k is proposed with weight t(k) exp(sum_j s_j (c_j k_j)^2 + slack_k), where slack_k bounds how much
+    larger the true exponent of a state in that cell can be. A state is kept with the probability that corrects for
+    both.
     """
     from spectralz.kernels.low_rank.quantized_dp import log_tables, sample_backwards
 
@@ -139,13 +140,13 @@ def _sampling_grid(form: Decomposition, n: int, max_cells: int) -> Grid:
 
 
 def lattice_steps(u: FloatArray) -> FloatArray | None:
-    """Return steps on which all directions lie exactly, if a small division of their least entry gives them."""
+    """Return steps that represent all directions exactly, if a small fraction of their least entry does."""
     steps = np.empty(len(u))
     for j, direction in enumerate(u):
         size = np.abs(direction[direction != 0.0])
         for division in range(1, 65):
             step = 2.0 * float(size.min()) / division
-            with np.errstate(all="ignore"):  # the least of them may be next to nothing
+            with np.errstate(all="ignore"):  # the least of them may be negligible
                 quotient = 2.0 * size / step
                 is_lattice = np.all(np.abs(quotient - np.rint(quotient)) < 1e-9)
             if is_lattice:

@@ -1,6 +1,6 @@
-"""Chains in double precision, a state a row: for couplings and fields that single precision cannot hold.
+"""Chains in double precision, one state per row, for couplings and fields beyond single precision.
 
-The base of the path is n fair coins.
+The base of the path is n unbiased independent spins.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = ["RowEngine"]
 
-# In operations: an update of a single spin, and an entry of the row of one that turns.
+# Operations per update of a single spin, and per entry of the row of a flipped spin.
 UPDATE_OPERATIONS, TURN_OPERATIONS = 25.0, 0.25
-# Fields are summed up anew after so many points of the path, before rounding can be seen in them.
+# Fields are recomputed after this many points of the path, before rounding errors matter.
 POINTS_PER_REFRESH = 64
-# States that are swept by one call.
+# Number of states swept by one call.
 STATES_TOGETHER = 64
 
 
@@ -53,7 +53,7 @@ class RowEngine(Compiled):
         self.bytes_per_state = 9 * self.n + 40
 
     def start(self, size: int, rng: np.random.Generator) -> RowChains:
-        """Return states of fair coins."""
+        """Return states of unbiased independent spins."""
         from spectralz.kernels.sampling.heat_bath import draw_states
 
         chains = RowChains(self, size, rng)
@@ -68,7 +68,7 @@ class RowEngine(Compiled):
 
 
 class RowChains:
-    """States with the fields of their spins, one a row."""
+    """States with the fields of their spins, one per row."""
 
     def __init__(self, engine: RowEngine, size: int, rng: np.random.Generator) -> None:
         self.size = size
@@ -81,7 +81,7 @@ class RowChains:
     def sweep(
         self, before: FloatArray, at: FloatArray, after: FloatArray, sweeps: int
     ) -> tuple[FloatArray, FloatArray]:
-        """Sweep at one point of the path after the other; weights change by energies times steps."""
+        """Sweep at each point of the path in turn; weights change by energies times steps."""
         energies = np.empty((len(at), self.size))
         blocks = self._engine.blocks
         due = {} if blocks is None else dict(blocks.due(at, self._point))
@@ -114,9 +114,9 @@ class RowChains:
         heat_bath(x, h, energy[these], counters, beta, sweeps, theta, couplings)
 
     def take(self, places: NDArray[np.int64]) -> None:
-        """Let the state at ``places[r]`` become the r-th."""
+        """Make the state at ``places[r]`` the r-th."""
         self.x, self._h = self.x[places], self._h[places]
 
     def states(self) -> NDArray[np.int8]:
-        """Return the states, as they are now."""
+        """Return the current states."""
         return self.x.copy()

@@ -1,7 +1,7 @@
-"""Exact sums over slices: some spins are fixed to each of their states in turn, and the others eliminated.
+"""Sum exactly over slices: some spins are fixed to each of their states in turn, and the others eliminated.
 
 A fixed spin adds to the fields of its neighbors, so that all slices are one program with different fields. Slices are
-summed in threads, and put together in their order: the answer does not depend on the number of threads.
+summed in threads and combined in order, so the answer does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 __all__ = ["SlicedMeans", "log_z_of_slices", "means_of_slices"]
 
 T = TypeVar("T")
-# Slices are given to threads in lots, so that few answers wait to be put together.
+# Slices are given to threads in batches, so that few answers wait to be combined.
 SLICES_PER_THREAD = 4
-# What exponentials, logarithms and their sum may lose, in units of rounding.
+# Rounding error of exponentials, logarithms and their sum, in units of rounding.
 ROUNDINGS_OF_SUM = 8.0
 
 
 @dataclass(frozen=True)
 class SlicedMeans:
-    """log Z of a sliced component, what rounding may change in it, and the means, by spin and by edge of the model."""
+    """log Z of a sliced component, its rounding error, and the means by spin and by edge of the model."""
 
     log_z: float
     rounding: float
@@ -51,7 +51,7 @@ class SlicedMeans:
 
 
 class _StoppedError(Exception):
-    """Ends the threads after an interrupt."""
+    """Raised to end the threads after an interrupt."""
 
 
 class _Slices:
@@ -96,11 +96,11 @@ class _Slices:
         return replace(self.program, field=self.fields(x))
 
     def rounding_bound(self, largest: float) -> float:
-        """Bound what rounding can change in log Z, where no slice's log Z is larger than ``largest`` in size.
+        """Bound the rounding error of log Z, if no slice's log Z is larger than ``largest`` in size.
 
         In any slice the program's bound with the largest fields holds, and the fields themselves are rounded sums. The
-        sum over slices is convex: errors of the slices are not amplified. The rounded differences to the largest
-        slice matter by their mean over slices, which is at most the log of their number.
+        sum over slices is convex: errors of the slices are not amplified. The rounded differences from the largest
+        slice enter by their mean over slices, which is at most the log of their number.
         """
         size = np.abs(self.program.field)
         count = np.bincount(self.crossing_step, minlength=len(size))
@@ -113,9 +113,9 @@ class _Slices:
     def each(
         self, work: Callable[[Program, Report], T], memory: int, max_memory: int
     ) -> Iterator[tuple[int, float, T]]:
-        """Yield, for all slices in order, their number, the weight of the fixed spins and what ``work`` gives.
+        """Yield, for all slices in order, their number, the weight of the fixed spins and the result of ``work``.
 
-        As many are worked on at once as there are threads, and memory for ``memory`` bytes each.
+        The number processed at once is limited by the threads, and by memory of ``memory`` bytes each.
         """
         stop = threading.Event()
 
@@ -142,7 +142,7 @@ class _Slices:
 
 
 def log_z_of_slices(model: Ising, plan: SlicedTree, max_memory: int) -> tuple[float, float]:
-    """Return log Z of a sliced component, and what rounding may change in it."""
+    """Return log Z of a sliced component, and a bound on its rounding error."""
     from spectralz.kernels.elimination.forward import log_z_of_program
 
     slices = _Slices(model, plan)
@@ -154,7 +154,7 @@ def log_z_of_slices(model: Ising, plan: SlicedTree, max_memory: int) -> tuple[fl
 
 
 def means_of_slices(model: Ising, plan: SlicedTree, segments: Segments, max_memory: int) -> SlicedMeans:
-    """Return log Z of a sliced component and its means: those of the slices, by their weights."""
+    """Return log Z of a sliced component and its means: those of the slices, averaged by weight."""
     from spectralz.kernels.elimination.marginals import marginals_of_program
 
     slices = _Slices(model, plan)
@@ -173,7 +173,7 @@ def means_of_slices(model: Ising, plan: SlicedTree, segments: Segments, max_memo
         value = weight + found.log_z
         values.append(value)
         largest = max(largest, abs(weight) + abs(found.log_z))
-        if value > top:  # all that was added is seen relative to the new largest
+        if value > top:  # everything added so far is rescaled to the new largest
             scale = math.exp(top - value)
             for sums in (up, down, pair_mean):
                 sums *= scale

@@ -1,10 +1,11 @@
-"""The sum over the heaviest states found: a proven lower bound, and with the measured share they hold an estimate.
+"""Sum over the heaviest states found: a proven lower bound and, with their measured share of P(x), an estimate.
 
-Distinct states' weights add up to at most Z, whatever way they were found. If states drawn from P(x), independently of
+The weights of distinct states add up to at most Z, however they were found. If states drawn from P(x), independently of
 the found ones, are among them with frequency p, then Z is their sum divided by p. At low temperature few states hold
-nearly everything and both are sharp; at high temperature no number of states that fits into a memory holds anything.
+nearly all of the weight and both results are sharp. At high temperature the states that fit into memory hold a
+negligible share.
 
-On a bipartite model the states are those of its smaller side, with the other one summed out (``state_space.py``).
+On a bipartite model the states are those of its smaller side, with the other side summed out (``state_space.py``).
 """
 
 from __future__ import annotations
@@ -46,24 +47,24 @@ __all__ = [
     "share_held",
 ]
 
-# A state lighter than the heaviest by more than this many nats is not looked at: 1e5 of them weigh 1e-5 of it.
+# A state lighter than the heaviest by more than this many nats is ignored: 1e5 of them weigh 1e-5 of it.
 CUTOFF = 25.0
-# Most states to keep, unless told otherwise; so many are collected in about a second.
+# Default for the most states to keep; this many are collected in about a second.
 MOST_STATES = 100_000
-# Spins of states that are written out together, as bytes and then as numbers.
+# Number of spins of states that are unpacked together, as bytes and then as numbers.
 SPINS_AT_ONCE = 4_000_000
-# The search ends when the states whose neighbors were not looked at hold less than this share of the sum.
+# The search ends when the states whose neighbors were not examined hold less than this share of the sum.
 LOG_SMALLEST_SHARE = math.log(1e-5)
-# In operations: a spin of a state that is looked up, an entry of the coupling in a state's log-weight, and a log-weight
-# that is looked at in choosing what to expand.
+# Operations per spin of a state in a lookup, per entry of the coupling in a state's log-weight, and per log-weight
+# examined when choosing which states to expand.
 SPIN_OPERATIONS, ENTRY_OPERATIONS, LOOK_OPERATIONS = 4.0, 0.3, 20.0
-# A coupling of a flipped spin with one that is summed out, in operations too.
+# Operations per coupling of a flipped spin to a summed-out spin.
 FLIP_OPERATIONS, SWEEPS_OF_AN_ASCENT = 3.0, 6.0
-# Random states of a side that are quenched with the other summed out.
+# Number of random states of a side that are quenched with the other side summed out.
 FROM_RANDOM = 100
-# All states of a side are written out where their log-weights have so many entries at most: about a second.
+# All states of a side are listed if their log-weights have at most this many entries: about a second.
 MOST_ENTRIES = 1e9
-# Fewer independent states than this found again say nothing of the share.
+# If fewer independent states than this are found again, the share is unknown.
 FEWEST_HITS = 10.0
 
 
@@ -84,7 +85,7 @@ class StatePool:
         self.model = model
         self.space = space_of(model)
         words = max(-(-self.space.width // 64), 1)
-        fitting = max(max_memory // (8 * (words + 6)), 1)  # a key, a log-weight, two to four slots of the table
+        fitting = max(max_memory // (8 * (words + 6)), 1)  # a key, a log-weight, two to four table slots
         self.max_states: int = min(max_states, fitting, 2 ** min(self.space.width, 60))
         self._table = np.full(1 << (2 * self.max_states).bit_length(), -1, dtype=np.int64)
         self._keys = np.empty((self.max_states, words), dtype=np.uint64)
@@ -97,17 +98,17 @@ class StatePool:
 
     @property
     def is_full(self) -> bool:
-        """Whether no more states fit in."""
+        """Whether no more states fit."""
         return self._count == self.max_states
 
     @property
     def is_complete(self) -> bool:
-        """Whether these are all states there are."""
+        """Whether the pool contains all states."""
         return self.space.width < 60 and self._count == 2**self.space.width
 
     @property
     def can_be_filled(self) -> bool:
-        """Whether all states of a side are few enough to be written out at once."""
+        """Whether the states of a side are few enough to be listed at once."""
         if not self.space.summed or self.space.width >= 60:
             return False
         states = 2**self.space.width
@@ -115,7 +116,7 @@ class StatePool:
 
     @property
     def log_weight(self) -> FloatArray:
-        """The log-weights of the states, offset and trace not included."""
+        """The log-weights of the states, without offset and trace."""
         return self._log_weight[: self._count]
 
     @property
@@ -125,16 +126,16 @@ class StatePool:
 
     @property
     def lower(self) -> float:
-        """A proven lower bound on log Z: the sum, less what rounding may have added."""
+        """A proven lower bound on log Z: the log of the sum, minus its rounding error."""
         log_sum = self.log_sum
         constants = 4.0 * UNIT_ROUNDOFF * (abs(log_sum) + abs(self.model.constant)) + self.model.rounding
         return log_sum - self.rounding - constants
 
     @property
     def rounding(self) -> float:
-        """A bound on what rounding may have changed in the states' log-weights and in the log of their sum."""
-        # Each log-weight is a sum of n + n^2 terms; the products of a row are n of them. Logarithms of 2cosh are summed
-        # to eight units of theirs.
+        """A bound on the rounding error of the states' log-weights and of the log of their sum."""
+        # Each log-weight is a sum of n + n^2 terms; the products of a row are n of them. Logarithms of 2cosh are
+        # accurate to eight units.
         return UNIT_ROUNDOFF * (2.0 * (self.model.n + 8.0) * self.space.sizes() + self._count + 8.0)
 
     @property
@@ -143,12 +144,12 @@ class StatePool:
         return np.asarray(np.exp(self.log_weight - _log_sum(self.log_weight)))
 
     def states(self) -> NDArray[np.int8]:
-        """Return the states, one a row; of spins that are summed out the likelier value."""
+        """Return the states, one per row; summed-out spins get their likelier value."""
         parts = [np.where(given.mean >= 0.0, 1, -1).astype(np.int8) for _, given in self.given()]
         return np.concatenate([np.empty((0, self.model.n), dtype=np.int8), *parts])
 
     def given(self) -> Iterator[tuple[FloatArray, Given]]:
-        """Yield the weights of the states, which add up to 1, and what the spins are in them, some states at a time."""
+        """Yield the weights of the states, which add up to 1, and their spins, a few states at a time."""
         rows, weight = self._rows_at_once, self.weight
         for k in range(0, self._count, rows):
             here = slice(k, min(k + rows, self._count))
@@ -165,19 +166,19 @@ class StatePool:
         return max(SPINS_AT_ONCE // max(self.model.n, 1), 1)
 
     def add(self, x: NDArray[np.int8]) -> None:
-        """Add those of the states that are not here yet."""
+        """Add the states that are not in the pool yet."""
         self._add(self.space.of_states(x))
 
     def add_quenched(self, x: NDArray[np.int8]) -> None:
-        """Add quenched states, and those that the heaviest of them lead to with spins summed out, free to turn."""
+        """Add quenched states, and those reached from the heaviest of them by quenching with spins summed out."""
         self.add(x)
         if self.space.summed:
             self._quench(self.space.of_states(x))
 
     def add_from_random(self, count: int, rng: np.random.Generator) -> None:
-        """Add what random states lead to with spins summed out: states with few spins up, with few down, and between.
+        """Add states reached from random ones with spins summed out: with few spins up, few down, and in between.
 
-        Of a machine's hidden units few are on in the heaviest states, where fair coins never lead.
+        In the heaviest states of a Boltzmann machine few hidden units are on; unbiased random starts never reach these.
         """
         if self.space.summed:
             share = np.sin(0.5 * math.pi * rng.random((count, 1))) ** 2
@@ -189,7 +190,7 @@ class StatePool:
         self._add(ends)
 
     def add_all(self) -> None:
-        """Add all states there are."""
+        """Add all states."""
         width = self.space.width
         self._add(_unpack(np.arange(2**width, dtype=np.uint64)[:, None], width))
 
@@ -207,7 +208,7 @@ class StatePool:
                 self._log_weight[old : self._count] = self.space.log_weight(part[is_new])
 
     def contains(self, x: NDArray[np.int8]) -> NDArray[np.bool_]:
-        """Say of each state whether it is here."""
+        """Return for each state whether it is in the pool."""
         from spectralz.kernels.sampling.state_table import contains, pack
 
         clock.charge(SPIN_OPERATIONS * x.size)
@@ -216,7 +217,7 @@ class StatePool:
         return found
 
     def expand(self, annealer: Annealer) -> bool:
-        """Add the heavy neighbours of the heaviest states not expanded yet; return whether to go on."""
+        """Add the heavy neighbors of the heaviest states not expanded yet; return whether to continue."""
         width = self.space.width
         waiting = np.flatnonzero(~self._is_expanded[: self._count])
         if self.is_full or not len(waiting) or not width:
@@ -234,7 +235,7 @@ class StatePool:
             clock.charge(FLIP_OPERATIONS * len(v) * self.space.entries)
         change = self.space.flip_changes(v, annealer)
         rows, spins = np.nonzero(self._log_weight[waiting][:, None] + change > self.log_weight.max() - CUTOFF)
-        few = max(SPINS_AT_ONCE // width, 1)  # of very many spins not all neighbours are written out
+        few = max(SPINS_AT_ONCE // width, 1)  # with very many spins not all neighbors are listed
         rows, spins = rows[:few], spins[:few]
         neighbours = v[rows]
         neighbours[np.arange(len(rows)), spins] *= -1
@@ -255,7 +256,7 @@ def _unpack(keys: NDArray[np.uint64], n: int) -> NDArray[np.int8]:
 
 @dataclass(frozen=True)
 class Share:
-    """Which share of P(x) a pool holds, as independent populations say.
+    """The share of P(x) that a pool holds, measured by independent populations.
 
     Attributes
     ----------
@@ -264,7 +265,7 @@ class Share:
     std_error
         Standard error of its logarithm.
     families
-        Independent states that the populations are worth.
+        The effective number of independent states of the populations.
     """
 
     share: float
@@ -273,15 +274,15 @@ class Share:
 
     @property
     def is_useful(self) -> bool:
-        """Whether enough independent states were found again to divide by their share."""
+        """Whether enough independent states were found again for the share to be usable."""
         return self.share * self.families >= FEWEST_HITS
 
 
 def share_held(pool: StatePool, found: Sequence[Annealed]) -> Share:
-    """Return the share of P(x) that the pool holds, from populations that had no part in finding it.
+    """Return the share of P(x) that the pool holds, from populations that were not used to find it.
 
-    States of one family are not independent, so the variance is that of families. Where none was missed it would be 0;
-    but what holds less than one part in as many families as there are may well be missed by all of them.
+    States of one family are not independent, so the variance is that of families. If no family was missed it would be
+    0, but all families may well miss states that hold less than one over their number.
     """
     if pool.is_complete:
         return Share(1.0, 0.0, math.inf)
@@ -304,7 +305,7 @@ def share_held(pool: StatePool, found: Sequence[Annealed]) -> Share:
 def fill(
     pool: StatePool, annealer: Annealer, found: Sequence[Annealed], quenches: int, rng: np.random.Generator
 ) -> None:
-    """Put into the pool the states of populations, and what they and random states are quenched to; all if few."""
+    """Fill the pool with the states of populations, and quenched ones from these and random states; all if few."""
     if pool.can_be_filled:
         pool.add_all()
         return
@@ -318,7 +319,7 @@ def fill(
 
 
 def search(pool: StatePool, annealer: Annealer, seconds: float = math.inf) -> None:
-    """Look for heavy states among the neighbours of heavy ones, until little is left to expand or the pool is full."""
+    """Search for heavy states among the neighbors of heavy ones, until little is left to expand or the pool is full."""
     began = clock.now()
     while clock.now() - began < seconds and pool.expand(annealer):
         report("collecting states", len(pool) / pool.max_states)
@@ -333,10 +334,10 @@ def collect(
     rng: np.random.Generator,
     seconds_to_search: Callable[[Share], float],
 ) -> Iterator[Share]:
-    """Fill the pool from some populations and let others say what share it holds; search on while that is worthwhile.
+    """Fill the pool from some populations and measure its share with others; keep searching while worthwhile.
 
-    Yields the share as it is measured, before the search and after it. The search may take as many seconds as
-    ``seconds_to_search`` gives to the share measured first, none at all if that is 0.
+    Yields the share as measured before and after the search. ``seconds_to_search`` takes the first measured share and
+    returns the seconds that the search may take; 0 for no search.
     """
     fill(pool, annealer, finding, quenches, rng)
     share = share_held(pool, testing)
@@ -348,7 +349,7 @@ def collect(
 
 
 def pool_outcome(pool: StatePool, share: Share) -> Outcome:
-    """Return what a pool and the share it holds say of log Z."""
+    """Return the estimate of log Z from a pool and its share."""
     log_sum, lower = pool.log_sum, pool.lower
     families = share.families if share.families < math.inf else None
     details = {"states": len(pool), "share": share.share, "families": families, "log_sum": log_sum}
@@ -362,10 +363,10 @@ def pool_outcome(pool: StatePool, share: Share) -> Outcome:
             details=details,
         )
     if not share.is_useful:
-        words = f"useless here: {_counted(pool)} hold {share.share:.2g} of P(x); the bound holds, but says little"
+        words = f"useless here: {_counted(pool)} hold {share.share:.2g} of P(x); the bound holds, but is loose"
         if share.families < 2.0 * FEWEST_HITS:
             worth = f"{share.families:.2g} independent ones"
-            words = f"{_counted(pool)}; populations worth {worth} can't tell what share of P(x) they hold"
+            words = f"{_counted(pool)}; populations worth {worth} cannot measure their share of P(x)"
         return Outcome(
             log_z=log_sum,
             kind=Kind.LOWER_BOUND,
@@ -400,11 +401,11 @@ def pool_marginals(pool: StatePool, outcome: Outcome) -> MarginalOutcome:
     for weight, given in pool.given():
         up += weight @ given.up
         down += weight @ given.down
-        pair_mean += pair_means(given.mean, given.mean, weight, pairs)  # of a pair at most one spin is summed out
+        pair_mean += pair_means(given.mean, given.mean, weight, pairs)  # at most one spin of a pair is summed out
         total += float(weight.sum())
     kind = Kind.ESTIMATE
     if outcome.kind is Kind.EXACT:
-        # Log-weights that are off by at most r change a mean by at most 2 r, and every digit if they are huge.
+        # Errors of at most r in the log-weights change a mean by at most 2 r, and every digit if they are huge.
         outcome, kind = with_kind_of_means(outcome, 2.0 * (pool.rounding + model.storage.rounding))
     return MarginalOutcome(
         probability=np.stack([down, up], axis=1) / (up + down)[:, None],

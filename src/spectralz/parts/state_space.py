@@ -1,7 +1,7 @@
-"""What a pool of states collects: states of all spins, or of one side of a bipartite model with the other summed out.
+"""The states of a pool: of all spins, or of one side of a bipartite model with the other summed out.
 
-A state of the kept side weighs as much as all states of the model that have it: the sum over the other side is a
-product of 2cosh. Distinct states' weights add up to at most Z either way.
+The weight of a state of the kept side is the sum over all states of the model that contain it: the sum over the other
+side is a product of 2cosh. Either way, the weights of distinct states add up to at most Z.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Given", "KeptSide", "StateSpace", "WholeStates", "space_of"]
 
-# Couplings between the sides are written out where so large a share of the pairs is coupled.
+# Couplings between the sides are stored as a dense matrix if at least this share of the pairs is coupled.
 DENSE_FROM = 0.1
-# The heaviest states of each kind that are quenched with spins summed out: a few milliseconds for each of a large
-# machine's. Their sweeps end sooner; the second is against a cycle of rounded fields.
+# Number of the heaviest states of each kind that are quenched with spins summed out; in a large machine each takes a
+# few milliseconds. The second number limits the sweeps, in case rounded fields cycle.
 MOST_QUENCHED, MOST_ASCENTS = 100, 100
 
 
 class Given(NamedTuple):
-    """Probabilities of +1 and of -1 of all spins of states, one a row, and their means."""
+    """Probabilities of +1 and of -1 of all spins of states, one state per row, and their means."""
 
     up: NDArray[Any]
     down: NDArray[Any]
@@ -40,37 +40,37 @@ class Given(NamedTuple):
 
 
 class StateSpace(Protocol):
-    """How states are told apart, and what they weigh."""
+    """How states are identified, and their weights."""
 
-    # Spins by which states are told apart, those that are summed out, and entries of the coupling in a log-weight.
+    # Spins that identify states, spins that are summed out, and entries of the coupling in a log-weight.
     width: int
     summed: int
     entries: float
 
     def of_states(self, x: NDArray[np.int8]) -> NDArray[np.int8]:
-        """Return those spins of whole states, one a row, by which they are told apart."""
+        """Return the identifying spins of whole states, one state per row."""
 
     def log_weight(self, v: NDArray[np.int8]) -> FloatArray:
-        """Return log-weights, offset and trace not included."""
+        """Return log-weights, without offset and trace."""
 
     def flip_changes(self, v: NDArray[np.int8], annealer: Annealer) -> FloatArray:
-        """Return by how much log-weights change with the flip of each spin."""
+        """Return the changes of log-weights for the flip of each spin."""
 
     def quench(self, v: NDArray[np.int8]) -> NDArray[np.int8]:
-        """Return heavier states that flips lead to from states which are local maxima among whole states."""
+        """Return heavier states reached by flips from local maxima among whole states."""
 
     def sizes(self) -> float:
         """Return a bound on the sum of the sizes of all terms of a log-weight."""
 
     def given(self, v: NDArray[np.int8]) -> Given:
-        """Return what all spins are, given those by which states are told apart."""
+        """Return probabilities of all spins, given the spins that identify states."""
 
     def drawn(self, v: NDArray[np.int8], rng: np.random.Generator) -> NDArray[np.int8]:
-        """Return whole states, those spins drawn that are summed out."""
+        """Return whole states, with summed-out spins drawn."""
 
 
 def space_of(model: Ising) -> StateSpace:
-    """Return the smaller side of a model that is bipartite, otherwise all spins."""
+    """Return the smaller side of a bipartite model, otherwise all spins."""
     sides = two_sides(model)
     return WholeStates(model) if sides is None or not len(sides.kept) else KeptSide(model, sides)
 
@@ -95,7 +95,7 @@ class WholeStates:
         return np.asarray(self._bare.log_weight(v))
 
     def flip_changes(self, v: NDArray[np.int8], annealer: Annealer) -> FloatArray:
-        """Return by how much log-weights change with the flip of each spin."""
+        """Return the changes of log-weights for the flip of each spin."""
         return np.asarray(-2.0 * v * annealer.fields(v))
 
     def quench(self, v: NDArray[np.int8]) -> NDArray[np.int8]:
@@ -144,7 +144,7 @@ class KeptSide:
         return np.ascontiguousarray(self._summed + v.astype(np.float64) @ self._weights)
 
     def log_weight(self, v: NDArray[np.int8]) -> FloatArray:
-        """Return log-weights, the other side summed out."""
+        """Return log-weights, with the other side summed out."""
         from spectralz.kernels.sampling.flips import sums_of_logs
 
         sums = np.empty(len(v))
@@ -152,7 +152,7 @@ class KeptSide:
         return np.asarray(sums + v @ self._kept)
 
     def flip_changes(self, v: NDArray[np.int8], annealer: Annealer) -> FloatArray:
-        """Return by how much log-weights change with the flip of each kept spin."""
+        """Return the changes of log-weights for the flip of each kept spin."""
         from spectralz.kernels.sampling.flips import flip_changes
 
         changes = np.empty(v.shape)
@@ -160,7 +160,7 @@ class KeptSide:
         return changes
 
     def quench(self, v: NDArray[np.int8]) -> NDArray[np.int8]:
-        """Return where flips that make states heavier lead to, the other side summed out."""
+        """Return the states reached by flips that increase the weight, with the other side summed out."""
         from spectralz.kernels.sampling.flips import ascend
 
         ends = np.unique(v, axis=0)
@@ -175,7 +175,7 @@ class KeptSide:
         return sizes + math.log(2.0) * self.summed
 
     def given(self, v: NDArray[np.int8]) -> Given:
-        """Return the kept spins themselves, and what the others are given them."""
+        """Return the kept spins themselves, and probabilities of the others given them."""
         from scipy.special import expit
 
         kept, summed, fields = self._sides.kept, self._sides.summed, self._fields(v)
@@ -186,6 +186,6 @@ class KeptSide:
         return found
 
     def drawn(self, v: NDArray[np.int8], rng: np.random.Generator) -> NDArray[np.int8]:
-        """Return whole states, the summed side drawn given the kept one."""
+        """Return whole states, with the summed side drawn given the kept side."""
         up = self.given(v).up
         return np.where(rng.random(up.shape) < up, 1, -1).astype(np.int8)

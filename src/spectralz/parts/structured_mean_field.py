@@ -4,8 +4,8 @@ With q the product over blocks b of exp(<f_b, x> + couplings inside b) / Z_b(f_b
 
     log Z >= E_q[log-weight] + H(q) = sum_b log Z_b(f_b) - <f - theta, m> + sum of J_ij m_i m_j over cut edges.
 
-Given the other blocks, f_b = theta_b + J_cut m is the best choice for block b. Any f gives a bound: it is evaluated for
-the f that was used, however far the ascent has come.
+Given the other blocks, f_b = theta_b + J_cut m is the best choice for block b. Any f gives a bound; it is evaluated for
+the f that was used, wherever the ascent stopped.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 __all__ = ["ENTRY_OPERATIONS", "SPIN_OPERATIONS", "StructuredMeanField"]
 
-# Blocks that do not touch are eliminated together, with so many table entries in all, or one that has more.
+# Blocks that are not coupled are eliminated together, with up to this many table entries in total, or one larger block.
 ENTRIES_TOGETHER = 1 << 20
-# Operations per table entry and per spin of a sweep, there and back.
+# Operations per table entry and per spin of a sweep, both passes.
 ENTRY_OPERATIONS, SPIN_OPERATIONS = 20.0, 300.0
-# Sweeps at each of the temperatures where it starts annealed.
+# Sweeps at each temperature of an annealed start.
 SWEEPS_PER_BETA = 2
 # Errors of means are never larger than this.
 LARGEST_ERROR = 2.0
-# Log-probabilities that are off by more than this say nothing.
+# Log-probabilities with a larger error than this carry no information.
 MOST_LOG_ERROR = 30.0
 
 
@@ -61,7 +61,7 @@ class StructuredMeanField:
     partition
         The blocks.
     field
-        Of each spin in its block: ``f`` above.
+        The field of each spin in its block: ``f`` above.
     mean, probability, pair_mean
         Of spins, P(x = -1) and P(x = +1), and of the edges that lie in blocks; 0 for others.
     """
@@ -109,7 +109,7 @@ class StructuredMeanField:
 
     @property
     def operations(self) -> float:
-        """What a sweep counts."""
+        """Operations of a sweep."""
         return ENTRY_OPERATIONS * self.partition.entries + SPIN_OPERATIONS * len(self.mean)
 
     def ascend(
@@ -117,8 +117,8 @@ class StructuredMeanField:
     ) -> tuple[int, float]:
         """Climb from means of the spins until no mean changes by more than ``tol``, or the time is up.
 
-        Returns the number of sweeps, one at least, and how far the last one changed a mean. The first sweep is always
-        finished; one that the end of the time breaks off later still leaves a bound.
+        Returns the number of sweeps, at least one, and the largest change of a mean in the last one. The first sweep is
+        always finished; a later one that is cut short by the time limit still leaves a bound.
         """
         self.mean = np.array(mean, dtype=np.float64)
         change = 0.0
@@ -134,9 +134,9 @@ class StructuredMeanField:
         return max_iter, change
 
     def annealed_means(self, rng: np.random.Generator | None = None) -> FloatArray:
-        """Return means to start from: those that the ascent comes to from zero, at falling temperatures.
+        """Return means to start from: those that the ascent reaches from zero at falling temperatures.
 
-        With a generator of random numbers, means are moved a little before each.
+        With a random generator, means are perturbed slightly before each.
         """
         self.mean = np.zeros(len(self.mean))
         for beta, sweep in itertools.product(BETAS, range(SWEEPS_PER_BETA)):
@@ -149,13 +149,13 @@ class StructuredMeanField:
         return self.mean
 
     def all_pair_means(self) -> FloatArray:
-        """Return the means of all edges: exact ones of q, which between blocks are products."""
+        """Return the exact means of all edges under q; between blocks these are products."""
         first, second = self._edges.T
         return np.clip(np.where(self._is_cut, self.mean[first] * self.mean[second], self.pair_mean), -1.0, 1.0)
 
     @property
     def cuts(self) -> int:
-        """How many edges join different blocks."""
+        """Number of edges that join different blocks."""
         return int(self._is_cut.sum())
 
     def _renew(self, number: int, beta: float = 1.0) -> float:
@@ -190,16 +190,16 @@ class StructuredMeanField:
         return change
 
     def loss(self, delta: FloatArray, rounding: FloatArray | float = 0.0) -> float:
-        """Bound how far the bound is off where each mean is off by at most ``delta``.
+        """Bound the error of the bound if each mean has an error of at most ``delta``.
 
-        With m - delta for m it changes by <delta, J_cut m - shift> and by J_ij delta_i delta_j of cut edges. Without
-        rounding, the first is zero where the ascent has converged.
+        With m - delta instead of m it changes by <delta, J_cut m - shift> and by J_ij delta_i delta_j of cut edges.
+        Without rounding, the first term is zero if the ascent has converged.
         """
         off = np.abs(self._cut @ self.mean - (self.field - self._model.field)) + rounding
         return float((delta * off).sum()) + 0.5 * float((delta * (abs(self._cut) @ delta)).sum())
 
     def bound(self) -> tuple[float, float]:
-        """Return the bound on log Z, constants included, and the same with all rounding taken off."""
+        """Return the bound on log Z, including constants, and the same minus its rounding error."""
         model, m = self._model, self.mean
         pull = self._cut @ m
         shift = self.field - model.field
@@ -216,9 +216,9 @@ def _block(size: int, places: int) -> Block:
 
 
 def _steps_of(partition: Partition, edges: IntArray, weights: FloatArray, is_cut: Any) -> tuple[Steps, IntArray]:
-    """Lay out all blocks, one after the other, for the passes of elimination; and say which edge each pair is.
+    """Lay out all blocks, one after the other, for the passes of elimination, with the edge of each pair.
 
-    All tables are kept, so that steps need not be in post-order, and each has a place of its own.
+    All tables are kept, so steps need not be in post-order, and each has its own place.
     """
     from spectralz.kernels.elimination.program import Steps
 
@@ -256,7 +256,7 @@ def _starts(step: IntArray, n: int) -> IntArray:
 
 
 def _bit_of(partition: Partition, step: IntArray, member: IntArray) -> IntArray:
-    """Return where steps stand in the separators of others."""
+    """Return the places of steps in the separators of others."""
     bit = np.zeros(len(step), dtype=np.int64)
     for k in range(partition.separator.shape[1]):
         is_here = (partition.separator[step, k] == member) & (partition.width[step] > k)
@@ -280,15 +280,15 @@ def _runs_of(partition: Partition, cut: Any) -> list[_Run]:
 
 @dataclass(frozen=True)
 class _Rounding:
-    """What rounding may do to the bound, apart from what depends on the fields.
+    """Rounding error of the bound, apart from the part that depends on the fields.
 
-    Log-sum-exp is non-expansive, so that errors of log Z only add up. A step with d pairs and c children makes
-    d + c + 4 roundings of numbers no larger than its own weights, log 2 and its children's tables. The entries of
-    a table differ from its first by at most twice the weights of all couplings that its separator has inside the block.
+    Log-sum-exp is non-expansive, so errors of log Z only add up. A step with d pairs and c children makes d + c + 4
+    roundings of numbers no larger than its own weights, log 2 and its children's tables. The entries of a table differ
+    from the first one by at most twice the weights of all couplings of its separator inside the block.
 
-    The passes also say which distribution the means are those of: log-probabilities telescope to log-weights, every
-    rounding once, so that they are off by twice the error of log Z at most, and by what adding up probabilities, all
-    positive, makes on the way back.
+    The passes also define the distribution of the means: log-probabilities telescope to log-weights, with every
+    rounding once. So their error is at most twice that of log Z, plus the error of adding up probabilities, all
+    positive, on the way back.
     """
 
     roundings: FloatArray  # of each spin's step
@@ -338,12 +338,13 @@ class _Rounding:
         )
 
     def of_bound(self, found: StructuredMeanField, pull: FloatArray, shift: FloatArray) -> float:
-        """Bound what rounding may have done to the bound with these fields and means."""
+        """Bound the rounding error of the bound with these fields and means."""
         order = self.order
         of_fields = np.bincount(self.block, self.roundings * np.abs(found.field[order]), minlength=len(self.units))
         log_z_errors = 1.01 * UNIT_ROUNDOFF * (self.units + of_fields)
         log_error = (2.0 * log_z_errors + 1.01 * UNIT_ROUNDOFF * self.back)[self.block]
-        # Probabilities are off by the exponential of this; the smaller one of a spin says how far its mean may be.
+        # The relative error of probabilities is the exponential of this; the smaller one of a spin bounds the error of
+        # its mean.
         smaller = np.minimum(found._up, found._down)[order]
         factor = np.expm1(np.minimum(log_error, MOST_LOG_ERROR))
         far = np.minimum(2.0 * smaller * factor + 4.0 * UNIT_ROUNDOFF, LARGEST_ERROR)

@@ -1,7 +1,7 @@
-"""A subgraph of small treewidth to begin a path from: its log Z is known, and its states are drawn exactly.
+"""A subgraph of small treewidth as the base of a path: its log Z is known, and its states are drawn exactly.
 
-Only the couplings that are left out are then annealed in. On a random graph of degree 3 the strongest two thirds of
-the edges make a tree, and the way from there is twenty times shorter than from independent spins.
+Only the remaining couplings are then annealed in. On a random graph of degree 3 the strongest two thirds of the edges
+form a tree, and the path from there is twenty times shorter than from independent spins.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Subgraph", "width_of"]
 
-# Tables have 2^8 entries at most, and so many in all.
+# Tables have at most 2^8 entries each, and this many in total.
 MOST_WIDTH, MOST_ENTRIES = 8, 8_000_000
-# Operations of an entry of a table, and of a coupling of a spin that is looked at for each spin of its bag.
+# Operations per table entry, and per coupling of a spin and spin of its bag.
 ENTRY_OPERATIONS, COUPLING_OPERATIONS = 25.0, 10.0
-# In place of a coupling of no strength, which still is one.
+# Replaces a strength of 0 for an existing coupling.
 LEAST_STRENGTH = 1e-300
 
 
 def width_of(n: int) -> int:
-    """Return how wide a subgraph may be for its tables to be made in a tenth of a second or two.
+    """Return the largest width of a subgraph whose tables are made in one or two tenths of a second.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Subgraph:
 
     @classmethod
     def of(cls, theta: FloatArray, couplings: Couplings, width: int) -> Subgraph:
-        """Grow one of a width in a sparse graph."""
+        """Grow a subgraph of a given width in a sparse graph."""
         from spectralz.kernels.k_trees import grow, sum_out
 
         indptr, indices, data = couplings.indptr, couplings.indices, couplings.data
@@ -79,7 +79,7 @@ class Subgraph:
         return cls(log_z, frozen(growth.kept), growth, begin, log_odds)
 
     def draw(self, x: NDArray[np.int8], state: NDArray[np.uint32]) -> None:
-        """Draw 64 states into ``x``, (n, 64), with random numbers of the lanes."""
+        """Draw 64 states into ``x``, (n, 64), with the random numbers of the lanes."""
         from spectralz.kernels.k_trees import draw_from_tables
 
         draw_from_tables(x, state, self._growth, self._begin, self._log_odds)

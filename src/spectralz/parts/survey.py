@@ -1,10 +1,10 @@
-"""Where to stop on the way from the base to the model: points at which log-weights change by about as much.
+"""Choose the points of the path from the base to the model so that log-weights change by equal amounts.
 
-A step d of the path changes log-weights by d (E - E_0), which varies by d times the deviation of the energy. A quick
-run
-measures that deviation along the path; points then stand at equal distances by its integral, the length of the path.
-Where states lag behind equilibrium the log-weights of annealed states vary by more than that, and a run that has
-annealed them says where: the points that are best for the total stand as the root of that variance times their number.
+A step d of the path changes log-weights by d (E - E_0), whose standard deviation is d times that of the energy. A quick
+run measures that deviation along the path. Points are then placed at equal distances in its integral, the length of the
+path. Where states lag behind equilibrium, the log-weights of annealed states vary by more than that, and a run that
+annealed them shows where. The best density of points for the total variance is then proportional to the root of that
+variance times the number of points.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 __all__ = ["LEAST_POINTS", "Survey", "neighbors", "survey"]
 
 # No step is longer than one over this, however even the weights of few states look: a collective mode has hardly any
-# energy while it is hot, and weights of infinite variance where it is not.
+# energy at high temperature, and weights of infinite variance at low temperature.
 LEAST_POINTS = 16
 # States of a survey, and its sweeps at each point.
 STATES, SWEEPS = 64, 2
-# Steps of a survey change log-weights by so much, or by this share of the root of the number of spins, and grow by this
-# share of the way at least: states that are stuck at different energies would never let it end.
+# Steps of a survey change log-weights by this much, or by this share of the root of the number of spins, and grow at
+# least by this share of the way. Otherwise states stuck at different energies would never let it end.
 CHANGE, CHANGE_PER_ROOT, LEAST_GROWTH = 1.0, 0.15, 0.25
-# In equilibrium beta E varies by no more than about this times the root of the number of spins; a far wider spread is
-# that of states that are stuck at different energies.
+# In equilibrium beta E varies by at most about this times the root of the number of spins; a much wider spread comes
+# from states stuck at different energies.
 MOST_DEVIATION = 3.0
-# How much longer each of the steps is that a survey takes once its time is up.
+# Growth factor of the steps of a survey once its time is up.
 HURRY = 4.0
-# The variance of annealed log-weights is told apart in so many parts of the path, none of which counts for less than
-# this share of their mean.
+# The variance of annealed log-weights is resolved into this many parts of the path; each counts at least as this share
+# of their mean.
 PARTS, LEAST_SHARE = 24, 0.05
 
 
@@ -52,8 +52,8 @@ class Survey:
     points
         From 0 to 1, in order.
     length
-        Up to each of them; the unit is a change of log-weights by a standard deviation, as far as only their order
-        matters any.
+        The length up to each of them. The unit is a change of log-weights by one standard deviation, or arbitrary where
+        only relative lengths matter.
     """
 
     points: FloatArray
@@ -74,10 +74,10 @@ class Survey:
 
     @classmethod
     def of_variance(cls, points: FloatArray, variance: FloatArray) -> Survey:
-        """Return the survey by which ``variance``, that of log-weights annealed up to each point, would be least.
+        """Return the survey that minimizes ``variance``, that of log-weights annealed up to each point.
 
-        A part of the path with k points adds v to it, and would add v k / m with m of them: the sum is least, for a
-        given number of points, where m is as the root of v k.
+        A part of the path with k points contributes v to it, and would contribute v k / m with m points. For a given
+        total number of points, the sum is least if m is proportional to the root of v k.
         """
         edges = np.unique(np.linspace(0, len(points) - 1, PARTS + 1).astype(int))
         counts = np.diff(edges)
@@ -88,12 +88,12 @@ class Survey:
 
 
 def neighbors(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the points before and after each of a path; the ends have none on one side, and are their own."""
+    """Return the points before and after each point of a path; each end is its own missing neighbor."""
     return np.concatenate([points[:1], points[:-1]]), np.concatenate([points[1:], points[-1:]])
 
 
 def survey(engine: Engine, rng: np.random.Generator) -> Survey:
-    """Go along the path in long steps, and measure its length; once the time is up the steps grow."""
+    """Move along the path in long steps and measure its length; once the time is up the steps grow."""
     chains = engine.start(STATES, rng)
     change = max(CHANGE, CHANGE_PER_ROOT * math.sqrt(engine.n))
     points, deviations = [0.0], []

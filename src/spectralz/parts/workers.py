@@ -1,7 +1,7 @@
-"""Runs of an annealer that are made elsewhere, by the workers of an executor.
+"""Runs of an annealer on the workers of an executor.
 
-A run is one annealer, one stream of random numbers and nothing else, so it comes out the same wherever it is made, and
-one that is lost leaves the others as good as they were.
+A run depends only on one annealer and one stream of random numbers. So it gives the same result on any worker, and a
+lost run does not affect the others.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 __all__ = ["Workers"]
 
 R = TypeVar("R")
-# Of different reasons why runs were lost, so many are told.
+# Number of different reasons for lost runs that are reported.
 MOST_REASONS = 2
 
 
 @dataclass(frozen=True, eq=False)
 class _Job(Generic[R]):
-    """All that a run needs, to be sent to a worker."""
+    """Everything that a run needs, to be sent to a worker."""
 
     work: Callable[..., R]
     annealer: Annealer
@@ -45,20 +45,20 @@ class _Job(Generic[R]):
     others: tuple[Any, ...]
 
     def make(self) -> R:
-        # There is a worker per core, and nobody watches it. In a thread of the process that asks, its limits hold.
+        # There is one worker per core, without progress reports. In a thread of the calling process, its limits hold.
         with using_threads(1) if self.annealer.is_copy else nullcontext(), listening(lambda *_: None):
             return self.work(self.annealer, self.betas, self.size, np.random.default_rng(self.seed), *self.others)
 
 
 def _make(job: _Job[R]) -> R:
-    """Make a run; the clock, the budget and the executor of whoever asked for it are not the worker's."""
+    """Make a run, independent of the caller's clock, budget and executor."""
     return Context().run(job.make)
 
 
 class Workers:
-    """The workers of the executor that is in use where this is made, and the runs that they lost.
+    """The workers of the current executor, and the runs that they lost.
 
-    Once they lose all that they are given, they are given no more.
+    Once they lose all runs of a batch, they get no more.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Workers:
 
     @property
     def count(self) -> int:
-        """How many runs are made at once, 1 if there are no workers."""
+        """Number of runs made at once; 1 if there are no workers."""
         return worker_count(self._executor)
 
     def runs(
@@ -83,9 +83,9 @@ class Workers:
         *others: Any,
         tell: Callable[[float], None],
     ) -> Iterator[R]:
-        """Yield ``work(annealer, betas, size, stream, *others)`` for each stream, in their order, but for lost ones.
+        """Yield ``work(annealer, betas, size, stream, *others)`` for each stream, in order, except lost ones.
 
-        The streams themselves stay as they are: if nothing is yielded, the runs can be made with them here.
+        The streams are not changed: if nothing is yielded, the runs can be made with them in this process.
         """
         assert self._executor is not None
         seeds = [copy.deepcopy(stream.bit_generator.seed_seq) for stream in streams]
@@ -107,7 +107,7 @@ class Workers:
 
     @property
     def complaint(self) -> str:
-        """What became of runs that were lost, as the end of a sentence; nothing if there are none."""
+        """A report on lost runs, as the end of a sentence; empty if there are none."""
         if not self._lost:
             return ""
         runs = "1 more run was" if len(self._lost) == 1 else f"{len(self._lost)} more runs were"

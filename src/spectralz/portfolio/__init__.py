@@ -1,1 +1,1 @@
-"""What chooses among methods: bounds within an allowance, several estimates within a budget, and one verdict."""
+"""The choice among methods: bounds within an allowance, several estimates within a budget, and one verdict."""

@@ -1,4 +1,4 @@
-"""Seconds that several bounders may spend together, by the clock of budgets."""
+"""A time allowance shared by several bounders, measured by the clock of budgets."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ __all__ = ["Allowance", "NotAffordableError"]
 
 
 class NotAffordableError(Exception):
-    """Raised where the next step would not fit into the allowance; what was found before it stays."""
+    """Raised if the next step would not fit into the allowance; earlier results stay."""
 
 
 class Allowance:
-    """Seconds that may be spent, counted from its making."""
+    """Seconds that may be spent, counted from its creation."""
 
     def __init__(self, seconds: float) -> None:
         self.started = clock.now()
@@ -31,11 +31,11 @@ class Allowance:
 
     @property
     def share(self) -> float:
-        """What one bounder may plan with."""
+        """The seconds that one bounder may plan with."""
         return LARGEST_SHARE * self.left
 
     def need(self, seconds: float) -> None:
-        """Refuse what would take longer than what is left."""
+        """Raise NotAffordableError if something would take longer than what is left."""
         left = self.left
         if seconds > left:
             needed, rest = clock.in_words(seconds), clock.in_words(left)

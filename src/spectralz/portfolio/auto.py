@@ -42,7 +42,7 @@ T = TypeVar("T", Outcome, MarginalOutcome)
 
 @dataclass(frozen=True)
 class _Choice:
-    """A method, and how to run it without repeating what the choice has already found out."""
+    """A method, and how to run it without repeating what the choice already computed."""
 
     method: Method
     solve: Callable[[], Outcome]
@@ -51,31 +51,31 @@ class _Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Auto(Method):
-    """The best answer within a budget: exact where tractable or of low rank, otherwise estimates that are compared.
+    """Give the best answer within a budget: exact if tractable or of low rank, otherwise estimates that are compared.
 
-    Where no exact method is within reach, ``ep`` or ``bp``, ``annealing`` and ``states`` run as far as the budget
-    allows, beside the methods that prove bounds. The answer is that of the method with the smallest error among those
-    that trust themselves and that the bounds permit; ``std_error`` covers what the others say. ``tried`` lists them
-    all, and ``status`` says in words why this one was chosen. An interrupt (Ctrl-C) ends with the best answer so far.
-    A model of several components is solved component by component.
+    If no exact method is feasible, ``ep`` or ``bp``, ``annealing`` and ``states`` run as far as the budget allows,
+    together with the methods that prove bounds. Among the methods that trust themselves and are consistent with the
+    bounds, the one with the smallest error gives the answer; ``std_error`` covers the answers of the others. ``tried``
+    lists them all, and ``status`` explains the choice. An interrupt (Ctrl-C) returns the best answer so far. A model of
+    several components is solved component by component.
 
     Parameters
     ----------
     budget
-        Seconds to spend at most, and 20% and a second more. More seconds, a better answer. Exact answers may take ten
-        times as long. Ten if neither this nor ``work`` is given.
+        Seconds to spend at most, with a tolerance of 20% plus one second. More seconds give a better answer. Exact
+        answers may take ten times as long. The default is 10 if neither this nor ``work`` is given.
     work
-        Instead of ``budget``: operations to do, such as 1e10, which one core does in about ten seconds. What is done is
-        then decided by counting, not by the clock, and the same seed gives the same answer, whatever the number of
-        threads and whatever else runs on the machine.
+        Instead of ``budget``: operations to do, such as 1e10, which one core does in about ten seconds. Counting, not
+        the clock, then decides what is done. The same seed gives the same answer, whatever the number of threads and
+        whatever else runs on the machine.
     tol
-        Stop earlier once the standard error is this small; by default 0.001 at a budget of ten seconds, and less with
-        more, as the root of the budget.
+        Stop earlier once the standard error is this small. By default 0.001 at a budget of ten seconds, scaled by one
+        over the root of the budget.
     exclude
         Names of methods to leave out, such as ``["exact"]``.
     seed
-        For all that is random. With a ``budget`` the clock decides how much is done, and answers of the same seed agree
-        only within their errors; with ``work`` they are the same.
+        Seed of all random choices. With a ``budget`` the clock decides how much is done, and answers of the same seed
+        agree only within their errors; with ``work`` they are the same.
     max_memory
         Most memory for tables and populations, in bytes or like ``"512 MiB"``.
     threads
@@ -123,11 +123,11 @@ class Auto(Method):
         return Budget(self.budget, self.work)
 
     def _in_threads(self, model: Ising) -> AbstractContextManager[None]:
-        # Linear algebra is limited where it is used: an exact answer need not look for its libraries first.
+        # Linear algebra is limited where it is used, so that an exact answer need not load its libraries first.
         return using_threads(self.threads)
 
     def choose(self, model: Ising) -> Method:
-        """Return the method, options and all, that would run on ``model``: an exact one, or this one itself."""
+        """Return the method, with its options, that would run on ``model``: an exact one, or this one itself."""
         with self._budget.planning():
             purse = self._purse(with_means=False)
             choice = self._choose(model, self._plan(model, purse)[0], purse)
@@ -141,7 +141,7 @@ class Auto(Method):
         return Purse(self._budget.seconds, with_means=with_means)
 
     def _plan(self, model: Ising, purse: Purse) -> tuple[ExactPlan | None, str]:
-        """Return how exact would go about it, or None; and why not where it could, but would take too long."""
+        """Return the plan of exact, or None; and the reason if it could run but would take too long."""
         if "exact" in self.exclude:
             return None, ""
         plan = self._exact.plan(model, most_search_seconds=policy.EXACT_SEARCH_SHARE * self._budget.seconds)
@@ -150,7 +150,7 @@ class Auto(Method):
         return (plan, "") if purse.pays(plan) else (None, purse.refusal(plan))
 
     def _choose(self, model: Ising, plan: ExactPlan | None, purse: Purse) -> _Choice | None:
-        """Return the exact method that can do it, or None."""
+        """Return an exact method for the model, or None."""
         if plan is not None:
             exact = self._exact
             return _Choice(
@@ -206,11 +206,11 @@ class Auto(Method):
 
     @property
     def _in_time(self) -> Auto:
-        """The same with a budget in seconds by whatever clock there is: inside of ``planning`` it is the right one."""
+        """Return the same with a budget in seconds by the current clock; inside ``planning`` it is the right one."""
         return replace(self, budget=self._budget.seconds, work=None)
 
     def _with_work(self, outcome: Outcome, counted: clock.Operations | None) -> Outcome:
-        """Add to the outcome of a count of operations what was asked for, and what was done."""
+        """Add the requested and the counted operations to an outcome."""
         if counted is None:
             return outcome
         return replace(outcome, details={**outcome.details, "work": self.work, "operations": counted.count})
@@ -257,10 +257,10 @@ class Auto(Method):
         solve: Callable[[Auto, Ising, Purse], T],
         outcome_of: Callable[[T], Outcome],
     ) -> list[T]:
-        """Solve the components, small ones first, which leave more of the budget to the others than their share.
+        """Solve the components, small ones first, since they leave part of their share of the budget to the others.
 
-        What is left of it is divided in proportion to spins; after an interrupt there is next to nothing left. The
-        time of exact answers comes out of the purse, and counts as none of it.
+        The rest of the budget is divided in proportion to spins; after an interrupt almost nothing is left. The time of
+        exact answers comes out of the purse, not out of the budget.
         """
         end = clock.now() + self._budget.seconds
         spins = model.n
@@ -305,21 +305,21 @@ class Auto(Method):
 
 
 def _operations_of(model: Ising, plan: ExactPlan | None, outcome: Outcome, *, with_means: bool) -> float:
-    """Return what an exact answer counts: terms of the sum, or factors at the nodes of the quadrature."""
+    """Return the operations of an exact answer: terms of the sum, or factors at the nodes of the quadrature."""
     if plan is not None:
         return operations_of_plan(plan, with_means=with_means)
     return policy.EXACT_OPERATIONS * float(model.n * outcome.details.get("nodes", 1))
 
 
 def _with_words(outcome: Outcome, words: str) -> Outcome:
-    """Add to the status why there is no exact answer, if it could be had."""
+    """Add to the status why there is no exact answer, if one was possible."""
     if not words:
         return outcome
     return replace(outcome, status=Status(f"{outcome.status}; {words}", converged=outcome.status.converged))
 
 
 def _parts(model: Ising, plan: ExactPlan | None) -> list[IntArray]:
-    """Return the components to be solved apart: none if exact takes the whole, or there is only one."""
+    """Return the components to solve separately: none if exact solves the whole, or there is only one."""
     if plan is not None or model.storage.terms is not None:
         return []
     components = model.components()
@@ -329,7 +329,7 @@ def _parts(model: Ising, plan: ExactPlan | None) -> list[IntArray]:
 
 
 def _added(model: Ising, outcomes: list[Outcome]) -> Outcome:
-    """Add up the log Z of components; bounds are there if all have them, and the sum is exact if all are."""
+    """Add up the log Z of components; there are bounds if all have them, and the sum is exact if all are."""
     lowers = [outcome.lower for outcome in outcomes if outcome.lower is not None]
     uppers = [outcome.upper for outcome in outcomes if outcome.upper is not None]
     names = [outcome.method.name if outcome.method else Auto.name for outcome in outcomes]
@@ -341,7 +341,7 @@ def _added(model: Ising, outcomes: list[Outcome]) -> Outcome:
         for trial in outcome.tried
     )
     is_interrupted = any(outcome.interrupted for outcome in outcomes)
-    # Sums of rounded numbers: a unit of the last place a component is more than fsum needs.
+    # Sums of rounded numbers: one unit in the last place per component is more than fsum needs.
     slack = 2.0**-52 * (abs(model.offset) + math.fsum(abs(outcome.log_z) for outcome in outcomes))
     return Outcome(
         log_z=math.fsum([model.offset, *(outcome.log_z for outcome in outcomes)]),
@@ -365,9 +365,9 @@ def _added(model: Ising, outcomes: list[Outcome]) -> Outcome:
 def _error_of_sum(outcomes: list[Outcome]) -> float | None:
     """Return the error of a sum, None if all are exact.
 
-    Errors of independent answers are added in quadrature, those of doubtful ones linearly: what is wrong with an
-    answer in doubt is likely to be wrong with the next in the same direction. An estimate that has no error has that
-    of a number that may be anywhere between its bounds.
+    Errors of independent answers are added in quadrature, those of doubtful ones linearly, because doubtful answers are
+    likely to be wrong in the same direction. An estimate without an error gets that of a number anywhere between its
+    bounds.
     """
     errors = [(_error_of(outcome), outcome.status.converged) for outcome in outcomes if outcome.kind is not Kind.EXACT]
     if not errors:

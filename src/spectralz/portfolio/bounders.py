@@ -1,4 +1,4 @@
-"""The bounders: each yields proven bounds on log Z, cheap ones first, as far as an allowance of time goes."""
+"""Bounders: each yields proven bounds on log Z, cheap ones first, within a time allowance."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["BOUNDERS", "NAMES", "Bounder", "Found", "in_order", "round_seconds",
 
 
 class Found(NamedTuple):
-    """A proven bound on either side, or both, and how it came about."""
+    """A proven bound on one side or both, and how it was obtained."""
 
     lower: float | None
     upper: float | None
@@ -43,7 +43,7 @@ Bounder = Callable[["Ising", "Allowance"], Iterator[Found]]
 
 
 def _charged(_: Estimate) -> float:
-    """Say that a method has charged all its work itself."""
+    """Return 0: the method has charged all its work itself."""
     return 0.0
 
 
@@ -54,10 +54,10 @@ def _found(estimate: Estimate) -> Found:
 def _run(
     method: Method, model: Ising, cost: Callable[[Estimate], float], allowance: Allowance
 ) -> tuple[Estimate, float]:
-    """Run a method, which ends with what it has once the allowance is spent; return its result, and how long it took.
+    """Run a method until it ends or the allowance is spent; return its result, and the time it took.
 
-    ``cost`` says how many seconds the work in a result is worth, beside what the method itself charges; they are
-    charged where operations are counted.
+    ``cost`` gives the seconds of work in a result beyond what the method itself charges; they are charged if operations
+    are counted.
     """
     began = clock.now()
     with clock.until(began + allowance.left):
@@ -67,7 +67,7 @@ def _run(
 
 
 def trivial(model: Ising, allowance: Allowance) -> Iterator[Found]:
-    """Take the spins without couplings: these add at most sum |A_ij|, and by Jensen at least their mean there."""
+    """Bound from the spins without couplings: these add at most sum |A_ij|, and by Jensen at least their mean there."""
     from spectralz.kernels.single_spin import log_2cosh
 
     theta = np.asarray(model.field)
@@ -81,9 +81,9 @@ def trivial(model: Ising, allowance: Allowance) -> Iterator[Found]:
 
 
 def _mean_field(model: Ising, allowance: Allowance) -> Iterator[Found]:
-    """From zero, annealed, along leading eigenvectors and from some random starts; then with wider and wider blocks.
+    """Start from zero, annealed, along leading eigenvectors and at random; then use wider and wider blocks.
 
-    Any number of sweeps gives a bound; all starts end where their share is spent, those of single spins before that.
+    Any number of sweeps gives a bound. All starts end when their share is spent, those of single spins earlier.
     """
     began, share = clock.now(), allowance.share
     end = began + policy.SINGLE_SPINS_SHARE * share
@@ -103,12 +103,12 @@ def _mean_field(model: Ising, allowance: Allowance) -> Iterator[Found]:
             break
         latest, seconds = run(MeanField(start="random", seed=seed))
         yield _found(latest)
-    if _is_sparse(model):  # of a dense graph blocks hold hardly any couplings
+    if _is_sparse(model):  # in a dense graph blocks hold hardly any couplings
         yield from _blocks(model, run, began + share)
 
 
 def _blocks(model: Ising, run: Callable[[MeanField], tuple[Estimate, float]], end: float) -> Iterator[Found]:
-    """Widen the blocks as long as the predicted time fits, then start from elsewhere with the widest."""
+    """Widen the blocks as long as the predicted time fits, then try other starts with the widest."""
     width, slower = policy.FIRST_BLOCK_WIDTH, 1.0
     predicted = policy.BLOCK_SECONDS * model.n
     while clock.now() + predicted < end and not model.storage.couples_nothing:
@@ -133,7 +133,7 @@ def _blocks(model: Ising, run: Callable[[MeanField], tuple[Estimate, float]], en
 
 
 def _bethe(model: Ising, allowance: Allowance) -> Iterator[Found]:
-    """Pass messages where that bounds; any number of iterations does."""
+    """Pass messages if that gives a bound; any number of iterations does."""
     signs = signs_of(model)
     if signs is None:
         return
@@ -144,7 +144,7 @@ def _bethe(model: Ising, allowance: Allowance) -> Iterator[Found]:
 
 
 def _states(model: Ising, allowance: Allowance) -> Iterator[Found]:
-    """Sum over the states that a quick annealing and quenches find, then over their neighbours too."""
+    """Sum over the states found by a quick annealing and quenches, then also over their neighbors."""
     with Annealer(model, step=policy.QUICK_STEP, block_width=0) as annealer:
         one = annealer.seconds_per_state()
         allowance.need(2.0 * policy.FEWEST_STATES * one)
@@ -171,7 +171,7 @@ def _convex_mean_field(model: Ising, allowance: Allowance) -> Iterator[Found]:
 
 
 def _tree_reweighted(model: Ising, allowance: Allowance) -> Iterator[Found]:
-    """Uniform trees, then trees chosen for the model if there is time for that."""
+    """Use uniform trees, then trees chosen for the model if there is time."""
     n, messages = model.n, 2.0 * model.edge_count
     trees = policy.INVERSE_SECONDS * n**3 if n <= MOST_DENSE_SPINS else policy.TREE_SECONDS * TREES * model.edge_count
     iteration = policy.MESSAGE_SECONDS * max(messages, 1.0)
@@ -189,9 +189,9 @@ def _tree_reweighted(model: Ising, allowance: Allowance) -> Iterator[Found]:
 
 
 def _weighted_mini_bucket(model: Ising, allowance: Allowance) -> Iterator[Found]:
-    """Tables as large as can be tightened a little; rounds in turn from above and below, as long as they pay.
+    """Use the largest tables that can be tightened a little; alternate rounds from above and below while they pay.
 
-    Then anew with larger tables, if there is time.
+    Then start again with larger tables, if there is time.
     """
     plain = policy.BUCKET_SECONDS * (model.n + model.edge_count)
     allowance.need(plain)
@@ -211,7 +211,7 @@ def _weighted_mini_bucket(model: Ising, allowance: Allowance) -> Iterator[Found]
 
 
 def _tightened(upper: WeightedBound, end: float) -> Iterator[Found]:
-    """Run some rounds from above, then some from below, in turn, as long as they pay."""
+    """Alternate rounds from above and from below, as long as they pay."""
     first = upper.value
     lower: WeightedBound | None = None
     sides = [upper]
@@ -223,7 +223,8 @@ def _tightened(upper: WeightedBound, end: float) -> Iterator[Found]:
             yield _side(side)
             if side.interrupted:
                 raise KeyboardInterrupt
-            # How far the bounds still are from log Z: no more than from each other, and hardly more than was gained.
+            # How far the bounds still are from log Z: no more than from each other, and hardly more than the gain so
+            # far.
             width = upper.value - lower.value if lower else math.inf
             far = policy.MOST_WIDTH_PER_SPIN * upper.model.n
             loose = width if width <= far else policy.LOOSE_PART * (first - upper.value)
@@ -251,7 +252,7 @@ def _affordable_ibound(model: Ising, end: float) -> int:
 
 
 def _sdp_seconds(model: Ising) -> float:
-    """Predict the time of the SDP from the size; where it takes longer, the deadline ends it."""
+    """Predict the time of the SDP from the size; if it takes longer, the deadline ends it."""
     n, edges = model.n, model.edge_count
     if edges > policy.SPARSE_DENSITY * n**2 / 2.0:
         return float(policy.DENSE_SDP_SECONDS * (n / 1000.0) ** policy.DENSE_SDP_POWER)
@@ -273,13 +274,13 @@ def _within(value: float, least: int, most: int) -> int:
 
 
 def in_order(model: Ising) -> list[str]:
-    """Return the bounders for a model, those first that cost little or are likely to bound it best."""
+    """Return the bounders for a model, with cheap ones and those likely to give the best bounds first."""
     order = SPARSE_ORDER if _is_sparse(model) else DENSE_ORDER
     names = [name for name in BOUNDERS if name != "bethe" or signs_of(model) is not None]
     return sorted(names, key=order.index)
 
 
-# A new bounder is one line here and its place below; `trivial` is run before them all.
+# A new bounder needs one line here and a place below; `trivial` is run before all others.
 BOUNDERS: Mapping[str, Bounder] = {
     "mf": _mean_field,
     "bethe": _bethe,
@@ -291,5 +292,5 @@ BOUNDERS: Mapping[str, Bounder] = {
 }
 SPARSE_ORDER = ("wmbe", "bethe", "mf", "trw", "states", "sdp", "convex_mf")
 DENSE_ORDER = ("sdp", "convex_mf", "bethe", "mf", "states", "wmbe", "trw")
-# What may be left out; without "exact" no method counts where it happens to be exact.
+# Names that may be excluded; without "exact" no method counts if it happens to be exact.
 NAMES = ("exact", *BOUNDERS)

@@ -1,7 +1,7 @@
-"""A bracket of log Z from all methods that prove bounds, as tight as a time allowance makes it.
+"""Bracket log Z with all methods that prove bounds, within a time allowance.
 
-Cheap bounds come first. What costs more is run only if its predicted cost fits into what is left of the allowance; a
-bound that is found stays, whatever happens later.
+Cheap bounds come first. A more expensive bound is computed only if its predicted cost fits into the rest of the
+allowance. Bounds that have been found are kept, whatever happens later.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ __all__ = ["better_of", "bracket"]
 
 
 def bracket(model: Ising, budget: float, exclude: Any = (), *, tells_of_exact: bool = True) -> Bounds:
-    """Return the best proven bounds on log Z that ``budget`` seconds buy, with a row for each bounder.
+    """Return the best proven bounds on log Z found in ``budget`` seconds, with one row per bounder.
 
-    The seconds are those of the clock that budgets are planned by (``_support/clock.py``). Where the bounds leave room
-    and ``exact`` could close it, one more row says so, unless ``tells_of_exact`` is False.
+    The seconds are those of the clock of budgets (``_support/clock.py``). If the bounds leave a gap that ``exact``
+    could close, one more row says so, unless ``tells_of_exact`` is False.
 
-    An interrupt (Ctrl-C) ends the search, not the call: what has been found is returned, with ``interrupted`` set.
+    An interrupt (Ctrl-C) ends the search but not the call: the bounds found so far are returned, with ``interrupted``
+    set.
     """
     seconds = checked_positive(budget, "budget")
     left_out = checked_names(exclude, "exclude", bounders.NAMES)
@@ -56,7 +57,7 @@ def bracket(model: Ising, budget: float, exclude: Any = (), *, tells_of_exact: b
 
 
 def _row_of_exact(model: Ising, budget: float) -> list[BoundsRow]:
-    """Return a row without bounds that says how long ``exact`` would take; none if it could not, or to look is long."""
+    """Return a row without bounds with the predicted time of ``exact``; none if it cannot run or planning is slow."""
     from spectralz.kernels.elimination.best_order import SEARCH_TIME
 
     if 1e-9 * SEARCH_TIME * (model.n + model.edge_count) ** 2 > policy.EXACT_HINT_SHARE * budget:
@@ -71,7 +72,7 @@ def _row_of_exact(model: Ising, budget: float) -> list[BoundsRow]:
 
 
 def better_of(first: BoundsRow, second: BoundsRow) -> BoundsRow:
-    """Return the better of two rows of one bounder: on each side the tighter bound, and the time of both."""
+    """Combine two rows of one bounder: the tighter bound on each side, and the total time."""
     lower = max((row.lower for row in (first, second) if row.lower is not None), default=None)
     upper = min((row.upper for row in (first, second) if row.upper is not None), default=None)
     is_better = (second.lower, second.upper) != (None, None) and (second.lower == lower or second.upper == upper)
@@ -82,9 +83,9 @@ def better_of(first: BoundsRow, second: BoundsRow) -> BoundsRow:
 def _row(
     name: str, bounder: Bounder, model: Ising, allowance: Allowance, done: float, *, takes_exact: bool = True
 ) -> BoundsRow:
-    """Run one bounder as far as it goes, and keep the best that it found on each side.
+    """Run one bounder as far as it goes, and keep its best bound on each side.
 
-    What has both sides at once is exact.
+    A result with both sides at once is exact.
     """
     started = clock.seconds()
     lower, upper, status, is_interrupted = None, None, "found nothing", False

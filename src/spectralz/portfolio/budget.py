@@ -1,4 +1,4 @@
-"""What may be spent: seconds, or operations that are counted, with which the same is done everywhere."""
+"""A budget in seconds, or in counted operations, which give the same result on every machine."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Budget:
 
     @classmethod
     def checked(cls, budget: Any, work: Any) -> Budget:
-        """Check what a verb was given."""
+        """Check the budget given to a public function."""
         return cls(
             None if budget is None else checked_positive(budget, "budget"),
             None if work is None else checked_positive(work, "work"),
@@ -52,7 +52,7 @@ class Budget:
 
     @property
     def seconds(self) -> float:
-        """What may be spent in seconds, by the clock of :meth:`planning`."""
+        """The budget in seconds, by the clock of :meth:`planning`."""
         if self.work is not None:
             return self.work / clock.OPERATIONS_PER_SECOND
         assert self.budget is not None
@@ -60,9 +60,9 @@ class Budget:
 
     @contextmanager
     def planning(self) -> Iterator[clock.Operations | None]:
-        """Plan by the clock that belongs to it inside the ``with`` block, which is a counter of operations or None.
+        """Plan by the clock of this budget inside the ``with`` block; yields a counter of operations or None.
 
-        Where operations are counted, linear algebra has one thread: in several it adds in another order.
+        If operations are counted, linear algebra uses one thread, since several threads add in a different order.
         """
         if self.work is None:
             yield None

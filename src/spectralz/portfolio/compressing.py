@@ -1,6 +1,6 @@
-"""Compressed elimination within a budget: bonds grow while there is time and the answer still moves.
+"""Compressed elimination within a budget: bonds grow while there is time and the answer still changes.
 
-Models that are too cold for it are summed up over the heaviest states of the frontier instead.
+Models that are too cold for it are summed over the heaviest states of the frontier instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["Compression", "compress"]
 
 @dataclass(frozen=True)
 class Compression:
-    """An answer, and what gives the marginals that go with it."""
+    """An answer, and the source of its marginals."""
 
     outcome: Outcome
     marginals: Callable[[], MarginalOutcome]
@@ -41,18 +41,18 @@ class Compression:
         return math.inf if self.outcome.std_error is None else self.outcome.std_error
 
     def is_as_good_as(self, tol: float) -> bool:
-        """Say whether it is trusted, with an error up to ``tol``."""
+        """Return whether it is trusted, with an error up to ``tol``."""
         return self.outcome.is_trusted and self.error <= tol
 
     def is_better_than(self, other: Compression) -> bool:
-        """Say whether this is the one to keep."""
+        """Return whether this is the one to keep."""
         if self.outcome.is_trusted != other.outcome.is_trusted:
             return self.outcome.is_trusted
         return self.error <= other.error
 
 
 def compress(model: Ising, *, seconds: float, tol: float, seed: int, max_memory: int) -> Compression | str:
-    """Return the best answer that fits into some seconds, or why there is none."""
+    """Return the best answer found in the given seconds, or why there is none."""
     refusal = _refusal(model, seconds)
     if refusal:
         return refusal
@@ -81,18 +81,18 @@ def _refusal(model: Ising, seconds: float) -> str:
         return f"spins have {degree:.3g} neighbors on average; the frontier is small only where they have few"
     needed = model.n * policy.MPS_PLAN_OPERATIONS / clock.OPERATIONS_PER_SECOND
     if needed > policy.MPS_PLAN_SHARE * seconds:
-        return f"to look for an order would take about {clock.in_words(needed)}"
+        return f"the search for an order would take about {clock.in_words(needed)}"
     if model.n > policy.MPS_SPINS_UNSEEN:
         layer = largest_layer(model)
         if layer > policy.MPS_LAYER_ROOTS * math.sqrt(model.n):
-            return f"{layer} spins are at the same distance from one: no frontier is small"
+            return f"{layer} spins are at the same distance from one spin: no frontier is small"
     return ""
 
 
 def _with_growing_bonds(
     model: Ising, method: MatrixProduct, layout: FrontierPlan, end: float, tol: float
 ) -> Compression | str:
-    """Double the bond as long as the next contractions are predicted to end in time, and the answer moves."""
+    """Double the bond as long as the next contractions are predicted to end in time and the answer changes."""
     bond = _first_bond(model, method, layout, end)
     if isinstance(bond, str):
         return bond
@@ -123,7 +123,7 @@ def _with_growing_bonds(
         if bond >= layout.largest_bond or best.is_as_good_as(policy.MPS_TOL):
             break
         if before < math.inf and not outcome.is_trusted and found.error > policy.MPS_FALL * before:
-            break  # no bond that can be afforded will do
+            break  # no affordable bond is large enough
         before, bond = found.error, 2 * bond
     assert best is not None
     return best

@@ -1,7 +1,7 @@
-"""An interval with a stated probability beside a bracket: by states drawn from wmbe's bound, and by annealing.
+"""Intervals with a stated probability beside a bracket: from states drawn from wmbe's bound, and from annealing.
 
-The probability to be wrong is divided between the two beforehand, whether both are run or not. Each ends with what it
-has once its time is spent, which their bets allow.
+The probability of error is divided between the two in advance, whether both are run or not. Each stops when its time is
+spent; its bets are valid at any stopping time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["bracket_with_interval"]
 
 @dataclass
 class _Found:
-    """What is known so far: the ends, and a sentence on how they came about."""
+    """The ends found so far, and a sentence on how they were obtained."""
 
     low: float
     high: float
@@ -43,21 +43,20 @@ class _Found:
     is_interrupted: bool = False
 
     def add(self, name: str, interval: Interval, words: str) -> None:
-        """Take what is better of an interval."""
+        """Take the better ends of an interval."""
         self.low = max(self.low, interval.low)
         self.high = self.high if interval.high is None else min(self.high, interval.high)
         self.words.append(f"{name}: {words}")
 
 
-# Takes the model, the level, a seed, what was proven and what may be spent; gives what it found, with words.
+# Takes the model, the level, a seed, the proven bounds and an allowance; returns what it found, with a description.
 _Source = Callable[["Ising", float, int, "Bounds", Allowance], Iterator[tuple[Interval, str]]]
 
 
 def bracket_with_interval(model: Ising, budget: float, exclude: Any, level: float, seed: int) -> Bounds:
-    """Return the best bounds that ``budget`` seconds buy, and an interval that holds with probability ``level``.
+    """Return the best bounds found in ``budget`` seconds, and an interval that holds with probability ``level``.
 
-    An end that is proven to be better is the proven one, which holds with any probability. An interrupt keeps what has
-    been found.
+    If a proven bound is better than an end, it replaces the end. After an interrupt, what has been found is returned.
     """
     allowance = Allowance(budget)
     proven = bracket(model, (1.0 - policy.INTERVAL_SHARE) * budget, exclude)
@@ -78,16 +77,18 @@ def _with_interval(
     return replace(
         proven,
         interval=_interval(proven, found, level),
-        interval_status="; ".join(found.words) or "what is proven",
+        interval_status="; ".join(found.words) or "the proven bounds",
         interrupted=found.is_interrupted,
         seconds=proven.seconds + clock.seconds() - began,
     )
 
 
 def _interval(proven: Bounds, found: _Found, level: float) -> Interval:
-    """Return the interval; ends that contradict each other, or what is proven, give way to what is proven."""
+    """Return the interval; if ends contradict each other or the proven bounds, the proven bounds are used."""
     if found.low > found.high:
-        found.words.append("these contradict each other, as may happen outside of the level: what is proven is left")
+        found.words.append(
+            "these contradict each other, as may happen with probability 1 - level: the proven bounds hold"
+        )
         return Interval(proven.lower, proven.upper, level)
     return Interval(found.low, found.high, level)
 
@@ -126,7 +127,7 @@ def _ask(
 def _by_mini_buckets(
     model: Ising, level: float, seed: int, proven: Bounds, allowance: Allowance
 ) -> Iterator[tuple[Interval, str]]:
-    """Draw states from a bound: tables and rounds as the time allows, half of it for the states."""
+    """Draw states from a bound, with tables and rounds as the time allows, half of it for the states."""
     uppers = [row.upper for row in proven.rows if row.method == "wmbe" and row.upper is not None]
     is_dense = 2 * model.edge_count > policy.MOST_SPARSE_DEGREE * model.n  # on sparse graphs rounds help a lot
     if is_dense and uppers and min(uppers) - policy.NATS_BY_DRAWING > proven.upper:
@@ -162,7 +163,7 @@ def _by_annealing(
     model: Ising, level: float, seed: int, proven: Bounds, allowance: Allowance
 ) -> Iterator[tuple[Interval, str]]:
     """Anneal in double precision: as many runs as the time allows, then larger ones."""
-    # Streams that are not those of the states drawn from a bound.
+    # Streams different from those of the states drawn from a bound.
     beforehand, rng = np.random.default_rng([seed, 1]).spawn(2)
     together = policy.STATES_TOGETHER
     has_time = allowance.left >= policy.SECONDS_FOR_BLOCKS

@@ -1,4 +1,4 @@
-"""What exact answers may cost inside ``auto``: many times the budget, since they are worth it, but not everything."""
+"""The time limit of exact answers inside ``auto``: many times the budget, since they are worth it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Purse:
     budget
         Seconds of the budget; the purse holds :data:`policy.EXACT_TIMES` as many.
     with_means
-        Whether marginals are asked for, which take longer than log Z.
+        Whether marginals are computed, which take longer than log Z.
     """
 
     def __init__(self, budget: float, *, with_means: bool) -> None:
@@ -33,7 +33,7 @@ class Purse:
         self.with_means = with_means
 
     def pays(self, plan: ExactPlan) -> bool:
-        """Take out what a plan costs; if that is not there, say no. What takes half a second is always paid."""
+        """Take out the cost of a plan and return True, or False if too little is left; half a second is always paid."""
         operations = operations_of_plan(plan, with_means=self.with_means)
         if operations <= policy.CHEAP_OPERATIONS:
             return True
@@ -44,7 +44,7 @@ class Purse:
         return True
 
     def refusal(self, plan: ExactPlan) -> str:
-        """Say why a plan is not carried out."""
+        """Return the reason why a plan is not carried out."""
         seconds = clock.in_words(self._seconds(plan))
         unit = "work" if clock.counts_operations() else "budget"
         return (
@@ -59,7 +59,7 @@ class Purse:
         return int(max(min(most, affordable), 1))
 
     def _seconds(self, plan: ExactPlan) -> float:
-        """Predict how long a plan takes: as a small one does, by the number of their terms."""
+        """Predict the time of a plan from that of a small one, by the number of terms."""
         few = policy.TIMED_EXACT_SPINS
         model = Ising(None, np.full((few, few), 1.0 / few))
         exact = Exact(algorithm="enumeration" if plan.enumerated else "elimination")
@@ -75,5 +75,5 @@ class Purse:
 
 
 def operations_of_plan(plan: ExactPlan, *, with_means: bool) -> float:
-    """Return what carrying out a plan counts."""
+    """Return the operations of a plan."""
     return (policy.EXACT_MEANS_OPERATIONS if with_means else policy.EXACT_OPERATIONS) * float(plan.terms)

@@ -1,8 +1,8 @@
-"""How a round of annealing is divided: into points of the path, states and runs, for the least error in a given time.
+"""Divide a round of annealing into points of the path, states and runs, for the least error in a given time.
 
-The log-weights of annealed states vary by D / T with T points of the path, and log Z is then off by the root of
-(exp(D / T) - 1) / R with R of them. For a given T R that is the smaller the larger T is, and hardly any smaller once
-D / T is a quarter: points first, then states.
+With T points of the path, the log-weights of annealed states have the variance D / T. The error of log Z from R states
+is then the root of (exp(D / T) - 1) / R. For a given T R it decreases with T, but hardly any more once D / T is a
+quarter: points first, then states.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Round:
 
     @property
     def updates(self) -> int:
-        """Sweeps over a state in all."""
+        """Total number of sweeps over a state."""
         return self.points * self.size * self.runs
 
 
@@ -37,7 +37,7 @@ def plan_round(
     spins: int = 10_000,
     together: int = policy.STATES_TOGETHER,
 ) -> Round | None:
-    """Divide so many sweeps over a state; None where they are too few for anything.
+    """Divide a number of sweeps over a state; None if there are too few.
 
     Parameters
     ----------
@@ -46,14 +46,13 @@ def plan_round(
     dissipation
         The variance of log-weights times the number of points, as far as it is known.
     most_states
-        What the memory holds.
+        Most states that fit in memory.
     workers
-        How many runs are made at once: there are as many runs, or several times as many, so that none has to wait
-        for the last of the others.
+        Number of runs made at once. The number of runs is a multiple of it, so that no worker waits for the last run.
     spins
-        Of the model: few of them want more states.
+        Number of spins of the model; with few spins more states are used.
     together
-        How many states take about as long as one.
+        Number of states that take about as long as one.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Several estimates of one log Z within a budget of time, compared with each other and with proven bounds.
 
-Expectation propagation is good where couplings are weak, sums over states where they are strong, annealing in between
-and as a check of both. This is the schedule that spends the budget on them; ``verdict.py`` says what to make of it.
+Expectation propagation is good for weak couplings, sums over states for strong ones, and annealing in between and as a
+check of both. This schedule spends the budget on them; ``verdict.py`` draws the conclusion.
 """
 
 from __future__ import annotations
@@ -52,29 +52,29 @@ if TYPE_CHECKING:
 
 __all__ = ["METHODS_TRIED", "Portfolio", "tried_in_details"]
 
-# What may be left out; the bounders go by their own names.
+# Names that may be excluded; bounders have their own names.
 METHODS_TRIED = tuple(dict.fromkeys(["exact", "quadrature", "ep", "bp", "mps", "annealing", "states", *BOUNDERS]))
 
 
 class Portfolio:
-    """Runs the methods on one model; :meth:`run` does all, and an interrupt ends it with what there is.
+    """Run the methods on one model; :meth:`run` does everything, and an interrupt keeps the results so far.
 
     Parameters
     ----------
     model
-        The model, of one spin at least.
+        The model, with at least one spin.
     budget
         Seconds to spend.
     tol
-        Standard error at which to stop earlier.
+        Standard error at which to stop early.
     exclude
         Names of methods to leave out.
     seed
-        For all that is random.
+        Seed of all random choices.
     max_memory
         Most memory for populations, in bytes.
     started
-        When the budget began to be spent, by the clock of budgets; when :meth:`run` is called, if not given.
+        When the budget started, by the clock of budgets; by default when :meth:`run` is called.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Portfolio:
     # ------------------------------------------------------------------------------------------- the methods
 
     def _bound_again(self, left_out: set[str]) -> None:
-        """Spend on bounds what is left where no method gave an answer: it is all that there will be to say."""
+        """Spend the rest on bounds if no method gave an answer, since bounds are then the only result."""
         assert self.bounds is not None
         if self.answers or self._left <= policy.LEAST_LEFT * self.budget:
             return
@@ -175,7 +175,7 @@ class Portfolio:
         self._keep("ep", found.outcome, clock.seconds() - began, lambda: found)
 
     def _believe(self) -> None:
-        """Pass messages where ep has no answer to be trusted: never trusted alone, but with a scale of its error."""
+        """Run belief propagation if ep has no trusted answer; it is never trusted alone, but gives an error scale."""
         ep = self.answers.get("ep")
         if (
             "bp" in self.exclude
@@ -209,7 +209,7 @@ class Portfolio:
         self._keep("bp", outcome, clock.seconds() - began, lambda: replace(found, outcome=outcome))
 
     def _compress(self) -> None:
-        """Eliminate with compressed tables, where the frontier is small."""
+        """Eliminate with compressed tables, if the frontier is small."""
         if "mps" in self.exclude:
             return
         from spectralz.portfolio.compressing import compress
@@ -225,12 +225,12 @@ class Portfolio:
 
     @property
     def _is_compressed(self) -> bool:
-        """Whether compressed elimination has answered, as well as wanted."""
+        """Whether compressed elimination has given an answer as accurate as wanted."""
         answer = self.answers.get("mps")
         return answer is not None and answer.outcome.is_trusted and answer.error <= self.tol
 
     def _narrow(self, method: str, lower: float | None, upper: float | None = None) -> None:
-        """Let bounds that a method has proven count with the others."""
+        """Combine bounds proven by a method with the others."""
         assert self.bounds is not None
         if lower is not None and lower > self.bounds.lower:
             self.bounds = replace(self.bounds, lower=lower, lower_method=method)
@@ -238,12 +238,12 @@ class Portfolio:
             self.bounds = replace(self.bounds, upper=upper, upper_method=method)
 
     def _anneal(self) -> None:
-        """Anneal in rounds: a short one, then as many points and states as the error wants and the budget permits."""
+        """Anneal in rounds: a short one, then as many points and states as the error needs and the budget allows."""
         if {"annealing", "states"} <= set(self.exclude):
             return
         is_large = self.model.n > policy.LARGE_DENSE and self.model.storage.for_kernels().is_dense
         if is_large and device_for(self.model.n) is None:
-            # Even to copy the coupling, and to time a sweep, takes as long as all else.
+            # Even copying the coupling and timing a sweep would take as long as everything else.
             needed = (
                 policy.STATES_TOGETHER * LEAST_POINTS * dense_operations(self.model.n) / clock.OPERATIONS_PER_SECOND
             )
@@ -292,14 +292,14 @@ class Portfolio:
 
     @property
     def _left_for_annealing(self) -> float:
-        """Where the others took too long, a part of the budget is spent once more: an answer is worth it."""
+        """Return the time left; if others took too long, a part of the budget is spent again to get an answer."""
         if self._is_compressed:
             return policy.CHECK_SHARE * max(self._left, 0.0)
         return max(self._left, policy.LEAST_FOR_ANNEALING * self.budget)
 
     def _refuse_annealing(self, needed: float) -> None:
         words = clock.in_words(needed), clock.in_words(self._left_for_annealing)
-        why = f"the fewest states worth while would take about {words[0]}, {words[1]} are left"
+        why = f"the fewest useful states would take about {words[0]}, {words[1]} are left"
         self.not_run.update({name: why for name in ("annealing", "states") if name not in self.exclude})
 
     def _plan(self, annealer: Annealer, seconds: float, dissipation: float) -> Round | None:
@@ -316,11 +316,10 @@ class Portfolio:
         return plan_round(sweeps, dissipation, room, self._worker_count, self.model.n, together)
 
     def _begin(self, annealer: Annealer, left: float) -> Survey:
-        """Choose what the path begins from, and survey it.
+        """Choose the base of the path, and survey it.
 
-        From a subgraph the path is the shorter one. But it is as cold as the model all along, and states may freeze on
-        it: so it is tried, and taken if their log-weights vary less than on the other path, and the less the more
-        points it has.
+        The path from a subgraph is shorter. But it is as cold as the model all along, and states may freeze on it. So
+        it is tried, and taken if log-weights vary less than on the other path, and vary less with more points.
         """
         if not annealer.can_begin_from_subgraph:
             return self._survey(annealer, left)
@@ -347,7 +346,7 @@ class Portfolio:
         return path
 
     def _spread_of_trial(self, annealer: Annealer, path: Survey, points: float) -> float:
-        """Return how much log-weights of few states vary at the end of a path."""
+        """Return the variance of the log-weights of a few states at the end of a path."""
         with annealer.without_resampling():
             return float(annealer.anneal(path.spaced(points), policy.STATES_TOGETHER, self._rng).spread[-1])
 
@@ -382,7 +381,7 @@ class Portfolio:
         return [*earlier, *found]
 
     def _go_both_ways(self, annealer: Annealer, path: Survey, plan: Round, end: float) -> None:
-        """Go to the model and back until ``end``, where the weights of states on their way there alone say little."""
+        """Go to the model and back until ``end``, if the weights on the way there alone are not informative."""
         if "annealing" in self.exclude:
             return
         began = clock.seconds()
@@ -406,13 +405,13 @@ class Portfolio:
             outcome = _doubted_for(outcome, self._elsewhere)
         before = self.answers.get("annealing")
         if before is not None and before.log_z - policy.UNLIKELY_NATS > outcome.log_z:
-            return  # an unbiased estimate is hardly ever that much too large: both ways are too small
+            return  # an unbiased estimate is rarely that much too large, so both ways are too small
         if before is not None and self._has_weights and not (outcome.is_trusted and found.std_error < before.error):
             return
         self._keep("annealing", outcome, clock.seconds() - began, lambda: self._marginals_of(states, outcome))
 
     def _look_elsewhere(self, annealer: Annealer, found: list[Annealed]) -> None:
-        """Look for a collective state that the populations have not met, and judge them again if there is one."""
+        """Search for a collective state that the populations have not visited, and judge them again if there is one."""
         self._seek(annealer, found)
         if self._elsewhere is not None:
             self._judge_annealing(found, 0.0)
@@ -423,12 +422,12 @@ class Portfolio:
 
     @cached_property
     def _worker_count(self) -> int:
-        """How many runs are made at once; where operations are counted the plan must not depend on it."""
+        """Number of runs made at once; if operations are counted, the plan must not depend on it."""
         return 1 if clock.counts_operations() else self._workers.count
 
     @property
     def _has_weights(self) -> bool:
-        """Whether the runs so far have families left, of which the weights of the states say something."""
+        """Whether the runs so far have enough families left for the weights of the states to be informative."""
         if "annealing" not in self.answers:
             return False
         return bool(self.answers["annealing"].outcome.details["families"] >= policy.FEWEST_FAMILIES_LEFT)
@@ -469,7 +468,7 @@ class Portfolio:
         self._keep("annealing", outcome, seconds, lambda: self._marginals_of(found, outcome))
 
     def _marginals_of(self, found: list[Annealed], outcome: Outcome) -> MarginalOutcome:
-        """Return marginals from states that go on at the model: few are enough for log Z, but not for means."""
+        """Return marginals from states that continue at the model: few are enough for log Z, but not for means."""
         states = sum(run.size for run in found)
         affordable = policy.SPINS_FOR_MARGINALS / (states * max(self.model.n, 1))
         sweeps = int(min(policy.STATES_FOR_MARGINALS / states, affordable))
@@ -479,12 +478,12 @@ class Portfolio:
         return marginals_of(self.model, found, outcome)
 
     def _collect(self, annealer: Annealer, earlier: list[Annealed], found: list[Annealed]) -> None:
-        """Sum over states; those of one part of the runs are found again in the other, or not."""
+        """Sum over the states of one part of the runs, and measure their share with the other part."""
         if "states" in self.exclude or not found or (not earlier and len(found) < 2):
             return
         if self.model.n > policy.MOST_SPINS_TO_COLLECT and not any(_has_repeats(run.x) for run in found):
             if "states" not in self.answers:
-                self.not_run["states"] = "of the states drawn no two are the same: none holds a share of Z worth while"
+                self.not_run["states"] = "no two of the states drawn are the same: none holds a useful share of Z"
             return
         began = clock.seconds()
         half = len(found) // 2
@@ -501,13 +500,13 @@ class Portfolio:
         return policy.SEARCH_SHARE * self._left if share.share > 0.0 and self._wanted_growth() > 1.0 else 0.0
 
     def _keep(self, name: str, outcome: Outcome, seconds: float, marginals: Callable[[], MarginalOutcome]) -> None:
-        """Keep what a method says now instead of what it said before, the time of both together."""
+        """Replace the earlier answer of a method by a new one, and add up their times."""
         spent = self.answers[name].seconds if name in self.answers else 0.0
         self.answers[name] = Answer(name, outcome, spent + seconds)
         self._marginals[name] = marginals
 
     def _wanted_growth(self) -> float:
-        """Return how many times more states would bring the best error down to what is wanted."""
+        """Return by which factor the states must grow to reach the wanted error."""
         trusted = [answer.error for answer in self.answers.values() if answer.outcome.is_trusted]
         return min(min(trusted) / self.tol, policy.MOST_GROWTH) ** 2 if trusted else math.inf
 
@@ -522,11 +521,11 @@ class Portfolio:
         verdict = self._verdict()
         outcome = self._outcome(verdict)
         if verdict.chosen is None:
-            # All that is known of the spins is what mean field says of them.
+            # Only mean field gives any information on the spins.
             return replace(MeanField(restarts=policy.RESTARTS)._solve_marginals(self.model), outcome=outcome)
         chosen = verdict.chosen
         if chosen == "states" and "annealing" in self.answers and self.answers["annealing"].outcome.is_trusted:
-            # A pool that holds 80% of P(x) may tell log Z, since the share is measured, but not the means.
+            # A pool that holds 80% of P(x) can give log Z, since the share is measured, but not the means.
             share = self.answers["states"].outcome.details["share"]
             chosen = "annealing" if share < policy.SHARE_FOR_MARGINALS else chosen
         return replace(self._marginals[chosen](), kind=Kind.ESTIMATE, outcome=outcome)
@@ -555,15 +554,15 @@ class Portfolio:
 
 
 def _has_repeats(x: NDArray[np.int8]) -> bool:
-    """Say whether a state occurs twice."""
+    """Return whether a state occurs twice."""
     return len({row.tobytes() for row in x}) < len(x)
 
 
 def _centered(mean: Mean) -> Mean:
-    """Return the mean of runs that are out of equilibrium as the middle of what the ways down and back say of log Z.
+    """Return the mean of runs out of equilibrium, as the middle of the estimates on the ways down and back.
 
-    On long steps a population counts as its heaviest state does, and the two are the sums below and above the integral
-    of the energy over the temperature. Half of their gap is then the error.
+    On long steps the heaviest state dominates a population, and the two estimates are lower and upper sums of the
+    integral of the energy over the temperature. Half of their gap is then the error.
     """
     if mean.is_closed:
         return mean
@@ -572,11 +571,11 @@ def _centered(mean: Mean) -> Mean:
 
 
 def _doubted_for(outcome: Outcome, elsewhere: Elsewhere) -> Outcome:
-    """Return an outcome of samples that is not trusted where a state they have not met holds a share of Z.
+    """Return an outcome of samples that is not trusted if a state they have not visited holds a share of Z.
 
-    What that state is proven to hold is added to the answer, with half of what it may hold beyond that; the error is
-    as much, with that of the samples as far as they count, or a part of what was added, since they may miss others;
-    all of it where the samples know nothing.
+    The proven weight of that state is added to the answer, with half of what it may hold beyond that. The error is the
+    largest of the samples' error times their share, of what the state may hold beyond its proven weight, and of a part
+    of what was added, since the samples may miss other states too; all of it if the samples give no information.
     """
     share = elsewhere.share(outcome.log_z)
     if share < policy.SHARE_ELSEWHERE:
@@ -594,7 +593,7 @@ def _doubted_for(outcome: Outcome, elsewhere: Elsewhere) -> Outcome:
 
 
 def _with_scale_of(loops: Loops, outcome: Outcome) -> Outcome:
-    """Return Bethe's log Z with the scale of what it leaves out, not to be trusted alone."""
+    """Return Bethe's log Z with the scale of the loops that it leaves out; not trusted alone."""
     words = (
         f"{outcome.status}; the loops left out are about {loops.signed:+.2g}, {math.sqrt(loops.variance):.2g} if random"
     )
@@ -611,17 +610,17 @@ def _with_scale_of(loops: Loops, outcome: Outcome) -> Outcome:
 
 
 def _seconds_of_ep_step(n: int) -> float:
-    """Predict the time of one step of expectation propagation: that of one with fewer spins, as measured."""
+    """Predict the time of one step of expectation propagation from a measured step with fewer spins."""
     from spectralz.kernels.expectation_consistency import inverse_in_place, point_at
 
     has_many = n > MANY_SPINS
     few = min(n, policy.TIMED_EP_SPINS_OF_MANY if has_many else policy.TIMED_EP_SPINS)
     zero, coupling = np.zeros(few), np.full((few, few), 0.1 / max(few, 1))
     times = []
-    with using_threads(None, NO_MATRICES):  # small matrices in several threads wait for each other
+    with using_threads(None, NO_MATRICES):  # small matrices are slower with several threads
         for _ in range(4 if has_many else 2):  # the first one may have to load libraries
             began = clock.now()
-            if has_many:  # a step has one factorisation
+            if has_many:  # a step has one factorization
                 inverse_in_place(np.eye(few) + coupling)
             else:
                 point_at(zero, coupling, zero)
@@ -631,7 +630,7 @@ def _seconds_of_ep_step(n: int) -> float:
 
 
 def tried_in_details(tried: Sequence[Trial], is_interrupted: bool) -> dict[str, Any]:
-    """Return a copy of what was tried for ``details``, where it stood before results had a place for it."""
+    """Return a copy of the trials for ``details``, where they were before results had their own field for them."""
     return {
         "tried": [trial.to_dict() for trial in tried],
         "agreement": all(trial.verdict is not Verdict.DISAGREES for trial in tried),

@@ -1,9 +1,9 @@
-"""The verdict on several answers: which to believe and how far. A pure function of answers and bounds, without a clock.
+"""Decide which of several answers to trust, and how far: a pure function of answers and bounds, without a clock.
 
-No method knows of itself all the ways in which it can be wrong. An answer is believed if its own method trusts it and
-the proven bounds permit it; of those believed, the one with the smallest error is chosen, and its error covers what the
-others say. An answer without samples gives way to samples that disagree with it, and is not trusted where a sampler
-that distrusts itself contradicts it.
+No method can detect all the ways in which it can be wrong. An answer is trusted if its own method trusts it and it is
+consistent with the proven bounds. Of the trusted answers the one with the smallest error is chosen, and its error
+covers the others. If samples disagree with an answer without samples, the samples are preferred. Such an answer is not
+trusted if a sampler that distrusts itself contradicts it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Answer", "Conclusion", "conclude", "doubt_in"]
 
 @dataclass(frozen=True)
 class Answer:
-    """What one method says.
+    """The answer of one method.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Answer:
 
     @property
     def error(self) -> float:
-        """Its error: that of rounding where it is exact, infinite if it gives none."""
+        """Its error: that of rounding if it is exact, infinite if it gives none."""
         outcome = self.outcome
         if outcome.kind is Kind.EXACT and outcome.lower is not None and outcome.upper is not None:
             return 0.5 * (outcome.upper - outcome.lower)
@@ -59,20 +59,20 @@ class Answer:
 
     @property
     def has_samples(self) -> bool:
-        """Whether its error is that of samples."""
+        """Whether its error comes from samples."""
         return self.method not in policy.WITHOUT_SAMPLES
 
     def is_within(self, bounds: Bounds) -> bool:
-        """Say whether proven bounds permit the answer, its error considered."""
+        """Return whether the answer is consistent with proven bounds, within its error."""
         slack = policy.OUTSIDE_BOUNDS * self.error
         return bounds.lower - slack <= self.log_z <= bounds.upper + slack
 
     def agrees_with(self, other: Answer) -> bool:
-        """Say whether two answers are as close as their errors allow."""
+        """Return whether two answers agree within their errors."""
         return abs(self.log_z - other.log_z) <= policy.AGREEMENT * math.hypot(self.error, other.error)
 
     def trial(self, verdict: Verdict, bounds: Bounds) -> Trial:
-        """Return the row that tells of it."""
+        """Return the row that reports it."""
         return Trial(
             method=self.method,
             log_z=self.log_z,
@@ -87,20 +87,20 @@ class Answer:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What all answers say together.
+    """The conclusion from all answers.
 
     Attributes
     ----------
     log_z, std_error
         The answer, and an error that covers what was not decided.
     chosen
-        The name of the method that it comes from, None if there was no answer to choose.
+        The name of the method that gave it; None if there was no answer to choose.
     why
         Why it was chosen, as a sentence.
     trusted
-        Whether some method was believed, and none that was disagrees.
+        Whether some method is trusted, and no other trusted method disagrees.
     tried
-        A row for each answer, each method that was not run, and each bound.
+        One row for each answer, each method that was not run, and each bound.
     """
 
     log_z: float
@@ -112,12 +112,12 @@ class Conclusion:
 
 
 def conclude(answers: Sequence[Answer], bounds: Bounds, not_run: Mapping[str, str]) -> Conclusion:
-    """Choose among answers and say why, with an error that covers what they disagree about.
+    """Choose among answers and explain the choice, with an error that covers their disagreement.
 
     Parameters
     ----------
     answers
-        What the methods say, one answer each.
+        The answers of the methods, one each.
     bounds
         Proven bounds.
     not_run
@@ -129,7 +129,7 @@ def conclude(answers: Sequence[Answer], bounds: Bounds, not_run: Mapping[str, st
     rows += [Trial(method=name, verdict=Verdict.NOT_RUN, why=reason) for name, reason in not_run.items()]
     rows += [_trial_of_bound(row) for row in bounds.rows]
     return Conclusion(
-        # Rounding and errors within their bars may leave the bracket a little.
+        # Rounding and errors within their bars may leave the bracket slightly.
         log_z=min(max(log_z, bounds.lower), bounds.upper),
         std_error=error,
         chosen=chosen,
@@ -153,7 +153,7 @@ def doubt_in(mean: Mean, log_z: float, elsewhere: Elsewhere | None) -> tuple[boo
 
 
 def _agreed(believed: Sequence[Answer], answers: Sequence[Answer], bounds: Bounds) -> _Choice:
-    """Choose among answers that are believed: the smallest error, widened if others disagree."""
+    """Choose among trusted answers: the smallest error, widened if others disagree."""
     chosen = min(believed, key=lambda answer: answer.error)
     why = f"{chosen.method} has the smallest error bar"
     sampled = [answer for answer in believed if answer.has_samples]
@@ -175,13 +175,13 @@ def _agreed(believed: Sequence[Answer], answers: Sequence[Answer], bounds: Bound
         verdicts |= {answer.method: Verdict.DISAGREES for answer in contradicting}
     else:
         why += "; there was no second method to check it"
-    # Two standard errors reach as far as the farthest of them.
+    # Two standard errors reach the farthest of them.
     gap = max((abs(answer.log_z - chosen.log_z) for answer in rivals), default=0.0)
     return chosen.log_z, max(chosen.error, gap / 2.0), chosen.method, why, verdicts
 
 
 def _checked_by_doubtful(chosen: Answer, answers: Sequence[Answer], bounds: Bounds) -> tuple[str, list[Answer]]:
-    """Say what samplers that distrust themselves make of an answer, and which of them contradict it."""
+    """Compare an answer with samplers that distrust themselves; return the words, and which of them contradict it."""
     doubtful = [answer for answer in answers if answer.method in policy.SAMPLERS]
     contradicting = [answer for answer in doubtful if not (answer.is_within(bounds) and answer.agrees_with(chosen))]
     if not doubtful:
@@ -196,11 +196,11 @@ def _checked_by_doubtful(chosen: Answer, answers: Sequence[Answer], bounds: Boun
 
 
 def _doubted(answers: Sequence[Answer], bounds: Bounds) -> _Choice:
-    """Choose where no answer is believed: the smallest error, and an error bar that is no promise."""
+    """Choose if no answer is trusted: the smallest error, with an error bar that is not reliable."""
     deviation = bounds.width / policy.WIDTHS_PER_DEVIATION
     guesses = [answer for answer in answers if answer.is_within(bounds) and answer.error < math.inf]
     if not guesses:
-        why = "no method gave an answer to be used: this is the middle of the proven bounds"
+        why = "no method gave a usable answer: this is the middle of the proven bounds"
         return 0.5 * (bounds.lower + bounds.upper), deviation, None, why, {}
     chosen = min(guesses, key=lambda answer: answer.error)
     gap = max((abs(answer.log_z - chosen.log_z) for answer in guesses if not answer.agrees_with(chosen)), default=0.0)
@@ -208,7 +208,7 @@ def _doubted(answers: Sequence[Answer], bounds: Bounds) -> _Choice:
     error = max(chosen.error, min(wanted, deviation))
     why = f"no method trusts its own answer here; {chosen.method} has the smallest error"
     if wanted > deviation:
-        why += ", or that of a number that may be anywhere between the bounds"
+        why += ", or that of a number anywhere between the bounds"
     elif gap / 2.0 > policy.DOUBT * chosen.error:
         why += ", widened to cover the others"
     else:

@@ -1,9 +1,9 @@
-"""Means of spins and of pairs: the table of the past on one side, that of the future on the other.
+"""Means of spins and of pairs, from a table of the past and a table of the future.
 
-Going back through the steps, a second chain holds the *future* of the frontier: the sum over all spins still to come,
-as a table over the sites. It is changed by the transposed steps, and compressed as the first one is. When spin v
-arrives, the table of the past, times the gates of v, times the table of the future sums to Z; with v and a neighbor of
-it held fixed it gives their joint probabilities.
+On the way back through the steps, a second chain holds the *future* of the frontier: the sum over all spins still to
+come, as a table over the sites. The transposed steps change it, and it is compressed like the first one. When spin v
+arrives, the product of the table of the past, the gates of v and the table of the future sums to Z. With v and one of
+its neighbors held fixed, the sum gives their joint probabilities.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _scaled_into(values: NDArray[np.float64], row: NDArray[np.float64]) -> None:
 
 @inlined
 def _extend(walk: Walk, kept: Kept, chain: Chain, from_left: int, from_right: int) -> None:
-    """Make the products of past and future valid, over so many sites from the left and from the right."""
+    """Make the products of past and future valid over the given sites from the left and from the right."""
     while walk.counts[LEFT] < from_left:
         p = walk.counts[LEFT]
         past, future = tensor_at(walk, kept, p), _site(chain, p)
@@ -114,7 +114,7 @@ def _sandwich(
     y: int,
     is_from_left: bool,
 ) -> NDArray[np.float64]:
-    """Multiply a product by the matrices of one site: that of x in the past, of y in the future, where they are."""
+    """Multiply a product by the matrices of one site: of x in the past and of y in the future, where present."""
     if past >= 0:
         chosen = _chosen(tensor_at(walk, kept, past), x)
         matrix = _transposed_product(chosen, matrix) if is_from_left else product(chosen, matrix)
@@ -239,7 +239,7 @@ def _transposed_step(
     """Take the table of the future back over one step."""
     low, high, place = steps.low[t], steps.high[t], steps.place[t]
     count = high - low + 1
-    is_missing = np.zeros(count + 2, np.bool_)  # from the position low - 1 on: room for a site more on either side
+    is_missing = np.zeros(count + 2, np.bool_)  # from position low - 1 on: room for one more site on either side
     is_missing[place - low + 1] = steps.is_gone[t]
     for k in range(steps.start[t], steps.start[t + 1]):
         is_missing[steps.near_place[k] - low + 1] = steps.near_gone[k]
@@ -296,8 +296,8 @@ def means_back(
 ) -> None:
     """Go back from step ``end`` to ``begin`` with the table of the future in ``chain``.
 
-    Written are the weights of x = 1 and x = -1 of each spin, and of x y = 1 and x y = -1 in the slot of each edge, to
-    be divided by their sum.
+    Writes the weights of x = 1 and x = -1 for each spin, and of x y = 1 and x y = -1 in the slot of each edge; divide
+    them by their sum.
     """
     for t in range(end - 1, begin - 1, -1):
         undo(walk, kept, steps, t, t - keeps_from)

@@ -1,11 +1,11 @@
 """A table over the sites of a chain, as a product of small tensors, and the step that changes a span of it.
 
 Site p has a tensor of shape (left, 2, right); a table entry is the product of the matrices that the spins choose. All
-sites before the *center* are orthonormal to the left, all after it to the right, so that singular values at the center
-are those of the whole table. Every step works on a span with the center in it: QR factorizations from one end to the
-other, then singular values on the way back, the smallest of which are left out.
+sites before the *center* are left-orthonormal and all sites after it right-orthonormal, so that the singular values at
+the center are those of the whole table. Every step works on a span that contains the center: QR factorizations from one
+end to the other, then singular value decompositions on the way back, which drop the smallest singular values.
 
-Both directions are one code: downwards, a tensor is read and written with left and right exchanged.
+Both directions share the code: on the way down, a tensor is read and written with left and right exchanged.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Weights(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """A chain of tensors and what has been taken out of it.
+    """A chain of tensors, and the factors taken out of it.
 
     Attributes
     ----------
@@ -61,12 +61,12 @@ class Chain(NamedTuple):
     slot
         The slot of each position.
     free
-        Slots that nobody uses, ``free[:counts[FREE]]``.
+        Unused slots, ``free[:counts[FREE]]``.
     counts
         Sites, free slots, the center, and how many bonds were cut at the largest dimension.
     total
-        The log of what was taken out, in two parts; the sum of the relative squares of singular values left out at
-        the largest dimension, and the largest; and the sign of the table, 0 once it has vanished.
+        The log of what was taken out, in two parts; the sum and the largest of the relative squares of singular values
+        dropped at the largest dimension; and the sign of the table, 0 once it has vanished.
     """
 
     tensors: NDArray[np.float64]
@@ -80,17 +80,17 @@ class Chain(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Tensors as they were before the steps that changed them: what a way back needs.
+    """Tensors as they were before the steps that changed them, needed for the way back.
 
     Attributes
     ----------
     numbers
         The tensors, one after the other.
     site_offset, site_left, site_right, site_spin
-        Of each site that was kept: where its tensor begins, its shape, and its spin.
+        For each site that was kept: where its tensor begins, its shape, and its spin.
     start, first
-        Step t (counted from the first that is kept) changed the sites ``start[t]`` to ``start[t + 1]``, which stood at
-        the positions from ``first[t]`` on.
+        Step t (counted from the first that is kept) changed the sites ``start[t]`` to ``start[t + 1]``, at the
+        positions from ``first[t]`` on.
     """
 
     numbers: NDArray[np.float64]
@@ -103,7 +103,7 @@ class Kept(NamedTuple):
 
     @classmethod
     def with_room(cls, steps: int, sites: int, numbers: int) -> Kept:
-        """Return room for so many steps, sites and numbers."""
+        """Return room for the given numbers of steps, sites and numbers."""
         return cls(
             numbers=np.empty(numbers),
             site_offset=np.zeros(sites, np.int64),
@@ -126,7 +126,7 @@ class Kept(NamedTuple):
 
 
 def empty_chain(width: int, bond: int) -> Chain:
-    """Return a chain without sites, with room for so many."""
+    """Return a chain without sites, with room for the given number."""
     slots = width + 1
     chain = Chain(
         tensors=np.zeros((slots, 2 * bond * bond)),
@@ -225,7 +225,7 @@ def _svd(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.f
 
 @compiled_for_kernels
 def _take_out(log: NDArray[np.float64], values: NDArray[np.float64]) -> None:
-    """Divide numbers by the largest of their sizes, whose log goes into the total; mark a table that has vanished."""
+    """Divide numbers by their largest size and add its log to the total; mark a table that has vanished."""
     rows, columns = values.shape
     largest = 0.0
     for i in range(rows):
@@ -264,7 +264,7 @@ def move_center(chain: Chain, wanted: int) -> None:
 
 @inlined
 def insert(chain: Chain, place: int) -> None:
-    """Put a new site into the chain, on which the table does not depend yet."""
+    """Insert a new site into the chain; the table does not depend on it yet."""
     length = chain.counts[LENGTH]
     d = 1
     if length:
@@ -305,7 +305,7 @@ def _remove(chain: Chain, low: int, high: int, is_gone: NDArray[np.bool_]) -> No
 
 @inlined
 def _kept_rank(chain: Chain, values: NDArray[np.float64], bond: int, cutoff: float) -> int:
-    """Return how many singular values are kept, and note the weight of those that are too many."""
+    """Return how many singular values are kept, and record the weight of those dropped."""
     rank = 1
     while rank < len(values) and values[rank] > cutoff * values[0]:
         rank += 1
@@ -326,7 +326,7 @@ def _kept_rank(chain: Chain, values: NDArray[np.float64], bond: int, cutoff: flo
 
 @compiled_for_kernels
 def _from_left(tensor: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a tensor times a matrix on its right; one without rows stands for the identity."""
+    """Return a tensor times a matrix on its right; a matrix without rows stands for the identity."""
     return wide(matrix if len(tensor) == 0 else product(tall(tensor), matrix))
 
 
@@ -357,9 +357,9 @@ def change_span(
 ) -> None:
     """Multiply gates between one site and others into the chain, sum sites out, and compress.
 
-    The site at ``place`` is multiplied by the matrix ``own`` (new spin x old spin); before that if ``copies_old``, or
-    after it, a copy of its spin goes along the bonds to the coupled sites, which are multiplied by
-    exp(J x y - |J|). Arrays begin at the position ``low``. The center must be in the span.
+    The site at ``place`` is multiplied by the matrix ``own`` (new spin x old spin). A copy of its spin, made before
+    this step if ``copies_old`` and after it otherwise, is carried along the bonds to the coupled sites, which are
+    multiplied by exp(J x y - |J|). Arrays begin at the position ``low``. The center must be in the span.
     """
     count = high - low + 1
     carries = False
@@ -369,7 +369,7 @@ def change_span(
     kept_slots = np.empty(count, np.int64)
     kept = 0
     first = chain.slot[high if goes_up else low]
-    # What has been carried so far, one matrix for each value of the copy; both are the same until there is one.
+    # What has been carried so far, one matrix per value of the copy. Both are the same until there is a copy.
     bond_before = chain.right[first] if goes_up else chain.left[first]
     carry = np.zeros((bond_before, bond_before))
     for i in range(bond_before):
@@ -420,7 +420,7 @@ def change_span(
             kept_slots[kept] = slot
             kept += 1
             if 2 * a <= width:
-                # Q would be square: any orthonormal one does, and the identity costs nothing.
+                # Q would be square: any orthonormal matrix works, and the identity costs nothing.
                 matrix = tall(block)
                 tensors.append(np.empty((0, 2 * a)))
             else:
@@ -453,7 +453,7 @@ def change_span(
 
 @inlined
 def _absorb(chain: Chain, place: int, matrix: NDArray[np.float64], is_flipped: bool) -> None:
-    """Multiply what is left of a span without sites into a site beside it, or into the total if there is none."""
+    """Multiply what is left of a span without sites into a neighboring site, or into the total if there is none."""
     length = chain.counts[LENGTH]
     if length == 0:
         if matrix[0, 0] < 0.0:
@@ -464,7 +464,7 @@ def _absorb(chain: Chain, place: int, matrix: NDArray[np.float64], is_flipped: b
     neighbor = min(place, length - 1)
     slot = chain.slot[neighbor]
     tensor = load(chain, slot, is_flipped)
-    # The neighbor comes after the matrix, or before it, in the direction that both are read in.
+    # The neighbor comes after or before the matrix, in the direction in which both are read.
     changed = product(matrix, tensor) if (place < length) != is_flipped else _from_left(tensor, matrix)
     _take_out(chain.total, changed)
     store(chain, slot, changed, is_flipped)
@@ -473,7 +473,7 @@ def _absorb(chain: Chain, place: int, matrix: NDArray[np.float64], is_flipped: b
 
 @inlined
 def own_matrix(steps: Steps, weights: Weights, t: int) -> NDArray[np.float64]:
-    """Return what a spin's site is multiplied by: its field, and the coupling to the neighbor whose site it takes."""
+    """Return the factor of a spin's site: its field, and the coupling to the neighbor whose site it takes."""
     h = weights.field[steps.spin[t]]
     matrix = np.zeros((2, 2))
     for x in range(2):
@@ -531,10 +531,10 @@ def advance(
     kept: Kept,
     keeps_from: int,
 ) -> int:
-    """Let the spins from step ``begin`` to ``end`` arrive; return how far it came.
+    """Add the spins of steps ``begin`` to ``end``; return the step that was reached.
 
-    From step ``keeps_from`` on, if it is not negative, what changes is kept; where there is no more room, this ends.
-    It ends, too, once the table has vanished.
+    From step ``keeps_from`` on, if it is not negative, the changed tensors are kept. The loop ends when there is no
+    more room for them, or once the table has vanished.
     """
     for t in range(begin, end):
         low, high, place = steps.low[t], steps.high[t], steps.place[t]

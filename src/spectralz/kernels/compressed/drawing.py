@@ -1,12 +1,11 @@
-"""States drawn from a compressed elimination, on the way back through its steps, with their density.
+"""Draw states from a compressed elimination, going back through its steps, with their density.
 
-A step summed some spins out. Given all spins that were still there, they are drawn from the table before the step times
-the gates of the spin that arrived. The tables are approximate, so this is not the model's distribution; but it is one,
-q, which is drawn from exactly, and whose density is known: where truncation has made a number negative its size is
-taken, and no probability is closer to 0 or 1 than ``CLIP``. Many states go back together.
+Each step summed out some spins. Given all spins that were still there, they are drawn from the table before the step
+times the gates of the spin that arrived. The tables are approximate, so this is not the model's distribution. It is a
+distribution q that is sampled exactly and whose density is known: where truncation has made a number negative its
+absolute value is used, and no probability is closer to 0 or 1 than ``CLIP``. Many states are drawn together.
 
-The product of the matrices that a state chooses is kept from either end of the chain, up to the last site that has
-changed.
+The product of the matrices that a state selects is kept from either end of the chain, up to the last site that changed.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ class Walk(NamedTuple):
     Attributes
     ----------
     offset, left, right, spin
-        Of each position in the chain: where its tensor is, its shape, and its spin.
+        For each position in the chain: where its tensor is, its shape, and its spin.
     counts
-        The number of sites; how many sites the valid products have, from the left and from the right.
+        The number of sites; how many sites the valid products cover, from the left and from the right.
     from_left, from_right
-        The products over so many sites, one row per state, scaled.
+        The products over these sites, one row per state, scaled.
     log_q
         The log of the density of what has been drawn so far.
     negative
@@ -61,7 +60,7 @@ class Walk(NamedTuple):
 
 
 def new_walk(width: int, bond: int, states: int) -> Walk:
-    """Return states that have not drawn anything yet, with room for a chain of so many sites."""
+    """Return states with nothing drawn yet, with room for a chain of the given number of sites."""
     return Walk(
         offset=np.zeros(width + 2, np.int64),
         left=np.zeros(width + 2, np.int64),
@@ -147,7 +146,7 @@ def _extend_right(walk: Walk, kept: Kept, x: NDArray[np.int8], wanted: int) -> N
 def _choose(
     walk: Walk, b: int, plus: float, minus: float, x: NDArray[np.int8], spin: int, u: float, draws: bool
 ) -> None:
-    """Draw a spin of one state by two weights, or take it as it is, and note its density."""
+    """Draw a spin of one state from two weights, or keep its value, and record its density."""
     size = abs(plus) + abs(minus)
     p = 0.5
     if size > 0.0 and size < np.inf:
@@ -168,7 +167,7 @@ def gate(J: float, is_same: bool) -> float:
 
 @compiled_for_kernels
 def undo(walk: Walk, kept: Kept, steps: Steps, t: int, k: int) -> None:
-    """Put the chain back as it was before a step; ``k`` counts steps from the first that is kept."""
+    """Restore the chain as it was before a step; ``k`` counts steps from the first that is kept."""
     first, begin, end = kept.first[k], kept.start[k], kept.start[k + 1]
     gone = 1 if steps.is_gone[t] else 0
     for each in range(steps.start[t], steps.start[t + 1]):
@@ -244,9 +243,9 @@ def _draw_several(
     u: NDArray[np.float64],
     draws: bool,
 ) -> None:
-    """Draw what a step summed out: the positions ``is_drawn`` from ``low`` to ``high``, and v if it was.
+    """Draw what a step summed out: the positions ``is_drawn`` from ``low`` to ``high``, and v if it was summed out.
 
-    ``field`` is what v feels without them, one number per state.
+    ``field`` is the field on v without them, one number per state.
     """
     states = len(walk.log_q)
     after = walk.counts[LENGTH] - 1 - high
@@ -348,8 +347,8 @@ def go_back(
 ) -> None:
     """Go back from step ``end`` to ``begin`` and draw what they summed out into x (spins x states).
 
-    ``random`` has a row of uniform numbers per spin that is drawn. Without ``draws`` x stays as it is, and only its
-    density is found.
+    ``random`` has one row of uniform numbers per spin that is drawn. Without ``draws``, x is unchanged and only its
+    density is computed.
     """
     states = len(walk.log_q)
     used = 0

@@ -1,8 +1,9 @@
-"""Where each spin stands in the chain that holds the frontier: no numbers, only the graph.
+"""Place each spin in the chain that holds the frontier; this uses the graph only, not the weights.
 
-Spins arrive one after the other. The *frontier* is what has arrived and has neighbors still to come; its spins are the
-sites of a chain. A spin that arrives takes the site of a neighbor that has nothing left to come, or a new site; what
-has nothing left to come is summed out. A step changes the sites between the farthest neighbors of the spin, its *span*.
+Spins arrive one after the other. The *frontier* is the set of spins that have arrived and have neighbors still to come;
+its spins are the sites of a chain. An arriving spin takes the site of a neighbor that has no neighbors left to come, or
+a new site. A spin with no neighbors left to come is summed out. A step changes the sites between the farthest neighbors
+of the spin, its *span*.
 """
 
 from __future__ import annotations
@@ -20,22 +21,22 @@ __all__ = ["Steps", "place_spins", "predict"]
 
 
 class Steps(NamedTuple):
-    """What is done for each spin, in the order of their arrival.
+    """The step for each spin, in the order of arrival.
 
-    Positions are those in the chain after the spin has got its site, and before others are summed out.
+    Positions are those in the chain after the spin has been given its site, and before others are summed out.
 
     Attributes
     ----------
     spin
         The spin that arrives.
     place, is_new
-        Its position, and whether the site is a new one; otherwise it is that of a neighbor, which is summed out.
+        Its position, and whether the site is new; otherwise it is the site of a neighbor, which is summed out.
     taken
         The slot (of the graph) of the edge to the neighbor whose site is taken, or -1.
     low, high
         First and last position of the span.
     is_gone
-        Whether the spin has nothing left to come, and is summed out at once.
+        Whether the spin has no neighbors left to come, and is summed out at once.
     goes_up
         Whether the chain's center is left at the upper end of the span, where the next step is nearer.
     start, near, near_place, near_gone
@@ -76,7 +77,7 @@ def place_spins(
     across
         A coordinate of each spin by which the chain is sorted; if empty, a new spin is put between its neighbors.
     max_width, max_moves
-        Most sites, and most moves of sites in all; None is returned where more are needed.
+        Most sites, and most moves of sites in total; None is returned if more are needed.
     """
     n = len(order)
     m = int((start[order + 1] - start[order]).sum()) // 2
@@ -105,7 +106,7 @@ def place_spins(
 
 @inner
 def _position_across(across: NDArray[np.float64], chain: NDArray[np.int64], length: int, y: float) -> int:
-    """Return how many sites of a sorted chain are not beyond y."""
+    """Return how many sites of a sorted chain have a coordinate of at most y."""
     low, high = 0, length
     while low < high:
         middle = (low + high) // 2
@@ -153,7 +154,7 @@ def _place(
             wanted = _position_across(across, chain, length, across[v])
         elif count:
             wanted = (total + count - 1) // count + (1 if count == 1 else 0)
-        # A neighbor that is done gives its site away, the one nearest to where the spin would stand.
+        # Take the site of a neighbor that is done: the one nearest to where the spin would be placed.
         taken, site = -1, -1
         for slot in range(start[v], start[v + 1]):
             u = source[slot]
@@ -182,7 +183,7 @@ def _place(
                 position[chain[p]] = p
             moves += length - site
             length += 1
-            # Where nothing else is near, a site beside it is part of the span, for the chain's center to be there.
+            # Where no neighbor is near, an adjacent site is part of the span, so that the chain's center can be there.
             if count == 0 and length > 1:
                 low = high = site - 1 if site > 0 else 1
             elif count:
@@ -232,9 +233,9 @@ def _place(
 
 @compiled
 def predict(steps: Steps, width: int, bond: int) -> tuple[float, float, float]:
-    """Return operations, largest size of the chain and size of all that is changed, in numbers, at a bond dimension.
+    """Return operations, largest size of the chain and total size of all changes, in numbers, at a bond dimension.
 
-    Bonds are taken to be as large as they may become. An operation takes about a nanosecond.
+    Bonds are assumed to be as large as they can become. An operation takes about a nanosecond.
     """
     n = len(steps.spin)
     # bonds[p] is the dimension to the left of position p

@@ -1,4 +1,4 @@
-"""In which order spins may arrive so that the frontier stays small: distances from a spin, and a greedy front."""
+"""Orders of arrival that keep the frontier small: distances from a spin, and a greedy front."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["distances_from", "narrow_front"]
 def distances_from(
     start: NDArray[np.int64], source: NDArray[np.int64], root: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the distance of every spin from one and the number of shortest ways; -1 and 0 if there is none.
+    """Return the distance of every spin from one, and the number of shortest paths; -1 and 0 if there is none.
 
-    Ways are counted up to 1e9.
+    Paths are counted up to 1e9.
     """
     n = len(start) - 1
     distance = np.full(n, -1, np.int64)

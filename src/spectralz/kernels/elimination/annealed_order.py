@@ -1,15 +1,15 @@
-"""A better elimination order by annealing: turns of the elimination tree, compiled.
+"""Improve an elimination order by annealing: random turns of the elimination tree, compiled.
 
-Let p be the parent of v in the elimination tree. Eliminating p just before v instead of just after it changes two
-separators and no others: v takes over the separator that p had, and p gets a new one,
+Let p be the parent of v in the elimination tree. Eliminating p just before v instead of just after it changes only two
+separators: v takes over the separator of p, and p gets a new one,
 
     (neighbors of p among its old separator and v) + (separators of p's other children)
         + (separators of those children of v that contain p) + v - p.
 
-These children of v become children of p. Every order can be had by such turns, and each costs only a few words of bits.
-The tables of the pair have 2^|sep v| + 2^|sep p| entries; a turn that multiplies this by 2^d is made with the
-probability exp(-beta d), and always if d <= 0. Comparing pairs, and not the whole, makes all the tree good and not only
-its widest tables. The same was done for trees of tensor contractions in [1]_.
+These children of v become children of p. Such turns reach every order, and each costs only a few operations on words of
+bits. The tables of the pair have 2^|sep v| + 2^|sep p| entries. A turn that multiplies this by 2^d is made with
+probability exp(-beta d), and always if d <= 0. Comparing pairs instead of the whole tree improves the whole tree and
+not only its widest tables. The same was done for trees of tensor contractions in [1]_.
 
 References
 ----------
@@ -39,19 +39,21 @@ __all__ = ["MOST_SPINS_TO_ANNEAL", "annealed_order", "steps_in"]
 
 # The separators are kept as rows of bits.
 MOST_SPINS_TO_ANNEAL = 5000
-# Where each round begins, as beta, and where all end. Warm rounds forget their beginning, cold ones improve it.
+# The beta at which each round begins, and the beta at which all end. Warm rounds forget their start, cold ones improve
+# it.
 WARMEST_BETAS = (2.5, 2.5, 2.5, 3.0, 1.5)
 COLDEST_BETA = 6.0
 TEMPERATURES = 100
 FEWEST_SWEEPS = 200  # in a round, over all temperatures
-# A table of twice the size must save this share of the work: of two orders that take about as long, the narrow one.
+# A table of twice the size must save this share of the work: of two orders that take about as long, the narrower one
+# wins.
 PRICE_OF_WIDTH = 0.15
-# What one try takes, in nanoseconds: in all, and for each word of bits.
+# Time of one try in nanoseconds: a constant, and an amount per word of bits.
 TRY_TIME, WORD_TIME = 100, 8
 # log2(1 + 2^x) for x from -LOWEST to 1: a separator is at most one spin wider than that of its parent.
 LOWEST = 60
 LOG_OF_PAIR = np.log2(1.0 + 2.0 ** np.arange(-LOWEST, 2))
-# Steele, Lea and Flood's splitmix64: a counter in steps of the golden ratio, its bits then mixed.
+# Steele, Lea and Flood's splitmix64: a counter in steps of the golden ratio, whose bits are then mixed.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_1, MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 SHIFT_1, SHIFT_2, SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
@@ -59,7 +61,7 @@ HALF, LOW_HALF, ONE = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(1)
 
 
 def steps_in(nanoseconds: float, n: int) -> int:
-    """Return how many turns of a tree of ``n`` spins are tried in a time: counted, not measured."""
+    """Return how many turns of a tree of ``n`` spins are tried in a given time; predicted, not measured."""
     return int(nanoseconds / (TRY_TIME + WORD_TIME * ((n + 63) // 64)))
 
 
@@ -70,7 +72,7 @@ def annealed_order(
     max_width: int,
     report: Callable[[float], None] = lambda _: None,
 ) -> list[int]:
-    """Return the best order that ``steps`` tried turns find, the same every time.
+    """Return the best order found by ``steps`` tried turns; the result is reproducible.
 
     Parameters
     ----------
@@ -83,7 +85,7 @@ def annealed_order(
     max_width
         Wider separators than this are avoided.
     report
-        Hears which share is done.
+        Called with the share that is done.
     """
     spins = sorted(starts[0])
     n = len(spins)
@@ -123,7 +125,7 @@ class _Tree:
         self.best_parent = self.parent.copy()
 
     def anneal(self, betas: NDArray[np.float64], sweeps: int, max_width: int, seed: int) -> float:
-        """Turn the tree, with so many sweeps at each temperature; return the cost of the best one on the way."""
+        """Turn the tree, with the given sweeps at each temperature; return the cost of the best tree on the way."""
         room = np.zeros(self.neighbors.shape[1], dtype=np.uint64)
         return float(
             _anneal(
@@ -163,7 +165,7 @@ def _set_bits(row: NDArray[np.uint64], places: list[int]) -> None:
 
 @inner
 def _cost(width: NDArray[np.int64], max_width: int) -> float:
-    """Return the table entries, with the price of the widest table; what is too wide costs as much again per spin."""
+    """Return the table entries, scaled up by the price of the widest table and by a penalty for excess width."""
     total = 0.0
     widest = 0
     for w in width:
@@ -174,7 +176,7 @@ def _cost(width: NDArray[np.int64], max_width: int) -> float:
 
 @inner
 def _put_in_place(first: NDArray[np.int64], following: NDArray[np.int64], of: int, old: int, new: int) -> None:
-    """Let ``new`` stand where ``old`` stands among the children of ``of``."""
+    """Replace ``old`` by ``new`` among the children of ``of``."""
     if first[of] == old:
         first[of] = new
         return

@@ -1,4 +1,4 @@
-"""Which elimination order to take: the cheapest of several rules of thumb, improved by annealing where that pays."""
+"""Choose an elimination order: the cheapest of several heuristics, improved by annealing where that pays."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["RULES", "Search", "best_order", "cheapest_order", "improved", "order_from"]
 
 RULES = {**ORDERS, "swept": swept}
-# What looking for an order takes, per spin squared, and what a table entry takes, both in nanoseconds.
+# Time to search for an order, per spin squared, and time per table entry, both in nanoseconds.
 SEARCH_TIME, ENTRY_TIME = 100, 6
-# Min-fill has many ties, and other choices among them are sometimes ten times cheaper.
+# Min-fill has many ties, and breaking them differently is sometimes ten times cheaper.
 MOST_TRIES = 100
 PATIENCE = 10  # tries in vain before giving up
-# Annealing may take this share of the time of the elimination, and so many nanoseconds.
+# Annealing may take this share of the time of the elimination, and at most this many nanoseconds.
 ANNEALING_SHARE = 0.25
 MOST_ANNEALING_TIME = 2e9
 # Fewer turns per spin than this are of no use.
@@ -32,18 +32,18 @@ ANNEALED_STARTS = 3
 
 
 class Search(NamedTuple):
-    """How much to spend on a better order than the rules of thumb have.
+    """How much to spend on improving the orders of the heuristics.
 
     Attributes
     ----------
     steps
-        How many turns of the elimination tree to try; None for as many as pay.
+        How many turns of the elimination tree to try; None for as many as are worthwhile.
     most_time
-        With None, at most so many nanoseconds of them, counted and not measured.
+        With None, at most this many nanoseconds, predicted and not measured.
     reach
         Wider orders than this are of no interest, even if none fits into memory.
     report
-        Hears which share is done.
+        Called with the share that is done.
     """
 
     steps: int | None = None
@@ -52,12 +52,12 @@ class Search(NamedTuple):
     report: Callable[[float], None] = lambda _: None
 
     def for_each_of(self, count: int) -> Search:
-        """Return the search that is one of so many."""
+        """Return this search with its effort divided by a number of parts."""
         steps = self.steps if self.steps is None else self.steps // count
         return self._replace(steps=steps, most_time=self.most_time / count)
 
     def steps_for(self, terms: int, n: int) -> int:
-        """Return how many turns to try where the best order so far takes so many table entries."""
+        """Return how many turns to try, given the table entries of the best order so far."""
         if n > MOST_SPINS_TO_ANNEAL:
             return 0
         if self.steps is not None:
@@ -78,7 +78,7 @@ def best_order(
 ) -> tuple[str, EliminationTree] | None:
     """Return the name and tree of the cheapest order for one connected component.
 
-    None if with every order found more than ``max_entries`` table entries would be alive at once.
+    None if every order found would keep more than ``max_entries`` table entries alive at once.
     """
     found = cheapest_order(spins, adjacency, max_entries, names, search)
     return None if found is None or found[1].peak > max_entries else found
@@ -91,7 +91,7 @@ def cheapest_order(
     names: Iterable[str] = tuple(RULES),
     search: Search = NO_SEARCH,
 ) -> tuple[str, EliminationTree] | None:
-    """Return the name and tree of the cheapest order with at most ``max_entries`` alive, or else of the cheapest.
+    """Return the name and tree of the cheapest order with at most ``max_entries`` alive, otherwise of the cheapest.
 
     None if all are wider than both ``max_entries`` and the reach of the search allow.
     """
@@ -126,7 +126,7 @@ def cheapest_order(
 def order_from(
     name: str, order: list[int], adjacency: Adjacency, max_entries: int, search: Search
 ) -> tuple[str, EliminationTree] | None:
-    """Return the name and tree of a given order, improved where the search says so; None if it is out of reach."""
+    """Return the name and tree of a given order, improved if the search asks for it; None if it is out of reach."""
     max_width = max_entries.bit_length() - 1
     tree = EliminationTree.of_order(order, adjacency)
     better = improved([order], adjacency, tree.terms, max_width, search)
@@ -138,9 +138,9 @@ def order_from(
 def improved(
     starts: Sequence[Sequence[int]], adjacency: Adjacency, terms: int, max_width: int, search: Search
 ) -> EliminationTree | None:
-    """Return the tree of a better order than those to begin from, the first of which takes ``terms``; None if none is.
+    """Return the tree of an order better than the starts, of which the first takes ``terms``; None if none is found.
 
-    Better is what takes less work, or about as much and less memory.
+    An order is better if it takes less work, or about as much work and less memory.
     """
     spins = starts[0]
     steps = search.steps_for(terms, len(spins))
@@ -154,7 +154,7 @@ def improved(
 def _random_min_fill(spins: Sequence[int], adjacency: Adjacency, max_width: int, terms: int) -> Order | None:
     """Try min-fill with random ties for up to a quarter of the time that the ``terms`` of the best order would take.
 
-    That time is counted and not measured, so that the choice is always the same.
+    That time is predicted and not measured, so that the choice is always the same.
     """
     tries = min(MOST_TRIES, ENTRY_TIME * terms // (4 * SEARCH_TIME * len(spins) ** 2))
     if not tries or len(spins) > MOST_SPINS_FOR_MIN_FILL or terms < 2 << degeneracy(spins, adjacency):

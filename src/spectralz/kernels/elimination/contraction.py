@@ -1,7 +1,7 @@
-"""Elimination orders from contractions of tensor networks, as the package cotengra finds them.
+"""Elimination orders from contractions of tensor networks found by the package cotengra.
 
-Each edge is a tensor over its two spins. A contraction joins two tensors at a time; a spin is summed out once all
-tensors that contain it have been joined, which puts the spins into an order.
+Each edge is a tensor over its two spins. A contraction joins two tensors at a time. A spin is summed out once all
+tensors that contain it have been joined; this gives an order of the spins.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["contraction_order", "order_of_contraction"]
 
-# Contractions that cotengra tries, the best of which is taken; it draws them with a seed, so they are always the same.
+# Number of contractions that cotengra tries; the best is taken. It draws them with a seed, so they are always the same.
 REPEATS = 64
 
 
@@ -58,5 +58,5 @@ def order_of_contraction(pairs: Sequence[tuple[int, int]], path: Iterable[Sequen
         for v in result:
             left[v] += 1
         tensors.append(result)
-    # Those of a path that joins nothing more: of a single edge, or of a part of the edges.
+    # Spins left over by a path that does not join everything: of a single edge, or of a part of the edges.
     return order + sorted(set(left) - set(order))

@@ -1,7 +1,7 @@
-"""Independent states from an elimination, drawn exactly.
+"""Draw independent states exactly from an elimination.
 
-The tables of the forward pass give the distribution of the last spin, and going backwards that of every other spin
-given its separator, which has been drawn by then. The log-weights of its two states differ by
+The tables of the forward pass give the distribution of the last spin and, going backwards, that of every other spin
+given its separator, which has already been drawn. The log-weights of its two states differ by
 
     2 (field_v + sum_j J_vj s_j) + sum over children c of table_c(+1, s) - table_c(-1, s).
 """
@@ -28,7 +28,7 @@ SAMPLES_AT_A_TIME = 1024
 
 
 def sampling_entries(tree: EliminationTree) -> int:
-    """Return the table entries that sampling keeps: all of them, and room for one that is not kept."""
+    """Return the table entries that sampling keeps: all tables, and room for one that is not kept."""
     return tree.terms + (1 << tree.width)
 
 

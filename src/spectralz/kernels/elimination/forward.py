@@ -1,7 +1,7 @@
-"""The forward pass of an elimination: log Z, and the tables that a pass in reverse needs.
+"""The forward pass of an elimination: log Z, and the tables that a reverse pass needs.
 
-Tables live on a stack. A step writes its table above those that it uses up and then moves it down into their place; or,
-where a pass in reverse will need them all, leaves everything where it is.
+Tables are kept on a stack. A step writes its table above those that it uses up and then moves it down into their place.
+If a reverse pass will need all tables, everything stays where it is.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def forward(
         shift = 0.0
         for number in range(1 << (width - low)):
             fill_block(steps, t, number, low, arena, where, block)
-            # In place, where the compiler sees that no index is negative and makes vectors of it.
+            # In place: here the compiler sees that no index is negative, and vectorizes the loop.
             for i in range(size):
                 block.plus[i] = log_add_exp(block.plus[i], block.minus[i])
             if number == 0:

@@ -1,9 +1,9 @@
-"""Which bit of a packed frontier state each spin has, and where mini-buckets find their spins among these bits.
+"""Assign each spin a bit of a packed frontier state, and locate the spins of mini-buckets among these bits.
 
-Spins are added in a linear order. A spin gets a bit when it is added and gives it back when its last neighbor has been;
-a bit that becomes free goes to the spin that is just added, so that on a lattice neighbors of a row have neighboring
-bits. Mini-buckets eliminate in the reverse of this order, so that those of the t-th spin depend on it and on spins that
-have a bit at that time.
+Spins are added in a linear order. A spin gets a bit when it is added and releases it when its last neighbor has been
+added. A released bit goes to the spin just added, so that on a lattice neighbors in a row have neighboring bits.
+Mini-buckets eliminate in the reverse order, so the mini-buckets of the t-th spin depend on it and on spins that have a
+bit at that time.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ WORD = 64
 
 
 class Bits(NamedTuple):
-    """What compiled steps read; what is ragged is at ``start[t]:start[t + 1]``.
+    """The arrays that compiled steps read; ragged arrays are indexed by ``start[t]:start[t + 1]``.
 
-    A run is a row of neighboring bits of a state that are neighboring bits of a place in a table, too:
-    ``(word >> shift & mask) << at``.
+    A run is a range of neighboring bits of a state that are also neighboring bits of a table index: ``(word >> shift &
+    mask) << at``.
     """
 
     stays: NDArray[np.uint64]  # one row of words per spin: the bits of spins that are still needed when it is added
-    own: NDArray[np.uint64]  # its own bit; none if nothing is left to come for it
+    own: NDArray[np.uint64]  # its own bit; none if it has no neighbors left to come
     part_start: NDArray[np.int64]  # the mini-buckets of each spin
     part: NDArray[np.int64]  # which step of the forest each is
     run_start: NDArray[np.int64]  # the runs of each of them
@@ -59,13 +59,13 @@ class FrontierBits:
     order
         The spins in the order in which they are added.
     words
-        Words of 64 bits that a state takes.
+        Number of 64-bit words in a state.
     width
-        Most spins in the frontier at a time, the spin just added included.
+        Most spins in the frontier at a time, including the spin just added.
     merging
         For each step, the most states that may become equal in it, as a power of two.
     bits
-        What compiled steps read.
+        The arrays that compiled steps read.
     """
 
     order: list[int]
@@ -76,7 +76,7 @@ class FrontierBits:
 
     @classmethod
     def of_order(cls, order: Sequence[int], edges: NDArray[np.int64], forest: Forest) -> FrontierBits:
-        """Give out the bits; the forest's mini-buckets must have been made for the reverse of the order."""
+        """Assign the bits; the forest's mini-buckets must have been made for the reverse order."""
         n = len(order)
         place = np.empty(n, dtype=np.int64)
         place[list(order)] = np.arange(n)

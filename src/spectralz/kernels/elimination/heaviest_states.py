@@ -1,19 +1,20 @@
 """Elimination along a linear order that keeps only the heaviest frontier states, compiled.
 
-Spins are added one after the other. The table holds, for each state s of the frontier, the log of the sum of the
-weights of all that has been summed out. Mini-buckets eliminate in the reverse order, from the last spin to the first;
-what they leave when spin t is the next to be added bounds the sum over the future of s from above. The *score* of s,
+Spins are added one after the other. For each state s of the frontier, the table holds the log of the sum of the weights
+of all that has been summed out. Mini-buckets eliminate in the reverse order, from the last spin to the first. Their
+tables at the time when spin t is the next to be added bound the sum over the future of s from above. One number is kept
+per state, the *score* of s,
 
-    score(s) = log-weight(s) + bound on the future(s) - bound on log Z,
+    score(s) = log-weight(s) + bound on the future(s) - bound on log Z.
 
-is what one number per state keeps. Adding spin v changes it by a sum over the mini-buckets m of v,
+Adding spin v changes it by a sum over the mini-buckets m of v,
 
     f_m(x_v, s) - table_m(s) - shift_m,    table_m(s) + shift_m = w_m log sum over x_v of exp( f_m(x_v, s) / w_m ),
 
-since the tables that f_m takes in are no longer the future's, and the one that it leaves no longer is either. All
-tables cancel along a path: in the end the score is log Z less the bound, whatever rounding did to the tables. By
-Hoelder's inequality the scores of what a state becomes add up to no more than its own. What is dropped is therefore
-known from above by its score, and the sum of what is left from below.
+since the tables that f_m takes in no longer belong to the future, and neither does the one that it leaves. All tables
+cancel along a path: in the end the score is log Z minus the bound, whatever rounding did to the tables. By Hoelder's
+inequality the scores of a state's successors add up to no more than its own. So the score of a dropped state bounds its
+weight from above, and the remaining sum bounds Z from below.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ __all__ = ["add_means", "changes_of", "draw_back", "extend", "follow_heaviest", 
 
 EMPTY = np.int32(-1)
 NO_WORD = np.uint64(0)
-# What exp_minus takes; a share below exp(-700) is counted as that.
+# The largest argument of exp_minus; a share below exp(-700) counts as exp(-700).
 LARGEST = 700.0
 
 
@@ -59,9 +60,10 @@ def changes_of(
     places: IntArray,
     out: FloatArray,
 ) -> float:
-    """Write what adding the t-th spin changes in a score, for the states -1 and +1 of the spin side by side.
+    """Write the change of a score when the t-th spin is added, for its states -1 and +1 side by side.
 
-    One block for each of its mini-buckets, in the order of the bits of a frontier state. Returns the sum of the shifts.
+    There is one block for each of its mini-buckets, in the order of the bits of a frontier state. Returns the sum of
+    the shifts.
     """
     begin = 0
     total = 0.0
@@ -140,10 +142,10 @@ def extend(
     new_score: FloatArray,
     target: Places,
 ) -> int:
-    """Add the t-th spin to ``count`` states and sum out what is done; return how many different ones there are then.
+    """Add the t-th spin to ``count`` states, sum out finished spins, and return the number of distinct states.
 
-    ``target`` is told what becomes of each state with the spin down, and with it up. ``table`` has a power of two of
-    slots, at least twice as many as there may be new states.
+    ``target`` receives the successor of each state with the spin down and with the spin up. The number of slots of
+    ``table`` is a power of two, at least twice the largest possible number of new states.
     """
     words = keys.shape[1]
     mask = 1
@@ -187,9 +189,9 @@ def keep(
     target: Places,
     number: Places,
 ) -> tuple[int, float]:
-    """Keep the states above a threshold and, of those at it, the first so many; the targets are told.
+    """Keep the states above a threshold and a given number of those at it, and update the targets.
 
-    Returns how many there are, and the log of the sum of what is dropped.
+    Returns the number kept, and the log of the sum of what is dropped.
     """
     words = keys.shape[1]
     kept = 0
@@ -212,7 +214,7 @@ def keep(
     if kept < count:
         for k in range(count):
             if number[k] == EMPTY:
-                # Nothing is lost of what is dropped: exp_minus never returns less than exp(-700).
+                # Every dropped state counts: exp_minus never returns less than exp(-700).
                 dropped += exp_minus(largest - score[k])
         for k in range(len(target)):
             target[k] = number[target[k]]
@@ -222,7 +224,7 @@ def keep(
 
 @inner
 def _share(part: float, whole: float) -> float:
-    """Return the share that one of the summed has in the sum."""
+    """Return the share of one term in the sum."""
     below = whole - part
     return exp_minus(below if below > 0.0 else 0.0) if below < LARGEST else 0.0
 
@@ -241,7 +243,7 @@ def add_means(
     before: FloatArray,
     pair_mean: FloatArray,
 ) -> tuple[float, float]:
-    """Undo the t-th step: give the probability of each state that it left back to those that it came from.
+    """Undo the t-th step: divide the probability of each state after it among the states before it.
 
     Writes these probabilities to ``before``, adds the means of the spin's products with earlier neighbors, and returns
     the probabilities that the spin is down and up.
@@ -279,7 +281,7 @@ def draw_back(
     at: Places,
     spin: NDArray[np.int8],
 ) -> None:
-    """Draw where each sample, now at the state ``at`` that the t-th step left, came from, and the spin on the way."""
+    """Draw the predecessor of each sample, now at state ``at`` after the t-th step, and the spin added there."""
     start = np.zeros(len(new_score) + 1, dtype=np.int64)
     for c in range(len(target)):
         if target[c] != EMPTY:
@@ -321,7 +323,7 @@ def follow_heaviest(
     new_best: FloatArray,
     origin: Places,
 ) -> None:
-    """Find of each state that the t-th step left the heaviest single way to it, and where that came from."""
+    """Find the heaviest single path to each state after the t-th step, and its predecessor."""
     for j in range(len(new_best)):
         new_best[j] = -np.inf
     for k in range(len(best)):

@@ -1,7 +1,8 @@
-"""The reverse pass of an elimination, for the marginals: it is the derivative of log Z.
+"""The reverse pass of an elimination, which computes the marginals as derivatives of log Z.
 
-The derivative by an entry of a table is the probability of that state. Each step takes the probabilities of its
-separator's states, splits them between the two states of its spin, and adds them up into those of its children's.
+The derivative with respect to a table entry is the probability of that state. Each step takes the probabilities of its
+separator's states, splits them between the two states of its spin, and sums them into the probabilities of its
+children's separators.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = ["ProgramMarginals", "marginals_of_program"]
 
 @dataclass(frozen=True)
 class ProgramMarginals:
-    """log Z, and for each step's spin and each edge of the program its probabilities."""
+    """log Z, and the probabilities of each step's spin and each edge of the program."""
 
     log_z: float
     up: NDArray[np.float64]  # P(x = +1), by spin of the model
@@ -38,9 +39,9 @@ class ProgramMarginals:
 def marginals_of_program(
     program: Program, segments: Segments, n: int, edge_count: int, report: Report
 ) -> ProgramMarginals:
-    """Run all steps, then backwards, and return log Z and the marginals of the program's spins and edges."""
+    """Run all steps forwards, then backwards; return log Z and the marginals of the program's spins and edges."""
     spans = list(zip(segments.bounds, segments.bounds[1:], strict=False))
-    # Where each table stands on the stack: once written there it never moves.
+    # The position of each table on the stack; once written it never moves.
     on_stack = np.zeros(program.steps, dtype=np.int64)
     total = np.zeros(2)
     steps, block, difference = program.for_kernels(), Block.of(program), np.empty(1 << BLOCK_BITS)
@@ -83,7 +84,7 @@ def marginals_of_program(
 
 
 def _live_slots(program: Program, end: int) -> NDArray[np.int64]:
-    """Return the slots that stand on the stack when the first ``end`` steps have run."""
+    """Return the slots on the stack after the first ``end`` steps."""
     used_by = np.full(program.steps, -1, dtype=np.int64)
     used_by[program.child_slot] = np.repeat(np.arange(program.steps), np.diff(program.child_start))
     return np.flatnonzero(used_by[:end] >= end)
@@ -107,7 +108,7 @@ def _backward(
 ) -> None:
     """Run steps end to begin in reverse, collecting the marginals of spins and edges on the way.
 
-    Each step takes the probabilities of its separator's states to those of its children's; ``bar`` holds them, laid
+    Each step turns the probabilities of its separator's states into those of its children's. ``bar`` holds them, laid
     out like ``arena``.
     """
     minus, plus = block.minus, block.plus

@@ -1,7 +1,7 @@
-"""The min-fill order of a graph, compiled: each time the spin whose elimination joins the fewest new pairs.
+"""The min-fill order of a graph, compiled: always eliminate the spin that joins the fewest new pairs.
 
-The graph is a matrix of bits, 64 to a word: the spins that v is joined to and its neighbor u is not are the bits of v
-and not u, counted a word at a time.
+The graph is a matrix of bits, 64 per word. The spins joined to v but not to its neighbor u are the bits of v and not u,
+counted one word at a time.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ MOST_SPINS_FOR_MIN_FILL = 5000
 
 
 def min_fill(spins: Sequence[int], adjacency: Adjacency, max_width: int, seed: int | None = None) -> Order | None:
-    """Eliminate a spin that joins the fewest new pairs each time; None if a separator grows beyond ``max_width``.
+    """Repeatedly eliminate a spin that joins the fewest new pairs; None if a separator grows beyond ``max_width``.
 
-    Of several such spins the one with the fewest neighbors and then the first is taken, or with a seed a random one.
+    Ties go to the spin with the fewest neighbors and then to the first one, or with a seed to a random one.
     """
     if len(spins) > MOST_SPINS_FOR_MIN_FILL:
         return None
@@ -50,7 +50,7 @@ def min_fill(spins: Sequence[int], adjacency: Adjacency, max_width: int, seed: i
 
 @intrinsic
 def count_bits(typingctx: Any, word: Any) -> Any:
-    """Count the ones of a word, by one instruction; to be called by kernels."""
+    """Count the ones of a word with one instruction; for use in kernels."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.ctpop(builder.bitcast(args[0], ir.IntType(64)))
@@ -88,7 +88,7 @@ def _min_fill_of_bits(
 ) -> int:
     """Write the min-fill order (ties: fewest neighbors, then priority); return its length, short where too wide.
 
-    ``degree`` has the spins' degrees, and in the end the widths at which they were eliminated. All are to be
+    ``degree`` holds the spins' degrees, and in the end the widths at which they were eliminated. All spins must be
     ``affected`` at first.
     """
     n, words = bits.shape

@@ -1,8 +1,8 @@
-"""In which order to eliminate the spins of a graph: no numbers, only the graph.
+"""Elimination orders of a graph, by heuristics that use the graph only and not the weights.
 
-Eliminating a spin joins all its neighbors and leaves a table over them, its *separator*. The widest separator decides
-the cost, 2 to the power of its spins. The best order is hard to find: here are rules of thumb, and ``best_order.py``
-chooses among their orders and improves them.
+Eliminating a spin joins all its neighbors and leaves a table over them, its *separator*. The widest separator
+determines the cost, 2 to the power of its number of spins. The best order is hard to find. This file has the
+heuristics; ``best_order.py`` chooses among their orders and improves them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def adjacency_of(n: int, edges: NDArray[np.int64]) -> Adjacency:
 
 
 def degeneracy(spins: Iterable[int], adjacency: Adjacency) -> int:
-    """Return the largest least degree of any subgraph: no elimination order has a smaller widest separator."""
+    """Return the largest minimum degree of any subgraph: no elimination order has a smaller widest separator."""
     degree = {v: len(adjacency[v]) for v in spins}
     heap = [(d, v) for v, d in degree.items()]
     heapq.heapify(heap)
@@ -53,7 +53,7 @@ def degeneracy(spins: Iterable[int], adjacency: Adjacency) -> int:
 
 
 def min_degree(spins: Sequence[int], adjacency: Adjacency, max_width: int) -> Order | None:
-    """Eliminate a spin with the fewest neighbors each time; None if a separator grows beyond ``max_width``."""
+    """Repeatedly eliminate a spin with the fewest neighbors; None if a separator grows beyond ``max_width``."""
     graph = {v: set(adjacency[v]) for v in spins}
     heap = [(len(neighbors), v) for v, neighbors in graph.items()]
     heapq.heapify(heap)
@@ -80,8 +80,8 @@ def min_degree(spins: Sequence[int], adjacency: Adjacency, max_width: int) -> Or
 def banded(spins: Sequence[int], adjacency: Adjacency, max_width: int) -> Order | None:
     """Sweep a front through the graph from one end to the other; None if the front grows beyond ``max_width``.
 
-    The front is what has been reached and not yet eliminated; the next spin is the one of the front that
-    reaches the fewest new ones, the oldest if there are several. On a grid this is a diagonal sweep.
+    The front is the set of spins reached and not yet eliminated. The next spin is the one of the front that reaches the
+    fewest new spins, the oldest if there are several. On a grid this is a diagonal sweep.
     """
     unreached = {v: len(adjacency[v]) for v in spins}
     order: list[int] = []
@@ -107,7 +107,7 @@ def banded(spins: Sequence[int], adjacency: Adjacency, max_width: int) -> Order 
 
 
 def _far_end(spins: Sequence[int], adjacency: Adjacency) -> int:
-    """Return a vertex of small degree that is far from the others: the last of two breadth-first sweeps."""
+    """Return a vertex of small degree that is far from the others: the last vertex of two breadth-first sweeps."""
     start = min(spins, key=lambda v: len(adjacency[v]))
     for _ in range(2):
         seen, last_level = {start}, [start]

@@ -4,9 +4,9 @@ A :class:`Program` is an elimination tree with its numbers. Step t sums out spin
 
     table_t(s) = log sum over x_v of exp( x_v (field_v + sum_j J_vj s_j) + sum over children c of table_c(x_v, s) ),
 
-bit k of the index s being the k-th spin of the separator in elimination order (0 for -1, 1 for +1). In a child's table
-v is then always bit 0. Every table is shifted to have table(0) = 0, and the shifts add up to log Z: tables keep the
-size of the local couplings, however large the model, and so do their rounding errors.
+where bit k of the index s is the k-th spin of the separator in elimination order (0 for -1, 1 for +1). In a child's
+table v is then always bit 0. Every table is shifted to have table(0) = 0, and the shifts add up to log Z. So tables,
+and their rounding errors, stay as large as the local couplings, however large the model is.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Report = Callable[[float], None]
 
 
 class Steps(NamedTuple):
-    """What all passes read of a :class:`Program`: a named tuple, which compiled functions take whole."""
+    """The arrays of a :class:`Program` that all passes read, as a named tuple for compiled functions."""
 
     field: NDArray[np.float64]
     width: NDArray[np.int64]
@@ -125,7 +125,7 @@ class Program:
         return len(self.spin)
 
     def for_kernels(self) -> Steps:
-        """Return what the compiled passes read."""
+        """Return the arrays that the compiled passes read."""
         return Steps(*(getattr(self, name) for name in Steps._fields))
 
     def runs(self, begin: int, end: int) -> list[tuple[int, int]]:
@@ -134,17 +134,17 @@ class Program:
         return [(begin + a, begin + b) for a, b in runs(sizes, ENTRIES_PER_REPORT)]
 
     def entries(self, begin: int, end: int) -> int:
-        """Return what steps begin to end write when all tables are kept, with room for one that is not."""
+        """Return the entries written by steps begin to end if all tables are kept, with room for one that is not."""
         sizes = np.left_shift(np.int64(1), self.width[begin:end])
         own = self.slot[begin:end] == np.arange(begin, end)
         return int(sizes[own].sum() + sizes.max(initial=0))
 
     def rounding_bound(self) -> float:
-        """Bound the error that rounding can make in log Z.
+        """Bound the rounding error of log Z.
 
-        Log-sum-exp is non-expansive, so that errors only add up. A step with d pairs and c children makes d + c + 4
-        roundings of numbers no larger than its own weights, log 2 and its children's tables; and a table's entries
-        differ from its first by at most twice the weights |J| that join its separator to what has been eliminated.
+        Log-sum-exp is non-expansive, so errors only add up. A step with d pairs and c children makes d + c + 4
+        roundings of numbers no larger than its own weights, log 2 and its children's tables. A table's entries differ
+        from the first one by at most twice the weights |J| that join its separator to the eliminated spins.
         """
         return 1.01 * UNIT_ROUNDOFF * _rounding_units(self)
 

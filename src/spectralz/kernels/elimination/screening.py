@@ -1,6 +1,7 @@
-"""Whether a large graph has a narrow elimination order, compiled: sets of neighbors take minutes and gigabytes there.
+"""Check whether a large graph has a narrow elimination order; compiled.
 
-The rules of thumb are those of ``order.py``, up to ties. They only count: who wants the order itself asks there.
+The heuristics are those of ``order.py``, up to ties, whose sets of neighbors would take minutes and gigabytes on large
+graphs. Here they only compute costs; ``order.py`` returns the order itself.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Count", "core_of", "count_min_degree", "has_narrow_front"]
 
-# A spin may have so many times the widest separator as neighbors while others are eliminated.
+# While other spins are eliminated, a spin may have up to this many times as many neighbors as the widest separator.
 ROOM = 2
 
 
 class Count(NamedTuple):
-    """What eliminating the spins of least degree first comes to.
+    """The cost of eliminating the spins of least degree first.
 
     Attributes
     ----------
@@ -30,7 +31,7 @@ class Count(NamedTuple):
     is_narrow
         Whether no separator was wider than allowed.
     is_known
-        Whether that was found out: not where spins have very many neighbors from the start.
+        Whether this could be determined: not if spins have very many neighbors from the start.
     """
 
     width: int
@@ -80,7 +81,7 @@ def _count_min_degree(
         for a in range(d):
             u = neighbors[v, a]
             if degree[u] < 0:
-                continue  # it had too many neighbors to be told apart
+                continue  # it had too many neighbors to tell
             old, count = degree[u], 0
             stamp += 1
             seen[u] = stamp
@@ -145,7 +146,7 @@ def _remove(
 
 @compiled
 def has_narrow_front(indptr: NDArray[np.int64], indices: NDArray[np.int32], max_width: int) -> bool:
-    """Sweep a front through every component, from an end of it; say whether it holds at most ``max_width`` spins."""
+    """Sweep a front through every component from one end; return whether it has at most ``max_width`` spins."""
     n = len(indptr) - 1
     seen, reached = np.full(n, -1), np.zeros(n, dtype=np.bool_)
     unreached = np.empty(n, dtype=np.int64)
@@ -199,7 +200,7 @@ def has_narrow_front(indptr: NDArray[np.int64], indices: NDArray[np.int32], max_
 
 @compiled
 def core_of(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> int:
-    """Return the degeneracy of a graph: the largest least degree of any subgraph."""
+    """Return the degeneracy of a graph: the largest minimum degree of any subgraph."""
     n = len(indptr) - 1
     degree = np.empty(n, dtype=np.int64)
     most = 0

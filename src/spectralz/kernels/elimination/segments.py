@@ -1,8 +1,8 @@
-"""How much of an elimination its reverse pass keeps: all tables, or the stack at a few places and a segment at a time.
+"""Plan what the reverse pass of an elimination keeps: all tables, or checkpoints and one segment at a time.
 
-The reverse pass needs every table again, the last one first. Where they are too many, the steps are divided into
-segments. The forward pass remembers the stack where each begins; in reverse, each segment is run again from there with
-its tables kept, which are dropped when it is done. A second run is the price of the memory.
+The reverse pass needs every table again, the last one first. If these are too many, the steps are divided into
+segments. The forward pass stores the stack at the beginning of each segment. In reverse, each segment is run again from
+there with its tables kept, and these are dropped when it is done. Saving memory costs a second run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KEEP_ALL_ENTRIES = 1 << 23
 
 @dataclass(frozen=True)
 class Segments:
-    """How the reverse pass divides the steps: it remembers the stack at each bound and runs each segment again."""
+    """How the reverse pass divides the steps: it stores the stack at each bound and runs each segment again."""
 
     bounds: list[int]
     entries: int  # of memory, at most, at eight bytes

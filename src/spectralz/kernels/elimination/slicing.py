@@ -1,7 +1,7 @@
-"""Which spins to fix, so that the tables of the others fit into memory: no numbers, only the graph.
+"""Choose which spins to fix so that the tables of the others fit into memory; uses the graph only.
 
-With k spins fixed to each of their 2^k states in turn, every table that contained them is narrower. All is done 2^k
-times, what does not depend on them too, so spins are chosen that are in many of the widest tables.
+With k spins fixed to each of their 2^k states in turn, every table that contained them is narrower. Everything is done
+2^k times, even the parts that do not depend on these spins. So the spins chosen are those in many of the widest tables.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SlicedTree", "sliced"]
 
-# The search after each spin is fixed takes this part of the one for the whole, whose order it begins from.
+# The search after each fixed spin takes one over this of the search for the whole, and begins from its order.
 SEARCHES = 8
 
 
@@ -49,7 +49,7 @@ def sliced(
     most: int,
     search: Search = NO_SEARCH,
 ) -> SlicedTree | None:
-    """Fix one spin after the other, each the one that leaves the fewest entries, until the tables fit.
+    """Fix one spin after the other, each time the one that leaves the fewest entries, until the tables fit.
 
     The order of the others is improved by ``search`` each time. None if more than ``most`` spins would have to be
     fixed, or more than ``max_terms`` entries be filled.
@@ -72,7 +72,7 @@ def sliced(
 
 
 def _most_wanted(tree: EliminationTree) -> int:
-    """Return the spin whose tables have the most entries in all, which halve if it is fixed; of equals the first."""
+    """Return the spin whose tables have the most entries in total, which halve if it is fixed; the first in a tie."""
     entries: dict[int, int] = {}
     for separator in tree.separators:
         for v in separator:
@@ -81,7 +81,7 @@ def _most_wanted(tree: EliminationTree) -> int:
 
 
 def _without(adjacency: Adjacency, spins: tuple[int, ...]) -> Adjacency:
-    """Return the graph without some spins: their neighbors no longer have them."""
+    """Return the graph without some spins."""
     left = list(adjacency)
     for spin in spins:
         for u in adjacency[spin]:

@@ -1,8 +1,8 @@
-"""Linear orders with a small frontier: no numbers, only the graph.
+"""Linear orders with a small frontier; uses the graph only, not the weights.
 
-Going through the spins in a linear order, the *frontier* is what has been added and still has a neighbor to come. It is
-never smaller than the separators of a good elimination tree, but a table over it can be kept in many ways: as its
-heaviest states, as a matrix product.
+The spins are added in a linear order. The *frontier* is the set of added spins that still have a neighbor to come. It
+is never smaller than the separators of a good elimination tree, but a table over it can be stored in several ways: as
+its heaviest states, or as a matrix product.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def frontier_sizes(order: Sequence[int], edges: NDArray[np.int64]) -> NDArray[np
 def sweep_order(components: Sequence[Sequence[int]], adjacency: Adjacency) -> list[int]:
     """Return the spins in an order of small frontier, one component after the other.
 
-    Of several orders the one with the smallest widest frontier is taken, of these the one with the smallest mean: the
-    spins as they are numbered, which is row by row for most lattices; by coordinates that distances from two corners
-    give, which is row by row for a grid of any numbering; and a front swept through the graph.
+    Several orders are tried: the spins as they are numbered, which is row by row for most lattices; by coordinates from
+    the distances to two corners, which is row by row for a grid with any numbering; and a front swept through the
+    graph. The order whose largest frontier is smallest is taken; ties go to the smallest mean frontier.
     """
     order: list[int] = []
     for spins in components:
@@ -90,7 +90,7 @@ def _by_distances(spins: list[int], adjacency: Adjacency) -> list[list[int]]:
     opposite = min(_farthest(spins, first, adjacency), key=lambda v: len(adjacency[v]))
     from_opposite = _distances(opposite, adjacency)
     nearer = {v: min(from_first[v], from_opposite[v]) for v in spins}
-    # A spin halfway between the two ends; of all these a corner has the fewest neighbors.
+    # Spins halfway between the two ends; among them a corner has the fewest neighbors.
     beside = min(spins, key=lambda v: (-nearer[v], len(adjacency[v])))
     from_beside = _distances(beside, adjacency)
     row = {v: from_first[v] + from_beside[v] for v in spins}

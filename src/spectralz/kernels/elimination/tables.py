@@ -1,8 +1,8 @@
-"""Filling the tables of an elimination block by block, for the passes in either direction.
+"""Fill the tables of an elimination block by block, for the passes in either direction.
 
-A table of 2^w entries is filled in blocks of 2^9: what depends on the low bits of the state is tabulated once, and what
-depends on the high bits is the same for a whole block, so that the inner loops are plain sums over arrays that stay in
-the first-level cache.
+A table of 2^w entries is filled in blocks of 2^9. Terms that depend on the low bits of the state are tabulated once,
+and terms that depend on the high bits are constant in a block. So the inner loops are plain sums over arrays that stay
+in the first-level cache.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BLOCK_BITS = 9
 
 
 class Block(NamedTuple):
-    """Room for one block: the log-weights of x_v = -1 and +1, and what is the same in all blocks of a step."""
+    """Work arrays for one block: the log-weights of x_v = -1 and +1, and what is the same in all blocks of a step."""
 
     minus: NDArray[np.float64]
     plus: NDArray[np.float64]

@@ -1,7 +1,7 @@
-"""The tree of tables that an elimination order makes, and what it will cost.
+"""The tree of tables of an elimination order, and its cost.
 
-A spin's table is used up when the first spin of its separator is eliminated: the tables make a tree. Run in post-order,
-the live tables form a stack, whose greatest height is the memory needed and is known beforehand.
+A spin's table is used up when the first spin of its separator is eliminated, so the tables form a tree. In post-order
+the live tables form a stack. Its greatest height is the memory needed, which is known in advance.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class EliminationTree:
     separators
         For each step, the spins of the table that it leaves, in the order of their own elimination.
     slots
-        For each step, the step in whose place its table is kept: its own, or that of the sister before it, onto
-        whose table it is added if the two have the same separator (the hidden spins of an RBM all do).
+        For each step, the step in whose place its table is kept: its own, or that of the previous sibling, if the two
+        have the same separator and the tables are added (as for all hidden spins of an RBM).
     children
         For each step, the slots that it uses up: the top of the stack at that moment.
     """
@@ -45,7 +45,7 @@ class EliminationTree:
 
     @classmethod
     def of_order(cls, order: Sequence[int], adjacency: Adjacency) -> EliminationTree:
-        """Eliminate symbolically along ``order`` and rearrange it, at the same fill, for the lowest stack."""
+        """Eliminate symbolically along ``order`` and rearrange it, with the same fill, for the lowest stack."""
         separators, children, roots = separators_of(order, adjacency)
         sizes = [1 << len(separator) for separator in separators]
         steps = post_order(sizes, children, roots, in_place=False)

@@ -7,7 +7,7 @@ Z = E prod_i 2 cosh(theta_i + i <a_i, g>) over independent standard normal g_j, 
 is convex. Moving the contour by i t through its minimum leaves exp(F) times an integral over x of the normal density,
 exp(-i <x, t>) and the factors cos b_i + i m_i sin b_i with b_i = <a_i, x> and m_i = tanh(theta_i - <a_i, t>), none
 larger than 1. Its frequencies are at most |a_j|_1 + |t_j|, and at the saddle |t_j| <= |a_j|_1. Errors are relative to
-exp(F): where the integral is small, digits are lost, and it is known how many.
+exp(F): where the integral is small, digits are lost, and their number is known.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ __all__ = [
 ]
 
 BLOCK = 64  # nodes at a time
-# An interrupt is noticed, and progress reported, after about this many factors of the integrand (a tenth of a second).
+# Interrupts are noticed, and progress is reported, after about this many factors of the integrand (a tenth of a
+# second).
 FACTORS_AT_A_TIME = 1 << 24
-TINY = 1e-44  # square of a modulus beneath which a product of factors no larger than 1 is nothing
+TINY = 1e-44  # square of the modulus below which a product of factors no larger than 1 is negligible
 
 
 def negative_steps(a: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -57,7 +58,7 @@ def negative_steps(a: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray
 def negative_node_count(a: NDArray[np.float64]) -> float:
     """Return the number of nodes for the negative directions a (r x n), half of them by symmetry.
 
-    It may be beyond int64, where `negative_steps` cannot go.
+    It may exceed int64, for which `negative_steps` does not work.
     """
     if not len(a):
         return 1.0
@@ -79,7 +80,7 @@ def negative_error(r: int, n: int, norm: float) -> float:
 def error_of_means(
     theta: NDArray[np.float64], push: NDArray[np.float64], a: NDArray[np.float64], t: NDArray[np.float64], terms: int
 ) -> float:
-    """Bound the sum of the errors of all m_i = tanh(theta_i + push_i - <a_i, t>), inner products of ``terms`` numbers.
+    """Bound the total error of the m_i = tanh(theta_i + push_i - <a_i, t>) with inner products of ``terms`` numbers.
 
     A large field makes z_i inexact, but then m_i hardly depends on it, unless the directions cancel the field.
     """
@@ -127,7 +128,7 @@ def saddle_point(
 ) -> tuple[NDArray[np.float64], float]:
     """Minimize F(t) = |t|^2 / 2 + sum_i log 2 cosh(theta_i + push_i - <a_i, t>) by Newton's method with halved steps.
 
-    Returns t and F(t) - sum_i |theta_i|, since beside a large field the digits of all else would be lost.
+    Returns t and F(t) - sum_i |theta_i|, since a large field would swamp the digits of everything else.
     """
     r = len(a)
     t = np.zeros(r)
@@ -145,7 +146,7 @@ def _descend(
     direction: NDArray[np.float64],
     hessian: NDArray[np.float64],
 ) -> float:
-    """Move t to the minimum and return F there, less all |theta_i|; the last three are room."""
+    """Move t to the minimum and return F there, minus all |theta_i|; the last three arguments are work arrays."""
     r, n = a.shape
     value = _saddle_value(theta, push, a, t)
     for _ in range(200):
@@ -235,7 +236,7 @@ def first_node(halves: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @inner
 def next_node(node: NDArray[np.int64], halves: NDArray[np.int64]) -> bool:
-    """Go on to the next node of the grid; False at the end."""
+    """Advance to the next node of the grid; return False at the end."""
     for j in range(len(node) - 1, -1, -1):
         node[j] += 1
         if node[j] <= halves[j]:
@@ -260,8 +261,8 @@ def _line_sum(
 ) -> float:
     """Sum one line of nodes x = k step, k = first ... last: normal density times the real part of the product.
 
-    The angles are pi (base_i + k slope_i), the product's own phase is lead_phase - x t. Half of a line, from 0 on,
-    stands for the other half too. ``re`` and ``im`` are room.
+    The angles are pi (base_i + k slope_i), and the product's own phase is lead_phase - x t. Half of a line, from 0 on,
+    also stands for the other half. ``re`` and ``im`` are work arrays.
     """
     n = len(base)
     total = 0.0
@@ -305,7 +306,8 @@ def _integral_at_saddle(
 ) -> float:
     """Return the integral over the negative directions, with exp(F(t)) divided out: at most 1.
 
-    ``m`` are the `tilted_means` at t. Compiled code sees no interrupt: it is called for some nodes at a time.
+    ``m`` are the `tilted_means` at t. Compiled code does not notice interrupts, so it is called for a few nodes at a
+    time.
     """
     slope = a[-1] * (steps[-1] / math.pi)
     room = np.empty(len(m)), np.empty(BLOCK), np.empty(BLOCK)
@@ -340,9 +342,10 @@ def _sum_lines(
     re: NDArray[np.float64],
     im: NDArray[np.float64],
 ) -> tuple[float, bool]:
-    """Sum nodes first to last of so many lines along the last direction, from ``lead`` in the grid of all others on.
+    """Sum nodes first to last of some lines along the last direction, from ``lead`` on in the grid of the others.
 
-    Returns the sum, and whether there are more lines; ``lead`` is then the next one. The last three are room.
+    Returns the sum, and whether there are more lines; ``lead`` is then the next one. The last three arguments are work
+    arrays.
     """
     r, n = a.shape
     total = 0.0
@@ -372,7 +375,7 @@ def sum_negative(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return log of the negative directions' integral at points g (m x r) of the positive ones, from above and below.
 
-    All of them are less sum_i |theta_i|. Where all digits are lost the lower value is -1e300.
+    sum_i |theta_i| is subtracted from all of them. If all digits are lost the lower value is -1e300.
     """
     steps, halves = negative_steps(negative)
     r, n = negative.shape
@@ -382,7 +385,7 @@ def sum_negative(
         push = point @ positive
         t, value = saddle_point(theta, push, negative)
         m = tilted_means(theta, push, negative, t)
-        # A factor that is off by d changes the product, whose other factors are at most 1, by no more.
+        # An error d in a factor changes the product by at most d, since the other factors are at most 1.
         error = plain_error + error_of_means(theta, push, negative, t, r + len(positive))
         left = _integral_at_saddle(m, negative, t, steps, halves, lambda done, k=k: report((k + done) / len(g)))  # type: ignore[misc]
         upper[k] = value + math.log(max(left + error, error))

@@ -1,8 +1,8 @@
-"""Moments of the spins where negative directions are integrated: means, and means of pairs.
+"""Means of spins and of pairs for models with negative directions.
 
-The integral is that of ``negative_directions``. A factor cos b_i + i m_i sin b_i becomes m_i cos b_i + i sin b_i where
-x_i multiplies the weight; products of all the other factors come from the left and from the right, so that none is
-divided by.
+The integral is that of ``negative_directions``. A factor cos b_i + i m_i sin b_i becomes m_i cos b_i + i sin b_i if x_i
+multiplies the weight. Products of all other factors are accumulated from the left and from the right, which avoids
+division.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ def inner_moments(
     halves: NDArray[np.int64],
     pairs: bool,
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Return the integral at the saddle t and its moments by x_i and, with ``pairs``, by x_i x_j (i < j).
+    """Return the integral at the saddle t, with its moments of x_i and, with ``pairs``, of x_i x_j (i < j).
 
-    ``m`` are the tilted means at t. Compiled code sees no interrupt: it is called for some nodes at a time.
+    ``m`` are the tilted means at t. Compiled code does not notice interrupts, so it is called for a few nodes at a
+    time.
     """
     n = len(m)
     first, second = np.zeros(n), np.zeros((n, n) if pairs else (0, 0))
@@ -60,10 +61,10 @@ def _add_moments(
     odd: NDArray[np.complex128],
     right: NDArray[np.complex128],
 ) -> tuple[float, bool]:
-    """Add up the moments of so many nodes of the grid, from ``node`` on.
+    """Add up the moments of several nodes of the grid, starting at ``node``.
 
-    Returns their part of the integral, and whether there are more; ``node`` is then the next one. The last three are
-    room.
+    Returns their part of the integral, and whether there are more; ``node`` is then the next one. The last three
+    arguments are work arrays.
     """
     r, n = a.shape
     total = 0.0

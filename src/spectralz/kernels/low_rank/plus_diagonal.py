@@ -1,14 +1,15 @@
 """Find a diagonal D such that A + D has low rank, if there is one.
 
-Split the spins into two halves P and Q. The block B = A[P, Q] holds no diagonal entry, so that its rank is at most that
-of L = A + D, and its truncated singular value decomposition B = U S W' is known without knowing D. For a spin i of Q,
-row i of L continues the relation that its column has with the other columns of B: solving B[:, Q - i] y = B[:, i] with
-the least |y| gives y = W w_i / (1 - |w_i|^2), where w_i is row i of W, and hence
+Split the spins into two halves P and Q. The block B = A[P, Q] contains no diagonal entry, so its rank is at most that
+of L = A + D. Its truncated singular value decomposition B = U S W' can be computed without knowing D. For a spin i of
+Q, row i of L satisfies the same linear relation as column i of B. Solving B[:, Q - i] y = B[:, i] with the least |y|
+gives y = W w_i / (1 - |w_i|^2), where w_i is row i of W, and hence
 
     L_ii = sum over j in Q, j != i, of A_ij (w_j . w_i) / (1 - |w_i|^2).
 
-All of Q votes for every entry. |w_i|^2 is the spin's leverage; where it is near 1 the spin carries a direction alone in
-this half, and another split may do better. For P it is the same with U. Cost: a few products of A with r + 8 vectors.
+All of Q contributes to every entry. |w_i|^2 is the spin's leverage; where it is near 1 the spin alone carries a
+direction in this half, and another split may do better. The same holds for P with U. Cost: a few products of A with r +
+8 vectors.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ __all__ = ["LowRankForm", "find_low_rank", "residual_sum"]
 OVERSAMPLING = 8
 MOST_SPLITS = 4
 MOST_POLISHES = 20
-FEW_SPINS = 12  # off-diagonal entries of so few spins do not always determine the diagonal
-LARGEST_HINT = 1e8  # a diagonal so much larger than all other entries says nothing of them
-FIT_TOLERANCE = 1e-9  # the most that may be left over, as a part of all |A_ij|
-# Singular values below this part of the largest are rounding, for matrices of up to some ten thousand rows.
+FEW_SPINS = 12  # with so few spins, the off-diagonal entries do not always determine the diagonal
+LARGEST_HINT = 1e8  # a diagonal so much larger than all other entries tells nothing about them
+FIT_TOLERANCE = 1e-9  # the largest residual allowed, as a share of all |A_ij|
+# Singular values below this share of the largest are rounding, for matrices of up to some ten thousand rows.
 RANK_TOLERANCE = 1e-10
 ROWS_AT_A_TIME = 512
 
@@ -50,7 +51,7 @@ class LowRankForm:
     shift
         D.
     residual
-        The sum of |A_ij - sum_j values_j v_ji v_jj'| over i != j: no state's log-weight is off by more.
+        The sum of |A_ij - sum_k values_k v_ki v_kj| over i != j: no state's log-weight has a larger error.
     """
 
     values: NDArray[np.float64]
@@ -60,9 +61,9 @@ class LowRankForm:
 
 
 def find_low_rank(A: NDArray[np.float64], max_rank: int, tol: float = 0.0, seed: int = 0) -> LowRankForm | None:
-    """Return a form of rank at most ``max_rank``, or None if none was found. Components are treated apart.
+    """Return a form of rank at most ``max_rank``, or None if none was found; components are treated separately.
 
-    With ``tol``, directions too weak to leave more than about that much over are left out.
+    With ``tol``, weak directions are left out, as long as the residual stays below about that much.
     """
     n = len(A)
     values: list[float] = []
@@ -97,14 +98,14 @@ def _connected_form(A: NDArray[np.float64], max_rank: int, tol: float, rng: np.r
         return LowRankForm(np.empty(0), np.empty((0, 1)), -own, 0.0)
     if max_rank < 1:
         return None
-    # The diagonal is what is looked for: one that is there already is at best a hint, and if huge would hide the rest.
-    # Dividing by a power of two rounds nothing, and keeps squares from overflowing.
+    # The diagonal is the unknown: a given one is at best a hint, and a huge one would hide the rest. Dividing by a
+    # power of two does not round, and keeps squares from overflowing.
     C = A.copy()
     np.fill_diagonal(C, 0.0)
     _, power = math.frexp(float(np.abs(C).max()))
     np.ldexp(C, -power, out=C)
     off = float(np.abs(C).sum())
-    with np.errstate(over="ignore"):  # a hint that is out of all proportion is none
+    with np.errstate(over="ignore"):  # a hint that is out of proportion is ignored
         own, tol = np.ldexp(own, -power), float(np.ldexp(tol, -power))
     best: LowRankForm | None = None
     floor = tol / n
@@ -123,9 +124,9 @@ def _connected_form(A: NDArray[np.float64], max_rank: int, tol: float, rng: np.r
 def _candidate_diagonals(
     C: NDArray[np.float64], own: NDArray[np.float64], max_rank: int, floor: float, rng: np.random.Generator
 ) -> Iterator[NDArray[np.float64]]:
-    """Yield diagonals to try for C, which has none: from splits of the spins and, where they are few, some more.
+    """Yield diagonals to try for C, which has none: from splits of the spins, and some more if the spins are few.
 
-    Those are its own, ``own``, and that or none shifted so that an eigenvalue is zero.
+    The additional ones are its own, ``own``, and this or zero, shifted so that an eigenvalue is zero.
     """
     n = len(C)
     if n <= FEW_SPINS:
@@ -167,7 +168,7 @@ def _block_vectors(
     floor: float,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
-    """Return the singular vectors of A[P, Q], by a randomised range finder; None if its rank exceeds ``max_rank``."""
+    """Return the singular vectors of A[P, Q], by a randomized range finder; None if its rank exceeds ``max_rank``."""
     columns = min(max_rank + OVERSAMPLING, len(P), len(Q))
     probe = np.zeros((len(A), columns))
     probe[Q] = rng.normal(size=(len(Q), columns))
@@ -185,7 +186,7 @@ def _block_vectors(
 def _polished(
     C: NDArray[np.float64], diagonal: NDArray[np.float64], max_rank: int, floor: float, off: float
 ) -> LowRankForm:
-    """Return the leading eigenpairs of C + Diag(diagonal), fitting the diagonal to them again while that helps."""
+    """Return the leading eigenpairs of C + Diag(diagonal), refitting the diagonal to them while that helps."""
     best: LowRankForm | None = None
     for _ in range(MOST_POLISHES):
         values, vectors = _leading_eigenpairs(C, diagonal, max_rank, floor)

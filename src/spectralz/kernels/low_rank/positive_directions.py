@@ -2,7 +2,8 @@
 
 Z = E prod_i 2 cosh(theta_i + sum_j g_j a_ji) over independent standard normal g_j. A state's part of the integrand is a
 Gaussian of width 1 with its center within |g_j| <= |a_j|_1. By Poisson's formula the trapezoidal rule of step h gives
-each with a relative error of at most about 2 exp(-2 pi^2 / h^2), and so their sum, all of them being positive.
+each part with a relative error of at most about 2 exp(-2 pi^2 / h^2). All parts are positive, so the same holds for
+their sum.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ __all__ = [
 ]
 
 STEP = 0.7  # 2 exp(-2 pi^2 / 0.49) = 6e-18
-TAIL = 8.5  # a standard normal number is beyond with probability 2e-17; 2 exp(-8.5^2 / 2) = 4e-16
+TAIL = 8.5  # a standard normal number exceeds this with probability 2e-17; 2 exp(-8.5^2 / 2) = 4e-16
 LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 NEGLIGIBLE = 45.0  # exp(-45) = 3e-20
-# What sums over nodes may be off beside their terms: trapezoidal rule, dropped nodes, summation.
+# Error of sums over nodes beyond that of their terms: trapezoidal rule, dropped nodes, summation.
 SUM_ERROR = 1e-14
 CHUNK = 512  # spins at a time, a power of two
 
 
 def positive_node_count(a: NDArray[np.float64]) -> float:
-    """Return the number of nodes of the whole grid of the positive directions a (r x n), which may be beyond int64."""
+    """Return the number of nodes of the whole grid of the positive directions a (r x n), which may exceed int64."""
     return math.prod(2.0 * half + 1.0 for half in _half_counts(a))
 
 
@@ -56,11 +57,11 @@ def _half_counts(a: NDArray[np.float64]) -> list[int]:
 def positive_rounding(rank: int, n: int, norms: NDArray[np.float64]) -> float:
     """Bound the error of the log of the sum over the nodes, for directions with the |a_j|_1 that are given.
 
-    The trapezoidal rule, the cut tails and the sum itself leave 1e-14. What rounding takes from the terms counts by its
-    mean over the nodes, where g_j is a standard normal number plus some <a_j, x>: the mean of g_j^2 is at most
-    1 + |a_j|_1^2. A spin's part is an inner product of numbers, each good to 6 units, and its excess over |theta_i| is
-    good to 7 units of that and of 1; nine additions in chunks make up the rest. Nodes are where they should be to a
-    unit, and their Gaussians good to r + 3.
+    The trapezoidal rule, the cut tails and the sum itself contribute 1e-14. The rounding errors of the terms enter by
+    their mean over the nodes, where g_j is a standard normal number plus some <a_j, x>: the mean of g_j^2 is at most 1
+    + |a_j|_1^2. A spin's part is an inner product of numbers, each accurate to 6 units, and its excess over |theta_i|
+    is accurate to 7 units of that and of 1. Nine additions in chunks make up the rest. Nodes are accurate to a unit,
+    and their Gaussians to r + 3.
     """
     return SUM_ERROR + 1.01 * UNIT_ROUNDOFF * (2.0 * (rank + 16.0) * float((1.0 + norms**2).sum()) + 24.0 * n)
 
@@ -74,7 +75,7 @@ class Nodes:
     g
         The nodes (m x r).
     log_term, log_term_lower
-        Log of weight times integrand at each, from above and from below. What was left out is less than exp(-45) of
+        Log of weight times integrand at each, from above and from below. The omitted terms are less than exp(-45) of
         the largest.
     """
 
@@ -89,9 +90,10 @@ Integrand = Callable[["NDArray[np.float64]"], tuple["NDArray[np.float64]", "NDAr
 def positive_nodes(a: NDArray[np.float64], integrand: Integrand) -> Nodes:
     """Evaluate the integrand where it matters: from a coarse grid down to the nodes themselves.
 
-    ``integrand(g)`` gives log K from above and below at points (m x r); log K is convex, as a log-partition function of
-    its fields. Over a box with sides L_j the log of the term, log K - |g|^2 / 2, is therefore at most its largest value
-    at the corners plus sum_j L_j^2 / 8, and a box whose bound is negligible beside the best node is left out.
+    ``integrand(g)`` gives upper and lower values of log K at points (m x r). log K is convex, being a log-partition
+    function of its fields. Over a box with sides L_j the log of the term, log K - |g|^2 / 2, is therefore at most its
+    largest value at the corners plus sum_j L_j^2 / 8, and a box whose bound is negligible beside the best node is left
+    out.
     """
     r = len(a)
     if r == 0:
@@ -110,7 +112,7 @@ def positive_nodes(a: NDArray[np.float64], integrand: Integrand) -> Nodes:
         gauss = 0.5 * (g**2).sum(axis=1)
         return upper - gauss, lower - gauss
 
-    # A node is known by its place in the whole grid written as one row.
+    # A node is identified by its index in the whole grid written as one row.
     axes = np.meshgrid(*(np.arange(0, size, spacing) for size in shape), indexing="ij")
     keys = np.ravel_multi_index([axis.ravel() for axis in axes], shape).astype(np.int64)
     inside = np.all([axis.ravel() < size - 1 for axis, size in zip(axes, shape, strict=True)], axis=0)
@@ -134,7 +136,7 @@ def positive_nodes(a: NDArray[np.float64], integrand: Integrand) -> Nodes:
 
 
 def _points(keys: NDArray[np.int64], shape: tuple[int, ...], halves: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the nodes g (m x r) that stand at the given places of the grid."""
+    """Return the nodes g (m x r) at the given places of the grid."""
     lattice = np.stack(np.unravel_index(keys, shape), axis=-1) - halves
     return STEP * lattice.astype(np.float64)
 
@@ -143,8 +145,8 @@ def _points(keys: NDArray[np.int64], shape: tuple[int, ...], halves: NDArray[np.
 def sum_positive(theta: NDArray[np.float64], a: NDArray[np.float64], g: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return sum_i log 2 cosh(theta_i + <a_i, g>) - theta_i at points g (m x r), a (r x n), for theta_i >= 0.
 
-    Without theta_i, which all points have in common, no field is so large that the digits of the others are lost. Where
-    it is negative, turn its sign and those of a_i around.
+    theta_i, which all points have in common, is left out so that no large field swamps the digits of the others. For a
+    negative theta_i, flip its sign and those of a_i.
     """
     m, r = g.shape
     n = len(theta)

@@ -1,8 +1,8 @@
-"""Algorithm 1 of the paper: the quantised dynamic programme for a coupling of low rank, in logs.
+"""Algorithm 1 of the paper: the quantized dynamic program for a coupling of low rank, in logs.
 
-The paper's grid has one axis a direction; here its cells lie in one row, so that adding the vector u_hat_i to a cell is
-adding one number to its index. That is exact: a cell that can be reached lies inside the grid of Claim 1, and so does
-the cell it moves to; all others hold log 0, wherever they are moved.
+The paper's grid has one axis per direction. Here its cells lie in one row, so that adding the vector u_hat_i to a cell
+means adding one number to its index. This is exact: a reachable cell and the cell it moves to both lie inside the grid
+of Claim 1, and all other cells hold log 0, wherever they are moved.
 
 The weights exp(-theta_i) and exp(theta_i) of a spin's two states are divided by their sum, so that t(k) is the
 probability of k under independent spins and nothing can overflow; the sums' logarithms are added at the end.
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Grid", "log_sum_of_cells", "log_tables", "log_uniform_expectation", "sample_backwards"]
 
-# Stands for log 0: finite, so that differences of two of them are no NaN, and beyond all sums of weights.
+# Stands for log 0: finite, so that the difference of two is not NaN, and below all sums of weights.
 LOG_ZERO = -1e305
-# Progress is reported, and an interrupt noticed, after about this many cells (a tenth of a second).
+# Progress is reported, and interrupts are noticed, after about this many cells (a tenth of a second).
 CELLS_PER_REPORT = 1 << 24
-# Without a field the smallest t(k) is 2^-n: so many spins need no logarithms.
+# Without a field the smallest t(k) is 2^-n: up to this many spins need no logarithms.
 MOST_SPINS_WITHOUT_LOGS = 1000
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The quantised directions: ``step[j] * f_j(x)`` stands for ``<u_j, x>``.
+    """The quantized directions: ``step[j] * f_j(x)`` stands for ``<u_j, x>``.
 
     Attributes
     ----------
@@ -49,7 +49,8 @@ class Grid:
     half
         b_j (Claim 1; line 4): f_j lies between -b_j and b_j.
     deviation
-        The most by which ``step * f_j(x)`` can be off ``<u_j, x>``, added up over the spins; at most c (n + 1) / 2.
+        The largest difference between ``step * f_j(x)`` and ``<u_j, x>``, added up over the spins; at most c (n + 1) /
+        2.
     """
 
     step: NDArray[np.float64]
@@ -60,7 +61,7 @@ class Grid:
 
     @classmethod
     def of_directions(cls, u: NDArray[np.float64], step: NDArray[np.float64]) -> Grid:
-        """Quantise the directions u (r x n)."""
+        """Quantize the directions u (r x n)."""
         n = u.shape[1]
         c = step[:, None]
         first = np.rint(-u.sum(axis=1) / step)
@@ -79,18 +80,18 @@ class Grid:
 
     @property
     def strides(self) -> NDArray[np.int64]:
-        """How far apart neighbours along each direction lie in the row of cells."""
+        """How far apart neighbors along each direction lie in the row of cells."""
         sizes = 2 * self.half + 1
         return np.concatenate([np.cumprod(sizes[::-1])[::-1][1:], [1]]).astype(np.int64)
 
     @property
     def start(self) -> int:
-        """Where in the row the state with all spins -1 stands."""
+        """The place in the row of the state with all spins -1."""
         return int(((self.first + self.half) * self.strides).sum())
 
     @property
     def shifts(self) -> NDArray[np.int64]:
-        """By how much a spin that is +1 moves a cell along the row."""
+        """How far a spin that is +1 moves a cell along the row."""
         return (self.jump * self.strides[:, None]).sum(axis=0)
 
     def exponents(self, signs: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -98,7 +99,7 @@ class Grid:
         return _sum_over_cells([sign * y**2 for sign, y in zip(signs.tolist(), self._axes(), strict=True)])
 
     def slack(self) -> NDArray[np.float64]:
-        """Return for every cell by how much a state's true exponent can differ: sum_j d_j (2 c_j |k_j| + d_j)."""
+        """Return for every cell how much a state's true exponent can differ: sum_j d_j (2 c_j |k_j| + d_j)."""
         pairs = zip(self.deviation.tolist(), self._axes(), strict=True)
         return _sum_over_cells([deviation * (2.0 * np.abs(y) + deviation) for deviation, y in pairs])
 
@@ -126,7 +127,7 @@ def _add_spin(
     log_minus: float,
     log_plus: float,
 ) -> None:
-    """Claim 2 for one spin: new(k) = P(-1) old(k) + P(+1) old(k - shift) for low <= k <= high."""
+    """Apply Claim 2 for one spin: new(k) = P(-1) old(k) + P(+1) old(k - shift) for low <= k <= high."""
     for k in range(low, high + 1):
         new[k] = log_add_exp(old[k] + log_minus, old[k - shift] + log_plus)
 
@@ -164,7 +165,7 @@ def log_tables(
 ) -> NDArray[np.float64]:
     """Return log t_n as one row, or with ``keep`` all of log t_0 to log t_n as rows (Alg. 1, lines 6 to 13).
 
-    A margin as wide as the largest jump on either side of the row takes the place of the tests for its ends.
+    A margin as wide as the largest jump on either side of the row replaces the tests for its ends.
     """
     n = len(shifts)
     margin = int(np.abs(shifts).max(initial=1))
@@ -195,7 +196,7 @@ def log_sum_of_cells(log_t: NDArray[np.float64], exponent: NDArray[np.float64]) 
 
 
 def _uniform_table(jumps: NDArray[np.int64], start: int, cells: int) -> NDArray[np.float64]:
-    """Return t_n for independent unbiased spins, some of them at a time: compiled code sees no interrupt."""
+    """Return t_n for independent unbiased spins, a few at a time, since compiled code does not notice interrupts."""
     t = np.zeros(cells)
     t[start] = 1.0
     window = np.array([start, start], dtype=np.int64)
@@ -207,7 +208,7 @@ def _uniform_table(jumps: NDArray[np.int64], start: int, cells: int) -> NDArray[
 
 @compiled
 def _add_uniform_spins(t: NDArray[np.float64], jumps: NDArray[np.int64], window: NDArray[np.int64]) -> None:
-    """Claim 2 in place, from the side that is read before it is written, inside of the window that can be reached."""
+    """Apply Claim 2 in place, from the side that is read before it is written, inside the reachable window."""
     low, high = window
     for jump in jumps:
         if jump >= 0:

@@ -4,9 +4,9 @@ E exp(lambda <v, x>^2) = E prod_i cosh(sqrt(2 lambda) g v_i) over a standard nor
 direction like any other. A negative one, without a field, has its saddle at 0 and leaves the real integrand prod_i
 cos(g a_i), a = sqrt(-2 lambda) v.
 
-The trapezoidal rule repeats <a, x> with the period T = 2 pi / step. A period of |a|_1 + 8.5 is beyond all its values;
-and <a, x> is sub-Gaussian with variance |a|_2^2, so that E exp(-(<a, x> - T)^2 / 2) is at most exp(-T^2 / (2 (1 +
-|a|_2^2))), which 8.9 standard deviations make 6e-18. The shorter one will do.
+The trapezoidal rule repeats <a, x> with the period T = 2 pi / step. A period of |a|_1 + 8.5 exceeds all its values.
+Also, <a, x> is sub-Gaussian with variance |a|_2^2, so that E exp(-(<a, x> - T)^2 / 2) is at most exp(-T^2 / (2 (1 +
+|a|_2^2))), which is 6e-18 at 8.9 standard deviations. The shorter of the two periods is used.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ __all__ = ["log_expectations"]
 DEVIATIONS = 8.9  # exp(-8.9^2 / 2) = 6e-18
 SHORT_BLOCK = 24  # nodes at a time; loops of 16 are unrolled by the compiler and then not vectorized
 MOST_NODES = 1e6
-NOTHING = 1e-18  # a product beneath this one adds nothing to a sum of about 1
+NOTHING = 1e-18  # a product below this adds nothing to a sum of about 1
 
 
 @compiled
 def _cosine_line(slope: NDArray[np.float64], first: int, last: int, step: float, product: NDArray[np.float64]) -> float:
-    """Sum the normal density times prod_i cos(pi k slope_i) over |k| = first ... last; ``product`` is room."""
+    """Sum the normal density times prod_i cos(pi k slope_i) over |k| = first ... last; ``product`` is a work array."""
     n = len(slope)
     total = 0.0
     for begin in range(first, last + 1, SHORT_BLOCK):
@@ -87,7 +87,7 @@ def _cosine_lines(values: NDArray[np.float64], vectors: NDArray[np.float64], lef
         else:
             step, last = 2.0 * math.pi / period, math.ceil(nodes)
             slope = a * (step / math.pi)
-            # Compiled code sees no interrupt: some nodes at a time.
+            # A few nodes at a time, since compiled code does not notice interrupts.
             left[j] = sum(
                 _cosine_line(slope, first, min(first + at_a_time - 1, last), step, product)
                 for first in range(0, last + 1, at_a_time)
@@ -99,7 +99,7 @@ def log_expectations(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return log E exp(lambda_j <v_j, x>^2) over uniform x for every row v_j of ``vectors``, and bounds on the errors.
 
-    An error bound of infinity says that all digits were lost, or that more than a million nodes would be needed.
+    An infinite error bound means that all digits were lost, or that more than a million nodes would be needed.
     """
     n = vectors.shape[1]
     logs, errors = np.zeros(len(values)), np.zeros(len(values))

@@ -1,1 +1,1 @@
-"""Mini-buckets: how functions are divided, the passes over their tables, and their tightening."""
+"""Mini-buckets: dividing functions, the passes over their tables, and tightening the bounds."""

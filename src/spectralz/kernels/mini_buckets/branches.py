@@ -1,8 +1,8 @@
 """Branches of a forest of mini-buckets that threads can run at the same time.
 
-A branch is a subtree, which in post-order is a row of steps. What is left over is the trunk: it comes after the
-branches on the way forwards, and before them on the way back. Every branch has its tables in a place of its own, so
-that it does not matter which thread runs it when: the numbers are the same for any number of threads.
+A branch is a subtree, which in post-order is a range of steps. The rest is the trunk: it comes after the branches on
+the forward pass, and before them on the backward pass. Every branch has its own space for tables, so the numbers are
+the same for any number of threads and any timing.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 __all__ = ["PLACES_SHARE", "Branches"]
 
-# Forests with fewer entries (a few milliseconds) are not worth a thread's start.
+# Forests with fewer entries (a few milliseconds) are not worth starting a thread.
 LEAST_ENTRIES = 1 << 18
-# A branch has at most this share of all entries, and not much less; what a step takes beside its entries, in entries.
+# A branch has at most this share of all entries, and not much less; the fixed cost of a step, in entries.
 LARGEST_BRANCH, SMALLEST_BRANCH, STEP_ENTRIES = 1.0 / 16.0, 1.0 / 128.0, 32
-# The places of all branches together take at most this share of all tables, or there are no branches.
+# The space of all branches together takes at most this share of all tables; otherwise there are no branches.
 PLACES_SHARE = 0.125
 
 
@@ -111,7 +111,7 @@ class Branches:
 def _places(
     steps: Steps, sizes: IntArray, rows: list[tuple[int, int]], is_root: NDArray[np.bool_]
 ) -> tuple[IntArray, int]:
-    """Return where tables are put, a stack for the trunk and one for each branch; and how much the branches take."""
+    """Return the places of tables, with one stack for the trunk and one per branch, and the space of the branches."""
     child_sizes = sizes[steps.child]
     used = np.concatenate([[0], np.cumsum(child_sizes)])
     change = sizes - np.diff(used[steps.child_start])
@@ -133,7 +133,7 @@ def _places(
 
 @compiled
 def _add_up(child_start: IntArray, child: IntArray, first: IntArray, work: FloatArray, parent: IntArray) -> None:
-    """Write where each subtree begins, the work in it, to which each step has its own at first, and the parents."""
+    """Write the beginning of each subtree, its total work (at first that of the step alone), and the parents."""
     for t in range(len(first)):
         for k in range(child_start[t], child_start[t + 1]):
             c = child[k]

@@ -1,6 +1,6 @@
-"""Which function goes into which mini-bucket: the partitions of mini-bucket elimination.
+"""Assign functions to mini-buckets: the partitions of mini-bucket elimination.
 
-What the buckets and mini-buckets are is told in ``passes.py``.
+``passes.py`` explains buckets and mini-buckets.
 """
 
 from __future__ import annotations
@@ -37,31 +37,31 @@ __all__ = [
 FloatArray: TypeAlias = "NDArray[np.float64]"
 IntArray: TypeAlias = "NDArray[np.int64]"
 Report = Callable[[float], None]
-# Of a bucket that is divided into so many: the weight of the first mini-bucket, and that of each other one.
+# Takes the number of mini-buckets of a bucket; returns the weight of the first one, and that of each other one.
 Powers = Callable[[int], tuple[float, float]]
 
-# Powers that are nearer to 0 are taken for this: inverses must be finite, and 0 times them 0.
+# Powers closer to 0 are replaced by this: inverses must be finite, and 0 times them must be 0.
 LEAST_POWER = 1e-300
-# The score of a merger is the mean over at most so many states of the separator.
+# The score of a merge is the mean over at most this many states of the separator.
 SCORED_STATES = 512
 
 
 @dataclass(frozen=True)
 class Cover:
-    """All mini-buckets in order of elimination; those of one spin stand together, the first holds its field.
+    """All mini-buckets in order of elimination; those of one spin are consecutive, and the first holds its field.
 
     Attributes
     ----------
     order
         The spins in order of elimination; a spin's place there is its rank.
     ranks
-        Of each mini-bucket, the rank of its spin.
+        For each mini-bucket, the rank of its spin.
     separator_start, separators
         The ranks of a mini-bucket's other spins, ascending: those of the table that it leaves.
     edge_part
-        Of each edge of the model, the mini-bucket that holds it.
+        For each edge of the model, the mini-bucket that holds it.
     parent
-        Of each mini-bucket, the one that takes in its table; -1 if its table is a number.
+        For each mini-bucket, the one that takes in its table; -1 if its table is a number.
     """
 
     order: IntArray
@@ -73,7 +73,7 @@ class Cover:
 
     @property
     def splits(self) -> int:
-        """How many mini-buckets there are beyond one a spin: with none, elimination is exact."""
+        """Number of mini-buckets beyond one per spin; if 0, elimination is exact."""
         return len(self.ranks) - len(self.order)
 
     @cached_property
@@ -88,7 +88,7 @@ class Cover:
 
     @cached_property
     def children(self) -> tuple[IntArray, IntArray]:
-        """Where those of each mini-bucket begin, and all of them: the widest table first, then in order of making."""
+        """Where the children of each mini-bucket begin, and all of them, the widest table first, then by creation."""
         own = np.flatnonzero(self.parent >= 0)
         own = own[np.lexsort((-self.widths[own], self.parent[own]))]
         count = np.bincount(self.parent[own], minlength=len(self.ranks))
@@ -104,7 +104,7 @@ class Cover:
         return out
 
     def entries(self, *, keep: bool) -> float:
-        """Return the table entries that a pass needs, with the scratch space of its widest step."""
+        """Return the table entries that a pass needs, including the scratch space of its widest step."""
         sizes = self.sizes
         used = np.bincount(self.parent[self.parent >= 0], sizes[self.parent >= 0], minlength=len(sizes))
         height = np.cumsum((sizes - used)[self.sequence])
@@ -141,7 +141,7 @@ class Cover:
 
 @dataclass(eq=False)
 class _Function:
-    """Functions of a bucket that go together: one to begin with, a mini-bucket in the end."""
+    """Functions of a bucket that are grouped: one at first, a mini-bucket in the end."""
 
     scope: set[int]  # ranks
     edges: list[int] = field(default_factory=list)
@@ -160,7 +160,7 @@ class _NoRoomError(Exception):
 
 
 class _ByContent:
-    """The pair first whose separate sums are the loosest; it has to compute the tables on the way."""
+    """Merge first the pair whose separate sums are the loosest; this computes the tables on the way."""
 
     def __init__(self, ibound: int, fields: FloatArray, powers: Powers, max_entries: int) -> None:
         self.ibound = ibound
@@ -194,16 +194,16 @@ class _ByContent:
         return len(f.scope | g.scope) <= self.ibound
 
     def _score(self, f: _Function, g: _Function) -> float:
-        """Return what the merger gains."""
+        """Return the gain of a merge."""
         width, mask_f, mask_g = _joint_masks(f, g)
         if width + 1 == max(len(f.scope), len(g.scope)):
-            return np.inf  # what fits inside goes inside, for it costs nothing
+            return np.inf  # what fits inside is always merged, since it costs nothing
         return float(_hoelder_gap(_table_of(f), mask_f, _table_of(g), mask_g, width))
 
     def _merge(self, f: _Function, g: _Function) -> None:
         width, mask_f, mask_g = _joint_masks(f, g)
         old = len(_table_of(f)) + len(_table_of(g))
-        if 2 * (2 << width) > self.room:  # taking the spin out will need as much again for a moment
+        if 2 * (2 << width) > self.room:  # eliminating the spin will temporarily need as much again
             raise _NoRoomError
         joint = np.empty(2 << width)
         _add_tables(_table_of(f), mask_f, _table_of(g), mask_g, joint)
@@ -212,9 +212,9 @@ class _ByContent:
 
 
 def cover_by_scope(order: IntArray, edges: IntArray, ibound: int) -> Cover:
-    """Fill mini-buckets greedily, the widest function first, each into the first one that has room for it.
+    """Fill mini-buckets greedily, the widest function first, each into the first one with room.
 
-    Functions of equal width go edges first and then messages, in the order in which they came.
+    Among functions of equal width, edges come first and then messages, in the order in which they came.
     """
     return Cover(np.asarray(order, dtype=np.int64), *divide_by_scope(np.asarray(order, dtype=np.int64), edges, ibound))
 
@@ -229,12 +229,12 @@ def cover_by_content(
     max_entries: int,
     report: Report,
 ) -> Cover | None:
-    """Merge, of all pairs that fit into ``ibound``, the one whose separate sums are the loosest, until none fits.
+    """Merge the pair whose separate sums are the loosest, of all pairs that fit into ``ibound``, until none fits.
 
-    The looseness is Hoelder's gap at equal weights, (1/2) log sum f^2 + (1/2) log sum g^2 - log sum f g, a mean over
-    the states of the other spins. The field and the first weight go to the mini-bucket where the two states of the
-    spin differ most: there a sum is nearest to a maximum.
-    Tables are computed on the way, at the weights ``powers``; None if more than ``max_entries`` would be alive at once.
+    The looseness is Hoelder's gap at equal weights, (1/2) log sum f^2 + (1/2) log sum g^2 - log sum f g, averaged over
+    the states of the other spins. The field and the first weight go to the mini-bucket where the two states of the spin
+    differ most: there a sum is closest to a maximum. Tables are computed on the way, with the weights ``powers``.
+    Returns None if more than ``max_entries`` would be alive at once.
     """
     order = np.asarray(order, dtype=np.int64)
     tables = [np.array([J, -J, -J, J]) for J in weights.tolist()]
@@ -280,12 +280,12 @@ def _table_of(function: _Function) -> FloatArray:
 
 
 def _contrast(table: FloatArray) -> float:
-    """Return by how much the two states of the spin differ, on average."""
+    """Return the average difference between the two states of the spin."""
     return float(np.abs(table[1::2] - table[::2]).mean())
 
 
 def _joint_masks(f: _Function, g: _Function) -> tuple[int, int, int]:
-    """Return the width of the joint separator, and which of its bits each of the two has."""
+    """Return the width of the joint separator, and which of its bits belong to each of the two."""
     joint = sorted(f.scope | g.scope)
     mask_f = mask_g = 0
     for bit, r in enumerate(joint[1:]):  # the spin itself comes first in all of them
@@ -302,12 +302,12 @@ def _log_cosh_gap(a: float, b: float) -> float:
 
 @compiled
 def _hoelder_gap(f: FloatArray, mask_f: int, g: FloatArray, mask_g: int, width: int) -> float:
-    """Return the mean gap over the states of the joint separator, or over evenly spread ones if they are many."""
+    """Return the mean gap over the states of the joint separator, or over evenly spread states if there are many."""
     size = 1 << width
     count = size if size < SCORED_STATES else SCORED_STATES
     total = 0.0
     for k in range(count):
-        # An odd multiplier makes the low bits, too, run through all their values.
+        # With an odd multiplier the low bits also run through all their values.
         s = k if count == size else (k * 0x9E3779B1) & (size - 1)
         i = 2 * compressed(s, mask_f)
         j = 2 * compressed(s, mask_g)
@@ -326,7 +326,7 @@ def _add_tables(f: FloatArray, mask_f: int, g: FloatArray, mask_g: int, out: Flo
 
 
 def _table_left(table: FloatArray, h: float, power: float) -> FloatArray:
-    """Take the first spin out of a table."""
+    """Eliminate the first spin of a table."""
     minus, plus = table[::2] - h, table[1::2] + h
     out = np.empty(len(minus))
     _take_out(minus, plus, power, out)
@@ -348,7 +348,7 @@ def inverse_of(power: float) -> float:
 
 @inner
 def take_out(minus: FloatArray, plus: FloatArray, size: int, power: float, out: FloatArray, at: int) -> None:
-    """Write the power sum of the two states of a spin, from place ``at`` on.
+    """Write the power sum of the two states of a spin, starting at place ``at``.
 
     That is f + w log(1 + exp(-|f - g| / |w|)), where f is the larger of the two at positive powers w, and the smaller
     at negative ones.

@@ -1,13 +1,13 @@
-"""States drawn from a weighted mini-bucket bound, with weights that never exceed it.
+"""Draw states from a weighted mini-bucket bound, with weights that never exceed it.
 
 In reverse order of elimination each spin is drawn from a mixture of its mini-buckets' own distributions, given the
-spins of their separators, which have been drawn by then:
+spins of their separators, which have already been drawn:
 
     q(x_v | later spins) = sum over m of w_m b_m(x_v | s_m),
     b_m(x_v | s) = exp( (f_m(x_v, s) - table_m(s)) / w_m ),
 
-with w, f and the tables of ``passes.py``. The weight exp(E(x)) / q(x) has Z as its mean, and since a weighted mean is
-no less than a geometric one, q(x) is at least the product of all b_m^(w_m) = exp(E(x) - bound): no weight is above
+with w, f and the tables of ``passes.py``. The mean of the weight exp(E(x)) / q(x) is Z. An arithmetic mean is at least
+the geometric one, so q(x) is at least the product of all b_m^(w_m), which is exp(E(x) - bound). Hence no weight exceeds
 exp(bound) (Liu, Fisher, Ihler, "Probabilistic variational bounds for graphical models", NIPS 2015).
 """
 
@@ -34,7 +34,7 @@ IntArray: TypeAlias = "NDArray[np.int64]"
 
 # States that are drawn side by side.
 LANES = 64
-# A share of exactly 0 in the weights of a bucket: its mini-bucket has no part in the mixture.
+# A weight of exactly 0 in a bucket: its mini-bucket has no part in the mixture.
 NEGLIGIBLE = 1e-300
 
 
@@ -47,7 +47,7 @@ class Drawn(NamedTuple):
 
 
 class _Order(NamedTuple):
-    """Where the arrays of a forest stand for each rank, and what its mini-buckets hold."""
+    """The positions of a forest's arrays for each rank, and the contents of its mini-buckets."""
 
     start: IntArray  # of the mini-buckets of each rank in ``step``
     step: IntArray
@@ -61,7 +61,7 @@ class _Order(NamedTuple):
 
 @dataclass(frozen=True)
 class Drawing:
-    """A bound made ready for drawing: all its tables, and its mini-buckets spin by spin."""
+    """A bound prepared for drawing: all its tables, and its mini-buckets spin by spin."""
 
     potentials: Potentials
     order: _Order
@@ -114,7 +114,7 @@ def _draw(
     scratch: FloatArray,
     index: IntArray,
 ) -> None:
-    """Draw the spins of all lanes, the last eliminated first; ``scratch`` and ``index`` are room."""
+    """Draw the spins of all lanes, the last eliminated first; ``scratch`` and ``index`` are work arrays."""
     total, apart, up, down = scratch[0], scratch[1], scratch[2], scratch[3]
     for r in range(len(order.start) - 2, -1, -1):
         for lane in range(LANES):

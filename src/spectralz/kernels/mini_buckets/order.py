@@ -1,8 +1,8 @@
-"""In which order mini-buckets take spins out: those of exact elimination, and one for which no graph is too large.
+"""Elimination orders for mini-buckets: those of exact elimination, and one that works for any graph size.
 
-An order of exact elimination joins all neighbors of a spin that is taken out, which gets wide. Mini-buckets do not:
-what is too wide for one is divided. The *narrow* order takes this into account. It takes out a spin with the fewest
-neighbors each time, and joins these only where they fit into one mini-bucket. Where they always fit it is min-degree.
+Exact elimination joins all neighbors of an eliminated spin, so separators become wide. Mini-buckets do not: a bucket
+that is too wide is divided. The *narrow* order takes this into account. It always eliminates a spin with the fewest
+neighbors, and joins these only if they fit into one mini-bucket. If they always fit, the order is min-degree.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ __all__ = ["orders_of"]
 FloatArray: TypeAlias = "NDArray[np.float64]"
 IntArray: TypeAlias = "NDArray[np.int64]"
 
-# What "best" tries.
+# The orders that "best" tries.
 SEVERAL = ("narrow", "min-degree", "min-fill", "banded")
-# Looking for an order fills in the graph; spins that get more neighbors than this leave it as it is.
+# The search for an order adds edges to the graph, but not for spins with more neighbors than this.
 MOST_WIDTH = 400
 # Larger graphs have one order, or two where a front through them is narrow enough to be exact.
 MOST_SPINS_FOR_SEVERAL = MOST_SPINS_FOR_MIN_FILL
@@ -42,8 +42,8 @@ def orders_of(
 ) -> dict[str, IntArray]:
     """Return the spins in the order ``name``; for "best", in several, each under its own name.
 
-    Of those, "narrowest" has each component in its narrowest order, where there are several components. In a complete
-    graph all orders are alike but for the numbers: the spin with the least ``strengths``, its sum of |J|, goes first.
+    With several components, "narrowest" has each component in its narrowest order. In a complete graph all orders
+    differ only in the weights: the spin with the smallest ``strengths``, its sum of |J|, goes first.
     """
     graph = _Graph(components, edges, strengths)
     if name != "best":
@@ -72,7 +72,7 @@ class _Graph:
         self.indptr = np.concatenate([[0], np.cumsum(self.degree)]).astype(np.int64)
         ends = np.concatenate([edges, edges[:, ::-1]])
         self.indices = ends[np.argsort(ends[:, 0], kind="stable"), 1].astype(np.int32)
-        # Of spins with as many neighbors the one with the lowest number goes first, or in a complete graph the weakest:
+        # Ties in the number of neighbors go to the spin with the lowest number, or in a complete graph to the weakest:
         # early spins are cut off from most others, and weak ones lose the least by it.
         self.priority = np.arange(n)
         self.complete = [len(c) > 1 and bool(np.all(self.degree[c] == len(c) - 1)) for c in components]
@@ -116,7 +116,7 @@ class _Graph:
 
 
 def _order_of_component(name: str, spins: list[int], adjacency: Adjacency) -> list[int]:
-    """Return an order of exact elimination, the narrowest for that name; nothing where all get too wide."""
+    """Return an order of exact elimination, the narrowest for that name; nothing if all are too wide."""
     rules: dict[str, Callable[[Sequence[int], Adjacency, int], Order | None]] = {**ORDERS}
     names = tuple(rules) if name == "narrowest" else (name,)
     found = [order[0] for order in (rules[k](spins, adjacency, MOST_WIDTH) for k in names) if order is not None]
@@ -139,10 +139,10 @@ def _fewest_first(
     order: IntArray,
     state: IntArray,
 ) -> int:
-    """Take out a spin with the fewest neighbors each time, joining these if they are at most ``limit``.
+    """Repeatedly eliminate a spin with the fewest neighbors, joining these if there are at most ``limit``.
 
-    The neighbors of v are at ``start[v]`` in the pool, where it has ``room``. Returns 0, or how much more room the pool
-    must have for it to go on.
+    The neighbors of v are at ``start[v]`` in the pool, where it has ``room``. Returns 0, or how much larger the pool
+    must be to continue.
     """
     n = len(degree)
     while state[0] < n:

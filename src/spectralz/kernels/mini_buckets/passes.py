@@ -1,19 +1,19 @@
 """Mini-bucket elimination in logs: bucket elimination whose tables are kept small by splitting buckets.
 
-The *bucket* of a spin v holds all functions of v that are left when v's turn comes: edges to later spins, and tables
-that earlier spins left. Where they have more than ``ibound`` spins between them the bucket is divided into
-*mini-buckets*, and v is taken out of each by itself. Mini-bucket m leaves, for every state s of its separator,
+The *bucket* of a spin v holds all remaining functions of v when v is eliminated: edges to later spins, and tables left
+by earlier spins. If they involve more than ``ibound`` spins in total, the bucket is divided into *mini-buckets*, and v
+is eliminated from each one separately. For every state s of its separator, mini-bucket m leaves
 
     table_m(s) = w_m log sum over x_v of exp( f_m(x_v, s) / w_m ),
     f_m(x_v, s) = x_v (h_m + sum_j J_mj s_j) + sum over children c of table_c(x_v, s),
 
 the power sum of weight w_m: the sum at 1, the maximum in the limit 0 from above, the minimum in the limit 0 from below.
-The h_m of one bucket add up to the spin's field, and so do the J_mj to the edge's weight. By Hoelder's inequality
-weights that add up to 1 give an upper bound on log Z if all are positive, and a lower one if exactly one of them is.
+The h_m of one bucket add up to the spin's field, and the J_mj to the edge's weight. By Hoelder's inequality weights
+that add up to 1 give an upper bound on log Z if all are positive, and a lower bound if exactly one of them is.
 
-A table is taken in by one mini-bucket, so that the mini-buckets make a forest. Bit k of an index s is the k-th spin of
-the separator in elimination order (0 for -1, 1 for +1); in a child's table v is then always bit 0. Every table is
-shifted to have table(0) = 0, and the shifts add up to the bound.
+Each table is used by one mini-bucket, so the mini-buckets form a forest. Bit k of an index s is the k-th spin of the
+separator in elimination order (0 for -1, 1 for +1); in a child's table v is then always bit 0. Every table is shifted
+to have table(0) = 0, and the shifts add up to the bound.
 """
 
 from __future__ import annotations
@@ -58,22 +58,22 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 IntArray: TypeAlias = "NDArray[np.int64]"
 Report = Callable[[float], None]
 
-# The weight of the minimum: the power sum of a weight below 0 comes to it as the maximum above 0.
+# The weight of the minimum: negative weights approach it, as positive weights approach the maximum.
 MINIMUM = -LEAST_POWER
-# Where log-ratios are not wanted.
+# Used where log-ratios are not needed.
 NO_RATIOS = np.empty(0)
-# Places in a child's table are tabulated for this many bits, and the rest is the same for a whole block.
+# Places in a child's table are tabulated for this many bits; the rest is constant in a block.
 BLOCK_BITS = 6
-# Progress is reported, and an interrupt noticed, after about this many table entries (a tenth of a second).
+# Progress is reported, and interrupts are noticed, after about this many table entries (a tenth of a second).
 ENTRIES_PER_REPORT = 1 << 23
-# exp(-700) is as good as nothing, and r exp(-r) must not become inf * 0.
+# exp(-700) is negligible, and r exp(-r) must not become inf * 0.
 LARGEST_RATIO = 700.0
 
 
 class Steps(NamedTuple):
-    """The mini-buckets as arrays, children before parents; what is ragged is at ``start[t]:start[t + 1]``.
+    """The mini-buckets as arrays, children before parents; ragged arrays are indexed by ``start[t]:start[t + 1]``.
 
-    A named tuple, because that is what compiled functions take whole.
+    A named tuple, which compiled functions take as one argument.
     """
 
     width: IntArray
@@ -93,24 +93,24 @@ class Potentials(NamedTuple):
 
 @dataclass(frozen=True)
 class Forest:
-    """A cover made ready for passes.
+    """A cover prepared for passes.
 
     Attributes
     ----------
     steps
-        What the compiled passes need.
+        The arrays that the compiled passes need.
     rank
         The rank of each step's spin.
     field_step
         For each spin of the model, the step that holds its field.
     edge_bit
-        For each edge of the model, where its weight is among the ``J`` of the steps.
+        For each edge of the model, the place of its weight among the ``J`` of the steps.
     pair_rank
         For each of the ``J``, the rank of the other spin.
     stacked, kept
-        Where each table is put, if tables are dropped after use and if they are kept.
+        The place of each table, if tables are dropped after use and if they are kept.
     branches
-        What threads can run at the same time.
+        The branches that threads can run at the same time.
     """
 
     steps: Steps
@@ -162,7 +162,7 @@ class Forest:
 
     @property
     def count(self) -> int:
-        """How many mini-buckets there are."""
+        """Number of mini-buckets."""
         return len(self.rank)
 
     def potentials(self, fields: FloatArray, weights: FloatArray, powers: Powers) -> Potentials:
@@ -185,7 +185,7 @@ def _ragged(starts: IntArray, counts: IntArray) -> IntArray:
 
 
 def _stack_places(steps: Steps, sizes: IntArray) -> IntArray:
-    """Return where each table is put: in the place of those that its step uses up, which are the top of the stack."""
+    """Return the place of each table: that of the tables that its step uses up, at the top of the stack."""
     used = np.concatenate([[0], np.cumsum(sizes[steps.child])])
     heights = np.cumsum(sizes - np.diff(used[steps.child_start]))
     return np.asarray(heights - sizes)
@@ -193,7 +193,7 @@ def _stack_places(steps: Steps, sizes: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class Bound:
-    """What a pass gives: the bound, and by how much rounding may have changed it."""
+    """The result of a pass: the bound, and how much rounding may have changed it."""
 
     value: float
     rounding: float
@@ -212,7 +212,7 @@ def tables_of(forest: Forest, potentials: Potentials, report: Report) -> tuple[B
 def _run_forwards(
     forest: Forest, potentials: Potentials, places: IntArray, ratios: FloatArray, report: Report
 ) -> tuple[Bound, FloatArray]:
-    """Run all steps; in threads only where ratios are kept, for then there is room for the stacks of all branches."""
+    """Run all steps; in threads only if ratios are kept, since then there is room for the stacks of all branches."""
     steps = forest.steps
     sizes = np.left_shift(np.int64(1), steps.width)
     tables = np.empty(int((places + sizes).max(initial=0)))
@@ -248,11 +248,11 @@ class Beliefs:
     bound
         The bound itself.
     up, down
-        For each step the belief that its spin is +1, and that it is -1: their difference is the derivative by ``h``.
+        For each step the beliefs that its spin is +1 and -1; their difference is the derivative with respect to ``h``.
     pair_mean
-        The derivative by each of the ``J``: the belief's mean of the product of the two spins.
+        The derivative with respect to each ``J``: the belief's mean of the product of the two spins.
     entropy
-        The derivative by each power: the entropy of the step's spin given its separator.
+        The derivative with respect to each power: the entropy of the step's spin given its separator.
     """
 
     bound: Bound
@@ -263,7 +263,7 @@ class Beliefs:
 
 
 def beliefs_of(forest: Forest, potentials: Potentials, report: Report) -> Beliefs:
-    """Run all steps, keeping the log-ratio of the spin's two states, then backwards."""
+    """Run all steps forwards, keeping the log-ratio of the spin's two states, then backwards."""
     steps, places = forest.steps, forest.branches.places
     sizes = np.left_shift(np.int64(1), steps.width)
     ratios = np.empty(int(sizes.sum()))
@@ -282,7 +282,7 @@ def beliefs_of(forest: Forest, potentials: Potentials, report: Report) -> Belief
 
 
 def contrasts_of(forest: Forest, potentials: Potentials) -> FloatArray:
-    """Return by how much the two states of each step's spin differ in their log-weight, on average."""
+    """Return the average log-weight difference between the two states of each step's spin."""
     sizes = np.left_shift(np.int64(1), forest.steps.width)
     ratios = np.empty(int(sizes.sum()))
     _run_forwards(forest, potentials, forest.branches.places, ratios, lambda _: None)
@@ -327,7 +327,7 @@ def fill(
 
 @inner
 def tabulate(first: int, mask: int, bits: int, places: IntArray) -> None:
-    """Write where a child's table has the states of the low bits: pairs from ``first`` on, by the bits of ``mask``."""
+    """Write the places of the low bits' states in a child's table: pairs from ``first`` on, by the bits of ``mask``."""
     places[0] = first
     stride = 2
     for bit in range(bits):
@@ -340,13 +340,14 @@ def tabulate(first: int, mask: int, bits: int, places: IntArray) -> None:
 
 @inner
 def _units(steps: Steps, t: int, h: FloatArray, J: FloatArray, power: FloatArray, span: FloatArray) -> float:
-    """Bound the error that rounding makes in a step, in units of rounding.
+    """Bound the rounding error of a step, in units of rounding.
 
-    The derivatives of a power sum by what it sums are probabilities, at a negative power too, and maxima and minima are
-    its limits. It is therefore non-expansive: the errors of all steps only add up. A step with d bits and c children
-    makes d + c + 8 roundings of numbers no larger than its own weights, |w| log 2 and its children's tables, whose
-    greatest entries are in ``span``. 8 more units are for the logarithm, which is multiplied by w, and for powers that
-    add up to 1 but for rounding: the derivative of a table by its power is an entropy, at most log 2.
+    The derivatives of a power sum with respect to its terms are probabilities, also at a negative power; maxima and
+    minima are its limits. So it is non-expansive, and the errors of all steps only add up. A step with d bits and c
+    children makes d + c + 8 roundings of numbers no larger than its own weights, |w| log 2 and its children's tables,
+    whose greatest entries are in ``span``. Another 8 units account for the logarithm, which is multiplied by w, and for
+    powers that add up to 1 only up to rounding: the derivative of a table with respect to its power is an entropy, at
+    most log 2.
     """
     scale = max(abs(power[t]), 1.0)
     size = abs(h[t]) + 0.7 * scale
@@ -377,7 +378,7 @@ def _forwards(
     span: FloatArray,
     units: FloatArray,
 ) -> None:
-    """Run steps begin to end; write what was subtracted from each table, its greatest entry after that, and roundings.
+    """Run steps begin to end; write the shift of each table, its greatest entry after the shift, and roundings.
 
     The log-ratios of the spins' two states go to ``ratios``, at the places ``kept``, unless that is empty.
     """
@@ -397,7 +398,7 @@ def _forwards(
         largest = 0
         for i in range(at, at + size):
             tables[i] -= first
-            # Of positive numbers the larger one has the larger bits, and those can be compared in vectors.
+            # The bits of positive numbers have the same order as the numbers, and can be compared in vectors.
             bits = as_bits(abs(tables[i]))
             largest = bits if bits > largest else largest
         shift[t] = first
@@ -422,9 +423,9 @@ def _backwards(
     pair_mean: FloatArray,
     entropy: FloatArray,
 ) -> None:
-    """Undo steps end to begin: each finds its belief in the place of its table, and leaves those of its children.
+    """Undo steps end to begin: each finds its belief in place of its table, and leaves those of its children.
 
-    A step without separator is the end of a tree, whose table is a number that the bound contains once: belief 1.
+    A step without a separator is the root of a tree. Its table is a number that the bound contains once: belief 1.
     """
     for t in range(end - 1, begin - 1, -1):
         width = steps.width[t]
@@ -448,7 +449,7 @@ def _backwards(
             sum_down += minus[i]
         up[t], down[t], entropy[t] = sum_up, sum_down, conditional
 
-        # In the place of each child's table goes its belief: this one, summed over the spins that it does not have.
+        # Each child's table is replaced by its belief: this one, summed over the spins that the child does not have.
         low = width if width < BLOCK_BITS else BLOCK_BITS
         for k in range(steps.child_start[t], steps.child_start[t + 1]):
             child, mask = steps.child[k], steps.child_mask[k]
@@ -462,7 +463,7 @@ def _backwards(
                     tables[base + places[i]] += minus[first + i]
                     tables[base + places[i] + 1] += plus[first + i]
 
-        # The mean of the product of the spin with each spin of the separator, for which ``plus`` is used up.
+        # The mean of the product of the spin with each spin of the separator; this overwrites ``plus``.
         for i in range(size):
             plus[i] -= minus[i]
         for bit in range(width - 1, -1, -1):

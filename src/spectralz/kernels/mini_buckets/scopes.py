@@ -1,6 +1,6 @@
-"""Mini-buckets of large graphs, compiled: dividing buckets by scope, the sequence of tables, the bits of their states.
+"""Mini-buckets of large graphs, compiled: divide buckets by scope, order the tables, and number their bits.
 
-What the arrays are is told by ``Cover`` in ``cover.py`` and by ``Steps`` in ``passes.py``.
+``Cover`` in ``cover.py`` and ``Steps`` in ``passes.py`` describe the arrays.
 """
 
 from __future__ import annotations
@@ -91,10 +91,10 @@ def _divide(
     of_width: IntArray,
     state: IntArray,
 ) -> None:
-    """Divide one bucket after the other, up to the one for which some array is too short.
+    """Divide one bucket after the other, until some array is too short.
 
-    A function is a number: that of an edge, or -1 - m for the table of mini-bucket m. The tables that wait for a bucket
-    are a list from ``head`` to ``tail``.
+    A function is given by a number: that of an edge, or -1 - m for the table of mini-bucket m. The tables that wait for
+    a bucket are a list from ``head`` to ``tail``.
     """
     n = len(edge_start) - 1
     for r in range(state[0], n):
@@ -132,7 +132,7 @@ def _divide(
             m = following[m]
         of_width[1] = 0
 
-        # Scopes are kept without the spin itself, ascending; a group has its own at g * most.
+        # Scopes are kept without the spin itself, ascending; that of group g is at g * most.
         groups = 0
         for k in range(count):
             f = function[k]
@@ -140,7 +140,7 @@ def _divide(
             width = 1 if f >= 0 else start[-f] - begin
             chosen = -1
             for g in range(groups):
-                # How many spins of the function the group lacks.
+                # How many spins of the function are not in the group.
                 lacks, a, end = 0, g * most, g * most + size[g]
                 for b in range(width):
                     s = later[f] if f >= 0 else separators[begin + b]
@@ -204,13 +204,13 @@ def post_order_of(
     stack: IntArray,
     out: IntArray,
 ) -> None:
-    """Write the steps children first, as ``kernels/forest.py`` does with tables that are written in place.
+    """Write the steps, children first, as ``kernels/forest.py`` does with tables that are written in place.
 
     The children of a step, which have smaller numbers, are at ``start`` of ``child``; they are sorted there.
     """
     n = len(sizes)
     for m in range(n):
-        for k in range(start[m] + 1, start[m + 1]):  # those first that have the most to spare above their result
+        for k in range(start[m] + 1, start[m + 1]):  # those first that need the most extra stack above their result
             c, to = child[k], k
             while to > start[m] and sizes[child[to - 1]] - peak[child[to - 1]] > sizes[c] - peak[c]:
                 child[to] = child[to - 1]
@@ -222,7 +222,7 @@ def post_order_of(
             most = max(most, height + peak[c])
             height += sizes[c]
         peak[m] = most
-    # Parents first with the children from right to left, which backwards is post-order.
+    # Parents first, children from right to left; reversed, this is post-order.
     top, left = 0, n
     for m in range(n - 1, -1, -1):
         if parent[m] < 0:
@@ -249,9 +249,9 @@ def number_bits(
     edge_bit: IntArray,
     mask: IntArray,
 ) -> None:
-    """Write which bit of its mini-bucket's separator each edge has, and which bits of the parent's each table has.
+    """Write the bit of each edge in its mini-bucket's separator, and the bits of each table in the parent's.
 
-    ``later`` has the rank of an edge's later spin. The parent's own spin, which comes first, is not counted.
+    ``later`` holds the rank of each edge's later spin. The parent's own spin, which comes first, is not counted.
     """
     for e in range(len(later)):
         first = start[part[e]]

@@ -1,4 +1,4 @@
-"""Tightening the bound of weighted mini-buckets over their weights and over what they share.
+"""Tighten the bound of weighted mini-buckets over their weights and over the functions that they share.
 
 Liu and Ihler (ICML 2011): by Hoelder's inequality the bound holds for all weights of a bucket that add up to 1, and for
 every way to divide a field or a coupling between the mini-buckets that could hold it (cost shifting). With positive
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 __all__ = ["Tightened", "Tightening", "lower_powers", "tighten"]
 
-# Tightening is at rest when so many rounds together have gained less than this part of the bound, or no derivative is
-# larger than that. A single round may gain little because its step was short.
+# Tightening has converged when this many rounds together have gained less than this share of the bound, or no
+# derivative is larger than that. A single round may gain little because its step was short.
 PATIENCE = 5
 LEAST_GAIN = 1e-10
 LEAST_SLOPE = 1e-7
-# Differences of gradients that are remembered; fewer where they would take much memory.
+# Number of gradient differences that are stored; fewer if they would take much memory.
 MEMORY, LARGEST_MEMORY = 10, 1 << 24
-# The first step is so many times the gradient. A step must gain this part of what the slope promises, or it is halved,
-# at least, up to so many times.
+# The first step is this many times the gradient. A step must gain this share of what the slope predicts; otherwise it
+# is at least halved, up to this many times.
 FIRST_STEP = 0.5
 LEAST_PART = 1e-4
 MOST_HALVINGS = 20
-# Powers below 0 to begin with.
+# Initial negative powers.
 FIRST_NEGATIVE = -0.6
-# Logs of powers below 0 stay between these. The smallest are as good as a minimum. Large ones come to a mean over the
-# two states, and gain one over their size, while their rounding errors grow with it.
+# Logs of negative powers stay between these. The smallest are as good as a minimum. Large ones approach a mean over the
+# two states; their gain falls as one over their size, while their rounding errors grow with it.
 LEAST_LOG, LARGEST_LOG = -300.0, 7.0
 
 
@@ -44,8 +44,8 @@ LEAST_LOG, LARGEST_LOG = -300.0, 7.0
 class Tightened:
     """The best bound found by `tighten`, with the potentials that give it.
 
-    ``converged`` says whether it came to rest; ``rounding`` is what the shares miss of the fields and weights that they
-    should add up to, at most.
+    ``converged`` says whether it converged. ``rounding`` bounds the difference between the sums of the shares and the
+    fields and weights that they should add up to.
     """
 
     potentials: Potentials
@@ -111,9 +111,9 @@ class _NegativePowers:
 class _Objective:
     """The looseness as a function of free numbers: shares of fields and weights around their mean, and powers.
 
-    Whatever the numbers are, the bound is valid: the shares of a bucket always add up to the same, its powers to 1.
-    Shares and bound are measured in units of ``scale``, the size of the weights: strong models look like others then.
-    The looseness is the bound if that is an upper one, and minus the bound if it is a lower one.
+    The bound is valid for any numbers: the shares of a bucket always have the same sum, and its powers add up to 1.
+    Shares and bound are measured in units of ``scale``, the size of the weights, so that strong models look like
+    others. The looseness is an upper bound itself, or minus a lower bound.
     """
 
     def __init__(self, forest: Forest, start: Potentials) -> None:
@@ -158,7 +158,7 @@ class _Objective:
         return found.bound.value / self.unit, np.concatenate(slope) / self.unit
 
     def rounding(self, potentials: Potentials) -> float:
-        """Bound by how much the shares miss what they should add up to, the rounding of these sums included."""
+        """Bound the error of the sums of the shares, including the rounding of these sums."""
         missed = 0.0
         for groups, now, then in (
             (self.fields, potentials.h, self.start.h),
@@ -172,7 +172,7 @@ class _Objective:
 
 
 class _Descent:
-    """Limited-memory BFGS with a line search that halves, which can be stopped and taken up again."""
+    """Limited-memory BFGS with a halving line search, which can be stopped and continued."""
 
     def __init__(self, objective: _Objective) -> None:
         self.objective = objective
@@ -186,7 +186,7 @@ class _Descent:
         self.is_at_rest = float(np.abs(self.slope).max(initial=0.0)) <= LEAST_SLOPE
 
     def advance(self) -> None:
-        """Make one step, unless there is none that gains anything."""
+        """Make one step, unless no step gains anything."""
         direction = -self._times_inverse(self.slope)
         along = _dot(direction, self.slope)
         if not along < 0.0:
@@ -199,7 +199,8 @@ class _Descent:
             value, slope = self.objective(self.x + step)
             if value <= self.value + LEAST_PART * length * along:
                 break
-            # The minimum of the parabola through what is known, within limits; rounding may have spoilt all of it.
+            # The minimum of the parabola through the known values, within limits; rounding may have spoiled all of
+            # them.
             curvature = value - self.value - length * along
             best = -0.5 * along * length**2 / curvature if np.isfinite(curvature) and curvature > 0.0 else 0.0
             length = min(max(best, 0.1 * length), 0.5 * length)
@@ -216,7 +217,7 @@ class _Descent:
         self.is_at_rest = no_longer_pays or float(np.abs(slope).max(initial=0.0)) <= LEAST_SLOPE
 
     def _remember(self, step: FloatArray, change: FloatArray) -> None:
-        # Without curvature, or where numbers are so small that their squares vanish, there is nothing to learn.
+        # Without curvature, or if numbers are so small that their squares vanish, nothing can be learned.
         if not _dot(step, change) > UNIT_ROUNDOFF * _dot(change, change) > 0.0:
             return
         self.steps.append(step)
@@ -241,17 +242,17 @@ class _Descent:
 
 
 class Tightening:
-    """A bound that is being tightened: some rounds, what they have given, some more rounds.
+    """A bound that is tightened round by round, with its current value available in between.
 
     Parameters
     ----------
     forest
         The mini-buckets.
     start
-        Their numbers to begin with. All powers positive: an upper bound is lowered. In every bucket that is divided one
-        positive and the others negative: a lower bound is raised.
+        Their initial numbers. If all powers are positive, an upper bound is lowered. If every divided bucket has one
+        positive power and the others negative, a lower bound is raised.
     before
-        The bound that they give, if it is known.
+        The bound at these numbers, if it is known.
     """
 
     def __init__(self, forest: Forest, start: Potentials, before: Bound | None = None) -> None:
@@ -262,39 +263,39 @@ class Tightening:
 
     @property
     def value(self) -> float:
-        """The bound as it is now."""
+        """The current bound."""
         return self.descent.bound.value
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether more rounds would not gain anything."""
+        """Whether it has converged, so that more rounds would gain nothing."""
         return self.descent.is_at_rest
 
     def run(self, rounds: int, report: Report) -> None:
-        """Make so many rounds of L-BFGS, fewer if it comes to rest or time is up."""
+        """Make up to this many rounds of L-BFGS; fewer if it converges or the time is up."""
         for done in range(1, rounds + 1):
             if self.is_at_rest or clock.is_up():
                 return
-            # A step is taken whole or, where it is interrupted, not at all.
+            # A step is completed or, if it is interrupted, not made at all.
             self.descent.advance()
             self.rounds += 1
             report(done / rounds)
 
     def result(self) -> Tightened:
-        """Return the tightened bound with its rounding; the start, if nothing was gained."""
+        """Return the tightened bound with its rounding error; the start if nothing was gained."""
         objective, bound, before = self.objective, self.descent.bound, self.before
         potentials, start = objective.potentials(self.descent.x), objective.start
         if (bound.value <= before.value) if objective.is_lower else (bound.value >= before.value):
-            # Also where a softmax is rounded up and nothing else has changed.
+            # Also if a softmax is rounded up and nothing else has changed.
             return Tightened(start, before, self.rounds, self.is_at_rest, 0.0)
         return Tightened(potentials, bound, self.rounds, self.is_at_rest, objective.rounding(potentials))
 
 
 def lower_powers(forest: Forest, potentials: Potentials) -> Potentials:
-    """Give each bucket that is divided powers of a lower bound, from those of an upper one.
+    """Give each divided bucket the powers of a lower bound, from those of an upper one.
 
-    One is positive. A mini-bucket with a negative power is nearer to a minimum, which loses the more the more the two
-    states of the spin differ: the positive power goes to the one where they differ most.
+    One power is positive. A mini-bucket with a negative power is closer to a minimum, which loses more if the two
+    states of the spin differ more. So the positive power goes to the mini-bucket where they differ most.
     """
     count = np.bincount(forest.rank)
     contrast = contrasts_of(forest, potentials)
@@ -316,5 +317,5 @@ def tighten(forest: Forest, start: Potentials, max_iter: int, report: Report) ->
 
 
 def _dot(a: FloatArray, b: FloatArray) -> float:
-    """Return the product of two vectors, always added up in the same order: BLAS goes by where they lie in memory."""
+    """Return the product of two vectors, always summed in the same order; BLAS's order depends on memory alignment."""
     return float((a * b).sum())

@@ -1,1 +1,1 @@
-"""States of a population: heat-bath sweeps of single spins and of blocks, and tables of distinct states."""
+"""Sampling: heat-bath sweeps of single spins and of blocks over populations, and tables of distinct states."""

@@ -1,13 +1,13 @@
-"""Heat bath of whole blocks: the spins of a subgraph of small treewidth drawn anew jointly, given all others.
+"""Heat bath of whole blocks: redraw the spins of a subgraph of small treewidth jointly, given all others.
 
-Where couplings are strong, spins move in clusters and single ones are held by their neighbours. A block of width w is
-eliminated spin by spin into tables of at most 2^w entries and then drawn backwards, exactly and independently of how it
-stood before (Hamze and de Freitas, "From fields to trees", 2004, for w = 1). Any block that is not chosen by the state
-leaves the distribution invariant, as a single spin does.
+With strong couplings, spins move in clusters and single spins are held by their neighbors. A block of width w is
+eliminated spin by spin into tables of at most 2^w entries and then drawn backwards, exactly and independently of its
+previous state (Hamze and de Freitas, "From fields to trees", 2004, for w = 1). If the choice of the block does not
+depend on the state, the distribution stays invariant, as with single spins.
 
-Tables hold log-weights less the best that each term could give: a field f adds 0 to the side it favours and -2 beta |f|
-to the other, a coupling likewise. So a huge field or coupling does not drown the small ones beside it, and nothing
-overflows that the model's absolute weights do not.
+Tables hold log-weights relative to the best value of each term: a field f adds 0 to the side it favors and -2 beta |f|
+to the other, and a coupling likewise. So a huge field or coupling does not swamp small ones, and nothing overflows
+unless the model's absolute weights do.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Block", "block_heat_bath", "block_of", "choose_blocks"]
 
-# States that are eliminated together, entry by entry: a few vector registers.
+# Number of states that are eliminated together, entry by entry: a few vector registers.
 LANES = 16
 
 
 class Block(NamedTuple):
-    """A set of spins with an elimination order, as the kernel wants it: all that does not depend on the numbers.
+    """A set of spins with an elimination order, laid out for the kernel; independent of the weights.
 
-    The table of a step has an entry for each configuration of its separator, bit q set if the q-th spin of it is +1.
-    A step works on twice as many, the upper half with its own spin at +1.
+    The table of a step has an entry for each configuration of its separator, with bit q set if the q-th spin of the
+    separator is +1. A step works on twice as many entries, the upper half with its own spin at +1.
 
     Attributes
     ----------
@@ -85,9 +85,9 @@ class Block(NamedTuple):
 
 
 def choose_blocks(adjacency: Adjacency, width: int, count: int, rng: np.random.Generator) -> list[list[int]]:
-    """Return the elimination orders of random blocks of at most ``width``, a single one if that holds all spins.
+    """Return the elimination orders of random blocks of at most ``width``; a single block if it holds all spins.
 
-    What one block leaves out the later ones would rather keep, so that hubs have their turn too.
+    Later blocks prefer spins that earlier blocks left out, so that hubs are included too.
     """
     times_left_out = np.zeros(len(adjacency), dtype=np.int64)
     blocks: list[list[int]] = []
@@ -104,9 +104,9 @@ def choose_blocks(adjacency: Adjacency, width: int, count: int, rng: np.random.G
 def _choose_block(
     adjacency: Adjacency, width: int, times_left_out: NDArray[np.int64], rng: np.random.Generator
 ) -> list[int]:
-    """Eliminate a spin with the fewest neighbours each time; if even it has more than ``width``, leave one out.
+    """Repeatedly eliminate a spin with the fewest neighbors; if that has more than ``width``, leave a spin out.
 
-    That is the one with the most neighbours, counted as fewer the more often it was left out before.
+    The spin left out is the one with the most neighbors, discounted by how often it was left out before.
     """
     tie: list[float] = rng.random(len(adjacency)).tolist()
     share: list[float] = (1.0 / (1.0 + times_left_out)).tolist()
@@ -143,7 +143,7 @@ def _choose_block(
 
 
 def block_of(order: Sequence[int], adjacency: Adjacency, couplings: Couplings) -> Block:
-    """Eliminate a block symbolically along an order, and note where the kernel finds everything."""
+    """Eliminate a block symbolically along an order, and lay out the arrays for the kernel."""
     members = set(order)
     inner: Adjacency = [neighbours & members if v in members else set() for v, neighbours in enumerate(adjacency)]
     tree = EliminationTree.of_order(order, inner)
@@ -191,7 +191,7 @@ def _starts(lengths: Sequence[int]) -> NDArray[np.int64]:
 
 
 def _rows(lists: Sequence[Sequence[tuple[int, int]]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Put lists of pairs one after the other, and say where each begins."""
+    """Concatenate lists of pairs, and return where each begins."""
     flat = np.array([pair for pairs in lists for pair in pairs], dtype=np.int64).reshape(-1, 2)
     return flat, _starts([len(pairs) for pairs in lists])
 
@@ -206,9 +206,10 @@ def block_heat_bath(
     theta: NDArray[np.float64],
     couplings: Couplings,
 ) -> None:
-    """Draw a block of every state anew, given its other spins, at inverse temperature ``beta``.
+    """Redraw a block of every state, given its other spins, at inverse temperature ``beta``.
 
-    Fields and energies are left as `heat_bath` leaves them; of its random numbers a state uses one a spin of the block.
+    Fields and energies are left as `heat_bath` leaves them. A state uses one of its random numbers per spin of the
+    block.
     """
     room = _Room(
         terms=np.zeros(2 * block.entries),
@@ -221,18 +222,18 @@ def block_heat_bath(
 
 
 class _Room(NamedTuple):
-    """Arrays to work in; what each of the lanes has of its own stands side by side, 16 numbers for 16 states.
+    """Work arrays; numbers of the lanes are stored side by side, 16 numbers for 16 states.
 
     Attributes
     ----------
     terms
-        What the couplings within a block add to the working entries of each step: 0 or -2 beta |J| each.
+        What the couplings within a block add to the working entries of each step: 0 or -2 beta |J| per coupling.
     tables, work
         The tables of all steps, and the working entries of one.
     fields
-        The log-odds that a block's spins have by their fields and the spins outside alone.
+        The log-odds of a block's spins from their fields and the spins outside alone.
     log_odds
-        Of one step's spin, given its separator and all that is outside.
+        Of one step's spin, given its separator and all spins outside.
     """
 
     terms: NDArray[np.float64]
@@ -257,7 +258,7 @@ def _draw_blocks(
     size, n = x.shape
     _add_pairs(beta, couplings.data, block, room.terms)
     for first in range(0, size, LANES):
-        # Lanes that are left over at the end go on with the fields they had, and are not drawn.
+        # Unused lanes at the end keep their old fields, and are not drawn.
         last = first + LANES if first + LANES < size else size
         for step in range(len(block.spins)):
             for r in range(first, last):
@@ -326,7 +327,7 @@ def _eliminate(block: Block, room: _Room) -> None:
                 source = (table + block.maps[image + entry]) * LANES
                 for lane in range(LANES):
                     work[entry * LANES + lane] += tables[source + lane]
-        # In a loop of its own, and not lane by lane, the compiler makes vectors of it.
+        # In a separate loop, instead of lane by lane, the compiler vectorizes it.
         for i in range(half * LANES):
             tables[begin * LANES + i] = log_add_exp(work[half * LANES + i], work[i])
 

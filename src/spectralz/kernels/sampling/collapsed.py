@@ -1,12 +1,12 @@
-"""Block heat-bath sweeps over 64 states of a bipartite model at once, one side of which is summed out, compiled.
+"""Block heat-bath sweeps over 64 states of a bipartite model at once, with one side summed out; compiled.
 
-A state is the kept side ``v`` alone. On the path from independent spins to the model it weighs, at ``beta``,
+A state is the kept side ``v`` alone. On the path from independent spins to the model its weight at ``beta`` is
 
     exp(sum_i f_i v_i) prod_j 2cosh(g_j),    f = f_0 + beta (f_1 - f_0),    g = g_0 + beta (g_1 - g_0 + W'v),
 
-with f_0, g_0 the fields of the base, f_1, g_1 those of the model, and W the couplings J between the sides. Spins of one
-side are independent given the other side, so that a sweep is two matrix products in single precision, each followed by
-a loop without branches. Weights are summed in double precision.
+with f_0, g_0 the fields of the base, f_1, g_1 those of the model, and W the couplings J between the sides. The spins of
+one side are independent given the other side. So a sweep is two matrix products in single precision, each followed by a
+loop without branches. Weights are summed in double precision.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CollapsedPath", "draw_side", "sweep_collapsed"]
 
-# 1 + exp(-2|g|) is at most 2: the product of so many of them is still a number, and has one logarithm.
+# 1 + exp(-2|g|) is at most 2: the product of this many does not overflow, and needs one logarithm.
 FACTORS_PER_LOG = 512
 
 
@@ -38,7 +38,7 @@ class CollapsedPath(NamedTuple):
     weights
         W, kept side x summed side.
     kept, kept_change
-        Fields of the kept side: those of the base, and those of the model less them.
+        Fields of the kept side: those of the base, and those of the model minus the base.
     summed, summed_change
         Fields of the summed side, likewise.
     """
@@ -59,7 +59,7 @@ def draw_side(
     base: FloatArray,
     change: FloatArray,
 ) -> None:
-    """Draw all spins of a side of 64 states into ``x``, given the fields ``pushes`` that the other side has on them."""
+    """Draw all spins of one side of 64 states into ``x``, given the fields ``pushes`` from the other side."""
     scale = np.float32(2.0 * beta)
     for i in range(len(x)):
         field = np.float32(2.0 * (base[i] + beta * change[i]))
@@ -82,11 +82,11 @@ def sweep_collapsed(
     back: FloatArray,
     on: FloatArray,
 ) -> None:
-    """Sweep over 64 states at one point of the path after the other, and record how their log-weights change from it.
+    """Sweep over 64 states at each point of the path in turn, and record the changes of their log-weights.
 
-    ``points`` has a row for each: where the path came from, where to sweep, where it leads. ``v`` is (kept, 64);
-    ``pushes`` = W'v is (summed, 64) and kept up to date; ``back`` and ``on`` are (points, 64). ``h`` (summed, 64),
-    ``returned`` (kept, 64), ``room`` (6, 64) and ``factor`` (64) are room.
+    ``points`` has one row for each: the previous point, the point at which to sweep, and the next point. ``v`` is
+    (kept, 64); ``pushes`` = W'v is (summed, 64) and kept up to date; ``back`` and ``on`` are (points, 64). ``h``
+    (summed, 64), ``returned`` (kept, 64), ``room`` (6, 64) and ``factor`` (64) are work arrays.
     """
     for k in range(len(points)):
         beta = points[k, 1]
@@ -110,7 +110,7 @@ def _record(
     back: FloatArray,
     on: FloatArray,
 ) -> None:
-    """Write down the log-weights at the first and the last of three points less those at the second."""
+    """Write the log-weights at the first and the last of three points minus those at the second."""
     for lane in range(LANES):
         back[lane] = 0.0
     for i in range(len(v)):
@@ -146,10 +146,11 @@ def _multiply(
     products: FloatArray,
     factor: NDArray[np.float32],
 ) -> None:
-    """Multiply a spin's 2cosh(g) = exp(|g|) (1 + exp(-2|g|)) in: the first as a logarithm, the second as it is.
+    """Multiply in a spin's 2cosh(g) = exp(|g|) (1 + exp(-2|g|)): the first factor as a logarithm, the second directly.
 
-    The exponential is in single precision, off by 2e-7 at most and always by the same for the same g: this amounts to a
-    model, and its base, whose log-weights are off by as little. Each loop is of one precision, which makes it faster.
+    The exponential is in single precision, with an error of at most 2e-7 that is always the same for the same g. This
+    amounts to a model, and a base, whose log-weights differ by as little. Each loop uses one precision, which is
+    faster.
     """
     twice, scale = np.float32(2.0 * field), np.float32(2.0 * beta)
     for lane in range(LANES):

@@ -1,7 +1,7 @@
 """Heat-bath sweeps over 64 states at once in double precision, compiled.
 
-As ``lanes.py``, three or four times as slow, and with a spin's law right to 1e-15: for estimates of Z of which no more
-is to be assumed than that they are unbiased.
+Like ``lanes.py``, but three or four times as slow, and with the conditional distribution of a spin accurate to 1e-15.
+It is for estimates of Z that are assumed only to be unbiased.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LAST_OF_27_BITS, LAST_OF_53_BITS = 2.0**-27, 2.0**-53
 
 @inner
 def _uniform(state: NDArray[np.uint32], lane: int) -> Any:
-    """Return a number in [0, 1) of 53 random bits, out of two words."""
+    """Return a number in [0, 1) with 53 random bits, from two words."""
     high = np.float64(np.int32(next_word(state, lane) >> U5))
     low = np.float64(np.int32(next_word(state, lane) >> U6))
     return high * LAST_OF_27_BITS + low * LAST_OF_53_BITS
@@ -43,10 +43,11 @@ def sweep_sparse_in_double(
     log_odds: FloatArray,
     energies: FloatArray,
 ) -> None:
-    """Sweep over 64 states at one point of the path after the other, and record their energies at each.
+    """Sweep over 64 states at each point of the path in turn, and record their energies there.
 
-    ``x`` is (n, 64), ``state`` (4, 64), ``energies`` (len(betas), 64); ``log_odds`` is room for 64 numbers. At a point
-    without couplings, such as the base of independent spins, a sweep draws states whatever ``x`` was.
+    ``x`` is (n, 64), ``state`` (4, 64), ``energies`` (len(betas), 64); ``log_odds`` is a work array of 64 numbers. At a
+    point without couplings, such as the base of independent spins, a sweep draws states independently of the previous
+    ``x``.
     """
     n = len(x)
     for k in range(len(betas)):

@@ -1,4 +1,4 @@
-"""Log-weights of one side of a bipartite model with the other summed out, and what flips change in them, compiled."""
+"""Log-weights of one side of a bipartite model with the other summed out, and their changes by flips; compiled."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sums_of_logs(fields: NDArray[np.float64], sums: NDArray[np.float64]) -> None
         sums[r] = total
 
 
-# Compiled by itself: what is inlined keeps its own rules for sums, and this one is to be added in any order.
+# Compiled separately: an inlined function keeps its own rules for sums, and this sum may be added in any order.
 @compiled_in_any_order
 def _change(
     fields: NDArray[np.float64],
@@ -36,9 +36,9 @@ def _change(
     indices: NDArray[np.int32],
     indptr: NDArray[np.int64],
 ) -> float:
-    """Return what the flip of kept spin i changes in the sum of log 2cosh, by J times ``push`` in each field."""
+    """Return the change of the sum of log 2cosh when kept spin i flips, by J times ``push`` in each field."""
     change, begin, count = 0.0, indptr[i], indptr[i + 1] - indptr[i]
-    if len(indices) == 0:  # all pairs, a loop that goes into vectors
+    if len(indices) == 0:  # all pairs, in a loop that is vectorized
         for j in range(count):
             change += log_2cosh(fields[j] + push * data[begin + j]) - logs[j]
     else:
@@ -58,7 +58,7 @@ def _turn(
     indices: NDArray[np.int32],
     indptr: NDArray[np.int64],
 ) -> None:
-    """Tell the fields that kept spin i has been flipped."""
+    """Update the fields after a flip of kept spin i."""
     begin, count = indptr[i], indptr[i + 1] - indptr[i]
     if len(indices) == 0:
         for j in range(count):
@@ -83,11 +83,11 @@ def flip_changes(
     logs: NDArray[np.float64],
     changes: NDArray[np.float64],
 ) -> None:
-    """Write down by how much log-weights change with the flip of each kept spin of each state.
+    """Write the change of the log-weight for the flip of each kept spin of each state.
 
-    ``fields`` are those of the summed spins, (states, summed); ``field`` is that of the kept spins alone; row i of the
-    CSR arrays holds the couplings J of kept spin i, to all others if there are no indices; ``logs`` is room for a
-    number per summed spin.
+    ``fields`` are those of the summed spins, (states, summed); ``field`` is that of the kept spins alone. Row i of the
+    CSR arrays holds the couplings J of kept spin i, to all others if there are no indices. ``logs`` is a work array
+    with one number per summed spin.
     """
     states, kept = v.shape
     for r in range(states):
@@ -109,7 +109,7 @@ def ascend(
     logs: NDArray[np.float64],
     most_sweeps: int,
 ) -> None:
-    """Flip kept spins of states, one after the other, while that makes them heavier; arrays as above."""
+    """Flip kept spins of states, one after the other, while that increases their weight; arrays as above."""
     states, kept = v.shape
     for r in range(states):
         for j in range(len(logs)):

@@ -1,8 +1,8 @@
-"""Heat-bath sweeps over a population of states, compiled; every state carries its fields and its own random numbers.
+"""Heat-bath sweeps over a population of states, compiled; every state has its own fields and random numbers.
 
-Of each state x the fields h_i = theta_i + sum_j J_ij x_j are kept up to date, so that a spin that stays as it is costs
-one random number, and one that flips a pass over its row. The kernels release the interpreter's lock: parts of a
-population may run in threads, and since every state has its own random numbers the result is the same.
+For each state x the fields h_i = theta_i + sum_j J_ij x_j are kept up to date. So an unchanged spin costs one random
+number, and a flipped spin costs a pass over its row. The kernels release the interpreter's lock, so parts of a
+population may run in threads. The result is the same, since every state has its own random numbers.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 __all__ = ["descend", "draw_states", "heat_bath", "refresh"]
 
-# Steele, Lea and Flood's splitmix64: a counter in steps of the golden ratio, its bits then mixed.
+# Steele, Lea and Flood's splitmix64: a counter in steps of the golden ratio, whose bits are then mixed.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX_2 = np.uint64(0x94D049BB133111EB)
 SHIFT_1, SHIFT_2, SHIFT_3, SHIFT_TO_53_BITS = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 LAST_OF_53_BITS = 2.0**-53
-# Beyond this a spin's other side has a probability below any number drawn.
+# Beyond this the other state of a spin has a probability below any number drawn.
 CERTAIN = 40.0
 
 
@@ -48,7 +48,7 @@ def _flip(
     r: int,
     couplings: Couplings,
 ) -> None:
-    """Tell the neighbors of spin i of state r that it has become ``spin``."""
+    """Update the neighbors of spin i of state r after it has become ``spin``."""
     begin, end = couplings.indptr[i], couplings.indptr[i + 1]
     change = 2.0 * spin
     if couplings.is_dense:
@@ -61,7 +61,7 @@ def _flip(
 
 @compiled
 def draw_states(x: NDArray[np.int8], counters: NDArray[np.uint64]) -> None:
-    """Fill ``x`` with states whose spins are all independent and fair."""
+    """Fill ``x`` with states of independent unbiased spins."""
     size, n = x.shape
     for r in range(size):
         counter = counters[r]
@@ -78,7 +78,7 @@ def refresh(
     theta: NDArray[np.float64],
     couplings: Couplings,
 ) -> None:
-    """Compute the fields of every state anew, which takes away what rounding has left in them."""
+    """Recompute the fields of every state, which removes accumulated rounding errors."""
     size, n = x.shape
     for r in range(size):
         for i in range(n):
@@ -101,9 +101,9 @@ def heat_bath(
     theta: NDArray[np.float64],
     couplings: Couplings,
 ) -> None:
-    """Sweep over the spins of every state, each drawn anew given the others at inverse temperature ``beta``.
+    """Sweep over the spins of every state, redrawing each given the others at inverse temperature ``beta``.
 
-    ``energy`` is left holding <theta, x> + x'Jx / 2 of every state.
+    Afterwards ``energy`` holds <theta, x> + x'Jx / 2 of every state.
     """
     size, n = x.shape
     for r in range(size):
@@ -111,7 +111,7 @@ def heat_bath(
         for _ in range(sweeps):
             for i in range(n):
                 field = 2.0 * beta * h[r, i]
-                # With a field so strong no number need be drawn; the counter goes on, which keeps sweeps in step.
+                # With such a strong field no number is drawn, but the counter advances, which keeps sweeps in step.
                 counter += GOLDEN
                 if field > CERTAIN:
                     spin = 1
@@ -138,7 +138,7 @@ def descend(
     sweeps: int,
     couplings: Couplings,
 ) -> None:
-    """Flip spins that stand against their field until none does: a quench to a local maximum of the weight."""
+    """Flip spins that are opposite to their field until none is: a quench to a local maximum of the weight."""
     size, n = x.shape
     for r in range(size):
         for _ in range(sweeps):

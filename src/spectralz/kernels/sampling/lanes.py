@@ -1,12 +1,12 @@
-"""Heat-bath sweeps over 64 states at once, compiled: one spin of all of them is a loop without branches.
+"""Heat-bath sweeps over 64 states at once, compiled: one spin of all states is a loop without branches.
 
-States stand spin by spin, 64 lanes side by side, so that the compiler puts a spin's fields, random numbers and
-exponentials into vector registers; a single state at a time takes 30 times as long on a sparse graph. Fields and
-probabilities are in single precision: a spin's law is right to 1e-7. Energies, which weights are made of, are summed in
-double.
+States are stored spin by spin, 64 lanes side by side, so that the compiler vectorizes a spin's fields, random numbers
+and exponentials. One state at a time takes 30 times as long on a sparse graph. Fields and probabilities are in single
+precision: the conditional distribution of a spin is accurate to 1e-7. Energies, which determine the weights, are summed
+in double precision.
 
-Models lie on a path from a base, whose Z is known, to the model: at ``beta`` a state weighs
-exp(E_0(x) + beta (E(x) - E_0(x))). What a step along the path is weighed by is E - E_0, the energies recorded here.
+Models lie on a path from a base, whose Z is known, to the model: at ``beta`` the weight of a state is exp(E_0(x) + beta
+(E(x) - E_0(x))). The log-weight of a step along the path is the step times E - E_0, the energies recorded here.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ __all__ = [
 ]
 
 LANES = 64
-# Spins of a dense coupling whose flips are told to all others together, by one matrix product.
+# Number of spins of a dense coupling whose flips are passed to all others together, by one matrix product.
 SPINS_TOLD_TOGETHER = 32
 
 ONE, TWO, ZERO = np.float32(1.0), np.float32(2.0), np.float32(0.0)
 LAST_OF_24_BITS = np.float32(2.0**-24)
-# exp(-d) = 2^k p(f) for f in (-1, 0]; beyond exp(-87) a spin's other side has a probability below any number drawn.
+# exp(-d) = 2^k p(f) for f in (-1, 0]; below exp(-87) the other state of a spin has a probability below any number
+# drawn.
 MINUS_LOG2_E, SMALLEST_EXPONENT = np.float32(-1.4426950408889634), np.float32(-126.0)
-# 2^f on [-1, 0] as 1 + P1 f + ... + P6 f^6: the polynomial with the smallest largest error, 2e-7 with rounding.
+# 2^f on [-1, 0] as 1 + P1 f + ... + P6 f^6: the polynomial with the smallest maximum error, 2e-7 with rounding.
 P1, P2, P3 = np.float32(0.693147179), np.float32(0.2402263676), np.float32(0.05550088122)
 P4, P5, P6 = np.float32(0.009600473551), np.float32(0.001294516779), np.float32(0.0001157359239)
 # Blackman and Vigna's xoshiro128++.
@@ -56,7 +57,7 @@ class SparsePath(NamedTuple):
     Attributes
     ----------
     field, field_change
-        Of the base, and of the model less those.
+        Of the base, and of the model minus the base.
     data, data_change
         Entries of the couplings' CSR matrix, likewise.
     indices, indptr
@@ -119,7 +120,7 @@ def next_word(state: NDArray[np.uint32], lane: int) -> Any:
 
 @inner
 def _exp_minus(d: Any) -> Any:
-    """Return exp(-d) for d >= 0 in single precision, d beyond 87 counting as 87."""
+    """Return exp(-d) for d >= 0 in single precision; d beyond 87 counts as 87."""
     exponent = d * MINUS_LOG2_E
     exponent = exponent if exponent > SMALLEST_EXPONENT else SMALLEST_EXPONENT
     k = np.int32(exponent)
@@ -129,7 +130,7 @@ def _exp_minus(d: Any) -> Any:
 
 @inner
 def drawn(log_odds: Any, word: Any) -> Any:
-    """Return a spin, +1 with log-odds as given, by 24 random bits."""
+    """Draw a spin that is +1 with the given log-odds, from 24 random bits."""
     unlikely = _exp_minus(abs(log_odds))
     u = np.float32(np.int32(word >> U8)) * LAST_OF_24_BITS
     likely = ONE if log_odds >= ZERO else -ONE
@@ -139,7 +140,7 @@ def drawn(log_odds: Any, word: Any) -> Any:
 
 @compiled
 def draw_spins(x: Any, state: NDArray[np.uint32], field: FloatArray) -> None:
-    """Draw independent spins with fields as given into ``x``, (n, 64) of any type."""
+    """Draw independent spins with the given fields into ``x``, (n, 64) of any type."""
     for i in range(len(x)):
         log_odds = np.float32(2.0 * field[i])
         for lane in range(LANES):
@@ -148,7 +149,7 @@ def draw_spins(x: Any, state: NDArray[np.uint32], field: FloatArray) -> None:
 
 @compiled
 def take(x: Any, places: NDArray[np.int64], taken: Any) -> None:
-    """Copy states, of which ``places[r]`` becomes the r-th; arrays are (chunks, n, 64), state r is lane r % 64."""
+    """Copy states so that ``places[r]`` becomes the r-th; arrays are (chunks, n, 64), and state r is lane r % 64."""
     chunks, n, _ = x.shape
     for chunk in range(chunks):
         for i in range(n):
@@ -168,10 +169,10 @@ def sweep_sparse(
     log_odds: NDArray[np.float32],
     energies: FloatArray,
 ) -> None:
-    """Sweep over 64 states at one point of the path after the other, and record their energies at each.
+    """Sweep over 64 states at each point of the path in turn, and record their energies there.
 
-    ``x`` is (n, 64), ``state`` (4, 64), ``energies`` (len(betas), 64); ``scaled`` is room for all entries of the
-    coupling, ``log_odds`` for 64 numbers.
+    ``x`` is (n, 64), ``state`` (4, 64), ``energies`` (len(betas), 64); ``scaled`` is a work array for all entries of
+    the coupling, ``log_odds`` for 64 numbers.
     """
     n = len(x)
     for k in range(len(betas)):
@@ -194,7 +195,7 @@ def sweep_sparse(
 
 @inner
 def record_energies(x: NDArray[np.int8], path: SparsePath, energies: FloatArray, k: int) -> None:
-    """Write what states change by along the path, E - E_0, into row k."""
+    """Write E - E_0 of the states into row k."""
     for lane in range(LANES):
         energies[k, lane] = 0.0
     for i in range(len(x)):
@@ -219,9 +220,9 @@ def descend_sparse(
     indptr: NDArray[np.int64],
     local: FloatArray,
 ) -> None:
-    """Turn spins of 64 states along their fields until none turns: quenches to local maxima of the weight.
+    """Flip spins of 64 states along their fields until none flips: quenches to local maxima of the weight.
 
-    ``local`` is room for 64 numbers.
+    ``local`` is a work array of 64 numbers.
     """
     for _ in range(most_sweeps):
         turned = 0
@@ -253,11 +254,12 @@ def sweep_dense(
     turned: NDArray[np.float32],
     energies: FloatArray,
 ) -> None:
-    """Sweep over 64 states at one point of the path after the other, and record their energies at each.
+    """Sweep over 64 states at each point of the path in turn, and record their energies there.
 
-    ``x`` and the fields ``h`` of the model are (n, 64). Spins are drawn in blocks of 32; those of a block hear of each
-    other at once, all others by one matrix product with the rows of those that have turned in some state: nearly all
-    of them where it is hot, few where it is cold. ``told`` (n, 64), ``rows`` (32, n), ``turned`` (32, 64) are room.
+    ``x`` and the fields ``h`` of the model are (n, 64). Spins are drawn in blocks of 32. Flips update the fields within
+    the block at once, and all other fields by one matrix product with the rows of the spins that flipped in some state:
+    nearly all of them when hot, few when cold. ``told`` (n, 64), ``rows`` (32, n) and ``turned`` (32, 64) are work
+    arrays.
     """
     n = len(x)
     for k in range(len(betas)):

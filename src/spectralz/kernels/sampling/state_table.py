@@ -1,7 +1,7 @@
-"""A set of distinct states, compiled: spins packed 64 to a word, found again by hashing, compared whole.
+"""A set of distinct states, compiled: spins packed 64 per word, found by hashing, and compared in full.
 
-That the states are distinct is what makes the sum of their weights a lower bound on Z, so two that merely share a hash
-must not pass for one, nor one for two.
+The sum of their weights is a lower bound on Z because the states are distinct. So two states with the same hash must
+not count as one, nor one state as two.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EMPTY = -1
 
 
 def pack(x: NDArray[np.int8]) -> NDArray[np.uint64]:
-    """Return states, one a row of -1 and +1, as rows of words with a bit a spin.
+    """Return states, given as rows of -1 and +1, as rows of words with one bit per spin.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def pack(x: NDArray[np.int8]) -> NDArray[np.uint64]:
 
 @inner
 def _place(table: NDArray[np.int64], keys: NDArray[np.uint64], asked: NDArray[np.uint64], r: int) -> np.int64:
-    """Return the slot of the table that holds row r of ``asked``, or the empty one where it belongs."""
+    """Return the slot of the table that holds row r of ``asked``, or the empty slot where it belongs."""
     _, words = asked.shape
     z = GOLDEN
     for w in range(words):
@@ -63,9 +63,10 @@ def _place(table: NDArray[np.int64], keys: NDArray[np.uint64], asked: NDArray[np
 def insert(
     table: NDArray[np.int64], keys: NDArray[np.uint64], count: int, new: NDArray[np.uint64], is_new: NDArray[np.bool_]
 ) -> int:
-    """Add the rows of ``new`` that are not yet among the first ``count`` keys; return how many keys there are then.
+    """Add the rows of ``new`` that are not yet among the first ``count`` keys; return the new number of keys.
 
-    ``table`` has a power of two of slots, more than there are keys; ``is_new`` says which rows were added.
+    The number of slots of ``table`` is a power of two, larger than the number of keys. ``is_new`` says which rows were
+    added.
     """
     size, words = new.shape
     for r in range(size):
@@ -86,6 +87,6 @@ def insert(
 def contains(
     table: NDArray[np.int64], keys: NDArray[np.uint64], asked: NDArray[np.uint64], found: NDArray[np.bool_]
 ) -> None:
-    """Say of each row of ``asked`` whether it is a key."""
+    """Return for each row of ``asked`` whether it is a key."""
     for r in range(len(asked)):
         found[r] = table[_place(table, keys, asked, r)] != EMPTY

@@ -1,16 +1,17 @@
-"""A proof in floating point that Diag(y) - C is positive semidefinite.
+"""Prove in floating point that Diag(y) - C is positive semidefinite.
 
-With positive y the question is whether S = Y^(-1/2) C Y^(-1/2) is at most the identity: the diagonal of I - S is 1,
-whatever the sizes of the spins' couplings, so that one margin suits all of them. If the factorisation of I - S less a
-margin runs to its end, the margin being as large as all rounding errors together, then I - S is semidefinite.
+With positive y the question is whether S = Y^(-1/2) C Y^(-1/2) is at most the identity. The diagonal of I - S is 1 for
+any size of the couplings, so one margin suits all spins. Let the margin be as large as all rounding errors together. If
+the factorization of I - S minus this margin succeeds, then I - S is semidefinite.
 
 *Dense*, by Cholesky. R' R = M + E with |E_ij| <= g / (1 - g) sqrt(M_ii M_jj), g = (n + 1) u / (1 - (n + 1) u) (Higham
 2002, Theorem 10.3), hence |E|_2 <= g / (1 - g) Tr M, about n^2 u (Rump 2006 makes the same step).
 
-*Sparse*, by SuperLU with pivots on the diagonal. L U = M + E with |E| <= g |L| |U| (Higham 2002, Theorem 9.3) where
-g counts the terms of an inner product; and U is D L' up to F, which is at hand. So M = L D L' + (L F - E), the first
-semidefinite if all pivots are positive, the second symmetric and so no larger than its largest row sum, which two
-products with |L| bound. Both theorems hold for any order of the sums; they exclude products by Strassen's method.
+*Sparse*, by SuperLU with pivots on the diagonal. L U = M + E with |E| <= g |L| |U| (Higham 2002, Theorem 9.3) where g
+counts the terms of an inner product; and U is D L' up to F, which can be computed. So M = L D L' + (L F - E). The first
+term is semidefinite if all pivots are positive. The second is symmetric, so its norm is at most its largest row sum,
+which two products with |L| bound. Both theorems hold for any order of the sums; they exclude products by Strassen's
+method.
 """
 
 from __future__ import annotations
@@ -27,28 +28,28 @@ if TYPE_CHECKING:
 
 __all__ = ["is_dominated", "rounding_margin"]
 
-# Extra operations on each entry beyond an inner product's: a division in place of a product, reciprocals of pivots.
+# Extra operations per entry beyond those of an inner product: a division instead of a product, reciprocals of pivots.
 FEW = 4
 # S is C_ij (given to one rounding) times two reciprocals of roots: 6 roundings, and 2 to spare.
 SCALING_ROUNDINGS = 8.0
 
 
 def is_dominated(C: Any, y: NDArray[np.float64]) -> bool:
-    """Say whether Diag(y) - C >= 0 is proven, for symmetric C with zero diagonal, dense or sparse.
+    """Return whether Diag(y) - C >= 0 is proven, for symmetric C with zero diagonal, dense or sparse.
 
-    The entries of C may each be off by a unit roundoff relative to themselves. False proves nothing.
+    Each entry of C may have a relative error of one unit roundoff. False proves nothing.
     """
     if not len(y):
         return True
     if not (np.all(np.isfinite(y)) and y.min() > 0.0):
         return False
-    with np.errstate(all="ignore"):  # what overflows fails the factorisation
+    with np.errstate(all="ignore"):  # an overflow makes the factorization fail
         roots = 1.0 / np.sqrt(y)
         return _sparse(C, roots) if sp.issparse(C) else _dense(C, roots)
 
 
 def rounding_margin(n: int) -> float:
-    """Return how much of I - S the proof by Cholesky gives away, in relative terms: no gap below it can be proven."""
+    """Return the relative margin of the proof by Cholesky: no smaller gap can be proven."""
     return 1.01 * (n + FEW) * n * UNIT_ROUNDOFF
 
 
@@ -79,7 +80,7 @@ def _sparse(C: Any, roots: NDArray[np.float64]) -> bool:
     row_sum = float(abs(S).sum(axis=1).max())
     if not np.isfinite(row_sum):
         return False
-    # The margin is known only after the factorisation; this guess is checked against it.
+    # The margin is known only after the factorization, which then checks this guess.
     guess = 64.0 * UNIT_ROUNDOFF * (n + row_sum)
     while guess < 1e-3:
         M = sp.csc_array((1.0 - guess) * sp.eye_array(n, format="csc") - S)
@@ -108,6 +109,6 @@ def _lu_margin(L: Any, U: Any, pivots: NDArray[np.float64]) -> float:
     terms = int(np.diff(L.indptr).max()) + FEW
     gamma = 1.01 * terms * UNIT_ROUNDOFF
     ones = np.ones(len(pivots))
-    # F is itself computed, with two roundings an entry.
+    # F is itself computed, with two roundings per entry.
     beyond = abs(F) @ ones + (gamma + 4.0 * UNIT_ROUNDOFF) * (abs(U) @ ones)
     return 1.01 * float((abs(L) @ beyond).max())

@@ -1,10 +1,10 @@
 """The diagonal SDP by a primal-dual interior-point method (Helmberg, Rendl, Vanderbei, Wolkowicz 1996).
 
-    minimise sum y  subject to  Z = Diag(y) - C >= 0,      maximise <C, X>  subject to  X_ii = 1, X >= 0.
+    minimize sum y  subject to  Z = Diag(y) - C >= 0,      maximize <C, X>  subject to  X_ii = 1, X >= 0.
 
-Both iterates are strictly feasible from the first to the last, so that <X, Z> is the gap. Newton's equation for
-X = mu Z^-1 has the n x n matrix Z^-1 o X; its predictor and corrector share that factorisation. Ten to fifteen
-iterations of a few dense factorisations, O(n^3) each: the quickest way below about fifty spins.
+Both iterates are always strictly feasible, so that <X, Z> is the gap. Newton's equation for X = mu Z^-1 has the n x n
+matrix Z^-1 o X; its predictor and corrector share that factorization. It takes ten to fifteen iterations of a few dense
+factorizations, O(n^3) each, and is the fastest method below about fifty spins.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def solve_interior_point(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return y, strictly feasible, and V with X = V V'; the relative gap is about ``tol``.
 
-    ``C`` is dense, symmetric, with zero diagonal. Where rounding ends the progress before ``tol`` is reached, the last
+    ``C`` is dense, symmetric, with zero diagonal. If rounding stops the progress before ``tol`` is reached, the last
     iterate is returned.
     """
     n = len(C)
@@ -84,13 +84,13 @@ def _corrected_direction(
     dX_1 = mu * Z_inverse - second - Z_inverse @ (dy_1[:, None] * X)
     dX = dX_0 + dX_1
     dX = (dX + dX.T) / 2.0
-    dX[np.diag_indices(n)] = 1.0 - np.diagonal(X)  # zero but for rounding, which is undone here
+    dX[np.diag_indices(n)] = 1.0 - np.diagonal(X)  # zero up to rounding, which is undone here
     dy = dy_0 + dy_1
     return (dX, dy) if np.all(np.isfinite(dy)) and np.all(np.isfinite(dX)) else None
 
 
 def _longest_step(P: NDArray[np.float64], dP: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]] | None:
-    """Return a step that keeps P + step dP positive definite, at most 1, and the factor of where it leads."""
+    """Return a step of at most 1 that keeps P + step dP positive definite, and the Cholesky factor there."""
     step = 1.0
     for _ in range(60):
         try:
@@ -109,7 +109,7 @@ def _longest_step(P: NDArray[np.float64], dP: NDArray[np.float64]) -> tuple[floa
 
 
 def _progress(first: float, now: float, wanted: float) -> float:
-    """How far the gap has come on its way, in logarithms."""
+    """Return the progress of the gap, on a log scale."""
     if now <= wanted:
         return 1.0
     return float(np.clip(np.log(first / now) / np.log(first / wanted), 0.0, 1.0))

@@ -1,12 +1,12 @@
-"""The diagonal SDP by Burer and Monteiro's factorisation: maximise <C, V V'> over V (n x k) with rows of length 1.
+"""The diagonal SDP by Burer and Monteiro's factorization: maximize <C, V V'> over V (n x k) with unit rows.
 
 For k above sqrt(2 n) every local maximum is global (Boumal, Voroninski, Bandeira 2016), and y_i = <v_i, (C V)_i> is
 the dual solution there. First some sweeps of the mixing method (Wang, Chang, Kolter 2017), each row set to its best
 given all others; then a trust region on the product of spheres. With Z = Diag(y) - C the gradient is Z V and the
 Hessian takes a tangent U to the tangent part of Z U; steps come from conjugate gradients preconditioned by Diag(y).
 
-C is a dense array or the three arrays of a CSR matrix. The steps need no more
-than single precision, which halves their cost: what they must lower is computed in double precision.
+C is a dense array or the three arrays of a CSR matrix. The steps are computed in single precision, which halves their
+cost; the objective is computed in double precision.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Csr", "Point", "Solver"]
 
-# Compiled sums may be added up in any order: what is computed here is tested afterwards, not trusted.
+# Compiled sums may be added in any order: the results here are verified afterwards, not trusted.
 BLOCK = 64
 DENSE_SWEEPS = 8
 SPARSE_SWEEPS = 50
 MOST_SPARSE_COLUMNS = 24
-# What a singular value of V must reach, relative to the largest, for its column to be kept.
+# A column of V is kept if its singular value, relative to the largest, is at least this.
 SIGNIFICANT = 1e-2
 SPARE = 0.2
-# Relative differences of <C, V V'> below this one are rounding.
+# Relative differences of <C, V V'> below this are rounding.
 ROUNDING = 1e-13
 ACCEPTED = 0.05
 BACKTRACKS = 8
@@ -82,7 +82,7 @@ def _sparse_product(
 def _settle_block(
     C: NDArray[np.float64], V: NDArray[np.float64], G: NDArray[np.float64], change: NDArray[np.float64]
 ) -> None:
-    """Set each row of a block to the direction of its G = (C V), keeping the G of the others up to date."""
+    """Set each row of a block to the direction of its row of G = C V, and update G of the others."""
     n, k = V.shape
     for i in range(n):
         norm = 0.0
@@ -138,8 +138,8 @@ def _conjugate_gradients(
     """
     step, residual, direction = np.zeros_like(V), gradient.copy(), -gradient / y[:, None]
     squared = -float(np.einsum("ic,ic->", gradient, direction))
-    # Numbers that are updated and not computed anew: <residual, residual / y> now and at first; |step|^2,
-    # <step, direction> and |direction|^2 in the preconditioner's lengths; what the step lowers the quadratic by.
+    # Numbers that are updated and not recomputed: <residual, residual / y> now and at first; |step|^2, <step,
+    # direction> and |direction|^2 in the preconditioner's lengths; what the step lowers the quadratic by.
     known = np.array([squared, squared, 0.0, 0.0, squared, 0.0])
     image = np.empty_like(V)
     is_at_boundary = False
@@ -163,7 +163,7 @@ def _descend(
     radius: float,
     wanted: float,
 ) -> tuple[bool, bool]:
-    """Go along the direction, whose image C times it is given; say whether this ends it, and on the boundary."""
+    """Move along the direction, given its product with C; return whether this is the end, and on the boundary."""
     squared, step_step, step_direction, direction_direction = known[0], known[2], known[3], known[4]
     n, k = V.shape
     curvature = 0.0
@@ -207,7 +207,7 @@ def _descend(
 
 @dataclass(frozen=True)
 class Point:
-    """Where the ascent stands.
+    """The current point of the ascent.
 
     Attributes
     ----------
@@ -236,7 +236,7 @@ class Point:
 
 @dataclass(frozen=True)
 class _Step:
-    """A step of the trust region: where to, how long, how much <C, V V'> should gain along it."""
+    """A step of the trust region: its direction, its length, and the predicted gain of <C, V V'>."""
 
     tangent: NDArray[np.float64]
     length: float
@@ -245,7 +245,7 @@ class _Step:
     gain: float
 
     def expected(self, fraction: float) -> float:
-        """Return the gain that the quadratic model promises of a fraction of the step."""
+        """Return the gain that the quadratic model predicts for a fraction of the step."""
         return fraction * self.slope - fraction**2 * (self.slope - self.gain)
 
 
@@ -257,7 +257,7 @@ class Solver:
     C
         Dense or CSR, symmetric with zero diagonal, connected, the largest entry 1 in size.
     columns
-        k, the width of V to begin with.
+        k, the initial width of V.
     rng
         For the start.
     """
@@ -273,7 +273,7 @@ class Solver:
         self._sweep()
 
     def move_to(self, V: NDArray[np.float64]) -> None:
-        """Continue from V, its rows made of length 1."""
+        """Continue from V, with its rows normalized."""
         self.point = self._at(V)
         self._radius: float | None = None
         self._best = math.inf
@@ -302,7 +302,7 @@ class Solver:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether the last steps found nothing better: as far as rounding allows, this point is stationary."""
+        """Whether the last steps found no improvement: this point is stationary up to rounding."""
         return self._idle >= MOST_IDLE_STEPS
 
     def advance(self) -> None:
@@ -345,12 +345,12 @@ class Solver:
         return _Step(whole, length * distance, is_at_boundary, slope, 2.0 * lowered * length**2)
 
     def _most_products(self) -> int:
-        # Far from the solution, exact steps are wasted; the caps are by measurement.
+        # Far from the solution exact steps are wasted; the caps were measured.
         caps = (20, 60, 200) if self.is_dense else (50, 100, 300)
         return caps[(self.residual < 1e-3) + (self.residual < 1e-5)]
 
     def _backtrack(self, step: _Step, noise: float) -> tuple[float, float]:
-        """Go along the step as far as it gains what it promised; return the fraction, and gained over promised."""
+        """Move along the step as far as it gains as predicted; return the fraction, and gained over predicted."""
         fraction = 1.0
         for _ in range(BACKTRACKS):
             new = self._at(self.point.V + fraction * step.tangent)
@@ -365,7 +365,7 @@ class Solver:
         return fraction, ratio
 
     def _drop_columns(self) -> None:
-        """Turn V so that its columns are orthogonal, and keep the significant ones and a fifth more."""
+        """Rotate V so that its columns are orthogonal, and keep the significant ones and a fifth more."""
         if self.iterations < self._keep_columns_until:
             return
         V = self.point.V
@@ -376,7 +376,7 @@ class Solver:
             self.point = self._at(V @ turn[:, -kept:])
 
     def escape(self, columns: int) -> bool:
-        """Leave a stationary point that is no maximum along its directions of ascent; False if there are none.
+        """Leave a stationary point that is not a maximum along its directions of ascent; False if there are none.
 
         With w an eigenvector of Y^(-1/2) C Y^(-1/2) for a value beyond 1, a column Y^(-1/2) w raises <C, V V'>.
         """
@@ -398,7 +398,7 @@ def _adapted_radius(radius: float, step: _Step, fraction: float, ratio: float) -
         return 0.25 * step.length
     if step.is_at_boundary:
         return 2.0 * radius if ratio > 0.75 else radius
-    # An interior step shows the scale: a radius far beyond it would let the next step run into the unknown.
+    # An interior step shows the scale; with a much larger radius the next step would leave the region of validity.
     return min(radius, 10.0 * step.length)
 
 

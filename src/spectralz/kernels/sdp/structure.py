@@ -1,4 +1,4 @@
-"""What can be said of the diagonal SDP without solving it: how it splits, and where its solution is known."""
+"""Structure of the diagonal SDP: how it splits into components, and where its solution is known."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _visit(
     sign: NDArray[np.float64],
     waiting: NDArray[np.int64],
 ) -> int:
-    """Walk through the graph from neighbor to neighbor, giving each spin its component and the sign that it needs.
+    """Traverse the graph and give each spin its component and the sign that it needs.
 
     Labels are -1 and signs 1 at first. Returns the number of components.
     """
