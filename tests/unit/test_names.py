@@ -246,7 +246,7 @@ def test_log_weights_add_up_and_multiply(model, other, beta):
         assert np.allclose((beta * kept).log_weight(X), beta * np.array(model.log_weight(X)), atol=1e-10 * scale)
     assert beta * model == model * beta == np.float64(beta) * model == model.scaled(beta)
     if model.n != other.n:
-        with pytest.raises(ModelError, match="spins; only those of the same spins"):
+        with pytest.raises(ModelError, match="spins; add only models of the same spins"):
             model + other
         return
     scale += abs(np.array(other.log_weight(X))).max(initial=0.0)

@@ -352,7 +352,7 @@ def test_means_are_those_of_numpy():
         ('name = ".."', "names a folder"),
         ('name = "a/b"', "names a folder"),
         ('name = ""', "names a folder"),
-        ("seed = 1" + 400 * "0", "seed is beyond all numbers"),
+        ("seed = 1" + 400 * "0", "seed is too large"),
         ("strengths = [1" + 400 * "0" + "]", "too large"),
         ("deep = " + 5000 * "[", "not TOML"),
         ("long = " + 5000 * "1", "not TOML"),

@@ -121,7 +121,7 @@ Work = Annotated[
         "--work",
         "-w",
         metavar="OPERATIONS",
-        help="Instead of --budget: operations to do, such as 1e10 for about ten seconds; gives the same answer every time.",
+        help="Instead of --budget: operations to do, such as 1e10 for about ten seconds; the answer is reproducible.",
         show_default=False,
     ),
 ]
