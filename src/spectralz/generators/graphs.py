@@ -83,7 +83,7 @@ def erdos_renyi(n: int, p: float, strength: float, seed: int, field_strength: fl
 
 
 def bipartite(n: int, strength: float, seed: int, field_strength: float = 1.0) -> Ising:
-    """Make a complete bipartite graph of n/2 + n/2 spins (n odd: the first part smaller), as in :func:`complete`.
+    """Make a complete bipartite graph, n/2 + n/2 spins (n odd: first part smaller); weights as in :func:`complete`.
 
     Parameters
     ----------

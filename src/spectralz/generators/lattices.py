@@ -37,7 +37,7 @@ CUBIC: Steps = ((0, 0, 1), (0, 1, 0), (1, 0, 0))
 
 
 def grid(side: int, strength: float, seed: int, periodic: bool = False, field_strength: float = 1.0) -> Ising:
-    """Make a square grid, side x side, spin ``row * side + column``; weights as in :func:`complete` (Sec. 4.4).
+    """Make a grid of side x side spins ``row * side + column``; weights as in :func:`complete` (paper, Sec. 4.4).
 
     Parameters
     ----------

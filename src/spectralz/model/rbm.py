@@ -327,7 +327,7 @@ class RBM:
         if not isinstance(other, RBM):
             return NotImplemented
         if (self.weights.shape, self.values, self.names) != (other.weights.shape, other.values, other.names):
-            raise ModelError("the machines differ in their layers, values or names; add only machines of the same units")
+            raise ModelError("the machines differ in layers, values or names; add only machines of the same units")
         with np.errstate(over="ignore"):
             parts = self.weights + other.weights, self.visible + other.visible, self.hidden + other.hidden
         return RBM(*parts, self.values, self.names)
