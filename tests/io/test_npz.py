@@ -39,7 +39,7 @@ GOOD = {"format": "spectralz-ising", "version": 1, "field": np.zeros(2), "offset
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"a": np.zeros(3)}, "holds a and is no model"),
+        ({"a": np.zeros(3)}, "holds a and is not a model"),
         (GOOD | {"version": 99, "coupling": np.zeros((2, 2))}, "upgrade"),
         (GOOD, "'edges' is missing"),
         (GOOD | {"coupling": np.array([[0, 1], [2, 0]])}, "not symmetric"),
