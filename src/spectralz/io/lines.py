@@ -64,11 +64,11 @@ class Lines:
             values = np.array(list(map(int, words)), dtype=np.int64)
             if values.min() >= first and (last is None or values.max() <= last):
                 return values - first
-        span = f"of at least {first}" if last is None else f"from {first} to {last}"
+        span = f", {first} or more" if last is None else f" from {first} to {last}"
         for line, word in enumerate(words):
             value = whole_number(word)
             if value is None or value < first or (last is not None and value > last):
-                self.fail(line, f"{quoted(word)} stands where {what} should be, a whole number {span}")
+                self.fail(line, f"{quoted(word)} stands where {what} should be, a whole number{span}")
         return np.zeros(0, dtype=np.int64)  # there are none
 
     def finite_numbers(self, words: list[str], what: str) -> FloatArray:

@@ -293,7 +293,7 @@ class _Tokens:
         word = self.word(what)
         value = whole_number(word)
         if value is None:
-            self.fail(f"{quoted(word)} stands where {what} should be, a whole number of at least 0")
+            self.fail(f"{quoted(word)} stands where {what} should be, a whole number, 0 or more")
         return value
 
     def number(self, what: str) -> float:
