@@ -1,6 +1,6 @@
-"""Broken inputs and what the package says to each: the source of the table in docs/bad-input.md.
+"""Broken inputs and the message for each: the source of the table in docs/bad-input.md.
 
-``python -m tests.bad_inputs`` writes that page anew; a test holds it against the code.
+``python -m tests.bad_inputs`` writes that page anew; a test compares it with the code.
 """
 
 from __future__ import annotations
@@ -231,12 +231,12 @@ def command_message(line: str) -> str:
 def page() -> str:
     """Return the whole page."""
     lines = [
-        "# What broken input is answered with",
+        "# Messages for broken input",
         "",
-        "Every message says what was got, what was wanted and the way out, and comes before any work is done.",
+        "Every message says what was given, what was expected and what to do, and comes before any work is done.",
         "From Python it is an exception under `spectralz.SpectralzError`; on the command line it is a message on",
         "stderr and exit code 2.",
-        "This page is made by `python -m tests.bad_inputs` and held against the code by the tests.",
+        "`python -m tests.bad_inputs` writes this page, and a test compares it with the code.",
         "",
         "## Calls",
         "",

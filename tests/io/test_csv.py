@@ -160,7 +160,7 @@ def test_names_that_would_not_come_back_are_refused(tmp_path):
         ("a,b,1\na,c,inf\n", "line 2: 'inf' stands where a weight"),
         ("# nothing\n\n", "the file is empty"),
         ('a,b,1\n"a,c,1\n', "line 2: the line cannot be split"),
-        ('a,"b\nc",1\n', "line 1|beyond the end of its line"),
+        ('a,"b\nc",1\n', "line 1|after the end of its line"),
     ],
 )
 def test_broken_lists(tmp_path, text, message):

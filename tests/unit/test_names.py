@@ -273,7 +273,7 @@ def test_sums_keep_factors_blocks_and_sparsity():
 
 def test_sums_of_named_models_have_their_names():
     assert (CHAIN + CHAIN.named(None)).names == (CHAIN.named(None) + CHAIN).names == CHAIN.names
-    with pytest.raises(ModelError, match="names differ"):
+    with pytest.raises(ModelError, match="names or their order differ"):
         CHAIN + CHAIN.named(["a", "c", "b"])
     with pytest.raises(TypeError):
         CHAIN + 1.0

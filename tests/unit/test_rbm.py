@@ -133,7 +133,7 @@ def test_arithmetic_equality_and_copies():
         (lambda: sz.log_z(sz.RBM([[1.0]]), given={"v1": 1}), "no spin is called 'v1'"),
         (lambda: sz.log_z(sz.RBM([[1.0]]), given={"v0": 1, 0: 1}), "more than once"),
         (lambda: sz.log_z(sz.RBM([[1.0]]), given=3), "a mapping like"),
-        (lambda: sz.RBM.from_sklearn(object()), "no fitted BernoulliRBM"),
+        (lambda: sz.RBM.from_sklearn(object()), "not a fitted BernoulliRBM"),
         (
             lambda: sz.RBM.from_torch(np.ones((2, 3)), np.ones(2), np.ones(3)),
             r"must be \(3, 2\); otherwise give W.T",
