@@ -330,7 +330,7 @@ def _compared_names(methods: str | None, exclude: str | None) -> list[str]:
 
 
 def print_comparison(comparison: sz.Comparison) -> None:
-    """Print a comparison as a table, with errors where one of the methods is exact."""
+    """Print a comparison as a table, with errors if one of the methods is exact."""
     print_table(tables.comparison(comparison))
 
 

@@ -130,7 +130,7 @@ class BeliefPropagation(Method):
         clock.charge(operations_of_loops(network.n, len(network.graph.slots)))
         loops = loops_at(network, total, without)
         if loops is None:
-            return found, f"{outcome.status}, but couplings are too strong: the loops that it leaves out diverge"
+            return found, f"{outcome.status}, but couplings are too strong: the sum over the loops left out diverges"
         return found, self._doubts(model, network, found.mean) or loops
 
     def _doubts(self, model: Ising, network: Network, mean: FloatArray) -> str:
@@ -148,9 +148,9 @@ class BeliefPropagation(Method):
                 if residual <= self.tol or np.abs(np.tanh(total) - mean).max() <= SAME_MEANS:
                     break
                 if clock.is_up():
-                    return "its share of the time was up before it had looked for other phases"
+                    return "its share of the time ended before it had looked for other phases"
             if np.abs(np.tanh(total) - mean).max() > SAME_MEANS:
-                return "there may be more phases than one: from a leading eigenvector messages do not come to the same"
+                return "there may be several phases: messages from a leading eigenvector converge elsewhere"
         return ""
 
     def _packed(self, network: Network, outcome: Outcome, total: FloatArray, without: FloatArray) -> MarginalOutcome:

@@ -185,7 +185,7 @@ class ConvexMeanField(Method):
         else:
             rounds = f"{len(choices) - 1} more choice{'' if len(choices) == 2 else 's'} of D"
             words = f"A + D <= 0 is proven; {rounds} lowered the bound by {choices[0].upper - best.upper:.2g}"
-            rest = "" if best.converged else "; the means are not yet at rest: the bound holds, but is not the least"
+            rest = "" if best.converged else "; the means have not converged: the bound holds, but could be lower"
             status = Status(words + rest, converged=best.converged)
         return Outcome(
             log_z=value if is_exact else upper,

@@ -747,7 +747,7 @@ def _sentence(problem: _Problem, phases: _Phases, settled: bool, left_out: float
     if len(phases.fits) > 1 and not problem.is_collective and "do not trust" not in words:
         words += "; single couplings are strong, so that phases may lie elsewhere: do not trust"
     if not problem.is_weak and "do not trust" not in words:
-        words += "; couplings are strong, for which its error is not known: do not trust"
+        words += "; couplings are strong, and then the error is not known: do not trust"
     return words
 
 

@@ -432,7 +432,7 @@ class MatrixProduct(Method):
         low = network.log_weight_near(network.field)
         high = network.total_weight + model.n * math.log(2.0)
         word = "came out negative" if found.main.sign else "vanished"
-        words = f"; the sum {word}: weights differ by more than numbers can hold, or the bond is too small"
+        words = f"; the sum {word}: the weights differ too much for double precision, or the bond is too small"
         sample = found.sample
         if sample is not None and low <= sample.log_z <= high:
             answers = [
@@ -448,7 +448,7 @@ def _above(judged: Judged, heaviest: float) -> Judged:
     """Return the verdict compared with the heaviest state: the sum over all states is at least the weight of one."""
     if judged.log_z >= heaviest - judged.std_error:
         return judged
-    words = f"{judged.complaint}; a single state weighs more than the sum that was found"
+    words = f"{judged.complaint}; a single state weighs more than the sum found"
     apart = heaviest - judged.log_z
     return Judged(heaviest, max(judged.std_error, apart, 1.0), False, words)
 

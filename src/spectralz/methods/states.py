@@ -84,7 +84,7 @@ class States(Method):
     def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         pool, share, _ = self._collect(model)
         if share.share < LEAST_SHARE_TO_SAMPLE:
-            warn_inaccurate(f"the states found hold {share.share:.2g} of P(x), and only they were drawn from")
+            warn_inaccurate(f"the states found hold {share.share:.2g} of P(x), and samples are drawn from them only")
         return pool.sample(size, rng)
 
     def _collect(self, model: Ising) -> tuple[StatePool, Share, Outcome]:

@@ -207,7 +207,7 @@ class TreeReweighted(Method):
         if found.residual is not None and found.residual <= self.tol:
             return Status(f"converged after {found.iterations} iterations{choices}")
         residual = "" if found.residual is None else f" with residual {found.residual:.2g}"
-        words = f"stopped after {found.iterations} iterations{residual}{choices}; the bound holds, but is not the least"
+        words = f"stopped after {found.iterations} iterations{residual}{choices}; the bound holds, but could be lower"
         return Status(words, converged=False)
 
     def _iterate(self, network: Network, trees: _Trees, u: FloatArray) -> _Messages:
