@@ -1,4 +1,4 @@
-"""Broken inputs and what the package says to each: the source of the table in docs/bad-input.md.
+"""Broken inputs and the message for each: the source of the table in docs/bad-input.md.
 
 ``python -m tests.bad_inputs`` writes that page again; a test compares it with the code.
 """

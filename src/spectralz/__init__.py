@@ -1,6 +1,6 @@
 """Partition functions of pairwise binary models, and how far each answer can be trusted."""
 
-import spectralz._support.interrupts  # isort: skip  # noqa: F401  (the first, so that an interrupt is quiet)
+import spectralz._support.interrupts  # isort: skip  # noqa: F401  (imported first, so that an interrupt is quiet)
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
@@ -144,7 +144,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> _Any:
-    if name == "plots":  # imported when asked for: answers need no pictures
+    if name == "plots":  # imported on first use: answers need no pictures
         from importlib import import_module
 
         return import_module("spectralz.plots")

@@ -1,4 +1,4 @@
-"""Everything compiled at once, for who would rather wait beforehand: containers, clusters, lectures."""
+"""Compile everything at once, for those who prefer to wait beforehand: containers, clusters, lectures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Compilation", "warm_up"]
 
-# What a method does on small models only when asked.
+# Options that make a method do on small models what it otherwise does only on large ones.
 SETTINGS: Mapping[str, tuple[dict[str, Any], ...]] = {
     "exact": ({"algorithm": "enumeration"}, {"order": "min-fill", "search": 100}),
     "bp": ({"schedule": "sequential"},),
@@ -44,16 +44,16 @@ SETTINGS: Mapping[str, tuple[dict[str, Any], ...]] = {
 
 @dataclass(frozen=True)
 class Compilation:
-    """What :func:`warm_up` did.
+    """Hold what :func:`warm_up` did.
 
     Attributes
     ----------
     kernels
         How many compiled functions there are.
     compiled
-        How often one had to be compiled now; the others were found on disk.
+        How many compilations were needed now; the rest was found on disk.
     folder
-        Where they are kept, or None if there is no place that can be written to.
+        Where they are kept, or None if no folder is writable.
     """
 
     kernels: int
@@ -64,8 +64,8 @@ class Compilation:
 def warm_up() -> Compilation:
     """Compile every kernel, or load what was compiled before, by running all methods on small models.
 
-    Kernels are compiled when they are first called and kept on disk, so this is never necessary. It is for images of
-    containers and for machines that are going to be measured. It takes about a minute, once.
+    Kernels are compiled on first use and kept on disk, so this is never necessary. It is useful for container images
+    and before timing measurements. It takes about a minute, once.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def warm_up() -> Compilation:
 
 
 def _calls_of_large_models() -> list[Callable[[], object]]:
-    """Return what is asked of models only where they are large, or so cold that small ones have an answer before."""
+    """Return calls that methods make only for large models, or for models too cold for the small ones used here."""
     from spectralz.inference.description import describe
     from spectralz.kernels.elimination.screening import count_min_degree
     from spectralz.parts.frontier import largest_layer
@@ -108,7 +108,7 @@ def _calls_of_large_models() -> list[Callable[[], object]]:
     layers = Ising.from_edges(60, pairs, np.linspace(-2.0, 2.0, len(pairs)))
     huge = Ising.from_edges(3, [(0, 1), (1, 2), (0, 2)], [1e30, 1e30, -1e30])  # beyond single precision
     return [
-        partial(log_z, _ring(200), "sdp"),  # which takes small models as dense
+        partial(log_z, _ring(200), "sdp"),  # small models are treated as dense there
         partial(log_z, _ring(MANY_SPINS + 1).scaled(0.1), "ep", restarts=1),
         partial(log_z, _ring(MOST_SPINS_UNSCREENED + 1), "exact"),
         partial(log_z, huge, "annealing", population=50, block_width=0),
@@ -123,7 +123,7 @@ def _calls_of_large_models() -> list[Callable[[], object]]:
 
 
 def _keep_heaviest_states() -> None:
-    """Eliminate with a few frontier states, and go back: methods do so only where it is cold."""
+    """Eliminate with a few frontier states, and go back: methods do so only for cold models."""
     from spectralz.parts.heaviest_frontier import heaviest_frontier
 
     found = heaviest_frontier(_ring(8), capacity=2, ibound=2, rounds=1, remember=True)
@@ -137,7 +137,7 @@ def _times_compiled(kernels: list[Any]) -> int:
 
 
 def _calls(model: Ising) -> Iterator[Callable[[], object]]:
-    """Give everything that can be asked of a model."""
+    """Yield every call that can be made with a model."""
     yield partial(bounds, model, budget=0.2)
     for name, method in METHODS.items():
         for options in ({}, *SETTINGS.get(name, ())):
@@ -149,7 +149,7 @@ def _calls(model: Ising) -> Iterator[Callable[[], object]]:
 
 
 def _small_models() -> tuple[Ising, ...]:
-    """Return models of all kinds: frustrated and cold, dense and sparse; a tree; of low rank in either direction."""
+    """Return models of all kinds: frustrated and cold, dense and sparse; a tree; low rank of either sign."""
     field = np.linspace(-1.0, 1.0, 6)
     coupling = 2.0 * (-1.0) ** np.outer(np.arange(6), np.arange(6))
     tree = Ising.from_edges(3, [(0, 1), (1, 2)], [1.0, -1.0])
@@ -159,6 +159,6 @@ def _small_models() -> tuple[Ising, ...]:
 
 
 def _ring(n: int) -> Ising:
-    """Return a ring with one coupling that frustrates it."""
+    """Return a ring with one frustrating coupling."""
     pairs = [(i, (i + 1) % n) for i in range(n)]
     return Ising.from_edges(n, pairs, [-3.0, *([3.0] * (n - 1))], np.linspace(-1.0, 1.0, n))

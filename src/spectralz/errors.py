@@ -1,6 +1,6 @@
-"""The error types: one family, each also the builtin that a stranger would catch.
+"""The error types: one family, each also a subclass of the builtin error that callers expect.
 
-A message says what was got, what was wanted, and the way out.
+A message says what was given, what was expected, and what to do.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ __all__ = [
 ]
 
 
-# Of a value that was refused, no larger number and no more characters are shown.
+# The largest number and the most characters shown of a refused value.
 LARGEST_SHOWN = 10**300
 MOST_SHOWN = 60
 
 
 class SpectralzError(Exception):
-    """Whatever this package raises on purpose."""
+    """The base class of all errors that this package raises on purpose."""
 
 
 class ModelError(SpectralzError, ValueError):
@@ -45,7 +45,7 @@ class OptionError(SpectralzError, ValueError):
 
 
 class TooLargeError(SpectralzError, ValueError):
-    """The work asked for was refused before it began: it needs more memory or time than allowed."""
+    """The work was refused before it began: it needs more memory or time than allowed."""
 
 
 class FormatError(SpectralzError, ValueError):
@@ -58,7 +58,7 @@ class FormatError(SpectralzError, ValueError):
     path
         The file.
     line
-        The line, counted from one, where there is one.
+        The line, counted from one, or None.
     """
 
     def __init__(self, message: str, path: str | PathLike[str] | None = None, line: int | None = None) -> None:
@@ -89,25 +89,25 @@ class DeviceError(SpectralzError, RuntimeError):
 
 
 class InaccurateWarning(UserWarning):
-    """An answer is not to be trusted: an array of samples, which has no place for a status, or what ``auto`` found."""
+    """An answer cannot be trusted: an array of samples, which cannot carry a status, or the answer of ``auto``."""
 
 
 class LostRunsWarning(UserWarning):
-    """The workers of an executor lost every run that they were given; the answer is as good, but made without them."""
+    """The workers of an executor lost every run; the answer is as good, but was computed without them."""
 
 
 def warn_inaccurate(sentence: str, stacklevel: int = 4) -> None:
-    """Warn of an answer; ``stacklevel`` counts from here to the call of the user, by default from within a sampler."""
+    """Warn about an answer; ``stacklevel`` counts from here to the user's call, by default from within a sampler."""
     warnings.warn(sentence, InaccurateWarning, stacklevel=stacklevel)
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Say whether an error is an interrupt; one that comes while numba looks a function up is a SystemError."""
+    """Say whether an error is an interrupt; during a function lookup of numba it is a SystemError."""
     return _comes_from(error, KeyboardInterrupt)
 
 
 def is_broken_pipe(error: BaseException) -> bool:
-    """Say whether the reader of our output has gone, whatever was made of it on the way."""
+    """Say whether the output pipe was closed, whatever error that became on the way."""
     return _comes_from(error, BrokenPipeError)
 
 
@@ -121,15 +121,15 @@ def _comes_from(error: BaseException, kind: type[BaseException]) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Write a value that was refused, but not all of a long one.
+    """Return a refused value as text, shortened if it is long.
 
     Examples
     --------
     >>> shown(0.5), shown("none"), shown(10**5000), shown("a" * 1000)
-    ('0.5', "'none'", 'beyond all numbers', "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...")
+    ('0.5', "'none'", 'too large', "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...")
     """
     if isinstance(value, int) and abs(value) > LARGEST_SHOWN:
-        return "beyond all numbers"
+        return "too large"
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # a list with such a number in it, or lists in lists in lists

@@ -1,4 +1,4 @@
-"""All methods by name, and the settings of the paper's figures: the one table that a new method is a line of."""
+"""All methods by name, and the settings of the paper's figures; a new method is one line in this table."""
 
 from __future__ import annotations
 

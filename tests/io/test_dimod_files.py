@@ -152,7 +152,7 @@ GOOD = {
         ({"variable_labels": ["a"]}, "1 variable_labels and 2 linear_biases"),
         ({"variable_labels": ["a", {}]}, "cannot be a name"),
         ({"variable_labels": ["a", None]}, "cannot be a name"),
-        ({"variable_labels": None}, "missing, or no list"),
+        ({"variable_labels": None}, "missing, or not a list"),
         ({"variable_type": "DISCRETE"}, "'SPIN' or 'BINARY'"),
         ({"offset": "1"}, "offset must hold numbers"),
         ({"offset": float("nan")}, "finite"),

@@ -160,7 +160,7 @@ def test_standard_output(tmp_path, capsysbinary, name):
     sz.write(MODEL, "-", format=name)
     sz.write(MODEL, tmp_path / "m.dat", format=name)
     assert capsysbinary.readouterr().out == (tmp_path / "m.dat").read_bytes()
-    with pytest.raises(OptionError, match="say the format: npz"):
+    with pytest.raises(OptionError, match="give the format: npz"):
         sz.write(MODEL, "-")
 
 

@@ -39,7 +39,7 @@ GOOD = {"format": "spectralz-ising", "version": 1, "field": np.zeros(2), "offset
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"a": np.zeros(3)}, "holds a and is no model"),
+        ({"a": np.zeros(3)}, "holds a and is not a model"),
         (GOOD | {"version": 99, "coupling": np.zeros((2, 2))}, "upgrade"),
         (GOOD, "'edges' is missing"),
         (GOOD | {"coupling": np.array([[0, 1], [2, 0]])}, "not symmetric"),
@@ -65,7 +65,7 @@ GOOD = {"format": "spectralz-ising", "version": 1, "field": np.zeros(2), "offset
         ({"J": np.zeros((2, 2)), "beta": 2.0}, "holds 'beta'"),
         ({"field": np.zeros(2), "coupling": np.array([[0, 1], [2, 0]])}, "not symmetric"),
         ({"field": np.zeros(2), "coupling": np.zeros((2, 2)), "J": np.zeros((2, 2))}, "holds 'coupling'"),
-        ({"h": np.zeros(2)}, "is no model"),
+        ({"h": np.zeros(2)}, "is not a model"),
         ({"format": b"csr", "shape": [2, 2], "data": [1.0], "indices": [9], "indptr": [0, 1, 1]}, "damaged"),
         ({"format": b"csr", "shape": [2, 2], "data": [1.0], "indices": [1], "indptr": [0, 9, 1]}, "damaged"),
         ({"format": b"???", "shape": [2, 2], "data": [1.0]}, "damaged"),

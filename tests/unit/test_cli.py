@@ -370,12 +370,12 @@ def test_every_report_knows_the_figures_of_the_paper(run, tmp_path, monkeypatch,
 
 def test_an_interrupted_sweep_says_how_to_go_on(run, tmp_path, monkeypatch):
     def stop(*args, **options):
-        raise KeyboardInterrupt("3 of 9 models are done; the same command goes on from there")
+        raise KeyboardInterrupt("3 of 9 models are done; the same command continues from there")
 
     monkeypatch.setattr(spectralz.sweeps, "run", stop)
     code, _, err = run("paper", "fig2a", "--quick")
     assert code == 130
-    assert "goes on from there" in err
+    assert "continues from there" in err
 
 
 @pytest.fixture

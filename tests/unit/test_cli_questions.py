@@ -192,7 +192,7 @@ def test_models_go_through_pipes(capfdbinary):
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("convert m.json -", "standard output has no suffix; say the format, such as --to npz"),
+        ("convert m.json -", "standard output has no suffix; give the format, such as --to npz"),
         ("solve - -e -", "model and evidence cannot both come from standard input"),
         ("convert m.json m.rud", "maxcut files are only read"),
         ("convert m.json m.mc --to maxcut", "maxcut files are only read"),

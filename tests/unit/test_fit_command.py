@@ -72,7 +72,7 @@ def test_weights_and_pairs_come_from_files(run):
         (("data.csv", "--out", "data.csv"), "input"),
         (("data.csv", "--penalty", "l3=1"), "l2=0.01"),
         (("data.csv", "--weights", "z"), "the header has a, b, c, d"),
-        (("data.csv", "--graph", "data.csv"), "is no pair"),
+        (("data.csv", "--graph", "data.csv"), "is not a pair"),
         (("bad.csv",), "line 3"),
     ],
 )

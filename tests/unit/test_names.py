@@ -246,7 +246,7 @@ def test_log_weights_add_up_and_multiply(model, other, beta):
         assert np.allclose((beta * kept).log_weight(X), beta * np.array(model.log_weight(X)), atol=1e-10 * scale)
     assert beta * model == model * beta == np.float64(beta) * model == model.scaled(beta)
     if model.n != other.n:
-        with pytest.raises(ModelError, match="spins; only those of the same spins"):
+        with pytest.raises(ModelError, match="spins; add only models of the same spins"):
             model + other
         return
     scale += abs(np.array(other.log_weight(X))).max(initial=0.0)
@@ -273,7 +273,7 @@ def test_sums_keep_factors_blocks_and_sparsity():
 
 def test_sums_of_named_models_have_their_names():
     assert (CHAIN + CHAIN.named(None)).names == (CHAIN.named(None) + CHAIN).names == CHAIN.names
-    with pytest.raises(ModelError, match="names differ"):
+    with pytest.raises(ModelError, match="names or their order differ"):
         CHAIN + CHAIN.named(["a", "c", "b"])
     with pytest.raises(TypeError):
         CHAIN + 1.0

@@ -115,7 +115,7 @@ def test_arithmetic_equality_and_copies():
     with pytest.raises(ValueError, match="read-only"):
         rbm.weights[0, 0] = 7.0
     assert sz.RBM(**json.loads(json.dumps(rbm.to_dict()))) == rbm
-    with pytest.raises(ModelError, match="only those of the same units"):
+    with pytest.raises(ModelError, match="add only machines of the same units"):
         rbm + sz.RBM([[1.0]])
 
 
@@ -133,10 +133,10 @@ def test_arithmetic_equality_and_copies():
         (lambda: sz.log_z(sz.RBM([[1.0]]), given={"v1": 1}), "no spin is called 'v1'"),
         (lambda: sz.log_z(sz.RBM([[1.0]]), given={"v0": 1, 0: 1}), "more than once"),
         (lambda: sz.log_z(sz.RBM([[1.0]]), given=3), "a mapping like"),
-        (lambda: sz.RBM.from_sklearn(object()), "no fitted BernoulliRBM"),
+        (lambda: sz.RBM.from_sklearn(object()), "not a fitted BernoulliRBM"),
         (
             lambda: sz.RBM.from_torch(np.ones((2, 3)), np.ones(2), np.ones(3)),
-            r"must be \(3, 2\): of the other, give W.T",
+            r"must be \(3, 2\); otherwise give W.T",
         ),
     ],
 )

@@ -378,7 +378,7 @@ def test_an_interrupt_from_the_keyboard_is_quick_and_quiet(tmp_path):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert 0 < len(read_rows(tmp_path / "rows" / "rows.csv")) < 60 * 2 * 3  # long before the end
-    assert "the same command goes on from there" in errors
+    assert "the same command continues from there" in errors
     assert errors.count("Traceback") == 1  # none from the workers
 
 
@@ -467,7 +467,7 @@ def test_lines_of_any_length_are_rows(tmp_path, length):
     assert read_rows(path) == long
     assert read_rows(run(SMALL, tmp_path, workers=1)) == long  # nothing is done again
     path.write_bytes(path.read_bytes().replace(b"xxx", b"\xff\xfe\xff", 1))
-    with pytest.raises(FormatError, match="no text"):
+    with pytest.raises(FormatError, match="not text"):
         read_rows(path)
 
 
@@ -510,5 +510,5 @@ def test_an_interrupt_while_workers_start_is_not_lost(tmp_path, moment):
         process.kill()
         process.communicate()
     assert process.returncode == 130
-    assert "the same command goes on from there" in errors
+    assert "the same command continues from there" in errors
     assert "Traceback" not in errors

@@ -259,7 +259,7 @@ def test_progress_is_reported():
     ("options", "words"),
     [
         ({"diagonal": "best"}, "must be one of"),
-        ({"diagonal": [1.0, 2.0]}, "this model wants 7"),
+        ({"diagonal": [1.0, 2.0]}, "this model needs 7"),
         ({"diagonal": [1.0, math.inf]}, "finite numbers"),
         ({"diagonal": [[1.0]]}, "finite numbers"),
         ({"diagonal": 3.0}, "finite numbers"),

@@ -254,7 +254,7 @@ def test_files_are_relative_to_the_configuration(configured, tmp_path, monkeypat
     ("change", "words"),
     [
         (("name =", "name : "), "this is not TOML.*line 2"),
-        (("repeats", "repeat"), "repeat is no key of a sweep; known are name, methods"),
+        (("repeats", "repeat"), "repeat is not a key of a sweep; known are name, methods"),
         (("repeats = 2", "repeats = 2.5"), "repeats is 2.5; it must be a whole number"),
         (("repeats = 2", "repeats = true"), "repeats is True; it must be a whole number"),
         (("repeats = 2", "repeats = 0"), "repeats is 0; it must be a whole number, 1 or more"),
@@ -266,9 +266,9 @@ def test_files_are_relative_to_the_configuration(configured, tmp_path, monkeypat
         (('["exact", ', '["exat", '), r"methods\[1\]: no method is called 'exat'; did you mean 'exact'"),
         (("damping =", "dampin ="), r"contestants\[1\]: method 'bp' has no option 'dampin'; its options are"),
         (("damping = 0.5", "damping = 7"), r"contestants\[1\]: damping is 7"),
-        (("is_ours", "ours"), r"contestants\[1\].ours is no key of a sweep; known are label, method"),
+        (("is_ours", "ours"), r"contestants\[1\].ours is not a key of a sweep; known are label, method"),
         (('method = "bp"', ""), r"contestants\[1\].method is missing"),
-        (("[model]", "[modell]"), "modell is no key"),
+        (("[model]", "[modell]"), "modell is not a key"),
         (("[model]", "[[model]]"), "model is .* it must be a table"),
         (('generator = "complete"', ""), "model.generator is missing; it is one of complete, erdos-renyi"),
         (('"complete"', '"complet"'), "'complet'; known are complete"),
@@ -321,7 +321,7 @@ def test_a_line_being_written_is_left_out_and_a_wrong_one_is_named(tmp_path):
     path.write_text(header() + to_csv([row, row])[:-10])
     assert read_rows(path) == [row]
     path.write_text(header() + "a,b\n" + to_csv([row]))
-    with pytest.raises(FormatError, match=r"rows.csv, line 2: this is no row"):
+    with pytest.raises(FormatError, match=r"rows.csv, line 2: this is not a row"):
         read_rows(path)
     path.write_text("instance,x\n")
     with pytest.raises(FormatError, match="its columns are 'instance,x'"):
@@ -352,7 +352,7 @@ def test_means_are_those_of_numpy():
         ('name = ".."', "names a folder"),
         ('name = "a/b"', "names a folder"),
         ('name = ""', "names a folder"),
-        ("seed = 1" + 400 * "0", "seed is beyond all numbers"),
+        ("seed = 1" + 400 * "0", "seed is too large"),
         ("strengths = [1" + 400 * "0" + "]", "too large"),
         ("deep = " + 5000 * "[", "not TOML"),
         ("long = " + 5000 * "1", "not TOML"),

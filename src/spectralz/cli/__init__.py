@@ -1,7 +1,7 @@
 """The command line: thin commands over the verbs. Results go to stdout, messages and progress to stderr.
 
-Exit codes: 0 done, 1 not converged under ``--strict``, 2 bad input, 130 interrupted, with the best answer so far
-printed and written where a method had one.
+Exit codes: 0 done, 1 not converged under ``--strict``, 2 bad input, 130 interrupted; after an interrupt the best answer
+so far, if there is one, is printed and written.
 """
 
 from spectralz.cli.app import app, main

@@ -1,4 +1,4 @@
-"""The application: its commands in the order of ``--help``, and how it ends, by an error or an interrupt too."""
+"""The application: its commands in the order of ``--help``, and how it ends, also after an error or an interrupt."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ __all__ = ["app", "main"]
 
 
 class _Commands(Group):
-    """The commands; an interrupt of any of them is a line and exit code 130."""
+    """The commands; an interrupt of any of them prints one line and ends with exit code 130."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             interrupts.raise_on_interrupt()
             return super().invoke(ctx)
-        # Here, since releases of typer differ in what they make of it.
+        # Handled here, since releases of typer treat it differently.
         except (KeyboardInterrupt, SystemError, ImportError) as stopped:
             if not is_interrupt(stopped):
                 raise
@@ -90,7 +90,7 @@ def _root(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; errors that have a way out end in a sentence and exit code 2, not in a traceback."""
+    """Run the command line; errors that the user can fix end in a sentence and exit code 2, not in a traceback."""
     try:
         _replace_unprintable()
         code = app(args=arguments, prog_name="spectralz", standalone_mode=False)
@@ -98,7 +98,7 @@ def main(arguments: list[str] | None = None) -> None:
     except UsageError as error:
         _fail(usage_sentence(error), f"try: {error.ctx.command_path if error.ctx else 'spectralz'} -h")
     except (BrokenPipeError, SystemExit) as ended:
-        # The reader of our output has gone, and so has the need for it; typer and rich call that exit code 1.
+        # Nobody reads the output any more, which is no error; typer and rich would end with exit code 1.
         if not is_broken_pipe(ended):
             raise
         _drop_output()
@@ -107,12 +107,12 @@ def main(arguments: list[str] | None = None) -> None:
         _drop_output()
         _fail(sentence_of(error))
     except MemoryError:
-        _fail("the machine has too little memory for this")
+        _fail("this machine has too little memory for this")
     sys.exit(code)
 
 
 def _fail(sentence: str, *advice: str) -> NoReturn:
-    """Say what is wrong, if there is someone to say it to, and end."""
+    """Print what is wrong, if it can be printed, and end."""
     with suppress(OSError, SystemExit):
         say_error(sentence)
         for line in advice:
@@ -122,13 +122,13 @@ def _fail(sentence: str, *advice: str) -> NoReturn:
 
 
 def _flush() -> None:
-    """Write what is still to be written while there is someone to say that it cannot be."""
+    """Flush the output now, while an error can still be reported."""
     if sys.stdout is not None:
         sys.stdout.flush()
 
 
 def _drop_output() -> None:
-    """Send output that cannot be written nowhere: Python would complain of it once more at its end."""
+    """Discard output that cannot be written; otherwise Python would report it once more at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
@@ -138,7 +138,7 @@ def _drop_output() -> None:
 
 
 def _replace_unprintable() -> None:
-    """Print a question mark for what the encoding of the output does not have, rather than fail."""
+    """Print a question mark for characters that the encoding of the output does not have, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

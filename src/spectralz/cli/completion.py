@@ -1,4 +1,4 @@
-"""What the Tab key offers: names of methods, their options, formats and figures. Files are the shell's own."""
+"""What the Tab key offers: names of methods, their options, formats and figures. The shell completes files itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WRITABLE = tuple(known.name for known in FORMATS if known.write is not None)
 
 
 def methods(incomplete: str) -> list[tuple[str, str]]:
-    """Offer the names of methods, with what they are."""
+    """Offer the names of methods, with what they do."""
     offered = {name: first_line(method) for name, method in sz.METHODS.items()}
     offered |= {label: f"{setting.name} as in the paper" for label, setting in sz.PAPER_SETTINGS.items()}
     return [(name, what) for name, what in offered.items() if name.startswith(incomplete)]
@@ -32,7 +32,7 @@ def list_of_methods(incomplete: str) -> list[str]:
 
 
 def settings(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Offer the options of the method that was named before, or of ``auto``."""
+    """Offer the options of the method named before, or of ``auto``."""
     asked = ctx.params.get("method") or "auto"
     known: Any = sz.METHODS.get(asked)
     names = [] if known is None else [f"{name}=" for name in vars(known())]
@@ -57,7 +57,7 @@ def figures(incomplete: str) -> list[str]:
 
 
 def _one_more(incomplete: str, known: Iterable[str]) -> list[str]:
-    """Offer the names that a list with commas does not have yet.
+    """Offer the names that a comma-separated list does not have yet.
 
     Examples
     --------

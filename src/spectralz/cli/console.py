@@ -35,11 +35,11 @@ __all__ = [
     "warn",
 ]
 
-# What a screen is assumed to be wide when output goes to a file or a pipe: statuses are sentences.
+# Assumed width of the screen when output goes to a file or a pipe; statuses are sentences.
 PIPE_WIDTH = 140
-# A bar that has been full once stands still, and the next task of the same method begins at once.
+# A bar that has been full once would stay full, although the next task of the same method begins at once.
 ALMOST_DONE = 1.0 - 1e-6
-# Files that cannot be written are named by the error; standard output is not.
+# The error names a file that cannot be written, but not standard output.
 CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 VERDICT_STYLES = {
     Verdict.CHOSEN: "bold green",
@@ -84,7 +84,7 @@ def say_error(sentence: str) -> None:
 
 
 def sentence_of(error: Exception) -> str:
-    """Return what an error says: of one of the system, the file and why."""
+    """Return the sentence of an error; for an error of the system, the file and the reason."""
     if isinstance(error, OSError) and error.strerror is not None:
         place = "standard output" if error.filename is None and error.errno in CANNOT_WRITE else error.filename
         return error.strerror if place is None else f"{as_text(place)}: {error.strerror}"
@@ -92,7 +92,7 @@ def sentence_of(error: Exception) -> str:
 
 
 def as_text(path: object) -> str:
-    r"""Return a name of a file that can be printed, drawn and written to a page: bytes that are no text are marked.
+    r"""Return the name of a file as text that can be printed, drawn and written to a page; other bytes are marked.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def as_text(path: object) -> str:
 
 
 def print_table(table: Table) -> None:
-    """Print a table; into a file or a pipe without the blanks that fill a screen's lines."""
+    """Print a table; to a file or a pipe without trailing blanks."""
     screen, drawn = console(), _drawn(table)
     if screen.is_terminal:
         screen.print(drawn, highlight=False)
@@ -114,7 +114,7 @@ def print_table(table: Table) -> None:
 
 
 def _drawn(table: Table) -> RichTable:
-    """Return a table as rich draws it. Cells are plain text: brackets in names and messages are not markup."""
+    """Return a table for rich. Cells are plain text: brackets in names and messages are not markup."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -135,7 +135,7 @@ def _drawn(table: Table) -> RichTable:
 def progress(budget: float | None = None) -> Iterator[None]:
     """Show a progress bar on stderr, if that is a terminal, while the block runs.
 
-    It tells the seconds that have passed and, where there is a ``budget``, of how many.
+    It shows the seconds that have passed and, with a ``budget``, how many there are in total.
     """
     screen = console(stderr=True)
     if not screen.is_terminal:
@@ -154,7 +154,7 @@ def progress(budget: float | None = None) -> Iterator[None]:
 
 
 def _columns(budget: float | None) -> list[ProgressColumn]:
-    """Return what a line of progress has: without a budget, also the time that is likely to remain."""
+    """Return the columns of a progress line; without a budget, also the estimated time left."""
     from rich.progress import (
         BarColumn,
         ProgressColumn,
@@ -166,7 +166,7 @@ def _columns(budget: float | None) -> list[ProgressColumn]:
     from rich.text import Text
 
     class Elapsed(ProgressColumn):
-        """Seconds that have passed, by the clock of budgets, which leaves out compiling."""
+        """Return the seconds that have passed, by the clock of budgets, which leaves out compiling."""
 
         def render(self, task: Task) -> Text:
             return Text(elapsed_of(task.elapsed or 0.0, budget), style="progress.elapsed")
@@ -176,7 +176,7 @@ def _columns(budget: float | None) -> list[ProgressColumn]:
 
 
 def elapsed_of(seconds: float, budget: float | None) -> str:
-    """Return how long it has taken, and of how long where that is known.
+    """Return the time that has passed, and the total if it is known.
 
     Examples
     --------

@@ -47,7 +47,7 @@ def curve(
         typer.Option(
             "--betas",
             metavar="LIST",
-            help="Inverse temperatures: FIRST:LAST:COUNT, or numbers with commas between.",
+            help="Inverse temperatures: FIRST:LAST:COUNT, or numbers separated by commas.",
         ),
     ] = "0.1:2:20",
     method: Annotated[
@@ -55,7 +55,7 @@ def curve(
     ] = "auto",
     budget: Budget = None,
     work: Work = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="For all that is random.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of all random numbers.")] = 0,
     threads: Threads = None,
     evidence: EvidenceFile = None,
     given: Given = None,
@@ -65,7 +65,7 @@ def curve(
     plot: Picture = None,
     strict: Strict = False,
 ) -> None:
-    """Follow log Z, energy, entropy, heat capacity and magnetization through many temperatures, with errors."""
+    """Compute log Z, energy, entropy, heat capacity and magnetization at many temperatures, with errors."""
     check_outputs({"--plot": plot}, [file, evidence])
     check_picture(plot)
     at = temperatures_in(betas)
@@ -90,19 +90,19 @@ def curve(
 
 
 def temperatures_in(text: str) -> list[float]:
-    """Return the numbers that ``FIRST:LAST:COUNT``, or a list with commas, stands for.
+    """Return the numbers that ``FIRST:LAST:COUNT``, or a comma-separated list, stands for.
 
     Examples
     --------
     >>> temperatures_in("0.5:1.5:3"), temperatures_in("1, 2")
     ([0.5, 1.0, 1.5], [1.0, 2.0])
     """
-    wanted = "write FIRST:LAST:COUNT, such as 0.1:3:30, or numbers with commas between"
+    wanted = "write FIRST:LAST:COUNT, such as 0.1:3:30, or numbers separated by commas"
     try:
         if ":" in text:
             first, last, count = text.split(":")
             if not 1 <= int(count) <= MOST_TEMPERATURES:
-                raise OptionError(f"--betas asks for {count} temperatures; from 1 to {MOST_TEMPERATURES} can be had")
+                raise OptionError(f"--betas asks for {count} temperatures; ask for 1 to {MOST_TEMPERATURES}")
             return [float(beta) for beta in np.linspace(float(first), float(last), int(count))]
         return [float(part) for part in text.split(",")]
     except ValueError as error:

@@ -16,7 +16,7 @@ from spectralz.errors import OptionError
 __all__ = ["paper", "report", "sweep"]
 
 Workers = Annotated[
-    int | None, typer.Option(metavar="N", help="Processes at a time, each with one thread; as many as cores.")
+    int | None, typer.Option(metavar="N", help="Processes at once, with one thread each; one per core if not given.")
 ]
 DaskAddress = Annotated[
     str | None, typer.Option(metavar="ADDRESS", help="Send the work to this Dask scheduler instead (extra dask).")
@@ -46,13 +46,13 @@ def paper(
         str,
         typer.Option(
             metavar="text|code",
-            help="text: couplings as the paper prints them; code: half of that, as its code has them.",
+            help="text: couplings as the paper prints them; code: half of that, as in its code.",
         ),
     ] = "text",
     workers: Workers = None,
     dask: DaskAddress = None,
 ) -> None:
-    """Regenerate a figure of the paper, or all, and write the report; run it again to go on after a stop."""
+    """Regenerate a figure of the paper, or all, and write the report; run it again to continue after a stop."""
     from spectralz.paper import FIGURES, fig3f_uai
     from spectralz.report import write_report
     from spectralz.sweeps import run
@@ -62,7 +62,7 @@ def paper(
         raise OptionError(f"no figure is called {figure!r}; known are {', '.join(known)}, and all")
     for name in known if figure == "all" else [figure]:
         setting = known[name].quick if quick else known[name].full
-        if not (setting.files or setting.instances):  # those weigh an edge once already
+        if not (setting.files or setting.instances):  # these count an edge once already
             setting = replace(setting, edge_convention=edge_convention)
         with progress():
             rows = run(setting, out / name, workers=workers, dask=dask)
@@ -72,7 +72,7 @@ def paper(
 
 @examples(
     "spectralz sweep config.toml",
-    "spectralz sweep config.toml --out results --workers 1   # run it again to go on after a stop",
+    "spectralz sweep config.toml --out results --workers 1   # run it again to continue after a stop",
 )
 def sweep(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="What to run, a .toml file.", show_default=False)],
@@ -98,9 +98,11 @@ def sweep(
 
 @examples("spectralz report quick   # writes quick/report.html")
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What paper or sweep has written.", show_default=False)],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder written by paper or sweep.", show_default=False)
+    ],
 ) -> None:
-    """Make one self-contained HTML page of everything in a folder, with pictures and tables beside it."""
+    """Write one self-contained HTML page about everything in a folder, with pictures and tables beside it."""
     from spectralz.paper import FIGURES
     from spectralz.report import write_report
 
@@ -108,7 +110,7 @@ def report(
 
 
 def _say_written(path: Path) -> None:
-    """Say where the rows are, and how many of them have no answer."""
+    """Print where the rows are, and how many of them have no answer."""
     from spectralz.sweeps import read_rows
 
     rows = read_rows(path)

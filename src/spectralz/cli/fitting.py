@@ -35,7 +35,7 @@ CHOSEN = ("ebic", "cv")
 
 @examples(
     "spectralz fit data.csv --out model.npz --plot fit.png      # all pairs; a picture of how well it fits",
-    "spectralz fit data.csv --graph chosen --tests              # the data choose the graph; z and p of each parameter",
+    "spectralz fit data.csv --graph chosen --tests              # the graph from the data; z and p of each parameter",
     "spectralz fit data.csv --penalty l2=0.01 --out model.json",
     "spectralz fit data.csv --penalty l1=ebic --json",
     "spectralz fit data.csv --graph pairs.csv -m pseudo         # pairs.csv: two names per line",
@@ -80,7 +80,7 @@ def fit(
         str | None,
         typer.Option("--weights", metavar="NAME", help="The column (its name, or number from 0) with counts of rows."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="For whatever is random.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of all random numbers.")] = 0,
     budget: Budget = None,
     threads: Threads = None,
     tests: Annotated[
@@ -92,7 +92,7 @@ def fit(
 ) -> None:
     """Fit fields and couplings of a model to data, by maximum likelihood.
 
-    The model has spins -1 and +1; of data that are 0 and 1, +1 stands for 1. Columns of a header are its names.
+    The model has spins -1 and +1; in data of 0 and 1, 1 becomes +1. A header gives the names of the spins.
     """
     edges_file = None if graph in (None, "chosen") else Path(str(graph))
     check_outputs({"--out": out, "--plot": plot}, [file, edges_file])
@@ -181,7 +181,7 @@ def _without_weights(
 
 
 def _pairs(path: Path, names: list[str] | None) -> list[tuple[Hashable, Hashable]]:
-    """Read pairs of columns, by names or numbers, one per line; a third cell, such as a weight, is not used."""
+    """Read pairs of columns, by names or numbers, one pair per line; a third cell, such as a weight, is ignored."""
     from spectralz.io.files import opened
     from spectralz.io.lines import Lines
 
@@ -192,7 +192,7 @@ def _pairs(path: Path, names: list[str] | None) -> list[tuple[Hashable, Hashable
         if len(cells) < 2:
             cells = text.split()
         if len(cells) not in (2, 3):
-            lines.fail(k, f"{text.strip()!r} is no pair; a line has two names of columns, as a,b")
+            lines.fail(k, f"{text.strip()!r} is not a pair; a line has two names of columns, such as a,b")
         if k == 0 and [cell.lower() for cell in cells[:2]] == ["source", "target"]:
             continue
         found.append((_column(cells[0], names), _column(cells[1], names)))

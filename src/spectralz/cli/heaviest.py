@@ -34,7 +34,7 @@ def map_command(
     method: Annotated[str, typer.Option("--method", "-m", metavar="NAME", help="exact, search, or auto.")] = "auto",
     budget: Budget = None,
     work: Work = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="For all that is random.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of all random numbers.")] = 0,
     threads: Threads = None,
     evidence: EvidenceFile = None,
     given: Given = None,
@@ -47,7 +47,7 @@ def map_command(
     ] = None,
     strict: Strict = False,
 ) -> None:
-    """Find the heaviest state of a model, its ground state, and how heavy any state can be."""
+    """Find the heaviest state of a model, its ground state, and a bound on the weight of any state."""
     check_outputs({"--map": answer, "--states": states}, [file, evidence])
     if states is not None:
         check_states(states)

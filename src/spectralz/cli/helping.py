@@ -1,4 +1,4 @@
-"""What every command's help has: examples as one would type them, and errors that belong to its command."""
+"""Help of the commands: examples as one would type them, and errors that belong to their command."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Command", "Group", "UsageError", "examples", "first_line", "plain", "show_help_alone", "usage_sentence"]
 
-# Releases of typer differ in whether click is a package of its own or a part of theirs.
+# In some releases of typer click is a separate package, in others a part of typer.
 UsageError: type[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "UsageError")
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
 def examples(*lines: str) -> Callable[[F], F]:
-    """Give a command the lines that its help shows under "Examples"; what follows a ``#`` is a comment."""
+    """Attach the lines that a command's help shows under "Examples"; text after a ``#`` is a comment."""
 
     def remember(function: F) -> F:
         function.__dict__["examples"] = lines  # typer copies it to what it makes of the function
@@ -34,7 +34,7 @@ def examples(*lines: str) -> Callable[[F], F]:
 
 
 def plain(text: str) -> str:
-    r"""Protect what would be read as markup of a terminal: help is plain text.
+    r"""Escape text that a terminal would read as markup: help is plain text.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class _WithExamples:
     callback: Callable[..., Any] | None
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse, and let every error know the command that it is about."""
+        """Parse the arguments, and attach the command to every error."""
         try:
             parsed: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
         except UsageError as error:
@@ -64,7 +64,7 @@ class _WithExamples:
         return parsed
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help, then the examples, which no wrapping or markup may change."""
+        """Write the help, then the examples, without wrapping or markup."""
         super().format_help(ctx, formatter)  # type: ignore[misc]
         lines = getattr(self.callback, "examples", ())
         if lines:
@@ -79,7 +79,7 @@ class Group(_WithExamples, TyperGroup):
     """Several commands under one name."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find a command by its name, or say which name is close."""
+        """Find a command by its name, or suggest a name that is close."""
         name, known = args[0], self.list_commands(ctx)
         if self.get_command(ctx, name) is None and not ctx.resilient_parsing:
             ctx.fail(f"no command is called {name!r}; {_hint(name, known)}known are {', '.join(known)}")
@@ -122,7 +122,7 @@ def _name(parameter: Any) -> str:
 
 
 def _value(error: Any) -> str:
-    """Return the value that was refused, which older releases have in the message and newer ones in the cause."""
+    """Return the refused value, which is in the message in older releases and in the cause in newer ones."""
     told = re.match(r"('.*') is not a valid", error.message)
     if told:
         return shown(told[1][1:-1])

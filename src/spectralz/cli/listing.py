@@ -1,4 +1,4 @@
-"""The commands about the package itself: ``methods`` lists what there is, ``warm-up`` compiles it."""
+"""The commands about the package itself: ``methods`` lists the methods, ``warm-up`` compiles everything."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def list_methods(as_json: AsJson = False) -> None:
         print_json({"methods": rows})
         return
     cells = ((row["method"], row["what"], "\n".join(f"{k} = {v}" for k, v in row["options"].items())) for row in rows)
-    print_table(Table(headings=("method", "what it is", "options and their defaults"), rows=tuple(cells)))
+    print_table(Table(headings=("method", "what it does", "options and their defaults"), rows=tuple(cells)))
 
 
 @examples("spectralz warm-up", "spectralz warm-up --json")
 def warm_up(as_json: AsJson = False) -> None:
-    """Compile everything now, for containers and measurements; otherwise what is needed is compiled when it is."""
+    """Compile everything now, for containers and measurements; otherwise functions are compiled on first use."""
     with progress():
         done = sz.warm_up()
     if as_json:
         print_json({"kernels": done.kernels, "compiled": done.compiled, "folder": done.folder})
         return
     what = f"compiled {done.kernels} functions" if done.compiled else f"{done.kernels} functions were compiled before"
-    where = f"they are kept in {done.folder}" if done.folder else "no folder to keep them in can be written to"
+    where = f"they are kept in {done.folder}" if done.folder else "there is no writable folder to keep them in"
     print(f"{what}; {where}")

@@ -1,4 +1,4 @@
-"""The model that a command asks about: a file, what is known of its spins, and how cold it is."""
+"""The model that a command is about: a file, evidence about its spins, and an inverse temperature."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 __all__ = ["Problem", "load", "name_in_json", "parse_given"]
 
-# So many spins are named in a line of text; of more, the number is told.
+# Up to this many given spins are named in a line of text; otherwise only their number is printed.
 MOST_NAMED = 6
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A model of a file, and the spins of it that are given.
+    """A model from a file, and its given spins.
 
     Attributes
     ----------
     path
         Where the model came from.
     model
-        All of it, every log-weight times beta.
+        The whole model, with every log-weight multiplied by beta.
     fixed
         The given spins by their positions, -1 or +1 each.
     """
@@ -43,7 +43,7 @@ class Problem:
 
     @property
     def given(self) -> dict[Hashable, int] | None:
-        """What the verbs take: given spins in the model's own names, None if there are none."""
+        """Given spins in the model's own names, as the verbs take them; None if there are none."""
         names = self.model.names
         return {i if names is None else names[i]: value for i, value in self.fixed.items()} or None
 
@@ -54,7 +54,7 @@ class Problem:
 
     @property
     def title(self) -> str:
-        """The file and the number of its spins, as a heading."""
+        """The file and its number of spins, as a heading."""
         name = self.source if str(self.path) == STANDARD else as_text(self.path.name)
         return f"{name}: {self.model.n} spins{self._given_in_words}"
 
@@ -64,7 +64,7 @@ class Problem:
         return f"{self.model!r}{self._given_in_words}"
 
     def about(self) -> dict[str, Any]:
-        """Return what every JSON object says of its model."""
+        """Return what every JSON object says about its model."""
         about: dict[str, Any] = {"file": str(self.path), "n": self.model.n}
         if self.fixed:
             about["free"] = self.model.n - len(self.fixed)
@@ -81,7 +81,7 @@ class Problem:
 
 
 def name_in_json(model: sz.Ising, spin: int) -> str | int:
-    """Return what a spin is called in JSON: its name, as text unless it is a number, or else its position."""
+    """Return the name of a spin in JSON, as text unless it is a number; without names, its position."""
     name = spin if model.names is None else model.names[spin]
     return name if isinstance(name, int) else str(name)
 
@@ -93,7 +93,7 @@ def load(
     beta: float = 1.0,
     format: str | None = None,
 ) -> Problem:
-    """Read a model and what is known of its spins, from a UAI evidence file, from ``NAME=VALUE``, or both."""
+    """Read a model and evidence about its spins, from a UAI evidence file, from ``NAME=VALUE``, or both."""
     if not math.isfinite(beta):
         raise OptionError(f"--beta is {beta}; it must be a finite number")
     if str(path) == str(evidence) == STANDARD:

@@ -31,7 +31,7 @@ To = Annotated[
     typer.Option(
         "--to",
         metavar="NAME",
-        help=f"The format to write, if not what the name says: {', '.join(completion.WRITABLE)}.",
+        help=f"Format to write, if the file name does not say it: {', '.join(completion.WRITABLE)}.",
         autocompletion=completion.formats_to_write,
     ),
 ]
@@ -49,7 +49,7 @@ def info(
     format: Format = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell what a model is and what an exact answer would take, without solving it."""
+    """Describe a model and what an exact answer would take, without solving it."""
     problem = load(file, evidence, given, beta, format)
     about = sz.describe(problem.model, given=problem.given)
     if as_json:
@@ -60,7 +60,7 @@ def info(
 
 @examples(
     "spectralz convert grid.uai grid.npz",
-    "spectralz convert grid.uai given.npz -e grid.evid   # the model of the spins that are left",
+    "spectralz convert grid.uai given.npz -e grid.evid   # the model of the free spins",
     "spectralz convert glass.npz cold.uai --beta 2",
     "spectralz convert glass.npz - --to uai | spectralz info -",
 )
@@ -73,7 +73,7 @@ def convert(
     beta: Beta = 1.0,
     format: Format = None,
 ) -> None:
-    """Write a model in another format; with evidence, the model of the spins that are left."""
+    """Write a model in another format; with evidence, the model of the free spins."""
     _check_target(target, to, [source, evidence])
     problem = load(source, evidence, given, beta, format)
     model = problem.model.condition(problem.given) if problem.given else problem.model
@@ -81,7 +81,7 @@ def convert(
 
 
 def _write(model: sz.Ising, target: Path, to: str | None) -> None:
-    """Write a model and, unless it goes on through a pipe, say so."""
+    """Write a model and, unless it goes to a pipe, say so."""
     sz.write(model, target, format=to)
     if loses_names(model, target, format=to):
         warn("this format has no place for the names of spins, which are now 0, 1, ...; .json, .csv and .npz keep them")
@@ -94,10 +94,10 @@ def _check_target(target: Path, to: str | None, inputs: Iterable[Path | None] = 
     if str(target) != STANDARD:
         check_output(target, inputs)
     elif to is None:
-        raise OptionError(f"standard output has no suffix; say the format, such as --to {completion.WRITABLE[0]}")
+        raise OptionError(f"standard output has no suffix; give the format, such as --to {completion.WRITABLE[0]}")
 
 
-# What the examples of generators ask for, by the name or else the type of a parameter that has no default.
+# Values for the examples of generators, by the name or otherwise the type of a parameter without default.
 EXAMPLE_VALUES: dict[Any, str] = {"n": "20", "side": "4", "strength": "0.5", "seed": "0", int: "3", float: "0.5"}
 
 
@@ -122,14 +122,14 @@ def _generate_command(name: str, generator: Callable[..., sz.Ising]) -> Callable
 
 
 def _option(parameter: inspect.Parameter, text: str) -> inspect.Parameter:
-    """Return the option that a parameter of a generator becomes."""
+    """Return the command-line option for a parameter of a generator."""
     names = ["--n", "-n"] if parameter.name == "n" else []
     declared = typer.Option(*names, help=plain(text))
     return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[parameter.annotation, declared])
 
 
 def _example(name: str, parameters: list[inspect.Parameter]) -> str:
-    """Return a call with all that has no default."""
+    """Return a call with all parameters that have no default."""
     needed = [each for each in parameters if each.default is inspect.Parameter.empty]
     values = [(each.name, EXAMPLE_VALUES.get(each.name, EXAMPLE_VALUES.get(each.annotation))) for each in needed]
     options = [f"--{parameter.replace('_', '-')} {value}" for parameter, value in values]
@@ -149,7 +149,7 @@ for _name, _generator in sz.generators.GENERATORS.items():
 @examples(
     "spectralz generate grid --side 20 --strength 1 --seed 0 grid.uai",
     "spectralz generate complete -n 12 --strength 0.2 --seed 0 - --to uai | spectralz solve -",
-    "spectralz generate grid -h   # what a grid can be told",
+    "spectralz generate grid -h   # the options of a grid",
 )
 def _generate(ctx: typer.Context) -> None:
     show_help_alone(ctx)

@@ -66,7 +66,7 @@ Given = Annotated[
         "--given",
         "-g",
         metavar="NAME=VALUE",
-        help="Fix a spin, +1 or -1, by its name, or by its number where spins have no names; may be repeated.",
+        help="Fix a spin to +1 or -1, by its name, or by its number if spins have no names; may be repeated.",
     ),
 ]
 Beta = Annotated[float, typer.Option("--beta", metavar="NUMBER", help="Multiply every log-weight by this.")]
@@ -76,14 +76,12 @@ Format = Annotated[
         "--format",
         "-f",
         metavar="NAME",
-        help=f"What the file is, if not what it looks like: {', '.join(completion.READABLE)}.",
+        help=f"Format of the file, if it is not to be detected: {', '.join(completion.READABLE)}.",
         autocompletion=completion.formats,
     ),
 ]
-Picture = Annotated[Path | None, typer.Option("--plot", metavar="OUT", help="Draw it too: .png, .svg or .pdf.")]
-Page = Annotated[
-    Path | None, typer.Option("--html", metavar="OUT", help="Write it as one self-contained HTML page too.")
-]
+Picture = Annotated[Path | None, typer.Option("--plot", metavar="OUT", help="Also draw a picture: .png, .svg or .pdf.")]
+Page = Annotated[Path | None, typer.Option("--html", metavar="OUT", help="Also write one self-contained HTML page.")]
 
 # ----------------------------------------------------------------------------------------------------------- the method
 
@@ -113,7 +111,7 @@ Budget = Annotated[
         "--budget",
         "-b",
         metavar="SECONDS",
-        help="Time that may be spent where nothing is exact, about; ten seconds if not given.",
+        help="Time to spend, about, if no exact answer is possible; ten seconds if not given.",
         show_default=False,
     ),
 ]
@@ -123,7 +121,7 @@ Work = Annotated[
         "--work",
         "-w",
         metavar="OPERATIONS",
-        help="Instead of --budget: operations to do, such as 1e10 for about ten seconds; every run says the same.",
+        help="Instead of --budget: operations to do, such as 1e10 for about ten seconds; the answer is reproducible.",
         show_default=False,
     ),
 ]
@@ -152,7 +150,7 @@ Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if a method 
 def method_options(
     settings: list[str], budget: float | None, exclude: str | None, work: float | None = None, **others: Any
 ) -> dict[str, Any]:
-    """Return the options that ``--set`` and its shortcuts stand for together; shortcuts that are None are not given.
+    """Return the options from ``--set`` and its shortcuts together; shortcuts that are None were not given.
 
     Examples
     --------
@@ -171,7 +169,7 @@ def method_options(
 
 
 def methods_with_options(names: list[str], options: dict[str, Any]) -> list[str | sz.Method]:
-    """Return methods of these names, each with those of the options that it has.
+    """Return the methods with these names, each with the options that it has.
 
     Raises
     ------
@@ -197,7 +195,7 @@ def methods_with_options(names: list[str], options: dict[str, Any]) -> list[str 
 
 
 def _has_option(name: str, key: str) -> bool:
-    """Say whether a method has an option; settings of the paper have theirs already."""
+    """Say whether a method has an option; settings of the paper have fixed options."""
     return name in sz.METHODS and key in vars(sz.METHODS[name]())
 
 
@@ -208,7 +206,7 @@ def budget_of(method: sz.Method) -> float | None:
 
 
 def _parsed_settings(settings: list[str]) -> dict[str, Any]:
-    """Turn ``key=value`` into options: numbers, lists of them, true, false and none are read as such, else text."""
+    """Turn ``key=value`` into options: numbers, lists of numbers, true, false and none; otherwise text."""
     options: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
@@ -222,7 +220,7 @@ def _parsed_settings(settings: list[str]) -> dict[str, Any]:
 
 
 def names_in(text: str) -> list[str]:
-    """Return the names of a list with commas between."""
+    """Return the names in a comma-separated list."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
@@ -244,7 +242,7 @@ def in_threads(threads: int | None) -> AbstractContextManager[None]:
 
 @contextmanager
 def on_dask(address: str | None) -> Iterator[Any]:
-    """Yield a client of the scheduler of ``--dask`` for the time of a command, or None if there is none."""
+    """Yield a client of the scheduler of ``--dask`` for the duration of a command, or None if there is none."""
     if address is None:
         yield None
         return

@@ -1,4 +1,4 @@
-"""Files that commands write: refused before any work is done where they cannot be, written whole or not at all."""
+"""Files that commands write: refused before any work is done if they cannot be written, and never written in part."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check_output(path: Path | None, inputs: Iterable[Path | None] = ()) -> None:
         raise FormatError("this is a folder; give the name of a file", path)
     if not path.parent.is_dir():
         raise FormatError(f"the folder {path.parent} does not exist; make it first", path)
-    place = path if path.exists() and not path.is_file() else path.parent  # files are replaced, devices written to
+    place = path if path.exists() and not path.is_file() else path.parent  # files are replaced, devices are written to
     if not os.access(place, os.W_OK):
         raise FormatError("this cannot be written to; choose another place, or ask for permission", place)
 
@@ -68,19 +68,19 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | No
 
 
 def check_picture(path: Path | None) -> None:
-    """Refuse a picture whose name has the suffix of no format."""
+    """Refuse a picture whose suffix is not that of a known format."""
     if path is not None and picture_format(path) not in FORMATS:
         raise FormatError(f"the name has the suffix {path.suffix!r}; a picture is .png, .svg or .pdf", path)
 
 
 def check_page(path: Path | None) -> None:
-    """Refuse a page that is not called one: a browser would not show it."""
+    """Refuse a page whose suffix is not .html: a browser would not show it."""
     if path is not None and path.suffix.lower() not in PAGES:
         raise FormatError(f"the name has the suffix {path.suffix!r}; a page is .html", path)
 
 
 def check_states(path: Path) -> None:
-    """Refuse a name for states whose suffix is of no format."""
+    """Refuse a file for states whose suffix is not that of a known format."""
     if not path.name.lower().endswith(STATES):
         raise FormatError(
             f"the name has the suffix {path.suffix!r}; states are written to .npy or .csv, and .gz of either", path
@@ -93,7 +93,7 @@ def picture_format(path: Path) -> str:
 
 
 def write_all(*writers: Callable[[], None]) -> None:
-    """Write each output; one that cannot be written is an error, but keeps none of the others from being written."""
+    """Write each output; if one cannot be written, write the others and then raise its error."""
     failures: list[Exception] = []
     for write in writers:
         try:
@@ -119,7 +119,7 @@ def write_page(path: Path, page: str) -> None:
 
 
 def write_states(path: Path, states: NDArray[np.int8], names: Sequence[Hashable] | None) -> None:
-    """Write states, one per row; a table begins with a line of the spins' names where they have some."""
+    """Write states, one per row; a table begins with a line of the spins' names, if they have names."""
     buffer = io.BytesIO()
     if path.name.lower().removesuffix(".gz").endswith(".npy"):
         np.save(buffer, states)

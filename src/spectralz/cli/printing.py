@@ -17,7 +17,7 @@ def print_json(answer: dict[str, Any]) -> None:
 
 
 def _finite(value: Any) -> Any:
-    """Return the same with None for what is infinite or no number.
+    """Return the same with None instead of infinities and NaN.
 
     Examples
     --------

@@ -62,16 +62,16 @@ from spectralz.show.text import bracket_line
 
 __all__ = ["bounds", "compare", "print_comparison", "sample", "solve"]
 
-# What `bounds` can be told by --set.
+# The options that `bounds` takes by --set.
 OPTIONS_OF_BOUNDS = ("budget", "work", "exclude", "threads", "level", "seed")
 
 
 @examples(
     "spectralz solve grid.uai",
     "spectralz solve glass.npz --budget 3 --plot glass.png         # less time, and a picture of the answer",
-    "spectralz solve grid.uai -m wmbe -s ibound=4 -s max_iter=20   # one method, with options of its own",
+    "spectralz solve grid.uai -m wmbe -s ibound=4 -s max_iter=20   # one method, with its own options",
     "spectralz solve grid.uai -e grid.evid --pr grid.PR --mar grid.MAR",
-    "spectralz solve names.csv -g a=+1 -g b=-1 --marginals         # two spins are known: the others, given them",
+    "spectralz solve names.csv -g a=+1 -g b=-1 --marginals         # the other spins, given two of them",
     "spectralz solve grid.uai --marginals --pairs                  # and the mean product of every edge",
     "spectralz solve glass.npz --work 1e8 --json                   # the same answer in every run",
     "spectralz solve grid.uai --beta 0.5 --html grid.html          # at twice the temperature; a page to show",
@@ -89,7 +89,7 @@ def solve(
             "--exclude",
             "-x",
             metavar="NAMES",
-            help="Methods that auto leaves out, with commas between.",
+            help="Methods that auto leaves out, separated by commas.",
             autocompletion=completion.list_of_methods,
         ),
     ] = None,
@@ -100,7 +100,7 @@ def solve(
     beta: Beta = 1.0,
     format: Format = None,
     marginals: Annotated[
-        bool, typer.Option("--marginals", help="Show the mean of every spin, and its probability to be +1.")
+        bool, typer.Option("--marginals", help="Show the mean of every spin, and its probability of being +1.")
     ] = False,
     pairs: Annotated[
         bool, typer.Option("--pairs/--no-pairs", help="Show marginals, with the mean product of every coupled pair.")
@@ -112,9 +112,9 @@ def solve(
     html: Page = None,
     strict: Strict = False,
 ) -> None:
-    """Find log Z of a model, with bounds, and its marginals if they are asked for.
+    """Find log Z of a model, with bounds, and its marginals on request.
 
-    Where nothing is exact, auto tries several methods and shows what each said.
+    If no exact answer is possible, auto tries several methods and shows the answer of each.
     """
     marginals = marginals or pairs
     check_outputs({"--pr": pr, "--mar": mar, "--plot": plot, "--html": html}, [file, evidence])
@@ -138,7 +138,7 @@ def solve(
     shown = found if marginals else None
     try:
         _print_answer(problem, estimate, shown, as_json)
-    finally:  # the files are written even where nobody reads what is printed, and the other way round
+    finally:  # the files are written even if printing fails, and vice versa
         writers = []
         if pr is not None:
             writers.append(partial(write_pr, estimate.log_z, pr))
@@ -231,7 +231,7 @@ def _pairs_in_json(problem: Problem, found: sz.Marginals) -> list[dict[str, Any]
 
 
 def _warn_of_disagreement(estimate: sz.Estimate) -> None:
-    """Say so where methods that should agree do not, or none of several is to be trusted."""
+    """Warn if methods that should agree do not, or if none of several can be trusted."""
     others = [trial.method for trial in estimate.disagreeing]
     if others:
         warn(f"{', '.join(others)} {'disagrees' if len(others) == 1 else 'disagree'} with this answer")
@@ -254,7 +254,7 @@ def compare(
             "--methods",
             "-m",
             metavar="NAMES",
-            help="Names with commas between; all if not given.",
+            help="Names separated by commas; all if not given.",
             autocompletion=completion.list_of_methods,
         ),
     ] = None,
@@ -267,7 +267,7 @@ def compare(
             "--exclude",
             "-x",
             metavar="NAMES",
-            help="Methods to leave out of the comparison, with commas between.",
+            help="Methods to leave out of the comparison, separated by commas.",
             autocompletion=completion.list_of_methods,
         ),
     ] = None,
@@ -283,7 +283,7 @@ def compare(
 ) -> None:
     """Run several methods on one model and show them side by side.
 
-    --set, --budget and --work go to those of the methods that have such an option.
+    --set, --budget and --work go to the methods that have such an option.
     """
     check_outputs({"--plot": plot, "--html": html}, [file, evidence])
     check_picture(plot)
@@ -330,7 +330,7 @@ def _compared_names(methods: str | None, exclude: str | None) -> list[str]:
 
 
 def print_comparison(comparison: sz.Comparison) -> None:
-    """Print a comparison as a table, with errors where one of the methods is exact."""
+    """Print a comparison as a table, with errors if one of the methods is exact."""
     print_table(tables.comparison(comparison))
 
 
@@ -348,26 +348,26 @@ def bounds(
             "--set",
             "-s",
             metavar="KEY=VALUE",
-            help="budget, work, exclude, threads, level or seed, as by their own options.",
+            help="budget, work, exclude, threads, level or seed; the same as their own options.",
         ),
     ] = None,
     budget: Budget = None,
     work: Work = None,
     exclude: Annotated[
         str | None,
-        typer.Option("--exclude", "-x", metavar="NAMES", help="Bounders to leave out, with commas between."),
+        typer.Option("--exclude", "-x", metavar="NAMES", help="Bounders to leave out, separated by commas."),
     ] = None,
     level: Annotated[
         float | None,
         typer.Option(
             "--level",
             metavar="P",
-            help="Give an interval too, not proven, that log Z lies in with this probability, such as 0.999: "
-            "no other assumption, and half of the budget.",
+            help="Also give an interval, not proven, that contains log Z with this probability, such as 0.999. "
+            "It needs no other assumption and takes half of the budget.",
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", help="Of the random numbers that the interval is made of; 0.")
+        int | None, typer.Option("--seed", metavar="N", help="Seed of the interval's random numbers; 0 if not given.")
     ] = None,
     threads: Threads = None,
     evidence: EvidenceFile = None,
@@ -376,9 +376,9 @@ def bounds(
     format: Format = None,
     as_json: AsJson = False,
 ) -> None:
-    """Prove log Z from both sides by several methods; Ctrl-C keeps what has been found.
+    """Bound log Z from both sides, with proof, by several methods; Ctrl-C keeps what has been found.
 
-    With --level, also say between which values log Z lies with a stated probability, which is much narrower.
+    With --level, also give an interval that contains log Z with a stated probability; it is much narrower.
     """
     options = method_options(settings or [], budget, exclude, work, level=level, seed=seed)
     for key in options:
@@ -387,7 +387,7 @@ def bounds(
         checked_level(options["level"], "level")
     if isinstance(options.get("exclude"), str):
         options["exclude"] = names_in(options["exclude"])
-    # auto has the same budget, and the same words for both of them at once.
+    # auto has the same budget, and the same message if both are given.
     allowed = sz.Auto(budget=options.get("budget"), work=options.get("work"))
     problem = load(file, evidence, given, beta, format)
     with in_threads(threads), progress(budget_of(allowed)):
@@ -440,7 +440,7 @@ def sample(
             "--exclude",
             "-x",
             metavar="NAMES",
-            help="Methods that auto leaves out, with commas between.",
+            help="Methods that auto leaves out, separated by commas.",
             autocompletion=completion.list_of_methods,
         ),
     ] = None,
@@ -454,7 +454,7 @@ def sample(
 ) -> None:
     """Draw states of a model, one per row, -1 and +1; spins that are given are columns too.
 
-    By exact, quadrature and low_rank they are independent and distributed exactly; by others, approximately.
+    States from exact, quadrature and low_rank are independent and follow P(x) exactly; others approximately.
     """
     check_output(out, [file, evidence])
     check_states(out)

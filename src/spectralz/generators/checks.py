@@ -1,4 +1,4 @@
-"""What is checked of a model's parameters before any work is done: a value is returned as it should be, or refused."""
+"""Checks of a model's parameters before any work is done: a value is returned in the right type, or refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_SPINS = 10**8
 
 
 def checked_count(value: Any, name: str) -> int:
-    """Return a whole number of spins, or of something there is less of: 0 or more."""
+    """Return a number of spins, or of something that is no more than the spins: a whole number, 0 or more."""
     count = checked_whole(value, name)
     if count > MOST_SPINS:
         raise OptionError(f"{name} is {shown(count)}; a model has at most {MOST_SPINS:.0e} spins")
@@ -60,7 +60,7 @@ def checked_whole(value: Any, name: str) -> int:
 
 
 def checked_pairs(n: Any) -> int:
-    """Return the number of spins of dimers, which is even."""
+    """Return the number of spins of dimers, which must be even."""
     count = checked_count(n, "n")
     if count % 2:
         raise OptionError(f"n is {count}; dimers are pairs, so n must be even")
@@ -71,7 +71,7 @@ def checked_number(value: Any, name: str) -> float:
     """Return a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise OptionError(f"{name} is {shown(value)}; it must be a number")
-    if not -sys.float_info.max <= value <= sys.float_info.max:  # nor NaN
+    if not -sys.float_info.max <= value <= sys.float_info.max:  # refuses NaN too
         raise OptionError(f"{name} is {shown(value)}; it must be finite")
     return float(value)
 
@@ -92,7 +92,7 @@ def checked_flag(value: Any, name: str) -> bool:
 
 
 def checked_choice(value: Any, name: str, choices: Collection[str]) -> str:
-    """Return one of several words."""
+    """Return a word that must be one of several."""
     if not isinstance(value, str) or value not in choices:
         known = ", ".join(repr(each) for each in choices)
         raise OptionError(f"{name} is {value!r}; it must be one of {known}")

@@ -1,4 +1,4 @@
-"""The weights of models on any graph: couplings of some kind and one field for all spins."""
+"""The weights of models on any graph: couplings of one kind, and one field for all spins."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUPLINGS = ("gaussian", "bimodal", "uniform", "ferromagnetic", "antiferromagnet
 
 
 class Weights:
-    """Couplings of some kind and a field: checked when this is made, drawn when the edges are known."""
+    """Couplings of one kind and a field: checked when this is made, drawn when the edges are known."""
 
     def __init__(self, strength: Any, couplings: Any, field: Any) -> None:
         self.strength = checked_scale(strength, "strength")

@@ -22,19 +22,19 @@ __all__ = ["Planted", "planted", "planted_state"]
 
 STEPS = {"square": SQUARE, "triangular": TRIANGULAR, "kings": KINGS}
 CHIMERA_TILE = 4
-# So many walks in a row without a loop that is long enough mean that there are none, or hardly any.
+# After this many walks in a row without a loop that is long enough, there are none or hardly any.
 MOST_SHORT_LOOPS = 10_000
 
 
 class Planted(NamedTuple):
-    """A state of largest log-weight, found without any search.
+    """Hold a state of largest log-weight, known without any search.
 
     Attributes
     ----------
     state
-        One spin, -1 or +1, for each spin of the model.
+        The spins of the state, -1 or +1.
     log_weight
-        Its log-weight, which no other state exceeds.
+        Its log-weight; no other state has a larger one.
     """
 
     state: NDArray[np.int8]
@@ -51,25 +51,25 @@ def planted(
     graph: str = "square",
     periodic: bool = True,
 ) -> Ising:
-    """Frustrated loops on a lattice, made around a hidden state that is known to be a ground state.
+    """Make frustrated loops on a lattice, around a hidden state that is known to be a ground state.
 
-    Each loop is where a random walk meets itself [1]_. Of its L edges all favor the hidden state but one, chosen at
-    random. Every state leaves an odd number of the L weights unsatisfied, so that none has a larger sum than the hidden
-    one, ``strength`` times L - 2. Loops add up, and the hidden state is best for each of them. It is random itself;
-    :func:`planted_state` returns it.
+    Each loop is found where a random walk meets itself [1]_. All of its L edges but one, chosen at random, favor the
+    hidden state. Every state leaves an odd number of the L weights unsatisfied, so that no state has a larger sum than
+    the hidden one, ``strength`` times L - 2. Loops add up, and the hidden state is best for each of them. The hidden
+    state is random; :func:`planted_state` returns it.
 
     Parameters
     ----------
     rows, columns
-        Number of rows and of columns of spins; for Chimera of cells with 2 x 4 spins.
+        Number of rows and columns of spins; for Chimera, of cells with 2 x 4 spins.
     strength
         Weight J, counted once, of an edge of one loop; loops that share an edge add up.
     seed
-        Any whole number from 0 on.
+        Any whole number, 0 or more.
     loops_per_spin
         Number of loops divided by the number of spins.
     shortest
-        Edges that a loop has at least; shorter ones are drawn again.
+        Least number of edges in a loop; shorter loops are drawn again.
     graph
         ``square``, ``triangular``, ``kings`` or ``chimera``.
     periodic
@@ -101,7 +101,7 @@ def planted_state(
     graph: str = "square",
     periodic: bool = True,
 ) -> Planted:
-    """Return the state that :func:`planted` hides with the same parameters, and its log-weight.
+    """Return the hidden state of :func:`planted` with the same parameters, and its log-weight.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def _neighbors(n: int, pairs: NDArray[np.int64]) -> list[list[int]]:
 
 
 def _loops(neighbors: list[list[int]], count: int, shortest: int, units: Iterator[float]) -> Iterator[list[int]]:
-    """Yield loops as lists of spins; the edge from the last to the first, which is to oppose, is any of the loop's."""
+    """Yield loops as lists of spins; the edge from the last to the first, a random one, is to be the opposing one."""
     found = tries = 0
     while found < count:
         loop = _walk(neighbors, units)
@@ -185,12 +185,12 @@ def _loops(neighbors: list[list[int]], count: int, shortest: int, units: Iterato
             yield loop[start:] + loop[:start]
         elif tries == MOST_SHORT_LOOPS:
             raise OptionError(
-                f"shortest is {shortest}; of {tries} random loops on this lattice none was that long, so lower it"
+                f"shortest is {shortest}; none of {tries} random loops on this lattice was that long, so lower it"
             )
 
 
 def _walk(neighbors: list[list[int]], units: Iterator[float]) -> list[int]:
-    """Walk at random, never straight back, and return the part from the first spin that is met again."""
+    """Walk at random, never straight back, and return the part from the first spin that is visited again."""
     path = [int(next(units) * len(neighbors))]
     place = {path[0]: 0}
     before = -1

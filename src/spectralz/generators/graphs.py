@@ -23,7 +23,7 @@ MOST_REJECTED_DEGREE = 3
 
 
 def complete(n: int, strength: float, seed: int, field_strength: float = 1.0) -> Ising:
-    """Complete graph: theta ~ U[-1, 1], A_ij ~ U[-strength, strength] (paper, Sec. 4.1).
+    """Make a complete graph: theta ~ U[-1, 1], A_ij ~ U[-strength, strength] (paper, Sec. 4.1).
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def complete(n: int, strength: float, seed: int, field_strength: float = 1.0) ->
     strength
         Largest |A_ij|; an edge counted once weighs up to twice that.
     seed
-        Any whole number from 0 on.
+        Any whole number, 0 or more.
     field_strength
         Largest |theta_i|.
 
@@ -51,7 +51,7 @@ def complete(n: int, strength: float, seed: int, field_strength: float = 1.0) ->
 
 
 def erdos_renyi(n: int, p: float, strength: float, seed: int, field_strength: float = 1.0) -> Ising:
-    """Erdos-Renyi graph, each pair an edge with probability ``p``; weights as in :func:`complete` (paper, Sec. 4.4).
+    """Make an Erdos-Renyi graph of edge probability ``p``; weights as in :func:`complete` (paper, Sec. 4.4).
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def erdos_renyi(n: int, p: float, strength: float, seed: int, field_strength: fl
     strength
         Largest |A_ij|; an edge counted once weighs up to twice that.
     seed
-        Any whole number from 0 on.
+        Any whole number, 0 or more.
     field_strength
         Largest |theta_i|.
 
@@ -83,7 +83,7 @@ def erdos_renyi(n: int, p: float, strength: float, seed: int, field_strength: fl
 
 
 def bipartite(n: int, strength: float, seed: int, field_strength: float = 1.0) -> Ising:
-    """Complete bipartite graph, n/2 + n/2 spins (n odd: the first part smaller); weights as in :func:`complete`.
+    """Make a complete bipartite graph, n/2 + n/2 spins (n odd: first part smaller); weights as in :func:`complete`.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def bipartite(n: int, strength: float, seed: int, field_strength: float = 1.0) -
     strength
         Largest |A_ij|; an edge counted once weighs up to twice that.
     seed
-        Any whole number from 0 on.
+        Any whole number, 0 or more.
     field_strength
         Largest |theta_i|.
 
@@ -109,7 +109,7 @@ def bipartite(n: int, strength: float, seed: int, field_strength: float = 1.0) -
 
 
 def rbm(visible: int, hidden: int, scale: float, seed: int) -> Ising:
-    """Restricted Boltzmann machine: edge weights J (counted once) and fields ~ N(0, scale^2), visible spins first.
+    """Make a restricted Boltzmann machine: edge weights J (counted once) and fields ~ N(0, scale^2), visible first.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def rbm(visible: int, hidden: int, scale: float, seed: int) -> Ising:
     scale
         Standard deviation of the edge weights J, counted once, and of the fields.
     seed
-        Any whole number from 0 on.
+        Any whole number, 0 or more.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def rbm(visible: int, hidden: int, scale: float, seed: int) -> Ising:
 
 
 def sk(n: int, strength: float, seed: int, field: float = 0.0) -> Ising:
-    """Sherrington-Kirkpatrick model: every pair has J (counted once) ~ N(0, strength^2 / n); critical at strength 1.
+    """Make a Sherrington-Kirkpatrick model: J (counted once) ~ N(0, strength^2 / n); critical at strength 1.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def sk(n: int, strength: float, seed: int, field: float = 0.0) -> Ising:
     strength
         Inverse temperature: J of a pair, counted once, is ``strength / sqrt(n)`` times a standard normal number.
     seed
-        Any whole number from 0 on.
+        Any whole number, 0 or more.
     field
         theta, the same for all spins.
 
@@ -164,11 +164,11 @@ def sk(n: int, strength: float, seed: int, field: float = 0.0) -> Ising:
 def random_regular(
     n: int, degree: int, strength: float, seed: int, couplings: str = "gaussian", field: float = 0.0
 ) -> Ising:
-    """Random regular graph: each spin has ``degree`` neighbors, and no pair is joined twice.
+    """Make a random regular graph: each spin has ``degree`` neighbors, and no pair is joined twice.
 
     The ends of edges are paired at random. Up to degree 3 this is repeated until the graph is simple, so that each
-    regular graph is equally likely. From 4 on only the pairs that do not fit are drawn again [1]_: all graphs are
-    equally likely in the limit of many spins. From (n - 1) / 2 on the edges are those that such a graph does not have.
+    regular graph is equally likely. From degree 4 on only the pairs that do not fit are drawn again [1]_; all graphs
+    are equally likely in the limit of many spins. From degree (n - 1) / 2 on the complement of such a graph is taken.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def random_regular(
     strength
         Scale of the weights J, counted once: their standard deviation, their size, or the largest of them.
     seed
-        Any whole number from 0 on.
+        Any whole number, 0 or more.
     couplings
         ``gaussian``, ``bimodal``, ``uniform``, ``ferromagnetic`` or ``antiferromagnetic``, as in :func:`square`.
     field

@@ -1,4 +1,4 @@
-"""The words that docstrings have for parameters."""
+"""Descriptions of parameters, from docstrings."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["parameter_help"]
 
 
 def parameter_help(generator: Callable[..., Any]) -> dict[str, str]:
-    """Return what the docstring of a generator says of each of its parameters, without markup, on one line each.
+    """Return the description of each parameter from a generator's docstring, without markup, on one line each.
 
     Parameters
     ----------
     generator
-        Any function with a docstring in numpy's style. Parameters that are described together share their words.
+        Any function with a docstring in numpy's style. Parameters that are described together share a description.
 
     Examples
     --------

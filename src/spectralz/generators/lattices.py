@@ -28,7 +28,7 @@ __all__ = ["chain", "chimera", "cubic", "dimers", "grid", "kings", "spin_glass_3
 
 Steps: TypeAlias = tuple[tuple[int, ...], ...]
 
-# The neighbors of a site, each pair once; the last axis comes first.
+# The steps to the neighbors of a site, each pair once; the last axis comes first.
 CHAIN: Steps = ((1,),)
 SQUARE: Steps = ((0, 1), (1, 0))
 TRIANGULAR: Steps = (*SQUARE, (1, 1))
@@ -37,7 +37,7 @@ CUBIC: Steps = ((0, 0, 1), (0, 1, 0), (1, 0, 0))
 
 
 def grid(side: int, strength: float, seed: int, periodic: bool = False, field_strength: float = 1.0) -> Ising:
-    """Square grid, side x side, spin ``row * side + column``; weights as in :func:`complete` (paper, Sec. 4.4).
+    """Make a grid of side x side spins ``row * side + column``; weights as in :func:`complete` (paper, Sec. 4.4).
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def grid(side: int, strength: float, seed: int, periodic: bool = False, field_st
     strength
         Largest |A_ij|; an edge counted once weighs up to twice that.
     seed
-        Any whole number from 0 on.
+        Any whole number, 0 or more.
     periodic
         Whether the last row and column are joined to the first (from side 3 on, where these are new edges).
     field_strength
@@ -75,18 +75,18 @@ def square(
     periodic: bool = False,
     field: float = 0.0,
 ) -> Ising:
-    """Square lattice, rows x columns, spin ``row * columns + column``, with random or equal couplings.
+    """Make a square lattice, rows x columns, spin ``row * columns + column``, with random or equal couplings.
 
     Parameters
     ----------
     rows, columns
-        Number of rows and of columns.
+        Number of rows and columns.
     strength
         Scale of the weights J, counted once: their standard deviation, their size, or the largest of them.
     seed
-        Any whole number from 0 on; equal couplings do not use it.
+        Any whole number, 0 or more; equal couplings do not use it.
     couplings
-        J is ``strength`` times a standard normal number (``gaussian``), a random sign (``bimodal``), a number of
+        J is ``strength`` times a standard normal number (``gaussian``), a random sign (``bimodal``), a number from
         U[-1, 1] (``uniform``), +1 (``ferromagnetic``) or -1 (``antiferromagnetic``).
     periodic
         Whether the last row and column are joined to the first (from 3 on, where these are new edges).
@@ -110,16 +110,16 @@ def triangular(
     periodic: bool = False,
     field: float = 0.0,
 ) -> Ising:
-    """Triangular lattice: the square one with the diagonal from each spin to the next row and column.
+    """Make a triangular lattice: the square one with the diagonal from each spin to the next row and column.
 
     Parameters
     ----------
     rows, columns
-        Number of rows and of columns.
+        Number of rows and columns.
     strength
         Scale of the weights J, counted once: their standard deviation, their size, or the largest of them.
     seed
-        Any whole number from 0 on; equal couplings do not use it.
+        Any whole number, 0 or more; equal couplings do not use it.
     couplings
         ``gaussian``, ``bimodal``, ``uniform``, ``ferromagnetic`` or ``antiferromagnetic``, as in :func:`square`.
     periodic
@@ -144,16 +144,16 @@ def kings(
     periodic: bool = False,
     field: float = 0.0,
 ) -> Ising:
-    """King's graph: the square lattice with both diagonals, where a king of chess could go.
+    """Make a king's graph: the square lattice with both diagonals, like the moves of a king in chess.
 
     Parameters
     ----------
     rows, columns
-        Number of rows and of columns.
+        Number of rows and columns.
     strength
         Scale of the weights J, counted once: their standard deviation, their size, or the largest of them.
     seed
-        Any whole number from 0 on; equal couplings do not use it.
+        Any whole number, 0 or more; equal couplings do not use it.
     couplings
         ``gaussian``, ``bimodal``, ``uniform``, ``ferromagnetic`` or ``antiferromagnetic``, as in :func:`square`.
     periodic
@@ -179,16 +179,16 @@ def cubic(
     periodic: bool = False,
     field: float = 0.0,
 ) -> Ising:
-    """Cubic lattice in a box, spin ``(row * columns + column) * layers + layer``, with random or equal couplings.
+    """Make a cubic lattice, spin ``(row * columns + column) * layers + layer``, with random or equal couplings.
 
     Parameters
     ----------
     rows, columns, layers
-        Number of rows, of columns and of layers.
+        Number of rows, columns and layers.
     strength
         Scale of the weights J, counted once: their standard deviation, their size, or the largest of them.
     seed
-        Any whole number from 0 on; equal couplings do not use it.
+        Any whole number, 0 or more; equal couplings do not use it.
     couplings
         ``gaussian``, ``bimodal``, ``uniform``, ``ferromagnetic`` or ``antiferromagnetic``, as in :func:`square`.
     periodic
@@ -206,7 +206,7 @@ def cubic(
 
 
 def spin_glass_3d(side: int, strength: float, seed: int, periodic: bool = True, couplings: str = "gaussian") -> Ising:
-    """Edwards-Anderson spin glass on a cubic lattice, side^3 spins, without field.
+    """Make an Edwards-Anderson spin glass on a cubic lattice, side^3 spins, without field.
 
     Parameters
     ----------
@@ -215,11 +215,11 @@ def spin_glass_3d(side: int, strength: float, seed: int, periodic: bool = True, 
     strength
         Scale of the weights J, counted once: their standard deviation, their size, or the largest of them.
     seed
-        Any whole number from 0 on.
+        Any whole number, 0 or more.
     periodic
         Whether opposite faces are joined (from side 3 on, where these are new edges).
     couplings
-        ``gaussian`` or ``bimodal``, or another of :func:`square`.
+        ``gaussian``, ``bimodal`` or another kind of :func:`square`.
 
     Examples
     --------
@@ -231,7 +231,7 @@ def spin_glass_3d(side: int, strength: float, seed: int, periodic: bool = True, 
 
 
 def torus(rows: int, columns: int, strength: float, field: float = 0.0) -> Ising:
-    """Ising model on a torus: a square lattice whose edges all weigh ``strength``, with opposite sides joined.
+    """Make an Ising model on a torus: a square lattice with edges of weight ``strength`` and opposite sides joined.
 
     A side of 2 is joined once and a side of 1 not at all, as with ``periodic=True`` in :func:`square`: no edge is
     doubled, and no spin is joined to itself.
@@ -239,7 +239,7 @@ def torus(rows: int, columns: int, strength: float, field: float = 0.0) -> Ising
     Parameters
     ----------
     rows, columns
-        Number of rows and of columns.
+        Number of rows and columns.
     strength
         J of every edge, counted once; negative for an antiferromagnet.
     field
@@ -260,7 +260,7 @@ def torus(rows: int, columns: int, strength: float, field: float = 0.0) -> Ising
 
 
 def chain(n: int, strength: float, field: float = 0.0, periodic: bool = False) -> Ising:
-    """Chain of spins whose edges all weigh ``strength``.
+    """Make a chain of spins whose edges all weigh ``strength``.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def chain(n: int, strength: float, field: float = 0.0, periodic: bool = False) -
 
 
 def dimers(n: int, strength: float, field: float = 0.0) -> Ising:
-    """N / 2 pairs of spins that know nothing of each other: spin 2k is joined to spin 2k + 1.
+    """Make n / 2 independent pairs of spins: spin 2k is joined to spin 2k + 1.
 
     Parameters
     ----------
@@ -322,20 +322,20 @@ def chimera(
     couplings: str = "gaussian",
     field: float = 0.0,
 ) -> Ising:
-    """Chimera graph of the D-Wave annealers: cells in rows and columns, each a complete bipartite graph.
+    """Make a Chimera graph, as in D-Wave annealers: cells in rows and columns, each a complete bipartite graph.
 
-    A cell is two groups of ``tile`` spins, all of one joined to all of the other. Spins of group 0 are also joined to
-    their like in the next row, those of group 1 to their like in the next column. Spin k of group g of a cell is
-    ``((row * columns + column) * 2 + g) * tile + k``.
+    A cell is two groups of ``tile`` spins; all spins of one are joined to all of the other. Spins of group 0 are also
+    joined to the same spin in the next row, those of group 1 to the same spin in the next column. Spin k of group g of
+    a cell is ``((row * columns + column) * 2 + g) * tile + k``.
 
     Parameters
     ----------
     rows, columns
-        Number of rows and of columns of cells.
+        Number of rows and columns of cells.
     strength
         Scale of the weights J, counted once: their standard deviation, their size, or the largest of them.
     seed
-        Any whole number from 0 on; equal couplings do not use it.
+        Any whole number, 0 or more; equal couplings do not use it.
     tile
         Spins of each of the two groups of a cell.
     couplings
@@ -378,9 +378,9 @@ def chimera_edges(rows: int, columns: int, tile: int) -> NDArray[np.int64]:
 
 
 def lattice_edges(shape: tuple[int, ...], steps: Steps, periodic: bool) -> NDArray[np.int64]:
-    """Return the edges (m x 2) that lead from each site by each step, site by site, sites counted in rows.
+    """Return the edges (m x 2) from each site by each step, site by site; sites are numbered row by row.
 
-    An axis is closed to a ring only if it has 3 sites or more: with 1 or 2, the way around leads to no new edge.
+    An axis is closed to a ring only if it has 3 sites or more: with 1 or 2, closing it adds no new edge.
     """
     n = checked_spins(*shape)
     at = np.indices(shape).reshape(len(shape), n)

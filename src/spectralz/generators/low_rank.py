@@ -15,7 +15,7 @@ __all__ = ["curie_weiss", "hopfield", "rank_one"]
 
 
 def rank_one(n: int, strength: float, seed: int, field_strength: float = 1.0) -> Ising:
-    """Rank-1 coupling ``lambda v v'`` with a random direction and sign, theta ~ U[-1, 1] (paper, Sec. 4.3).
+    """Make a rank-1 coupling ``lambda v v'`` with random direction and sign, theta ~ U[-1, 1] (paper, Sec. 4.3).
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def rank_one(n: int, strength: float, seed: int, field_strength: float = 1.0) ->
     strength
         The sum of |A_ij| over i != j divided by n (n + 1), as the paper prints it.
     seed
-        Any whole number from 0 on.
+        Any whole number, 0 or more.
     field_strength
         Largest |theta_i|.
 
@@ -35,12 +35,12 @@ def rank_one(n: int, strength: float, seed: int, field_strength: float = 1.0) ->
     """
     n = checked_count(n, "n")
     if n < 2:
-        raise OptionError(f"n is {n}; a rank-1 model's strength is that of its pairs, so it needs 2 spins or more")
+        raise OptionError(f"n is {n}; the strength of a rank-1 model is that of its pairs, so it needs 2 spins or more")
     stream = Stream(seed)
     field = stream.uniform(n, checked_scale(field_strength, "field_strength"))
     sign = 1.0 if stream.unit(1)[0] < 0.5 else -1.0
     v = stream.normal(n)
-    # fsum is rounded once, so that no machine's order of summation shows.
+    # fsum is rounded once, so that the order of summation does not matter.
     v /= math.sqrt(math.fsum(v * v))
     pairs = math.fsum(np.abs(np.outer(v, v))[~np.eye(n, dtype=bool)])
     lam = sign * (checked_scale(strength, "strength") * (n * (n + 1)) / pairs)
@@ -48,7 +48,7 @@ def rank_one(n: int, strength: float, seed: int, field_strength: float = 1.0) ->
 
 
 def curie_weiss(n: int, strength: float = 1.0, field: float = 0.0) -> Ising:
-    """Curie-Weiss model: every pair has A_ij = strength / (2 n), so that 1 is the critical strength; zero diagonal.
+    """Make a Curie-Weiss model: every pair has A_ij = strength / (2 n), zero diagonal; the critical strength is 1.
 
     Parameters
     ----------
@@ -74,9 +74,9 @@ def curie_weiss(n: int, strength: float = 1.0, field: float = 0.0) -> Ising:
 
 
 def hopfield(n: int, patterns: int, strength: float, seed: int, field: float = 0.0) -> Ising:
-    """Hopfield model: A = strength / (2 n) times the sum of ``xi xi'`` over random patterns xi, without its diagonal.
+    """Make a Hopfield model: A = strength / (2 n) times the sum of ``xi xi'`` over random patterns, zero diagonal.
 
-    The coupling is kept as factors: the patterns are the rows of ``model.factors.vectors``.
+    The coupling is stored as factors: the patterns xi are the rows of ``model.factors.vectors``.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def hopfield(n: int, patterns: int, strength: float, seed: int, field: float = 0
     strength
         Inverse temperature: J of a pair, counted once, is ``strength / n`` times the sum of ``xi_i xi_j``.
     seed
-        Any whole number from 0 on.
+        Any whole number, 0 or more.
     field
         theta, the same for all spins.
 

@@ -1,7 +1,7 @@
 """Random numbers that are the same on every machine.
 
 Nothing here depends on the versions of numpy or of the C library: the raw words of PCG64, which numpy guarantees, are
-turned into numbers with operations that IEEE arithmetic rounds in only one way.
+turned into numbers by operations that IEEE arithmetic always rounds in the same way.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Stream:
         return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
     def units(self) -> Iterator[float]:
-        """Yield numbers from [0, 1) without end, for choices that depend on each other."""
+        """Yield numbers from [0, 1) endlessly, for choices that depend on each other."""
         while True:
             yield from self.unit(WORDS_AT_A_TIME).tolist()
 
@@ -53,8 +53,8 @@ class Stream:
     def normal(self, count: int) -> NDArray[np.float64]:
         """Return standard normal numbers, as ratios of uniforms (Kinderman and Monahan 1977).
 
-        The number itself is only a quotient; the logarithm, which libraries round differently, merely decides
-        whether it is accepted.
+        The number itself is only a quotient; the logarithm, which libraries round differently, only decides
+        whether the number is accepted.
         """
         found: list[NDArray[np.float64]] = []
         have = 0

@@ -1,4 +1,4 @@
-"""What a person asks of a model: the verbs."""
+"""The verbs: questions about a model."""
 
 from spectralz.inference.description import describe
 from spectralz.inference.heaviest import map_state

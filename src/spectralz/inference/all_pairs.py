@@ -26,10 +26,10 @@ __all__ = ["marginals_of_all_pairs"]
 
 
 def marginals_of_all_pairs(model: Ising, method: Method) -> Marginals:
-    """Return the marginals that a method finds, with the means of all products of two spins."""
+    """Return the marginals of a method, with the means of all products of two spins."""
     pairs = model.n * (model.n - 1) // 2
     if pairs > MOST_PAIRS:
-        raise TooLargeError(f"{model.n} spins have {pairs:.3g} pairs; those of up to {MOST_PAIRS:.3g} can be listed")
+        raise TooLargeError(f"{model.n} spins have {pairs:.3g} pairs; at most {MOST_PAIRS:.3g} can be listed")
     chosen = _affordable(model, method) if isinstance(method, Auto) else method
     if isinstance(chosen, Exact):
         return _by_conditioning(model, chosen)
@@ -40,7 +40,7 @@ def marginals_of_all_pairs(model: Ising, method: Method) -> Marginals:
 
 
 def _affordable(model: Ising, auto: Auto) -> Method:
-    """Return the first method that can do it: exact in the time that auto gives it, quadrature, annealing."""
+    """Return the first method that can do it: exact within the time that auto allows, quadrature, annealing."""
     seconds = auto._budget.seconds
     exact = Exact(max_memory=auto.max_memory)
     if "exact" not in auto.exclude:
@@ -59,9 +59,9 @@ def _affordable(model: Ising, auto: Auto) -> Method:
 
 
 def _by_conditioning(model: Ising, exact: Exact) -> Marginals:
-    """Fix one spin after the other, on its likelier side: E[x_i x_j] = 2 P(x_i = +1) E[x_j | x_i = +1] - E[x_j].
+    """Fix one spin after the other to its likelier value: E[x_i x_j] = 2 P(x_i = +1) E[x_j | x_i = +1] - E[x_j].
 
-    On the other side it is E[x_j] - 2 P(x_i = -1) E[x_j | x_i = -1].
+    For the other value it is E[x_j] - 2 P(x_i = -1) E[x_j | x_i = -1].
     """
     found = exact.run_marginals(model, pairs=False)
     products = np.eye(model.n)

@@ -1,4 +1,4 @@
-"""What a verb is asked about: a model or an RBM, with evidence or without; and the way back to its own words."""
+"""The model that a verb is about, an Ising or an RBM, with or without evidence; and results in its own terms."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = ["Asked"]
 
 @dataclass(frozen=True)
 class Asked:
-    """A question: the whole model, the spins that are fixed with their values, and the model of the free ones.
+    """A question: the whole model, the fixed spins with their values, and the model of the free spins.
 
-    Methods see ``free`` alone. What they find is put back among the fixed spins, and of an RBM into its values.
+    Methods see only ``free``. Their results are completed by the fixed spins and, for an RBM, converted to its values.
     """
 
     whole: Ising
@@ -41,7 +41,7 @@ class Asked:
         whole = model if rbm is None else rbm.to_ising()
         if not isinstance(whole, Ising):
             raise ModelError(
-                f"model is a {type(model).__name__}; make an Ising of it first: "
+                f"model is a {type(model).__name__}; turn it into an Ising first: "
                 "Ising(field, coupling), Ising.from_edges, read or one of the importers (docs/your-model.md)"
             )
         evidence = {} if given is None else given if rbm is None else rbm.evidence(given)
@@ -53,7 +53,7 @@ class Asked:
         return np.setdiff1d(np.arange(self.whole.n), self.fixed)
 
     def states(self, free: NDArray[np.int8]) -> NDArray[np.int8]:
-        """Return states of all spins from those of the free ones."""
+        """Return states of all spins from states of the free spins."""
         states = free
         if len(self.fixed):
             states = np.empty((len(free), self.whole.n), dtype=np.int8)
@@ -62,7 +62,7 @@ class Asked:
         return states if self.rbm is None else self.rbm.values_of(states)
 
     def marginals(self, found: Marginals, *, of_all_pairs: bool = False) -> Marginals:
-        """Return marginals of all spins from those of the free ones."""
+        """Return marginals of all spins from marginals of the free spins."""
         whole = self._with_fixed(found, of_all_pairs) if len(self.fixed) else found
         return whole if self.rbm is None or self.rbm.values == "pm1" else _of_binary(whole)
 
@@ -75,7 +75,7 @@ class Asked:
         if of_all_pairs:
             edges = all_pairs(self.whole.n)
         touched = edges[np.isin(edges, self.fixed).any(axis=1)]
-        # A fixed spin and any other are independent, so that the mean of their product is that of their means.
+        # A fixed spin and any other are independent, so that the mean of their product is the product of their means.
         pairs = np.concatenate([self._kept[found.edges], touched])
         means = np.concatenate([found.pair_mean, mean[touched[:, 0]] * mean[touched[:, 1]]])
         order = np.lexsort((pairs[:, 1], pairs[:, 0]))
@@ -94,6 +94,6 @@ def _of_binary(found: Marginals) -> Marginals:
     one = found.probability[:, 1]
     i, j = found.edges.T
     both = (1.0 + found.mean[i] + found.mean[j] + found.pair_mean) / 4.0
-    # Rounding, or an approximate method, must not make it less or more than the two units allow.
+    # Rounding, or an approximate method, must not take it out of the range that the two units allow.
     both = np.clip(both, np.maximum(one[i] + one[j] - 1.0, 0.0), np.minimum(one[i], one[j]))
     return replace(found, mean=one, pair_mean=both, values="01")

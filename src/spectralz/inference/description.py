@@ -1,4 +1,4 @@
-"""What is worth knowing of a model before solving it."""
+"""Size, strength and structure of a model, and the cost of an exact answer, before solving it."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
     from spectralz.model import RBM, Ising
 
-# What takes a few seconds at most: to sweep by counting only, and to plan in full.
+# Models that take a few seconds at most: for a sweep that only counts, and for a full plan.
 MOST_EDGES_TO_SWEEP = 20_000
 MOST_SPINS_TO_PLAN = 50_000
-# Of larger models it is only counted what the spins of least degree first would come to, up to this width.
+# For larger models only the cost of eliminating spins of least degree first is counted, up to this width.
 MOST_WIDTH_TO_COUNT = 36
 
 __all__ = ["describe"]
 
 
 def describe(model: Ising | RBM, *, given: Mapping[Any, int] | None = None) -> Description:
-    """Return what is worth knowing of a model before solving it: size, strength, structure, and what exact would cost.
+    """Return size, strength and structure of a model, and what an exact answer would cost, without solving it.
 
-    ``treewidth_lower`` and ``treewidth_upper`` enclose the treewidth; ``exact_memory`` and ``exact_terms`` are those of
-    log Z by the best order found. What could not be had in seconds, or by no machine, is None; beyond 50,000 spins
-    they are those of a quick count, and None where that goes beyond tables of 36 spins.
-    With evidence (``given``, as in :func:`log_z`) it is the model of the free spins.
+    ``treewidth_lower`` and ``treewidth_upper`` enclose the treewidth. ``exact_memory`` and ``exact_terms`` are the cost
+    of log Z by the best order found. A value is None if it cannot be found in seconds, or if no machine could do it.
+    Beyond 50,000 spins these numbers come from a quick count, and are None if it needs tables of more than 36 spins.
+    With evidence (``given``, as in :func:`log_z`) the model of the free spins is described.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def describe(model: Ising | RBM, *, given: Mapping[Any, int] | None = None) -> D
 
 
 class _Cost(NamedTuple):
-    """What exact would cost, as far as it is known."""
+    """The cost of an exact answer, as far as it is known."""
 
     width: int | None = None
     order: str | None = None
@@ -83,7 +83,7 @@ class _Cost(NamedTuple):
 
 
 def _cost(model: Ising) -> _Cost:
-    """Predict what exact would cost; of a large model by counting along one order."""
+    """Predict the cost of an exact answer; for a large model by counting along one order."""
     if model.n > MOST_SPINS_TO_PLAN:
         rows = model.storage.for_kernels()
         if rows.is_dense:
@@ -93,9 +93,9 @@ def _cost(model: Ising) -> _Cost:
         found = count_min_degree(rows.indptr, rows.indices, MOST_WIDTH_TO_COUNT)
         if not found.is_narrow:
             return _Cost()
-        # All tables at once are more than will be needed.
+        # All tables at once are more than is needed.
         return _Cost(found.width, "min-degree", ENTRY_BYTES * int(found.terms), int(found.terms))
-    # An answer nobody can afford is still worth predicting; what counts is that the search for orders ends.
+    # The cost of an unaffordable answer is still worth predicting; but the search for orders must end.
     plan = Exact(algorithm="elimination", max_memory=2**63, max_terms=2**60).plan(model)
     if plan.refusal is not None:
         return _Cost()
@@ -113,7 +113,7 @@ def _degeneracy(model: Ising) -> int:
 
 
 def _swept_width(n: int, edges: NDArray[np.int64], components: list[NDArray[np.int64]]) -> int | None:
-    """Return an upper bound on the treewidth from a sweep that only counts, or None where that would take long."""
+    """Return an upper bound on the treewidth from a sweep that only counts, or None if that would take long."""
     from spectralz.kernels.elimination.order import ORDERS, adjacency_of
     from spectralz.kernels.elimination.tree import EliminationTree
 

@@ -48,25 +48,25 @@ def map_state(
     max_memory: int | str = 4 * 2**30,
     threads: int | None = None,
 ) -> MapState:
-    """Return the heaviest state of ``model`` that is found, with a bound on how heavy any state can be.
+    """Return the heaviest state of ``model`` found, with a bound on the weight of any state.
 
-    Where the treewidth is small, spins are eliminated by maxima and the state is proven to be the heaviest. Otherwise
-    populations are cooled ever more slowly and quenched, as long as the budget lasts; Ctrl-C keeps the best so far.
+    If the treewidth is small, spins are eliminated by maxima and the state is proven to be the heaviest. Otherwise
+    populations are cooled, slower each time, and quenched until the budget ends; Ctrl-C keeps the best state so far.
 
     Parameters
     ----------
     model
         The model, an Ising or an RBM.
     method
-        ``"exact"`` (elimination), ``"search"``, or ``"auto"``, exact where that is possible in time.
+        ``"exact"`` (elimination), ``"search"``, or ``"auto"``: exact if that is possible in time.
     given
         Evidence, as in :func:`log_z`.
     budget
-        Seconds to spend where nothing is exact, ten by default.
+        Seconds to spend if no exact answer is possible, ten by default.
     work
         Instead of ``budget``: operations to do; the answer is then the same in every run.
     seed
-        For all that is random.
+        Seed of all random numbers.
     max_memory
         Most memory for tables, in bytes or like ``"512 MiB"``.
     threads

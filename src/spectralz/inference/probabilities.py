@@ -32,19 +32,19 @@ def log_prob(
     executor: Any = None,
     **options: Any,
 ) -> LogProb:
-    """Return log P(x) of states of ``model``, with the error of the log Z that they have in common.
+    """Return log P(x) of states of ``model``, with the error of their common log Z.
 
     Parameters
     ----------
     model
         The model, an Ising or an RBM.
     X
-        States, one per row, or a single one; of an RBM, of all its units, visible ones first.
+        States, one per row, or a single one; for an RBM, states of all units, the visible ones first.
     method, executor, **options
         How to find log Z, as in :func:`log_z`.
     values
-        What the states are made of: ``"pm1"``, -1 and +1, or ``"01"``, 0 and 1, where 1 is the spin +1. By default
-        -1 and +1, and the values of its units for an RBM.
+        The values in the states: ``"pm1"``, -1 and +1, or ``"01"``, 0 and 1, where 1 is the spin +1. By default
+        -1 and +1, or for an RBM the values of its units.
 
     Examples
     --------
@@ -80,5 +80,5 @@ def _spins(X: Any, values: str, n: int) -> Any:
     low = LOWEST[values]
     if given.dtype.kind not in "biuf" or not np.all((given == low) | (given == 1)):
         other = "01" if values == "pm1" else "pm1"
-        raise ModelError(f"states must hold only {low} and 1; of other values, give values={other!r}")
+        raise ModelError(f"states must hold only {low} and 1; for other values, give values={other!r}")
     return (given if low == -1 else 2 * given.astype(np.int8) - 1).astype(np.int8)

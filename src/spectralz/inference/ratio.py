@@ -47,9 +47,9 @@ def log_ratio(
 ) -> Quantity:
     """Return log(Z_a / Z_b) of two models of the same spins, with its error.
 
-    Where both are exactly solvable it is the difference. Otherwise, where they are close, states of each are taken to
-    the other one: what both models have in common cancels, and the error is far smaller than that of either log Z.
-    Models far apart are solved one by one.
+    If both can be solved exactly, it is the difference of their log Z. Otherwise, if they are close, states of each are
+    taken to the other: what both models have in common cancels, and the error is far smaller than that of either log Z.
+    Models far apart are solved separately.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def log_ratio(
     work
         Instead of ``budget``: operations to do; the answer is then the same in every run.
     seed
-        For all that is random.
+        Seed of all random numbers.
     threads
         Most threads to use; by default all cores that the process may use.
 

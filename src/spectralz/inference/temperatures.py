@@ -55,18 +55,18 @@ def thermodynamics(
 ) -> Thermodynamics:
     """Return log Z, energy, entropy, heat capacity and magnetization of ``model`` at many temperatures, with errors.
 
-    Exact where the treewidth is small or the rank is low; otherwise from annealing runs that pass through all
-    temperatures on their way.
+    The answer is exact if the treewidth is small or the rank is low. Otherwise it comes from annealing runs that pass
+    through all temperatures.
 
     Parameters
     ----------
     model
         The model, an Ising or an RBM.
     betas
-        Inverse temperatures, numbers from 0 on. At beta the log-weights of the model are multiplied by beta, so that
+        Inverse temperatures, 0 or more. At beta the log-weights of the model are multiplied by beta, so that
         beta = 1 is the model itself.
     method
-        ``"exact"``, ``"quadrature"``, ``"annealing"``, or ``"auto"``, the first of these that can do it in time.
+        ``"exact"``, ``"quadrature"``, ``"annealing"``, or ``"auto"``: the first of these that can do it in time.
     given
         Evidence, as in :func:`log_z`.
     budget
@@ -74,7 +74,7 @@ def thermodynamics(
     work
         Instead of ``budget``: operations to do, such as 1e10; the curves are then the same in every run.
     seed
-        For all that is random.
+        Seed of all random numbers.
     threads
         Most threads to use; by default all cores that the process may use.
 

@@ -1,4 +1,4 @@
-"""The verbs: what a person asks of a model."""
+"""The verbs: questions about a model."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def log_z(
     executor: Any = None,
     **options: Any,
 ) -> Estimate:
-    """Return log of the partition function of ``model``, with how far it can be trusted.
+    """Return the log of the partition function of ``model``, and how far it can be trusted.
 
     Parameters
     ----------
@@ -52,22 +52,22 @@ def log_z(
         ``log_z(model, Exact(order="banded"))`` are the same call. ``"BP-200"`` and the other labels of the paper's
         figures (``PAPER_SETTINGS``) are names too.
     given
-        Evidence: spins that are fixed, by their names (by their numbers, where the model has none), as in
-        ``{"a": +1, "b": -1}``; of an RBM in the values of its units. log Z is then the sum over the free spins.
+        Evidence: fixed spins by name (by number if the model has no names), as in ``{"a": +1, "b": -1}``; for an RBM,
+        in the values of its units. log Z is then the log of the sum over the free spins.
     executor
-        Who makes the runs of ``auto``, ``annealing`` or ``states``: a Dask client, or an executor as those of
+        Where to run ``auto``, ``annealing`` or ``states``: a Dask client, or an executor like those of
         ``concurrent.futures``. It is not shut down. The answer of ``annealing`` and ``states`` is the same with any
-        number of workers, or none; a worker that dies costs its run, and ``status`` says so.
+        number of workers, or none. If a worker dies, its run is lost, and ``status`` says so.
     **options
-        Options of the method, if it is given by name.
+        Options of the method, if the method is given by name.
 
     Warns
     -----
     InaccurateWarning
-        If ``auto`` found nothing that is to be trusted; ``status`` and ``tried`` say why. Other methods say so only in
+        If ``auto`` found no answer that can be trusted; ``status`` and ``tried`` say why. Other methods say so only in
         their results.
     LostRunsWarning
-        If the workers of ``executor`` lost every run that they were given, and runs were made here instead.
+        If the workers of ``executor`` lost every run, so that the runs were made here instead.
 
     Examples
     --------
@@ -101,12 +101,12 @@ def marginals(
     Parameters
     ----------
     model, method, given, executor, **options
-        As in :func:`log_z`. Spins that are given are listed too, with the mean that they are given.
+        As in :func:`log_z`. Given spins are listed too; their mean is the given value.
     pairs
-        Whether to list the edges; without them ``edges`` and ``pair_mean`` are empty, and the means of spins are the
-        same. By default only where the model has at most 10 million of them: a dense one of 20,000 spins has 2e8.
-        ``"all"`` is for all pairs, coupled or not, and so for ``covariance``: by ``exact``, ``quadrature``,
-        ``annealing`` and ``states``, and by ``auto``, which takes the first of these that can do it.
+        Whether to list the edges. Without them ``edges`` and ``pair_mean`` are empty, and the means of spins are the
+        same. By default they are listed if there are at most 10 million: a dense model of 20,000 spins has 2e8.
+        ``"all"`` lists all pairs, coupled or not, as ``covariance`` needs. ``exact``, ``quadrature``, ``annealing`` and
+        ``states`` can do this; ``auto`` takes the first of these that can do it.
 
     Examples
     --------
@@ -144,22 +144,22 @@ def sample(
     executor: Any = None,
     **options: Any,
 ) -> NDArray[np.int8]:
-    """Return ``size`` states of ``model`` as rows of -1 and +1, distributed as P(x); of an RBM, of its units' values.
+    """Return ``size`` states of ``model``, distributed as P(x), as rows of -1 and +1, or of an RBM's own values.
 
-    Those of ``exact``, ``quadrature`` and ``low_rank``, which ``auto`` prefers, are independent and distributed
-    exactly. Those of ``annealing`` are so in the limit of large populations, those of ``states`` are drawn from the
-    states found; where either is not to be relied on there is an ``InaccurateWarning``.
+    States from ``exact``, ``quadrature`` and ``low_rank``, which ``auto`` prefers, are independent and follow P(x)
+    exactly. States from ``annealing`` do so in the limit of large populations. Those from ``states`` are drawn from the
+    states found. If these two cannot be relied on, there is an ``InaccurateWarning``.
 
     Parameters
     ----------
     model
         The model.
     size
-        How many.
+        How many states.
     method, given, executor, **options
-        As in :func:`log_z`. Spins that are given are columns too.
+        As in :func:`log_z`. Given spins are columns too.
     seed
-        The same seed gives the same states; or a ``numpy.random.Generator``, which then goes on.
+        A number, which always gives the same states, or a ``numpy.random.Generator``, which is advanced.
 
     Examples
     --------
@@ -185,18 +185,18 @@ def compare(
     given: Mapping[Any, int] | None = None,
     threads: int | None = None,
 ) -> Comparison:
-    """Run several methods on one model; a method that fails is a row with its error.
+    """Run several methods on one model and return their results; a method that fails is a row with its error.
 
     Parameters
     ----------
     model
         The model.
     methods
-        Names of methods, or methods; all known ones but ``auto`` if not given.
+        Names of methods, or methods; by default all except ``auto``.
     given
         Evidence, as in :func:`log_z`.
     threads
-        Most threads that each of them uses, unless it has its own number; by default all cores that the process may
+        Most threads that each method uses, unless it sets its own number; by default all cores that the process may
         use.
     """
     asked = [name for name in METHODS if name != "auto"] if methods is None else methods
@@ -221,20 +221,20 @@ def bounds(
 ) -> Bounds:
     """Return proven bounds on log Z of ``model`` from both sides, the best that several methods find in a given time.
 
-    Both sides are always there, however large the model is. The methods that only bound run one after the other, cheap
-    ones first, and those whose predicted cost does not fit into what is left of the budget are left out; the exact
-    method is not among them. Ctrl-C ends the search early and returns what has been found.
+    There are always bounds on both sides, for a model of any size. The bounding methods run one after the other, cheap
+    ones first. Methods whose predicted cost exceeds the rest of the budget are left out. The exact method is not used.
+    Ctrl-C ends the search early and returns what has been found.
 
     Parameters
     ----------
     model
         The model.
     budget
-        Seconds to spend, ten by default. Costs are predicted, and a method that takes longer ends with the bound that
+        Seconds to spend, ten by default. Costs are predicted, and a method that takes longer stops with the bound that
         it has.
     exclude
-        Names of bounders to leave out: ``mf``, ``bethe``, ``states``, ``sdp``, ``convex_mf``, ``trw``, ``wmbe``; and
-        ``exact``, so that none counts where it happens to be exact, as ``wmbe`` is on graphs of low treewidth.
+        Names of bounders to leave out: ``mf``, ``bethe``, ``states``, ``sdp``, ``convex_mf``, ``trw``, ``wmbe``. With
+        ``exact``, bounders that happen to be exact do not count, such as ``wmbe`` on graphs of low treewidth.
     given
         Evidence, as in :func:`log_z`.
     work
@@ -243,10 +243,10 @@ def bounds(
     threads
         Most threads to use; by default all cores that the process may use.
     level
-        A probability such as 0.999, to get an ``interval`` beside the bounds, which is not proven but holds with that
-        probability; half of the budget is for it. None for bounds alone.
+        A probability such as 0.999, to get an ``interval`` as well. It is not proven but contains log Z with that
+        probability, and takes half of the budget. None for bounds alone.
     seed
-        Of the random numbers that the interval is made of; the bounds do not depend on it.
+        Seed of the random numbers for the interval; the bounds do not depend on it.
 
     Examples
     --------
@@ -272,7 +272,7 @@ def bounds(
 
 
 def _warn_of(method: Method, result: Estimate) -> None:
-    """Warn whoever called the verb that what ``auto`` found is not to be trusted; who interrupted it knows."""
+    """Warn the caller of the verb if the answer of ``auto`` cannot be trusted, unless it was interrupted."""
     if isinstance(method, Auto) and not result.trusted and not result.interrupted:
         warn_inaccurate(f"this answer is not to be trusted, nor is its error: {result.status}", stacklevel=4)
 
@@ -281,7 +281,7 @@ def _spreading(method: Method, executor: Any) -> AbstractContextManager[None]:
     """Return the context in which a method works with an executor, or refuse it."""
     if executor is not None and not method.spreads_runs:
         able = ", ".join(name for name, known in METHODS.items() if known.spreads_runs)
-        raise OptionError(f"method {method.name!r} has no runs that an executor could make; these have: {able}")
+        raise OptionError(f"method {method.name!r} has no runs for an executor; these methods do: {able}")
     return using_executor(executor)
 
 
@@ -293,7 +293,7 @@ def _row(model: Ising, method: Method, name: str) -> ComparisonRow:
 
 
 def as_method(method: str | Method, options: dict[str, Any]) -> Method:
-    """Return the method that a name and options, or the method itself, stand for."""
+    """Return the method for a name with options, or the method itself."""
     if isinstance(method, Method):
         if options:
             given = ", ".join(options)
@@ -307,7 +307,7 @@ def as_method(method: str | Method, options: dict[str, Any]) -> Method:
         if options:
             label = PAPER_SETTINGS[method].name
             raise OptionError(
-                f"{method!r} is a setting of the paper, options and all; to choose them, ask for {label!r}"
+                f"{method!r} is a setting of the paper with fixed options; to choose options, ask for {label!r}"
             )
         return PAPER_SETTINGS[method]
     if method not in METHODS:

@@ -1,4 +1,4 @@
-"""Models from files and back: one file per format, and one table of them all.
+"""Read models from files and write them: one module per format, and one table of all formats.
 
 ==========  ============================  ==============================================================================
 ``uai``     .uai                          UAI competition format, MARKOV or BAYES (:mod:`spectralz.io.uai`)
@@ -11,7 +11,7 @@
 ``csv``     .csv .tsv .edges              edge lists (:mod:`spectralz.io.csv_edges`)
 ==========  ============================  ==============================================================================
 
-All of them may be packed by gzip. What each means as a log-weight is in docs/your-model.md.
+Files of every format may be compressed by gzip. docs/your-model.md gives the log-weight that each format stands for.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ class Format(NamedTuple):
     read: Callable[[str | PathLike[str] | Source], Ising]
     write: Callable[[Ising, str | PathLike[str]], None] | None
     looks_like: Callable[[Source], bool]
-    is_marked: bool  # whether a file says in its beginning that it has this format
+    is_marked: bool  # whether the beginning of a file says that it has this format
     keeps_names: bool
 
 
-# Asked in this order whether a file looks like theirs, those that can be told most surely first.
+# Formats are tried in this order to detect that of a file, the most certain ones first.
 FORMATS = (
     Format("npz", (".npz",), read_npz, write_npz, looks_like_npz, is_marked=True, keeps_names=True),
     Format("json", (".json",), read_json, write_json, looks_like_json, is_marked=True, keeps_names=True),
@@ -104,25 +104,25 @@ def read(
     format: str | None = None,
     beta: float = 1.0,
 ) -> Ising:
-    r"""Read a model; with an evidence file, the model of the spins that it leaves free.
+    r"""Read a model from a file; with an evidence file, return the model of the free spins.
 
     Parameters
     ----------
     path
-        A file in one of the formats of :mod:`spectralz.io`, packed by gzip or not; ``-`` is standard input. The suffix
-        of the name tells the format; where it does not, the content does.
+        A file in one of the formats of :mod:`spectralz.io`, compressed by gzip or not; ``-`` is standard input. The
+        format follows from the suffix of the name, or otherwise from the content.
     evidence
-        A UAI ``.evid`` file: its variables are fixed, as by :meth:`Ising.condition`. It counts them from 0, whatever
-        their names.
+        A UAI ``.evid`` file: its variables are fixed, as by :meth:`Ising.condition`. It numbers variables from 0,
+        whatever their names.
     format
-        The name of the format, if it is to be told by neither.
+        The name of the format, if it should not be detected.
     beta
         Inverse temperature: every log-weight, offset included, is multiplied by it.
 
     Raises
     ------
     FormatError
-        If the file is not what its suffix says; the message names the place and the way out.
+        If the file is not what its suffix says; the message says where, and what to do.
     OSError
         If the file cannot be opened.
 
@@ -148,22 +148,22 @@ def read(
 def write(model: Ising | RBM, path: str | PathLike[str], *, format: str | None = None) -> None:
     """Write a model to a file, whole or not at all.
 
-    Names of spins are kept by all formats but ``uai``, which has no place for them, and leaves them out.
+    All formats except ``uai`` keep the names of spins; ``uai`` has no place for them and leaves them out.
 
     Parameters
     ----------
     model
         The model; an RBM is written as its Ising model.
     path
-        The file to write. The suffix of its name tells the format, and a further ``.gz`` packs it; ``-`` is standard
-        output, for which ``format`` must be given.
+        The file to write. The format follows from the suffix of its name, and a further ``.gz`` compresses it; ``-`` is
+        standard output and needs ``format``.
     format
         ``uai``, ``npz``, ``json``, ``coo`` or ``csv``, whatever the suffix.
 
     Raises
     ------
     FormatError
-        If the suffix is that of no format that can be written.
+        If no format that can be written has this suffix.
     ModelError
         If the format cannot hold this model.
 
@@ -183,7 +183,7 @@ def write(model: Ising | RBM, path: str | PathLike[str], *, format: str | None =
 
 
 def check_suffix(path: str | PathLike[str], *, format: str | None = None) -> None:
-    """Refuse a name whose suffix is that of no format that can be written."""
+    """Refuse a name if no format that can be written has its suffix."""
     chosen = _format_to_write(path, format)
     if chosen is None or chosen.write is None:
         got = f"{chosen.name} files are only read" if chosen else _suffix_in_words(path)
@@ -191,7 +191,7 @@ def check_suffix(path: str | PathLike[str], *, format: str | None = None) -> Non
 
 
 def loses_names(model: Ising | RBM, path: str | PathLike[str], *, format: str | None = None) -> bool:
-    """Say whether `write`, called in the same way, would leave out the names of the model's spins."""
+    """Say whether `write` with the same arguments would leave out the names of the model's spins."""
     chosen = _format_to_write(path, format)
     return model.names is not None and chosen is not None and not chosen.keeps_names
 
@@ -200,7 +200,7 @@ def _format_to_write(path: str | PathLike[str], name: str | None) -> Format | No
     if name is not None:
         return _format_named(name)
     if fspath(path) == STANDARD:
-        raise OptionError("standard output has no suffix; say the format: " + _listed(FORMATS, only_written=True))
+        raise OptionError("standard output has no suffix; give the format: " + _listed(FORMATS, only_written=True))
     return _format_with_suffix(path)
 
 
@@ -217,13 +217,13 @@ def _format_with_suffix(path: str | PathLike[str]) -> Format | None:
 
 
 def _format_of(source: Source) -> Format:
-    """Tell the format by the suffix if it is one of ours, and otherwise by the content."""
+    """Return the format by the suffix if it is a known one, and otherwise by the content."""
     told = _format_with_suffix(source.path)
     asked = FORMATS if told is None else [known for known in FORMATS if known.is_marked]
     seen = next((known for known in asked if _looks_like(known, source)), None)
     if told is not None and seen is not None and seen is not told:
         source.fail(
-            f"the name says {told.name}, but the content is {seen.name}; rename the file, or say format={seen.name!r}"
+            f"the name says {told.name}, but the content is {seen.name}; rename the file, or give format={seen.name!r}"
         )
     found = told or seen
     if found is None:

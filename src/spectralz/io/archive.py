@@ -1,7 +1,7 @@
-"""Numpy archives: arrays read one by one, each after its own header and the archive agree on its size.
+"""Numpy archives: arrays are read one by one, each only if its header and the archive agree on its size.
 
 A few bytes can announce, and unpack to, more than any memory holds. So nothing is read before its size is known and
-allowed, and only what is asked for is read.
+allowed, and only what is needed is read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SUFFIX = ".npy"
 ENCRYPTED = 0x1  # the bit of a member's flags
 PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those that numpy writes
 
-# What zipfile, zlib and numpy raise for damaged archives.
+# The errors of zipfile, zlib and numpy for damaged archives.
 UNREADABLE = (
     ValueError,
     TypeError,
@@ -55,14 +55,14 @@ UNREADABLE = (
 
 
 class Header(NamedTuple):
-    """What an array of an archive says of itself, before any of its numbers is read."""
+    """The header of an array in an archive, known before any of its numbers is read."""
 
     shape: tuple[int, ...]
     size: int  # in bytes
 
 
 class Archive(Mapping[str, NDArray[Any]]):
-    """The arrays of an archive by name, each read where it is asked for."""
+    """The arrays of an archive by name, each read on access."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -76,7 +76,7 @@ class Archive(Mapping[str, NDArray[Any]]):
             self._fail_damaged()
         self._members = {name.removesuffix(SUFFIX): info for name, info in members.items()}
         if not all(name.endswith(SUFFIX) for name in members):
-            self.fail("this archive holds files that are no numpy arrays; write it with np.savez or sz.write")
+            self.fail("this archive holds files that are not numpy arrays; write it with np.savez or sz.write")
         self._headers: dict[str, Header] = {}
 
     def __contains__(self, name: object) -> bool:
@@ -116,17 +116,17 @@ class Archive(Mapping[str, NDArray[Any]]):
         return float(array)
 
     def text(self, name: str) -> str:
-        """Return an array as text, empty if it is not there or no single text."""
+        """Return an array as text, empty if it is missing or not a single text."""
         if name not in self or self.header(name).shape != ():
             return ""
         value = self[name].item()
         return value if isinstance(value, str) else ""
 
     def refuse_all_but(self, *names: str) -> None:
-        """Refuse an archive with other arrays than these."""
+        """Refuse an archive that has arrays other than these."""
         for name in sorted(set(self) - set(names)):
             self.fail(
-                f"beside {' and '.join(names)} this archive holds {name!r}, which has no meaning here; leave it out"
+                f"besides {' and '.join(names)} this archive holds {name!r}, which has no meaning here; leave it out"
             )
 
     def refuse_too_large(self, names: Iterable[str]) -> None:
@@ -136,7 +136,7 @@ class Archive(Mapping[str, NDArray[Any]]):
             refuse_unpacked(self._source, size, "save it with np.savez, which does not compress")
 
     def _read_header(self, name: str) -> Header:
-        """Read how an array begins, and hold what it says against what the archive says."""
+        """Read the header of an array, and compare it with what the archive says."""
         info = self._members[name]
         if info.flag_bits & ENCRYPTED:
             self.fail("this archive is encrypted; unpack it with its password and pack it again without one")
@@ -144,7 +144,7 @@ class Archive(Mapping[str, NDArray[Any]]):
             self.fail("this archive is packed in a way that numpy never does; write it with np.savez or sz.write")
         try:
             with self._zip.open(info) as file, warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # a header by Python 2 is read all the same
+                warnings.simplefilter("ignore", UserWarning)  # a header written by Python 2 is accepted
                 shape, dtype = _begin(file)
                 numbers = info.file_size - file.tell()
         except UNREADABLE:
@@ -157,8 +157,8 @@ class Archive(Mapping[str, NDArray[Any]]):
         size = math.prod(shape) * dtype.itemsize
         if min(shape, default=0) < 0 or size != numbers:
             self.fail(
-                f"the array {name!r} announces the shape {_shown(shape)} of {dtype}, and has {numbers} bytes, which is "
-                "something else; is it damaged? Write it again with np.savez or sz.write"
+                f"the array {name!r} announces the shape {_shown(shape)} of {dtype}, but has {numbers} bytes, which do "
+                "not agree; is it damaged? Write it again with np.savez or sz.write"
             )
         return Header(shape, size)
 
@@ -173,7 +173,7 @@ def _begin(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
         shape, _, dtype = np.lib.format.read_array_header_1_0(file)
     elif version == (2, 0):
         shape, _, dtype = np.lib.format.read_array_header_2_0(file)
-    else:  # only tables with columns have a later one
+    else:  # only structured arrays have a later version
         raise ValueError(f"version {version}")
     return shape, dtype
 

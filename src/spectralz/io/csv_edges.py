@@ -5,11 +5,11 @@
     a,,-1.0
 
 The weight of an edge is J, counted once: it adds +J x_i x_j to the log-weight. A line without target is a field, and a
-line without both is the constant. The header may have its columns in any order and others beside them, which are
-ignored; without header there are three columns in this order. Lines that begin with ``#`` are comments.
+line without both is the constant. The header may have these columns in any order; other columns are ignored. Without
+a header there are three columns in this order. Lines that begin with ``#`` are comments.
 
-Names that are all whole numbers are in the order of the numbers, and 0 to n - 1 are just the spins; other names are
-text, in the order of their first appearance.
+If all names are whole numbers, spins are in the order of the numbers, and 0 to n - 1 are no names but the spins
+themselves. Other names are text, in the order of their first appearance.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["looks_like_csv", "read_csv", "write_csv"]
 
 COLUMNS = ("source", "target", "weight")
 SEPARATORS = "\t;,"
-# Not 01, which is a name, and no more digits than an int64 holds.
+# Whole numbers, but not 01, which is a name, and with no more digits than an int64 holds.
 WHOLE_NUMBER = re.compile(r"(?:0|-?[1-9][0-9]{0,17})")
 
 
@@ -59,7 +59,7 @@ def read_csv(path: PathOrSource) -> Ising:
         name = columns[0][line]
         lines.fail(line, f"{quoted(name)} is joined to itself; for a field leave the target empty: {name},,0.5")
     n = int(ends.max(initial=-1)) + 1
-    # A field has the key of its spin paired with itself, the constant a negative one.
+    # The key of a field is its spin paired with itself; the constant has a negative key.
     keys = pair_keys(np.column_stack([first, np.where(edge, second, first)]), n)
     lines.refuse_repeated(keys, lambda line: _in_words(columns[0][line], columns[1][line]))
     with source.making_a_model():
@@ -70,7 +70,7 @@ def read_csv(path: PathOrSource) -> Ising:
 
 
 def _columns(lines: Lines) -> tuple[Lines, list[list[str]]]:
-    """Return the lines of edges, and their columns source, target and weight, as the header or the order has them."""
+    """Return the lines of edges, and their columns source, target and weight, by the header or in this order."""
     if not len(lines):
         lines.source.fail("the file is empty; an edge list has a line 'source,target,weight' for each edge")
     separator = _separator(lines.texts[0])
@@ -96,11 +96,11 @@ def _refuse_other_heads(lines: Lines, cells: list[str]) -> None:
         lines.fail(
             0,
             f"the line has {len(cells)} columns; an edge list has three, source, target and weight: "
-            "where there are others, a header must name these three",
+            "if there are others, a header must name these three",
         )
     if len(cells) == 3 and finite_number(cells[2]) is None:
         lines.fail(
-            0, f"{quoted(cells[2])} is no weight; a line is 'source,target,weight', and a header names these columns"
+            0, f"{quoted(cells[2])} is not a weight; a line is 'source,target,weight', and a header names these columns"
         )
 
 
@@ -121,7 +121,7 @@ def _want_width(lines: Lines, widths: list[int], width: int) -> None:
         if found < min(width, 3):
             lines.fail(line, "the line has no weight; add a third column, 1 for each edge if all weigh the same")
         if found != width:
-            lines.fail(line, f"the line has {found} columns where there should be {width}")
+            lines.fail(line, f"the line has {found} columns; it should have {width}")
 
 
 def _split(lines: Lines, separator: str | None, count: int = 1) -> list[list[str]]:
@@ -135,12 +135,12 @@ def _split(lines: Lines, separator: str | None, count: int = 1) -> list[list[str
     except csv.Error as error:
         lines.fail(min(reader.line_num, count) - 1, f"the line cannot be split into cells: {error}")
     if len(rows) < len(texts):
-        lines.source.fail("a quoted name goes on beyond the end of its line; names must not")
+        lines.source.fail("a quoted name continues after the end of its line; a name must be on one line")
     return rows
 
 
 def _spins(columns: Sequence[list[str]]) -> tuple[tuple[Hashable, ...] | None, IntArray]:
-    """Return the names, and the two spins of each line, -1 where there is none."""
+    """Return the names, and the two spins of each line, -1 if there is none."""
     texts = dict.fromkeys(chain.from_iterable(zip(*columns, strict=True)))
     texts.pop("", None)
     names: tuple[Hashable, ...] | None
@@ -161,18 +161,18 @@ def _in_words(source: str, target: str) -> str:
 
 
 def write_csv(model: Ising, path: str | PathLike[str]) -> None:
-    """Write ``model`` as an edge list with header, whole or not at all; with tabs if the name is that of a ``.tsv``.
+    """Write ``model`` as an edge list with header, whole or not at all; with tabs if the suffix is ``.tsv``.
 
     Raises
     ------
     ModelError
-        If reading would not give the names back: they must be all whole numbers, or all text.
+        If reading the file would not return the names: they must be all whole numbers, or all text.
     """
     names = range(model.n) if model.names is None else model.names
     texts = _texts(names)
     pairs, J = model.edges()
     lonely = np.bincount(pairs.ravel(), minlength=model.n) == 0
-    # Names in their order, and spins that no edge shows.
+    # Lines that keep the order of the names, and spins without edges.
     shown = (model.field != 0.0) | lonely if model.names is None else np.ones(model.n, dtype=bool)
     rows = [COLUMNS]
     rows += [("", "", repr(model.constant))] if model.constant else []

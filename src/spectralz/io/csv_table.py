@@ -1,7 +1,7 @@
 """Tables of data: one row per line, cells separated by commas, semicolons, tabs or blanks, with or without a header.
 
-The first line is a header if one of its cells is no number. Lines that begin with ``#`` are comments. Arrays of numpy
-(``.npy``) are read too.
+The first line is a header if one of its cells is not a number. Lines that begin with ``#`` are comments. Arrays of
+numpy (``.npy``) are read too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NUMPY_MAGIC = b"\x93NUMPY"
 
 
 def read_table(path: PathOrSource) -> tuple[FloatArray, list[str] | None]:
-    r"""Read rows of numbers, and the names of their columns where there is a header.
+    r"""Read rows of numbers, and the names of their columns if there is a header.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def read_table(path: PathOrSource) -> tuple[FloatArray, list[str] | None]:
         for k, row in enumerate(rows):
             for cell in row:
                 if finite_number(cell) is None:
-                    missing = "a cell is empty" if not cell else f"{quoted(cell)} is no number"
+                    missing = "a cell is empty" if not cell else f"{quoted(cell)} is not a number"
                     lines.fail(k, f"{missing}; a fit needs every value, 0 and 1 or -1 and +1")
         raise
 
@@ -73,7 +73,7 @@ def _array(source: Source) -> FloatArray:
     try:
         array = np.load(io.BytesIO(source.content), allow_pickle=False)
     except (ValueError, EOFError, OSError):
-        source.fail("this array cannot be read; it must be one of numbers, saved by numpy.save")
+        source.fail("this array cannot be read; it must be an array of numbers, saved by numpy.save")
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         source.fail(f"the array has shape {array.shape} and type {array.dtype}; it must be rows x variables of numbers")
     own: FloatArray = array.astype(np.float64)

@@ -3,7 +3,7 @@
     # vartype=SPIN
     u v bias
 
-Variables are whole numbers from 0 on; biases of a pair that is listed again, in either order, add up, as in dimod.
+Variables are whole numbers from 0. If a pair is listed again, in either order, its biases add up, as in dimod.
 With v the spin (``SPIN``) or 0 or 1 (``BINARY``), the log-weight of a state is -beta E,
 
     E(v) = sum_u bias_uu v_u + sum_uw bias_uw v_u v_w.
@@ -55,7 +55,7 @@ def read_coo(path: PathOrSource) -> Ising:
 def _is_binary(source: Source) -> bool:
     found = set(VARTYPE.findall(source.text))
     if not found:
-        source.fail("there is no header '# vartype=SPIN' or '# vartype=BINARY'; add the one that holds as first line")
+        source.fail("there is no header '# vartype=SPIN' or '# vartype=BINARY'; add the right one as first line")
     if len(found) > 1 or not found <= {"SPIN", "BINARY"}:
         source.fail(f"the header says vartype {' and '.join(sorted(found))}; it must be SPIN or BINARY")
     return found == {"BINARY"}
@@ -67,17 +67,17 @@ def write_coo(model: Ising, path: str | PathLike[str]) -> None:
     Raises
     ------
     ModelError
-        If the model has a constant, or names that are not whole numbers, for which the format has no place.
+        If the model has a constant, or names that are not whole numbers; the format has no place for these.
     """
     if model.constant:
         raise ModelError(f"the model has the constant {model.constant:.6g}, which a COO file cannot hold; write .json")
     labels = range(model.n) if model.names is None else model.names
     for label in labels:
         if not isinstance(label, int) or not 0 <= label < 10**18:
-            raise ModelError(f"a COO file calls variables by whole numbers from 0 on, not by {label!r}; write .json")
+            raise ModelError(f"variables of a COO file are whole numbers from 0, not {label!r}; write .json")
     pairs, J = model.edges()
     lines = ["# vartype=SPIN"]
-    # dimod reads no exponents and takes a missing variable for absent, so all fields are written, and in full.
+    # dimod reads no exponents and drops variables that are not listed, so all fields are written, with all digits.
     lines += [f"{u} {u} {_digits(-bias)}" for u, bias in zip(labels, model.field.tolist(), strict=True)]
     lines += [f"{labels[i]} {labels[j]} {_digits(-w)}" for (i, j), w in zip(pairs.tolist(), J.tolist(), strict=True)]
     save(path, ("\n".join(lines) + "\n").encode("ascii"))

@@ -1,6 +1,6 @@
 """The JSON of dimod's binary quadratic models: ``json.dumps(bqm.to_serializable())``, read without dimod.
 
-Of its schema, version 3 and version 2 without bytes, which dimod itself still reads. With v the spin (``SPIN``) or
+Versions 3 and 2 of its schema are read, without bytes; dimod itself still reads both. With v the spin (``SPIN``) or
 0 or 1 (``BINARY``), the log-weight of a state is -beta E,
 
     E(v) = offset + sum_u linear_u v_u + sum_uw quadratic_uw v_u v_w,          each pair counted once.
@@ -37,15 +37,15 @@ def read_json(path: PathOrSource) -> Ising:
     linear = _numbers(source, document, "linear_biases")
     quadratic = _numbers(source, document, "quadratic_biases")
     if len(linear) != len(labels):
-        source.fail(f"there are {len(labels)} variable_labels and {len(linear)} linear_biases; there must be as many")
+        source.fail(f"there are {len(labels)} variable_labels and {len(linear)} linear_biases; the numbers must agree")
     head, tail = (_indices(source, document, f"quadratic_{end}", len(labels)) for end in ("head", "tail"))
     if not len(head) == len(tail) == len(quadratic):
         source.fail(
             f"there are {len(head)} quadratic_head, {len(tail)} quadratic_tail and {len(quadratic)} quadratic_biases; "
-            "there must be as many of each"
+            "the numbers must agree"
         )
     for u in head[head == tail][:1].tolist():
-        source.fail(f"the variable {labels[u]!r} has a quadratic bias with itself; a bias of its own is linear")
+        source.fail(f"the variable {labels[u]!r} has a quadratic bias with itself; make it a linear bias")
     constant = _numbers(source, {"offset": [document.get("offset", 0.0)]}, "offset")[0]
     kind = document.get("variable_type")
     if kind not in ("SPIN", "BINARY"):
@@ -82,7 +82,7 @@ def _document(source: Source) -> dict[str, Any]:
 def _labels(source: Source, document: dict[str, Any]) -> list[Hashable]:
     labels = document.get("variable_labels")
     if not isinstance(labels, list):
-        source.fail("variable_labels is missing, or no list")
+        source.fail("variable_labels is missing, or not a list")
     try:
         names = [from_plain(label) for label in labels]
     except ValueError as error:
@@ -146,5 +146,5 @@ def write_json(model: Ising, path: str | PathLike[str]) -> None:
 
 
 def looks_like_json(source: Source) -> bool:
-    """Say whether the text begins as an object does."""
+    """Say whether the text begins like a JSON object."""
     return source.text[:1000].lstrip().startswith("{")

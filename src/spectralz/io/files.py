@@ -1,4 +1,4 @@
-"""Bytes from files and standard input, unpacked, and back: whole or not at all."""
+"""Read bytes from files and standard input, decompressed; write them whole or not at all."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ STANDARD = "-"
 
 GZIP_MAGIC = b"\x1f\x8b"
 
-# What is packed may unpack to this many bytes, or to this many times its own size if that is more. Numbers that differ
-# pack to a tenth; a thousandth is what zeros pack to, and files that are made to fill the memory.
+# Compressed content may unpack to this many bytes, or to this many times its own size if that is more. Numbers that
+# differ compress to a tenth; zeros, and files made to fill the memory, compress to a thousandth.
 UNPACKED_IN_ANY_CASE = 4 * 2**30
 MOST_TIMES_PACKED = 100
 CHUNK = 2**20
@@ -50,7 +50,7 @@ CHUNK = 2**20
 
 @dataclass(frozen=True)
 class Source:
-    """What a file holds, unpacked, and the file's name for messages."""
+    """The content of a file, decompressed, and the file's name for messages."""
 
     path: str | os.PathLike[str]
     content: bytes
@@ -75,14 +75,14 @@ class Source:
             return False
 
     def fail(self, message: str, line: int | None = None) -> NoReturn:
-        """Raise a FormatError that names the file and, where there is one, the line."""
+        """Raise a FormatError that names the file and, if there is one, the line."""
         raise FormatError(message, "standard input" if os.fspath(self.path) == STANDARD else self.path, line)
 
     @contextmanager
     def making_a_model(self) -> Iterator[None]:
-        """Turn a complaint about the model's numbers into one about the file that they come from."""
+        """Turn an error about the model's numbers into one about the file that they come from."""
         try:
-            with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused by its size
+            with np.errstate(over="ignore", invalid="ignore"):  # sums that are too large are refused by their size
                 yield
         except ModelError as error:
             self.fail(str(error))
@@ -94,7 +94,7 @@ PathOrSource = str | os.PathLike[str] | Source
 
 
 def opened(path: PathOrSource) -> Source:
-    """Read a file, or standard input for ``-``; what gzip has packed is unpacked. A source stays as it is."""
+    """Read a file, or standard input for ``-``, and decompress gzip; a source is returned as it is."""
     if isinstance(path, Source):
         return path
     source = Source(path, _content(path))
@@ -113,7 +113,7 @@ def _content(path: str | os.PathLike[str]) -> bytes:
 
 
 def _unpacked(source: Source) -> bytes:
-    """Return what gzip has packed, but stop where it is far more than files are."""
+    """Decompress gzip content, but stop if it is far larger than files usually are."""
     limit = most_unpacked(len(source.content))
     parts, size = [], 0
     try:
@@ -129,7 +129,7 @@ def _unpacked(source: Source) -> bytes:
 
 
 def most_unpacked(packed: int) -> int:
-    """Return to how many bytes a file of this many may unpack."""
+    """Return the most bytes to which a file of this many bytes may unpack."""
     return max(UNPACKED_IN_ANY_CASE, MOST_TIMES_PACKED * packed)
 
 
@@ -137,12 +137,12 @@ def refuse_unpacked(source: Source, size: int, way_out: str) -> NoReturn:
     """Refuse a file that unpacks to at least this many bytes."""
     source.fail(
         f"this file of {bytes_in_words(len(source.content))} unpacks to {bytes_in_words(size)} or more, beyond "
-        f"{bytes_in_words(most_unpacked(len(source.content)))}; if it is meant to, {way_out}"
+        f"{bytes_in_words(most_unpacked(len(source.content)))}; if this is intended, {way_out}"
     )
 
 
 def save(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file whole or not at all, packed by gzip if its name ends in ``.gz``; ``-`` is standard output."""
+    """Write a file whole or not at all, compressed by gzip if its name ends in ``.gz``; ``-`` is standard output."""
     if os.fspath(path) == STANDARD:
         if sys.stdout is None:
             raise FormatError("it is closed; give the name of a file", "standard output")
@@ -161,11 +161,11 @@ def is_packed(path: str | os.PathLike[str]) -> bool:
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     """Write ``content`` beside ``path`` and move it there in one step, so that no reader ever sees a part of it.
 
-    What is not a plain file, such as ``/dev/stdout``, is written to directly.
+    If ``path`` is not a plain file, such as ``/dev/stdout``, it is written to directly.
     """
     try:
         _write_whole(Path(path), content)
-    except OSError as error:  # of a full disk, say, which names no file
+    except OSError as error:  # for example a full disk, an error that names no file
         raise OSError(error.errno, error.strerror or str(error), os.fspath(path)) from error
 
 

@@ -1,4 +1,4 @@
-"""Edges between labels: which spins there are, in which order, and the model that they make."""
+"""Edges between labels: the spins, their order, and the model of these edges."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = ["energy_pairs", "in_order", "numbered", "pair_keys", "symmetric"]
 
-# A coupling of which more than this share of all pairs is there is kept dense, which is then smaller and faster.
+# If more than this share of all pairs is coupled, the coupling is stored dense, which is then smaller and faster.
 DENSE_FROM = 0.5
 
 
 def in_order(labels: Iterable[Hashable]) -> list[Hashable]:
-    """Return each label once: whole numbers in their order, others in the order in which they come first."""
+    """Return each label once: whole numbers in their order, others in the order of first appearance."""
     once = list(dict.fromkeys(labels))
     if all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in once):
         return sorted(once)  # type: ignore[type-var]
@@ -31,9 +31,9 @@ def in_order(labels: Iterable[Hashable]) -> list[Hashable]:
 
 
 def numbered(labels: IntArray) -> tuple[tuple[int, ...] | None, IntArray]:
-    """Return the names of spins that are called by numbers, in their order, and the spin of each mention.
+    """Return the names of spins that are numbers, in their order, and the spin of each mention.
 
-    Spins that are called 0 to n - 1 need no names.
+    Spins called 0 to n - 1 need no names.
     """
     once, spins = np.unique(labels, return_inverse=True)
     is_plain = np.array_equal(once, np.arange(len(once)))
@@ -47,7 +47,7 @@ def pair_keys(pairs: IntArray, n: int) -> IntArray:
 
 
 def symmetric(n: int, i: Sequence[int] | NDArray[Any], j: Sequence[int] | NDArray[Any], weights: Any) -> Any:
-    """Return the n x n matrix with each pair's weight in both its places, dense where most pairs are there.
+    """Return the n x n matrix with each pair's weight in both places, dense if many pairs are coupled.
 
     A pair that is listed more than once has the sum of its weights.
     """
@@ -69,7 +69,7 @@ def energy_pairs(
     linear, offset
         As in E.
     pairs
-        A symmetric matrix, each pair's weight in both its places.
+        A symmetric matrix, with each pair's weight in both places.
     names
         One name per variable, or None.
     """

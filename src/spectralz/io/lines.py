@@ -1,7 +1,7 @@
-"""The lines of a text file that hold something, and columns of numbers in them.
+"""The lines of a text file that are not empty, and columns of numbers in them.
 
-Whole columns are turned into numbers at once, which makes a million lines a matter of seconds; only a column that has
-something wrong is searched for its line.
+Whole columns are turned into numbers at once, so that a million lines take seconds; only if a column has an error is
+it searched for the line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Lines:
 
     @classmethod
     def of(cls, source: Source, comment: str = "#") -> Lines:
-        """Leave out empty lines and those that begin with the mark of a comment."""
+        """Return the lines of a source without empty lines and comments."""
         texts = source.text.split("\n")
         kept = [number for number, text in enumerate(texts) if text.lstrip()[:1] not in ("", comment)]
         return cls(source, [number + 1 for number in kept], [texts[number] for number in kept])
@@ -50,7 +50,7 @@ class Lines:
         self.source.fail(message, self.numbers[line])
 
     def three_columns(self, form: str) -> tuple[list[str], list[str], list[str]]:
-        """Return the three words of every line, which is of the form that is named, column by column."""
+        """Return the three words of every line, column by column; ``form`` names them in messages."""
         for line, text in enumerate(self.texts):
             if len(text.split()) != 3:
                 self.fail(line, f"{quoted(text.strip())} stands where a line of the form {form!r} should be")
@@ -58,21 +58,21 @@ class Lines:
         return words[0::3], words[1::3], words[2::3]
 
     def whole_numbers(self, words: list[str], what: str, first: int = 0, last: int | None = None) -> IntArray:
-        """Return the numbers of a column of whole numbers, each from ``first`` to ``last``, less ``first``."""
+        """Return a column of whole numbers, each from ``first`` to ``last``, minus ``first``."""
         joined = "".join(words)
         if joined.isdigit() and joined.isascii() and max(map(len, words)) <= 18:
             values = np.array(list(map(int, words)), dtype=np.int64)
             if values.min() >= first and (last is None or values.max() <= last):
                 return values - first
-        span = f"from {first} on" if last is None else f"{first} to {last}"
+        span = f", {first} or more" if last is None else f" from {first} to {last}"
         for line, word in enumerate(words):
             value = whole_number(word)
             if value is None or value < first or (last is not None and value > last):
-                self.fail(line, f"{quoted(word)} stands where {what} should be, a whole number {span}")
+                self.fail(line, f"{quoted(word)} stands where {what} should be, a whole number{span}")
         return np.zeros(0, dtype=np.int64)  # there are none
 
     def finite_numbers(self, words: list[str], what: str) -> FloatArray:
-        """Return the numbers of a column of finite numbers."""
+        """Return a column of finite numbers."""
         try:
             values = np.array(list(map(float, words)), dtype=np.float64)
         except ValueError:
@@ -86,7 +86,7 @@ class Lines:
         return values
 
     def refuse_repeated(self, keys: IntArray, what: Callable[[int], str]) -> None:
-        """Refuse the first line whose key is that of a line before it."""
+        """Refuse the first line that has the same key as a line before it."""
         order = np.argsort(keys, kind="stable")
         again = np.sort(order[1:][np.diff(keys[order]) == 0])
         if len(again):
@@ -96,18 +96,18 @@ class Lines:
 
 
 def first_words(source: Source, count: int, comment: str = "#") -> list[list[str]]:
-    """Return the words of the first lines only, to tell what a file is."""
+    """Return the words of the first lines only, to detect the format of a file."""
     split = (text.split() for text in StringIO(source.text))
     return list(islice((words for words in split if words and words[0][0] != comment), count))
 
 
 def whole_number(word: str) -> int | None:
-    """Return the whole number from 0 on that a word stands for, if it is one."""
+    """Return the whole number, 0 or more, that a word stands for, or None."""
     return int(word) if word.isdigit() and word.isascii() and len(word) <= 18 else None
 
 
 def finite_number(word: str) -> float | None:
-    """Return the finite number that a word stands for, if it is one."""
+    """Return the finite number that a word stands for, or None."""
     try:
         value = float(word)
     except ValueError:
@@ -116,5 +116,5 @@ def finite_number(word: str) -> float | None:
 
 
 def quoted(text: str) -> str:
-    """Return the beginning of a text as messages show it."""
+    """Return the beginning of a text in quotes, for messages."""
     return repr(text if len(text) <= 40 else text[:37] + "...")

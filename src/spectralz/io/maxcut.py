@@ -1,4 +1,4 @@
-"""Max-cut instances, as rudy, Gset and the Biq Mac library write them.
+"""Max-cut instances, in the format of rudy, Gset and the Biq Mac library.
 
 The number of nodes and the number of edges, then for each edge its two nodes, counted from 1, and its weight:
 
@@ -35,14 +35,14 @@ MOST_NODES = 10**7
 
 
 def read_maxcut(path: PathOrSource) -> Ising:
-    """Read a graph whose cuts are to be weighed."""
+    """Read the graph of a max-cut instance."""
     source = opened(path)
     lines, n, pairs, weights = read_entries(source)
     for line in np.flatnonzero(pairs[:, 0] == pairs[:, 1])[:1].tolist():
         lines.fail(
             line,
-            f"an edge joins node {pairs[line, 0] + 1} to itself; no cut has it. "
-            "If the file is a quadratic 0/1 program, whose diagonal this is, read it with format='qubo'",
+            f"an edge joins node {pairs[line, 0] + 1} to itself; no cut contains it. "
+            "If the file is a quadratic 0/1 program and this is its diagonal, read it with format='qubo'",
         )
     with source.making_a_model():
         J = symmetric(n, pairs[:, 0], pairs[:, 1], weights / -2.0)
@@ -53,7 +53,7 @@ def read_entries(source: Source) -> tuple[Lines, int, IntArray, FloatArray]:
     """Read ``n m`` and m lines ``i j value``; return the lines, n, the pairs counted from 0, and the values."""
     lines = Lines.of(source)
     if not len(lines):
-        source.fail("the file is empty; it should begin with 'n m', the numbers of nodes and of entries")
+        source.fail("the file is empty; it should begin with 'n m', the numbers of nodes and entries")
     head = [whole_number(word) for word in lines.texts[0].split()]
     if len(head) != 2 or None in head:
         lines.fail(0, f"{quoted(lines.texts[0])} stands where 'n m' should be, the numbers of nodes and entries")

@@ -1,6 +1,6 @@
-"""Numpy archives: our own, every number kept to its last bit, and those that other programs write.
+"""Numpy archives: those of this package, which keep every number to its last bit, and those of other programs.
 
-Ours holds
+Those of this package hold
 
 ===============  ==================  =====================================================================
 array            shape               meaning
@@ -9,17 +9,17 @@ array            shape               meaning
 ``version``      ()                  1, or 2 if the model is bipartite
 ``field``        (n,)                theta
 ``offset``       ()                  constant of the log-weight
-``names``        ()                  JSON text, the list of the names; not there if the spins have none
+``names``        ()                  JSON text, the list of the names; absent if the spins have none
 ``coupling``     (n, n)              A, if the model is dense
 ``edges``        (m, 2), integers    pairs i <= j with A_ij != 0 (i = i: the diagonal), if it is sparse
 ``values``       (m,)                A_ij of each of these pairs (A itself: half of a weight J counted once)
-``strengths``    (r,)                if the model is kept as factors: A = sum_j strengths_j v_j v_j' + Diag(diagonal)
-``vectors``      (r, n)              v_j, one per row, if it is kept as factors
-``diagonal``     (n,)                added to the diagonal, if it is kept as factors
+``strengths``    (r,)                if the model is stored as factors: A = sum_j strengths_j v_j v_j' + Diag(diagonal)
+``vectors``      (r, n)              v_j, one per row, if it is stored as factors
+``diagonal``     (n,)                added to the diagonal, if it is stored as factors
 ``weights``      (n1, n2)            J between the two layers, if the model is bipartite
 ===============  ==================  =====================================================================
 
-Archives without this format are
+Archives without this format are read as
 
 ====================================  ================================================================
 ``J``, and ``h`` or not               ``Ising.from_hamiltonian(h, J)``: each pair counted once
@@ -52,9 +52,9 @@ __all__ = ["looks_like_npz", "read_npz", "write_npz"]
 
 FORMAT = "spectralz-ising"
 VERSION = 1
-BIPARTITE_VERSION = 2  # older releases know no bipartite block, and say so
+BIPARTITE_VERSION = 2  # older releases do not know the bipartite block, and say so
 
-# The ways to hold a coupling; a file has one of them.
+# The arrays that hold a coupling; a file has one of these sets.
 BLOCKS = ("coupling", "edges", "vectors", "weights")
 
 # A matrix of scipy.sparse may announce any number of rows.
@@ -89,7 +89,7 @@ def write_npz(model: Ising, path: str | PathLike[str]) -> None:
     else:
         arrays["coupling"] = model.coupling
     buffer = io.BytesIO()
-    # What packs too well would be refused on reading.
+    # Data that compress too well would be refused on reading.
     size = sum(np.asarray(array).nbytes for array in arrays.values())
     (np.savez_compressed if size <= most_unpacked(0) else np.savez)(buffer, **arrays)
     save(path, buffer.getvalue())
@@ -111,8 +111,8 @@ def read_npz(path: PathOrSource) -> Ising:
             arrays.refuse_all_but("field", "coupling")
             return Ising(arrays.get("field"), arrays["coupling"])
     source.fail(
-        f"this archive holds {', '.join(sorted(arrays)) or 'nothing'} and is no model; it may hold J and h, "
-        "a matrix by scipy.sparse.save_npz, or what sz.write(model, path) puts there"
+        f"this archive holds {', '.join(sorted(arrays)) or 'nothing'} and is not a model; it may hold J and h, "
+        "a matrix by scipy.sparse.save_npz, or what sz.write(model, path) writes"
     )
 
 
@@ -128,7 +128,7 @@ def _ours(arrays: Archive) -> Ising:
 def _unnamed(arrays: Archive) -> Ising:
     blocks = [name for name in BLOCKS if name in arrays]
     if len(blocks) > 1:
-        arrays.fail(f"this archive holds {' and '.join(blocks)}, each of which is a coupling; leave out all but one")
+        arrays.fail(f"this archive holds {' and '.join(blocks)}, and each of them is a coupling; leave out all but one")
     field, offset = arrays.array("field"), arrays.number("offset")
     if "weights" in arrays:
         return Ising.from_bipartite(arrays["weights"], field, offset)
@@ -179,14 +179,14 @@ def _scipy_matrix(source: Source, archive: Archive) -> Any:
 
 
 def _refuse_too_many_spins(archive: Archive) -> None:
-    """Refuse a few entries in a matrix without bounds, which would fill the memory with zeros."""
+    """Refuse a huge matrix with few entries, which would fill the memory with zeros."""
     entries = max(max(archive.header(name).shape, default=0) for name in SPARSE if name in archive)
     most = max(MOST_SPINS_WITHOUT_ENTRIES, entries)
     shape = archive["shape"]
     if shape.dtype.kind in "iuf" and np.any(shape > most):
         archive.fail(
             f"the sparse matrix announces {np.max(shape):.3g} rows or columns with at most {entries} entries; "
-            f"up to {MOST_SPINS_WITHOUT_ENTRIES:.0e} can be read: leave out spins that nothing acts on"
+            f"up to {MOST_SPINS_WITHOUT_ENTRIES:.0e} can be read: leave out spins without field and couplings"
         )
 
 

@@ -15,7 +15,7 @@ __all__ = ["from_plain", "to_plain"]
 
 
 def to_plain(name: Hashable) -> Any:
-    """Return a name as JSON has it."""
+    """Return a name as a JSON value."""
     if isinstance(name, np.generic):
         name = name.item()
     if isinstance(name, tuple):
@@ -29,7 +29,7 @@ def to_plain(name: Hashable) -> Any:
 
 
 def from_plain(value: Any) -> Hashable:
-    """Return the name that JSON has as ``value``, or raise ValueError."""
+    """Return the name for a JSON value, or raise ValueError."""
     if isinstance(value, list):
         return tuple(from_plain(part) for part in value)
     if isinstance(value, (str, int, float)):

@@ -1,7 +1,7 @@
 """Quadratic 0/1 programs: the ``.sparse`` files of the Biq Mac library and the ``.qubo`` files of D-Wave's qbsolv.
 
-Biq Mac: n and the number of entries, then for each its row and column, counted from 1, and its value. The matrix is
-symmetric and each pair is listed once, so that an entry off the diagonal counts **twice**:
+Biq Mac: n and the number of entries, then the row and column, counted from 1, and the value of each entry. The matrix
+is symmetric and each pair is listed once, so that an entry off the diagonal counts **twice**:
 
     E(b) = b' Q b = sum_i q_ii b_i + 2 sum_(i<j) q_ij b_i b_j,         b in {0, 1}^n.
 
@@ -85,13 +85,13 @@ def _model(n: int, pairs: IntArray, values: FloatArray, names: Sequence[Hashable
 
 
 def looks_like_qbsolv(source: Source) -> bool:
-    """Say whether the first line that is no comment is a program line."""
+    """Say whether the first line that is not a comment is a program line."""
     first = first_words(source, 1, comment="c")
     return bool(first) and first[0][:2] == ["p", "qubo"]
 
 
 def looks_like_qubo(source: Source) -> bool:
-    """Say whether this is a program line, or ``n m`` and triples of which some are on a diagonal."""
+    """Say whether this is a program line, or ``n m`` and triples, some of them on the diagonal."""
     if looks_like_qbsolv(source):
         return True
     return (

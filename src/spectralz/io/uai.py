@@ -1,15 +1,15 @@
 """UAI files: models, evidence and answers of the UAI inference competitions.
 
 A model is ``MARKOV`` or ``BAYES``, the number of variables, their numbers of states, the number of factors, the scope
-of each, and the table of each with its last variable running fastest. We read those with binary variables and factors
-of at most two. State 0 is spin -1 and state 1 is spin +1. A factor's table is turned into logs and then into
+of each, and the table of each, whose last variable changes fastest. Models with binary variables and factors of at most
+two can be read. State 0 is spin -1 and state 1 is spin +1. A factor's table is turned into logs and then into
 
     log t(x_i, x_j) = c + a x_i + b x_j + J x_i x_j,
 
-four numbers for four entries, so that the conversion is exact and Z is that of the file: c goes to the offset.
+four numbers for four entries. So the conversion is exact and Z is that of the file: c is added to the offset.
 
-Answers: ``PR`` and then log10 of Z (the one place where this package does not use natural logarithms); ``MAR`` and then
-the number of variables and for each its number of states and their probabilities.
+Answers: ``PR`` and then log10 of Z (the only place where this package does not use natural logarithms); ``MAR`` and
+then the number of variables and, for each, its number of states and their probabilities.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["looks_like_uai", "read_evidence", "read_map", "read_uai", "write_map", "write_mar", "write_pr", "write_uai"]
 
-# The largest exponent put into one table entry, as exp(500) and exp(-500) are both ordinary numbers; a larger weight is
-# written as several equal factors, whose product is the same.
+# The largest exponent in one table entry, as exp(500) and exp(-500) are both ordinary numbers. A larger weight is
+# written as several equal factors with the same product.
 LARGEST_EXPONENT = 500.0
 MOST_COPIES = 1000
 
@@ -139,11 +139,11 @@ class _Sums:
 
 
 def _mean(logs: list[float]) -> float:
-    """Return the constant of a table: the mean of its logs, zero where they cancel as far as they are known.
+    """Return the constant of a table: the mean of its logs, or zero if they cancel within their precision.
 
-    An entry is known to a unit in its last place, as exp gives it: 2^-52 of it, and so 2^-52 in its log, which has a
-    rounding of its own. Fields and weights without a constant are written as tables of exp(t) and exp(-t): there the
-    mean is nothing but these roundings.
+    exp gives an entry to a unit in its last place: a relative error of 2^-52, and so 2^-52 in its log, which is rounded
+    too. Fields and weights without a constant are written as tables of exp(t) and exp(-t): there the mean consists of
+    these roundings only.
     """
     total = math.fsum(logs)
     known = math.fsum(2.0**-52 + math.ulp(value) for value in logs)
@@ -153,8 +153,8 @@ def _mean(logs: list[float]) -> float:
 def read_evidence(path: PathOrSource, n: int) -> dict[int, int]:
     """Read an evidence file of a model with ``n`` variables, as :meth:`Ising.condition` takes it.
 
-    The file holds the number of observed variables and then each with its state; older files put the number of samples
-    (which must be one) before that.
+    The file holds the number of observed variables, then each variable with its state. Older files put the number of
+    samples (which must be one) before that.
     """
     tokens = _Tokens(opened(path))
     numbers = [tokens.count("a variable or its state") for _ in range(len(tokens))]
@@ -184,7 +184,7 @@ def read_evidence(path: PathOrSource, n: int) -> dict[int, int]:
 def write_uai(model: Ising, path: str | PathLike[str]) -> None:
     """Write ``model`` as a MARKOV network with the same Z, whole or not at all.
 
-    Numbers survive to a few units in the last place of 1; ``.npz`` keeps them to the last bit. The format has no place
+    Numbers are kept to a few units in the last place of 1; ``.npz`` keeps them to the last bit. The format has no place
     for names.
     """
     edges, J = model.edges()
@@ -213,23 +213,23 @@ def _parts(value: float, name: str) -> list[float]:
 
 
 def write_pr(log_z: float, path: str | PathLike[str]) -> None:
-    """Write a ``PR`` answer: log10 of Z, from the natural logarithm that is given."""
+    """Write a ``PR`` answer: log10 of Z, from the natural logarithm."""
     save(path, f"PR\n{log_z / math.log(10.0)!r}\n".encode("ascii"))
 
 
 def write_mar(
     probability: NDArray[np.float64], path: str | PathLike[str], evidence: Mapping[int, int] | None = None
 ) -> None:
-    """Write a ``MAR`` answer: for each variable of the file the probabilities of its states 0 and 1.
+    """Write a ``MAR`` answer: the probabilities of the states 0 and 1 of each variable of the file.
 
     Parameters
     ----------
     probability
-        P(x_i = -1) and P(x_i = +1) of the free spins, in order, as :class:`Marginals` has them.
+        P(x_i = -1) and P(x_i = +1) of the free spins, in order, as in :class:`Marginals`.
     path
         The file to write.
     evidence
-        The fixed spins, as `read_evidence` gives them, which the answer lists too.
+        The fixed spins, as returned by `read_evidence`; the answer lists them too.
     """
     fixed = evidence or {}
     certain = {-1: (1.0, 0.0), +1: (0.0, 1.0)}
@@ -253,10 +253,10 @@ def read_map(path: PathOrSource, n: int) -> NDArray[np.int8]:
     tokens = _Tokens(opened(path))
     first = tokens.word("the word MAP")
     if first.upper() != "MAP":
-        tokens.fail(f"{quoted(first)} stands where the word MAP should; is this a MAP answer?")
+        tokens.fail(f"{quoted(first)} stands where the word MAP should be; is this a MAP answer?")
     variables = tokens.count("the number of variables")
     if variables != n:
-        tokens.fail(f"the answer is of {variables} variables; this model has {n}")
+        tokens.fail(f"the answer is for {variables} variables; this model has {n}")
     states = [tokens.count("the state of a variable") for _ in range(n)]
     for variable, state in enumerate(states):
         if state not in (0, 1):
@@ -265,7 +265,7 @@ def read_map(path: PathOrSource, n: int) -> NDArray[np.int8]:
 
 
 class _Tokens:
-    """The words of a file, one after the other, knowing their lines."""
+    """The words of a file, one after the other, with their lines."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -285,7 +285,7 @@ class _Tokens:
 
     def word(self, what: str) -> str:
         if self._next == len(self._words):
-            self.fail(f"the file ends where {what} should stand; is it truncated?")
+            self.fail(f"the file ends where {what} should be; is it truncated?")
         self._next += 1
         return self._words[self._next - 1]
 
@@ -293,7 +293,7 @@ class _Tokens:
         word = self.word(what)
         value = whole_number(word)
         if value is None:
-            self.fail(f"{quoted(word)} stands where {what} should be, a whole number from 0 on")
+            self.fail(f"{quoted(word)} stands where {what} should be, a whole number, 0 or more")
         return value
 
     def number(self, what: str) -> float:
@@ -312,6 +312,6 @@ class _Tokens:
 
 
 def looks_like_uai(source: Source) -> bool:
-    """Say whether the first word that is no comment is the type of a network."""
+    """Say whether the first word that is not a comment is the type of a network."""
     first = first_words(source, 1, comment="c")
     return bool(first) and first[0][0].upper() in ("MARKOV", "BAYES")

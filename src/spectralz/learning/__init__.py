@@ -1,4 +1,4 @@
-"""Data to models: maximum likelihood of fields and couplings, and the machines of two layers."""
+"""Learn models from data: maximum likelihood of fields and couplings, and restricted Boltzmann machines."""
 
 from spectralz.learning.estimator import IsingEstimator
 from spectralz.learning.fitting import fit

@@ -1,4 +1,4 @@
-"""Data whose likelihood has no maximum: some parameter wants to be infinite. Found beforehand where it can be."""
+"""Data whose likelihood has no maximum, since some parameter would be infinite; found beforehand if possible."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 __all__ = ["WAY_OUT", "refuse_unbounded"]
 
 WAY_OUT = 'penalize couplings (penalty="l2", strength=0.01, say), or fix that coupling (fixed=)'
-# A cell of a pair's table with less than this many rows is empty; moments that were given are rounded.
+# A cell of a pair's table with fewer rows than this counts as empty, since given moments are rounded.
 EMPTY = 1e-6
 
 
 def refuse_unbounded(problem: Problem, table: Table) -> None:
-    """Refuse columns that never change, and pairs that would get an infinite coupling and have no penalty."""
+    """Refuse columns that never change, and pairs without penalty whose coupling would be infinite."""
     _refuse_constant(problem, table)
     if problem.penalty.is_none:
         _refuse_separated(problem, table)

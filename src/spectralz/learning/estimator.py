@@ -1,4 +1,4 @@
-"""``IsingEstimator``: the fit by the conventions of scikit-learn, which is not needed for it."""
+"""``IsingEstimator``: the fit with the interface of scikit-learn, which need not be installed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["IsingEstimator"]
 
 
 class IsingEstimator:
-    """Fit an Ising model as an estimator of scikit-learn: ``fit``, ``score``, ``score_samples``, ``sample``.
+    """Fit an Ising model with the interface of scikit-learn: ``fit``, ``score``, ``score_samples``, ``sample``.
 
     ``sklearn.base.clone``, ``cross_val_score`` and ``GridSearchCV`` work with it; scikit-learn itself is not needed.
 
@@ -68,7 +68,7 @@ class IsingEstimator:
         seed: int = 0,
         threads: int | None = None,
     ) -> None:
-        # Kept as they are given and checked by fit, as scikit-learn wants it.
+        # Stored unchanged and checked by fit, as scikit-learn requires.
         self.graph = graph
         self.method = method
         self.penalty = penalty
@@ -100,7 +100,7 @@ class IsingEstimator:
         return log_probabilities(self._fitted(), X)
 
     def sample(self, n_samples: int = 1, random_state: int | None = None) -> NDArray[np.int8]:
-        """Return states drawn from the model, in the values of the data; by ``seed`` if no other is given."""
+        """Return states drawn from the model, in the values of the data; ``seed`` is used if no other is given."""
         found = self._fitted()
         states = sample(found.model, n_samples, seed=self.seed if random_state is None else random_state)
         return states if found.values == "pm1" else (states + 1) // 2

@@ -44,15 +44,15 @@ CRITERIA = ("ebic", "cv")
 DEFAULT_STRENGTH = 0.01
 # The pseudo-likelihood and eliminations are minimized by L-BFGS, which rounding stops earlier than Newton's method.
 LEAST_TOL_OF_LBFGS = 1e-7
-# States drawn exactly for the Fisher information where it is not computed: errors are then good to about a percent.
+# States drawn exactly for the Fisher information if it is not computed: errors are then accurate to about a percent.
 STATES_FOR_ERRORS = 20_000
-# Fewer rows per parameter than this, and per parameter of the variable that has most: the status says so.
+# If there are fewer rows per parameter, or per parameter of the variable that has most, the status says so.
 FEW_ROWS, FEW_ROWS_OF_VARIABLE = 2.0, 50.0
 
 
 @dataclass(frozen=True)
 class Wishes:
-    """What was asked for besides data and graph, checked."""
+    """The options besides data and graph, checked."""
 
     method: str = "auto"
     penalty: Penalty = field(default_factory=Penalty)
@@ -86,7 +86,7 @@ def fit(
     """Fit fields and couplings of an Ising model to data, by maximum likelihood.
 
     The model is ``P(x) = exp(<field, x> + sum_ij J_ij x_i x_j) / Z`` with x in {-1, +1}^n, whatever the values of the
-    data are: of 0 and 1, +1 stands for 1. What is minimized is the mean negative log-likelihood per row, plus
+    data; if they are 0 and 1, +1 stands for 1. The fit minimizes the mean negative log-likelihood per row, plus
     ``strength sum |J|`` (l1) or ``strength / 2 sum J^2`` (l2); fields are not penalized.
 
     Parameters
@@ -94,46 +94,45 @@ def fit(
     X
         Rows x variables, of -1 and +1 or of 0 and 1: an array, a list of lists, a DataFrame (its columns are names).
     graph
-        Which pairs are coupled: None for all; a list of pairs, by names or numbers; a networkx graph; a model, whose
-        edges count; or ``"chosen"``, to choose it by an l1 path (see ``select``) and then fit it.
+        Which pairs are coupled: None for all; a list of pairs, by names or numbers; a networkx graph; a model, for its
+        edges; or ``"chosen"``, to choose the graph by an l1 path (see ``select``) and then fit it.
     method
         ``"exact"``: exact gradients, up to 25 variables or on graphs of small treewidth. ``"pseudo"``: the maximum of
         the pseudo-likelihood, quick at any size, a little less precise. ``"sampled"``: gradients from a population of
-        states. ``"auto"``: exact where it takes seconds, otherwise sampled.
+        states. ``"auto"``: exact if it takes seconds, otherwise sampled.
     penalty, strength
-        ``None``, ``"l1"`` or ``"l2"``, and how strong, 0.01 by default. With ``strength="cv"`` it is chosen by
-        cross-validation, with ``"ebic"`` (l1 only) by the extended Bayesian criterion.
+        ``None``, ``"l1"`` or ``"l2"``, and its strength, 0.01 by default. With ``strength="cv"`` the strength is chosen
+        by cross-validation, with ``"ebic"`` (l1 only) by the extended Bayesian criterion.
     fixed
         Parameters that are given: ``{("a", "b"): 0.5}`` fixes a coupling J, ``{"a": 0.0}`` a field.
     weights
         How often each row was seen, or None for once.
     values
-        ``"pm1"``, ``"01"``, or ``"auto"`` to see which of them the data have.
+        ``"pm1"``, ``"01"``, or ``"auto"`` to detect it from the data.
     names
         One name per variable; by default those of the DataFrame.
     moments
-        Instead of ``X``: a mapping with ``mean``, E[x_i]; ``pair_mean``, E[x_i x_j] (n x n); ``rows``, how many rows
-        they are of. With ``values="01"``, P(x_i = 1) and P(both = 1).
+        Instead of ``X``: a mapping with ``mean``, E[x_i]; ``pair_mean``, E[x_i x_j] (n x n); and ``rows``, their number
+        of rows. With ``values="01"``, P(x_i = 1) and P(both = 1).
     select
         How ``graph="chosen"`` chooses: ``"ebic"`` or ``"cv"``.
     likelihood
-        Whether to find the log-likelihood; where log Z is not exact that takes up to ten seconds.
+        Whether to compute the log-likelihood; if log Z is not exact this takes up to ten seconds.
     tol
         The largest difference that may remain between the moments of data and model.
     max_iter
         Most iterations.
     budget
-        Seconds for the search of the parameters; then the best so far is returned. By default no limit.
+        Seconds to search for the parameters; then the best so far is returned. By default no limit.
     seed
-        For whatever is random: the same seed gives the same fit.
+        Seed of all random numbers: the same seed gives the same fit.
     threads
         Most threads to use; by default all cores that the process may use.
 
     Raises
     ------
     ModelError
-        If a field or a coupling would be infinite, or the data are not what they should be; the message says how to go
-        on.
+        If a field or a coupling would be infinite, or if the data are invalid; the message says what to do.
     TooLargeError
         If ``method="exact"`` is out of reach.
 
@@ -182,7 +181,7 @@ def _until(budget: float | None) -> Any:
 
 def _table(X: Any, weights: Any, values: str, names: Any, moments: Any) -> Table:
     if (X is None) == (moments is None):
-        raise OptionError("give either data X or moments=, one of them")
+        raise OptionError("give either data X or moments=, exactly one of them")
     if X is None and weights is not None:
         raise OptionError("weights go with data X; moments have the key 'rows' instead")
     table = table_of(X, weights, values, names) if moments is None else moments_table(moments, values, names)
@@ -227,11 +226,11 @@ def _strength(penalty: Any, strength: Any) -> float:
 
 
 def problem_of(table: Table, edges: IntArray, fixed: Any, penalty: Penalty) -> Problem:
-    """Return what is to be estimated from a table on a graph."""
+    """Return the estimation problem of a table on a graph."""
     places, given = fixed_values(fixed, table.n, edges, table.names)
     free, value = np.ones(table.n + len(edges), dtype=bool), np.zeros(table.n + len(edges))
     free[places], value[places] = False, given
-    # A coupling that is fixed at zero is no edge.
+    # A coupling that is fixed at zero is not an edge.
     kept = np.flatnonzero(free[table.n :] | (value[table.n :] != 0.0))
     all_kept = np.concatenate([np.arange(table.n), table.n + kept])
     edges = edges[kept]
@@ -240,12 +239,12 @@ def problem_of(table: Table, edges: IntArray, fixed: Any, penalty: Penalty) -> P
 
 
 def fit_table(table: Table, edges: IntArray, fixed: Any, wishes: Wishes) -> Fit:
-    """Fit a table on a graph that is known."""
+    """Fit a table on a known graph."""
     began = clock.seconds()
     problem = problem_of(table, edges, fixed, wishes.penalty)
     refuse_unbounded(problem, table)
     method, engine = _method(problem, table, wishes)
-    # Where the likelihood has no maximum its slope must fall far below what one row weighs before that shows.
+    # If the likelihood has no maximum, this shows only when its slope is far below the weight of one row.
     wishes = replace(wishes, tol=min(wishes.tol, 1e-3 / table.rows))
     if method == "exact":
         found = _exactly(problem, table, engine, wishes)
@@ -257,7 +256,7 @@ def fit_table(table: Table, edges: IntArray, fixed: Any, wishes: Wishes) -> Fit:
 
 
 def _method(problem: Problem, table: Table, wishes: Wishes) -> tuple[str, Moments | None]:
-    """Return the method, and what computes the moments exactly if something does."""
+    """Return the method, and the engine that computes the moments exactly if there is one."""
     engine = exact_moments(problem, unasked=wishes.method != "exact")
     if wishes.method == "exact" and isinstance(engine, str):
         raise TooLargeError(f'{engine}; ask for method="sampled" or "pseudo"')
@@ -271,7 +270,7 @@ def _method(problem: Problem, table: Table, wishes: Wishes) -> tuple[str, Moment
 
 @dataclass(frozen=True)
 class _Found:
-    """Parameters, their precision, and what to say of them."""
+    """Parameters, their precision, and the words of the status."""
 
     minimum: Minimum
     precision: Precision
@@ -303,7 +302,7 @@ def _exactly(problem: Problem, table: Table, engine: Any, wishes: Wishes) -> _Fo
 
 
 def _start_of(problem: Problem, table: Table, wishes: Wishes, tol: float) -> FloatArray:
-    """Return where the pseudo-likelihood is largest, nearly."""
+    """Return parameters near the maximum of the pseudo-likelihood."""
     objective = PseudoLikelihood(problem, table)
     return minimize(objective, problem, problem.start(), tol, wishes.max_iter, "starting").parameters
 
@@ -316,7 +315,7 @@ def _no_errors(problem: Problem, best: Minimum) -> Precision:
 
 
 def _precision_by_states(problem: Problem, best: Minimum, table: Table, seed: int) -> Precision:
-    """Return standard errors from states that are drawn exactly."""
+    """Return standard errors from states drawn exactly."""
     if problem.size > MOST_PARAMETERS:
         return Precision(None, float(problem.free.sum()), _too_many(problem))
     count = max(STATES_FOR_ERRORS, 20 * problem.size)
@@ -325,7 +324,7 @@ def _precision_by_states(problem: Problem, best: Minimum, table: Table, seed: in
 
 
 def _too_many(problem: Problem) -> str:
-    return f"standard errors of {problem.size} parameters are left out; the most are {MOST_PARAMETERS}"
+    return f"standard errors of {problem.size} parameters are left out; the limit is {MOST_PARAMETERS} parameters"
 
 
 def _by_pseudo(problem: Problem, table: Table, wishes: Wishes) -> _Found:
@@ -404,13 +403,13 @@ def _packed(
 
 
 def _status(problem: Problem, table: Table, found: _Found) -> Status:
-    """Say how it ended."""
+    """Return how the fit ended."""
     best, precision = found.minimum, found.precision
     wants_infinity = "infinite" in best.stopped or (precision.is_singular and problem.penalty.is_none)
     if wants_infinity and not best.is_interrupted:
         largest = int(np.abs(np.where(problem.free, best.parameters, 0.0)).argmax())
         return Status(
-            f"the likelihood has no maximum: some parameters want to be infinite, {_called(problem, largest)} among "
+            f"the likelihood has no maximum: some parameters would be infinite, {_called(problem, largest)} among "
             f"the largest; {WAY_OUT}",
             converged=False,
         )
@@ -423,7 +422,7 @@ def _status(problem: Problem, table: Table, found: _Found) -> Status:
     if table.rows < min(FEW_ROWS * precision.parameters, FEW_ROWS_OF_VARIABLE * (degree + 1)):
         few = (
             f"; {table.rows:g} rows are few for {precision.parameters:.4g} parameters: "
-            'expect much chance in them, or give penalty="l2" or graph="chosen"'
+            'expect large random errors, or give penalty="l2" or graph="chosen"'
         )
     return Status(f"{found.sentence} after {best.iterations} iterations{few}")
 
@@ -439,7 +438,7 @@ def _called(problem: Problem, k: int) -> str:
 
 
 def _log_z(model: Ising, problem: Problem, engine: Any, parameters: FloatArray) -> tuple[float, float | None]:
-    """Return log Z of the fitted model, and its error where it is not exact."""
+    """Return log Z of the fitted model, and its error if it is not exact."""
     if engine is not None:
         return engine.moments(parameters)[0], None
     found = log_z(model)

@@ -1,4 +1,4 @@
-"""What a fitted model predicts, against what its data show."""
+"""Predictions of a fitted model compared with its data."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _triples(n: int, seed: int) -> IntArray:
 def _of_states(
     states: NDArray[np.int8], share: FloatArray, pairs: IntArray, triples: IntArray
 ) -> tuple[Any, Any, Any, Any]:
-    """Return means, mean products of pairs and of triples, and the distribution of how many are +1."""
+    """Return means, mean products of pairs and of triples, and the distribution of the number of +1."""
     x = states.astype(np.float64)
     weighted = x * share[:, None]
     products = weighted.T @ x
@@ -107,7 +107,7 @@ def _against_saturated(fit: Fit, p: FloatArray, states: NDArray[np.int8], share:
 
     df = len(p) - 1 - round(fit.parameters)
     if fit.method == "pseudo" or fit.penalty is not None:
-        return {"why": "the test needs the largest likelihood, without a penalty"}
+        return {"why": "the test needs a maximum-likelihood fit without a penalty"}
     if fit.rows < ROWS_PER_STATE * len(p):
         return {"why": f"{fit.rows:g} rows are few for {len(p)} states; the test needs about {ROWS_PER_STATE:g} each"}
     if df < 1:

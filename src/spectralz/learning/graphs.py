@@ -1,4 +1,4 @@
-"""Which pairs are coupled, and which parameters have a value already."""
+"""Which pairs are coupled, and which parameters are given."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def complete_graph(n: int) -> IntArray:
 
 
 def edges_of(graph: Any, n: int, names: tuple[Hashable, ...] | None) -> IntArray:
-    """Return pairs of variables, i < j and in order, from what people have.
+    """Return pairs of variables, i < j and in order, from any description of a graph.
 
     Parameters
     ----------
     graph
-        None for all pairs; a list of pairs, by names or by numbers; a networkx graph; or an Ising model, whose coupled
-        pairs count.
+        None for all pairs; a list of pairs, by names or by numbers; a networkx graph; or an Ising model, for its
+        coupled pairs.
     n, names
-        Of the variables.
+        Number and names of the variables.
     """
     if graph is None:
         return complete_graph(n)
@@ -65,16 +65,16 @@ def _listed(graph: Any, index: Callable[[Any], int]) -> list[tuple[int, int]]:
             f"graph is {shown(graph)}; it must be None, 'chosen', a list of pairs, a networkx graph or a model"
         ) from None
     if any(len(pair) != 2 for pair in pairs):
-        raise OptionError("graph is a list of pairs (i, j), by names or numbers of columns; one of them is no pair")
+        raise OptionError("graph is a list of pairs (i, j), by names or numbers of columns; one entry is not a pair")
     return [(index(i), index(j)) for i, j in pairs]
 
 
 def fixed_values(
     fixed: Any, n: int, edges: IntArray, names: tuple[Hashable, ...] | None
 ) -> tuple[IntArray, FloatArray]:
-    """Return the places of parameters that are given (fields first, then edges) and their values.
+    """Return the positions of given parameters (fields first, then edges) and their values.
 
-    Pairs that are fixed but no edges are refused, unless at zero: they are not coupled anyway.
+    Fixed pairs that are not edges are refused, unless their value is zero: they are not coupled anyway.
     """
     if fixed is None:
         return np.empty(0, dtype=np.int64), np.empty(0)
@@ -91,14 +91,14 @@ def fixed_values(
             if (i, j) in place:
                 found[place[i, j]] = float(value)
             elif value != 0.0:
-                raise OptionError(f"fixed sets the coupling of {key!r}, which is no edge of the graph; add it there")
+                raise OptionError(f"fixed sets the coupling of {key!r}, which is not an edge of the graph; add it")
         else:
             found[index(key)] = float(value)
     return np.array(list(found), dtype=np.int64), np.array(list(found.values()))
 
 
 def _finder(n: int, names: tuple[Hashable, ...] | None) -> Callable[[Any], int]:
-    """Return what finds a column by its name or number."""
+    """Return a function that finds a column by its name or number."""
     places = None if names is None else {name: i for i, name in enumerate(names)}
     has_number = names is None or any(isinstance(name, int) for name in names)
     return lambda name: index_of(name, n, places, has_number)

@@ -1,4 +1,4 @@
-"""The exact likelihood of a problem: by all states where they are few, otherwise by elimination."""
+"""The exact likelihood of a problem: by all states if they are few, otherwise by elimination."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Elimination", "Likelihood", "Moments", "exact_moments"]
 
-# Up to so many spins all states are quickest whatever the graph is; from there on elimination must do much less.
+# Up to this many spins, using all states is quickest on any graph; beyond, elimination must do much less work.
 SPINS_OF_ALL_STATES = 16
-# A term of an elimination takes about as long as so many states: it is read and written, forwards and back.
+# A term of an elimination takes about as long as this many states: it is read and written, forwards and back.
 STATES_PER_TERM = 16
-# One gradient of so many terms takes a second or two, and a fit takes some fifty.
+# One gradient of this many terms takes a second or two, and a fit needs about fifty.
 MOST_TERMS_UNASKED = 2**24
 MOST_SPINS_UNASKED = 22
 
@@ -34,7 +34,7 @@ class Moments(Protocol):
 
 
 class Elimination:
-    """Moments by bucket elimination, along one order that is found once."""
+    """Moments by bucket elimination, along one order, found once."""
 
     def __init__(self, problem: Problem, plan: ExactPlan) -> None:
         self._problem = problem
@@ -47,14 +47,14 @@ class Elimination:
 
 
 def exact_moments(problem: Problem, *, unasked: bool = False) -> Moments | str:
-    """Return what computes the moments exactly, or why nothing does.
+    """Return an engine that computes the moments exactly, or why there is none.
 
     Parameters
     ----------
     problem
         The problem.
     unasked
-        Whether it must be quick too, since nobody asked for the exact likelihood.
+        Whether it must be quick too, since the exact likelihood was not asked for.
     """
     if problem.n <= SPINS_OF_ALL_STATES:
         return walsh.Walsh.of(problem)

@@ -1,7 +1,7 @@
 """Restricted Boltzmann machines: learning by persistent contrastive divergence, and the likelihood of data.
 
-The likelihood has many maxima and its gradient needs samples, so that a fitted machine is one of many; how good it is,
-its likelihood on data that were held out tells.
+The likelihood has many maxima and its gradient needs samples, so that a fitted machine is one of many. Its likelihood
+on held-out data shows how good it is.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["fit_rbm", "free_energies", "log_likelihood", "reverse_annealed"]
 
-# The first weights are small and random, as Hinton's guide has it; means are kept from the ends by one row's worth.
+# The first weights are small and random, as in Hinton's guide; means are kept away from -1 and +1 by one row's weight.
 FIRST_WEIGHT = 0.01
-# Temperatures of annealing backwards, and rows that it begins from at most.
+# Temperatures of annealing backwards, and the most rows that it begins from.
 TEMPERATURES = 1000
 REVERSE_ROWS = 100
 # How far forwards and backwards may differ, in nats per row and in standard errors.
@@ -58,14 +58,14 @@ def fit_rbm(
     steps, size = checked_count(epochs, "epochs", least=1), checked_count(batch, "batch", least=1)
     speed, count = checked_positive(rate, "rate"), checked_count(chains, "chains", least=1)
     if not is_number(decay) or not 0.0 <= decay < np.inf:
-        raise OptionError(f"decay is {shown(decay)}; it must be a number from 0 on")
+        raise OptionError(f"decay is {shown(decay)}; it must be a number, 0 or more")
     rng = np.random.default_rng(checked_count(seed, "seed", least=0))
     until = np.inf if budget is None else clock.now() + checked_positive(budget, "budget")
     machine = _Machine(states, table.weight / table.rows, hidden, count, rng)
     try:
         with using_threads(None, NO_MATRICES):
             for epoch in range(steps):
-                # Falls to zero, so that the noise of the last steps does.
+                # The rate falls to zero, and so does the noise of the last steps.
                 machine.learn(speed * (1.0 - epoch / steps), size, float(decay))
                 report("learning", (epoch + 1) / steps)
                 if clock.is_up() or clock.now() >= until:
@@ -76,7 +76,7 @@ def fit_rbm(
 
 
 class _Machine:
-    """Weights of spins -1 and +1 in both layers, and the chains that follow them."""
+    """Weights for spins -1 and +1 in both layers, and the chains that follow them."""
 
     def __init__(
         self, states: FloatArray, share: FloatArray, hidden: int, chains: int, rng: np.random.Generator
@@ -90,7 +90,7 @@ class _Machine:
         self.v = states[rng.choice(len(states), size=chains, p=share)]
 
     def learn(self, rate: float, size: int, decay: float) -> None:
-        """Go once through as many rows as there are, drawn by their weights, in batches."""
+        """Learn from as many rows as there are, drawn by their weights, in batches."""
         for _ in range(max(1, -(-len(self.states) // size))):
             data = self.states[self.rng.choice(len(self.states), size=size, p=self.share)]
             of_data = np.tanh(data @ self.W + self.c)
@@ -107,7 +107,7 @@ class _Machine:
         return own
 
     def as_rbm(self, table: Any) -> RBM:
-        """Return the machine in the values of the data; of 0 and 1, x = 2 v - 1 is put into the log-weight."""
+        """Return the machine in the values of the data; for 0 and 1, x = 2 v - 1 is put into the log-weight."""
         hidden = [f"h{j}" for j in range(len(self.c))]
         names = None if table.names is None else [*table.names, *hidden]
         if table.values == "pm1":
@@ -139,7 +139,7 @@ def log_likelihood(rbm: RBM, X: Any, method: Any = "auto", *, check: bool = True
     n = rbm.weights.shape[0]
     spins, _ = spins_of(X, rbm.values)
     if spins.ndim != 2 or spins.shape[1] != n or not len(spins):
-        raise ModelError(f"X has shape {spins.shape}; the machine wants rows of its {n} visible units")
+        raise ModelError(f"X has shape {spins.shape}; give rows of the machine's {n} visible units")
     found = log_z(rbm, method, **options)
     weight = free_energies(rbm, spins)
     log_prob = weight - found.log_z
@@ -152,7 +152,7 @@ def log_likelihood(rbm: RBM, X: Any, method: Any = "auto", *, check: bool = True
         rows = min(REVERSE_ROWS, len(spins))
         chosen = rng.choice(len(spins), size=rows, replace=False)
         own = reverse_annealed(rbm, spins[chosen], TEMPERATURES, rng, spins.mean(axis=0))
-        # Rows differ much more than the two estimates of the same row do.
+        # Different rows differ much more than two estimates of the same row.
         difference = own - log_prob[chosen]
         reverse = value + float(difference.mean())
         reverse_error = float(difference.std(ddof=1) / np.sqrt(rows)) if rows > 1 else None
@@ -181,8 +181,8 @@ def _verdict(found: Any, value: float, error: float | None, reverse: float | Non
             converged=found.status.converged,
         )
     return Status(
-        f"forwards and backwards differ by {apart:.2g} nats per row: the likelihood is probably between them. Data "
-        f"that the machine does not produce itself make it so, and so does a log Z that is too small ({found.status})",
+        f"forwards and backwards differ by {apart:.2g} nats per row: the likelihood is probably between them. "
+        f"The data may be unlike what the machine produces, or log Z may be too small ({found.status})",
         converged=False,
     )
 
@@ -190,12 +190,12 @@ def _verdict(found: Any, value: float, error: float | None, reverse: float | Non
 def reverse_annealed(
     rbm: RBM, spins: NDArray[Any], temperatures: int, rng: np.random.Generator, mean: FloatArray
 ) -> FloatArray:
-    """Return for every row the log of an estimate of its probability, by annealing backwards from it.
+    """Return the log of an estimate of every row's probability, by annealing backwards from the row.
 
     The chain goes from the machine (beta = 1) to independent units with the means of the data (beta = 0), by
     transitions that are reversible at each beta. Its weight ``f_0(x_0) / Z_0 prod_k f_k(x_k) / f_k(x_(k-1))`` has the
-    mean P'(x), P' being what annealing forwards draws from, which is the machine if it is slow enough; so the
-    logarithm is on average too low (Burda, Grosse and Salakhutdinov 2015).
+    mean P'(x), where P' is the distribution that annealing forwards draws from; this is the machine if annealing is
+    slow enough. So the logarithm is on average too low (Burda, Grosse and Salakhutdinov 2015).
     """
     model, n = rbm.to_ising(), rbm.weights.shape[0]
     J, visible, hidden = _couplings(rbm), model.field[:n], model.field[n:]

@@ -1,4 +1,4 @@
-"""Minimize a convex function of the parameters plus the penalty: Newton's method, or L-BFGS where there are many."""
+"""Minimize a convex function of the parameters plus the penalty: Newton's method, or L-BFGS for many parameters."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Minimum", "Objective", "minimize"]
 
-# The most parameters for which a Hessian is made and solved in every step.
+# Most parameters for which a Hessian is computed and solved in every step.
 MOST_OF_NEWTON = 600
 # A step is shortened until the value falls by this share of what the slope promises.
 SUFFICIENT = 1e-4
 FEWEST_HALVINGS = 30
-# Beyond this size of any parameter the likelihood is flat in double precision: it wants to be infinite.
+# Beyond this size of a parameter the likelihood is flat in double precision: the parameter would be infinite.
 LARGEST = 40.0
 LBFGS_MEMORY = 20
 
 
 class Objective(Protocol):
-    """A convex function; ``hessian(parameters)`` returns the Hessian too, where there is one."""
+    """A convex function; ``hessian(parameters)`` returns the Hessian too, if there is one."""
 
     def value(self, parameters: FloatArray) -> tuple[float, FloatArray]:
         """Return the value and the gradient."""
@@ -46,7 +46,7 @@ class Minimum:
     iterations
         How many steps.
     stopped
-        Why it ended before the residual was small, or nothing.
+        Why it ended before the residual was small, or an empty text.
     """
 
     parameters: FloatArray
@@ -83,10 +83,10 @@ def _newton(
     slope: FloatArray | None = None,
     active: Any = None,
 ) -> Minimum:
-    """Take Newton steps, shortened where needed; ``slope`` is a linear penalty, ``active`` what may change."""
+    """Take Newton steps, shortened if needed; ``slope`` is a linear penalty, ``active`` says what may change."""
     free = problem.free if active is None else active
     ridge, linear = problem.ridge, np.zeros(problem.size) if slope is None else slope
-    at, residual, stopped = start.copy(), np.inf, "the most iterations were made"
+    at, residual, stopped = start.copy(), np.inf, "the limit on iterations was reached"
     k = 0
     try:
         for k in range(max_iter):
@@ -98,7 +98,7 @@ def _newton(
             if residual <= tol:
                 return Minimum(at, residual, k)
             if np.abs(at[problem.free]).max() > LARGEST:
-                return Minimum(at, residual, k, "a parameter wants to be infinite")
+                return Minimum(at, residual, k, "a parameter would be infinite")
             if clock.is_up():
                 return Minimum(at, residual, k, "the time was up")
             step = np.zeros(problem.size)
@@ -113,7 +113,7 @@ def _newton(
 
 
 def _solved(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
-    """Solve for a step, with as much added to the diagonal as makes the matrix positive definite."""
+    """Solve for a step, after adding to the diagonal until the matrix is positive definite."""
     import scipy.linalg
 
     size = max(float(np.abs(np.diag(hessian)).max(initial=0.0)), 1e-300)
@@ -138,7 +138,7 @@ def _length(
     ridge: FloatArray,
     linear: FloatArray,
 ) -> float:
-    """Return the longest of 1, 1/2, 1/4, ... that makes enough progress; near the minimum, where values are rounded."""
+    """Return the longest of 1, 1/2, 1/4, ... that makes enough progress, also near the minimum despite rounding."""
     length = min(1.0, 2.0 * LARGEST / max(float(np.abs(step).max(initial=0.0)), 1e-300))
     for _ in range(FEWEST_HALVINGS):
         trial = at + length * step
@@ -154,7 +154,7 @@ def _length(
 
 
 def _lbfgs(objective: Objective, problem: Problem, start: FloatArray, tol: float, max_iter: int, task: str) -> Minimum:
-    """Minimize by L-BFGS; with an l1 penalty, over positive and negative parts of couplings, which are bounded."""
+    """Minimize by L-BFGS; with an l1 penalty, over the bounded positive and negative parts of couplings."""
     import scipy.optimize
 
     n, l1 = problem.n, problem.penalty.l1
@@ -218,7 +218,7 @@ def _lbfgs(objective: Objective, problem: Problem, start: FloatArray, tol: float
     at, residual = best[1], best[2]
     if not stopped and residual > tol:
         is_large = bool(len(free)) and float(np.abs(at[free]).max()) > LARGEST / 2.0
-        stopped = "a parameter wants to be infinite" if is_large else "no better parameters are found"
+        stopped = "a parameter would be infinite" if is_large else "no better parameters are found"
     return Minimum(at, residual, best[3], stopped)
 
 
@@ -227,7 +227,7 @@ class _TimeUpError(Exception):
 
 
 def _residual(gradient: FloatArray, at: FloatArray, problem: Problem) -> float:
-    """Return the largest entry of the smallest subgradient; ``gradient`` is that without the l1 penalty."""
+    """Return the largest entry of the smallest subgradient; ``gradient`` does not include the l1 penalty."""
     own = gradient.copy()
     l1 = problem.penalty.l1
     if l1 > 0.0:
@@ -237,11 +237,11 @@ def _residual(gradient: FloatArray, at: FloatArray, problem: Problem) -> float:
 
 
 def _polished(objective: Any, problem: Problem, found: Minimum, tol: float, max_iter: int, task: str) -> Minimum:
-    """Go on by Newton's method among the couplings that are not zero, if they keep their signs."""
+    """Continue with Newton's method over the couplings that are not zero, if they keep their signs."""
     if found.stopped in ("interrupted", "the time was up"):
         return found
     at = found.parameters.copy()
-    # Couplings that L-BFGS left next to zero are zero where the gradient lets them.
+    # Couplings that L-BFGS left close to zero are set to zero if the gradient allows it.
     pairs = np.arange(problem.size) >= problem.n
     at[pairs & problem.free & (np.abs(at) < 1e-7)] = 0.0
     active = problem.free & (~pairs | (at != 0.0))

@@ -1,4 +1,4 @@
-"""Standard errors of a fit, and how many parameters it really has."""
+"""Standard errors of a fit, and its effective number of parameters."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["MOST_PARAMETERS", "Precision", "covariance_of_states", "precision_of
 
 # The inverse of a larger matrix takes minutes.
 MOST_PARAMETERS = 3000
-# A regular parameter is never this uncertain: a cell of a table that was seen once fixes it to about one.
+# A regular parameter never has this large an error: a cell of a table that was seen once fixes it to about one.
 LARGEST_ERROR = 20.0
 
 
 @dataclass(frozen=True)
 class Precision:
-    """Standard errors of all parameters (0 of given ones), or None with the reason; and the effective parameters."""
+    """Standard errors of all parameters (0 for given ones), or None with the reason; and their effective number."""
 
     error: FloatArray | None
     parameters: float
@@ -43,9 +43,9 @@ def precision_of(
 ) -> Precision:
     """Return standard errors from the Hessian H of the mean negative log-likelihood per row.
 
-    The covariance is ``(H + R)^-1 V (H + R)^-1 / rows``, R being the penalty's part and V the covariance of the rows'
-    scores: H itself for the likelihood, where without a penalty H^-1 / rows remains; that of the pseudo-likelihood for
-    the sandwich.
+    The covariance is ``(H + R)^-1 V (H + R)^-1 / rows``, where R is the penalty's part and V the covariance of the
+    rows' scores. For the likelihood V is H itself, and without a penalty H^-1 / rows remains. For the sandwich it is
+    that of the pseudo-likelihood.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def precision_of(
     scores
         V; H itself by default.
     states
-        How many states H was estimated from; the inverse of such a matrix is too large by a known factor.
+        The number of states from which H was estimated; the inverse of such a matrix is too large by a known factor.
     """
     free = np.flatnonzero(problem.free)
     own = hessian[np.ix_(free, free)]
@@ -76,7 +76,7 @@ def precision_of(
     if states is not None:
         variance *= max(states - len(free) - 2, 1) / states
     parameters = float(len(free)) if problem.penalty.l2 == 0.0 else float(np.sum(inverse * own.T))
-    # Where the likelihood has no maximum the scores vanish with the curvature, so that a sandwich would hide it.
+    # If the likelihood has no maximum, the scores vanish with the curvature, so that a sandwich would hide it.
     flat = problem.penalty.is_none and np.diag(inverse).max() > LARGEST_ERROR**2 * rows
     if flat or not np.all(np.isfinite(variance)) or variance.min() < 0.0:
         return Precision(None, parameters, SINGULAR)

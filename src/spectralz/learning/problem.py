@@ -1,6 +1,6 @@
-"""What is to be estimated: fields and couplings of a graph, some of them given, with a penalty on couplings.
+"""The estimation problem: fields and couplings of a graph, some of them given, with a penalty on couplings.
 
-Parameters are kept in one vector: the n fields theta, then the weights J of the edges, each counted once. Their
+Parameters are in one vector: the n fields theta, then the weights J of the edges, each counted once. Their
 sufficient statistics are x_i and x_i x_j, so that the mean log-likelihood per row is ``<parameters, moments> - log Z``.
 """
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Penalty", "Problem"]
 
-# An estimate that is exactly zero keeps its edge in the model by a weight that changes no digit of anything.
+# An estimate that is exactly zero gets this weight instead, which keeps its edge and changes no digit of any result.
 KEPT_ZERO = 1e-30
 
 
 @dataclass(frozen=True)
 class Penalty:
-    """Added to the mean negative log-likelihood per row: ``l1 sum |J| + l2 / 2 sum J^2``, couplings only."""
+    """A term added to the mean negative log-likelihood per row: ``l1 sum |J| + l2 / 2 sum J^2``, couplings only."""
 
     l1: float = 0.0
     l2: float = 0.0
@@ -52,11 +52,11 @@ class Problem:
     free
         Whether each of the n + m parameters is to be estimated.
     given
-        The values of those that are not; zero elsewhere.
+        The values of the given parameters; zero elsewhere.
     penalty
-        On the couplings.
+        The penalty on the couplings.
     names
-        Of the variables.
+        The names of the variables.
     """
 
     n: int
@@ -69,7 +69,7 @@ class Problem:
 
     @property
     def size(self) -> int:
-        """Number of parameters, the given ones included."""
+        """Number of parameters, including the given ones."""
         return self.n + len(self.edges)
 
     @property
@@ -85,7 +85,7 @@ class Problem:
         return own
 
     def start(self) -> FloatArray:
-        """Return where to begin: independent variables with the means of the data, given parameters as given."""
+        """Return first parameters: independent variables with the means of the data, and the given parameters."""
         own = self.given.copy()
         fields = self.free[: self.n]
         mean = np.clip(self.moments[: self.n], -1.0 + 1e-9, 1.0 - 1e-9)

@@ -2,7 +2,7 @@
 
 The mean per row is ``sum_i log P(x_i | others) = - sum_i log(1 + exp(-2 x_i h_i))``, where
 ``h_i = theta_i + sum_j J_ij x_j``.
-It needs no log Z, is concave, and its maximum tends to the true parameters as rows are added.
+It needs no log Z and is concave, and its maximum tends to the true parameters as the number of rows grows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["PseudoLikelihood"]
 
 # Above this share of all pairs a matrix of all couplings is quicker than a sparse one.
 DENSE = 0.2
-# Scores of so many numbers are made at a time.
+# Scores of this many numbers are computed at a time.
 MOST_SCORES = 2**22
 
 
@@ -82,7 +82,7 @@ class PseudoLikelihood:
         return value, self._gradient(t), total
 
     def covariance_of_scores(self, parameters: FloatArray) -> FloatArray:
-        """Return the mean of s s' over rows, s being the gradient of one row's log-pseudo-likelihood."""
+        """Return the mean of s s' over rows, where s is the gradient of one row's log-pseudo-likelihood."""
         rest = self.x - np.tanh(self._fields(parameters))
         size = self.n + len(self.edges)
         total = np.zeros((size, size))
@@ -97,7 +97,7 @@ class PseudoLikelihood:
 
 
 def _edges_of_spins(problem: Problem) -> list[tuple[Any, Any]]:
-    """Return for each variable its neighbors and the places of their couplings among the parameters."""
+    """Return the neighbors of each variable, and the positions of their couplings among the parameters."""
     neighbors: list[list[int]] = [[] for _ in range(problem.n)]
     places: list[list[int]] = [[] for _ in range(problem.n)]
     for k, (i, j) in enumerate(problem.edges.tolist()):

@@ -1,7 +1,7 @@
 """Maximum likelihood by sampling: a population of states follows the parameters, and its moments give the gradient.
 
-Steps are those of Newton's method with the population's own covariance, first almost whole, then shortened as 1/k,
-which averages the noise of all populations seen (Robbins and Monro's scheme with its best gain).
+Steps are those of Newton's method with the population's own covariance, first almost in full, then shortened as 1/k.
+This averages the noise of all populations seen (the scheme of Robbins and Monro with its best gain).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ FEWEST_STATES, MOST_STATES = 2000, 20_000
 SWEEPS_AT_FIRST, SWEEPS = 100, 10
 FIRST_STEPS, FIRST_LENGTH = 20, 0.7
 LEAST_AVERAGED = 30
-# The covariance is made anew every so many steps, from so many numbers at most.
+# The covariance is computed anew after this many steps, from at most this many numbers.
 STEPS_PER_COVARIANCE = 5
 MOST_FEATURES = 40_000_000
 MOST_SOLVED = 1500
 MOST_CONJUGATE_STEPS = 30
-# In the end moments are taken from so many populations.
+# At the end moments are taken from this many populations.
 LAST_POPULATIONS = 10
-# In standard errors of the data's own moments: what may remain, or what noise explains.
+# In standard errors of the data's moments: the difference that may remain, or that noise explains.
 LARGEST_REST = 0.5
 # No parameter moves farther than this in one step.
 LONGEST_STEP = 0.5
@@ -42,19 +42,19 @@ LONGEST_STEP = 0.5
 
 @dataclass(frozen=True)
 class Walk:
-    """Where a climb ended.
+    """The end of a climb.
 
     Attributes
     ----------
     parameters
-        Averaged over the last steps.
+        The parameters, averaged over the last steps.
     states
         States of the model with these parameters.
     residual, noise
-        The root mean square difference of moments, and what sampling alone explains of it, both in standard errors of
-        the data's moments.
+        The root mean square difference of moments, and the part that sampling alone explains, both in standard errors
+        of the data's moments.
     iterations, stopped
-        How many steps, and why it ended early, or nothing.
+        How many steps, and why it ended early, or an empty text.
     """
 
     parameters: FloatArray
@@ -66,12 +66,12 @@ class Walk:
 
     @property
     def is_matched(self) -> bool:
-        """Whether the moments match as well as can be told."""
+        """Whether the moments match within the noise."""
         return self.residual <= max(LARGEST_REST, 2.0 * self.noise)
 
     @property
     def sentence(self) -> str:
-        """How well the moments match, in words."""
+        """A phrase that says how well the moments match."""
         return f"moments match to {self.residual:.2g} of their standard errors (of which {self.noise:.2g} is noise)"
 
 
@@ -81,17 +81,17 @@ def climb(problem: Problem, start: FloatArray, rows: float, seed: int, max_iter:
     Parameters
     ----------
     problem
-        What to fit.
+        The problem to fit.
     start
-        Parameters to begin with, best those of the pseudo-likelihood.
+        First parameters, at best those of the pseudo-likelihood.
     rows
-        Rows of the data: the population is about as large.
+        Number of rows of the data; the population is about as large.
     seed
-        Of the population.
+        Seed of the population.
     max_iter
         Most steps.
     states
-        States to begin with, one per row, those of the data say.
+        First states, one per row, for example those of the data.
     """
     rng = np.random.default_rng(seed)
     size = int(np.clip(rows, FEWEST_STATES, MOST_STATES))
@@ -143,7 +143,7 @@ def _ended(
     stopped: str,
     rng: np.random.Generator,
 ) -> Walk:
-    """Compare the moments of the last parameters, over several populations, with those of the data."""
+    """Compare the moments of the last parameters, over several populations, with the moments of the data."""
     means, kept = [], []
     try:
         for _ in range(LAST_POPULATIONS):
@@ -157,7 +157,7 @@ def _ended(
     total, own = np.array(means)[:, free], problem.moments[free]
     scale = np.sqrt(np.maximum(1.0 - own**2, 1.0 / rows) / rows)
     rest = (total.mean(axis=0) - own + (problem.ridge * at)[free]) / scale
-    # Populations that follow each other are not independent; twice the naive variance allows for that.
+    # Successive populations are not independent; twice the naive variance allows for that.
     spread = total.var(axis=0, ddof=1) * 2.0 / len(total) if len(total) > 1 else np.ones(len(own))
     residual = float(np.sqrt(np.mean(rest**2))) if len(own) else 0.0
     noise = float(np.sqrt(np.mean(spread / scale**2))) if len(own) else 0.0
@@ -165,7 +165,7 @@ def _ended(
 
 
 class _Features:
-    """The statistics of a population: their means, and what solves with their covariance."""
+    """The statistics of a population: their means, and a solver for their covariance."""
 
     def __init__(self, problem: Problem, x: NDArray[np.int8]) -> None:
         self._problem, self._x = problem, x
@@ -179,7 +179,7 @@ class _Features:
         self.mean = np.concatenate([own.mean(axis=0, dtype=np.float64), pairs])
 
     def solver(self) -> Any:
-        """Return what solves C d = g over the free parameters; few states shrink C towards its diagonal."""
+        """Return a solver of C d = g over the free parameters; with few states C is shrunk towards its diagonal."""
         problem = self._problem
         free = np.flatnonzero(problem.free)
         count = max(2, min(len(self._x), MOST_FEATURES // max(problem.size, 1)))
@@ -211,7 +211,7 @@ def _placed(problem: Problem, free: Any, values: FloatArray) -> FloatArray:
 
 
 def _conjugate(times: Any, gradient: FloatArray, diagonal: FloatArray) -> FloatArray:
-    """Solve by conjugate gradients, with the diagonal as a first guess of the matrix."""
+    """Solve by conjugate gradients, with the diagonal as preconditioner."""
     found = np.zeros_like(gradient)
     rest = gradient.copy()
     z = rest / diagonal

@@ -1,4 +1,4 @@
-"""Log-probabilities of data under a fitted model, in the values that the fit's own data had."""
+"""Log-probabilities of data under a fitted model, in the values of the fit's own data."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["log_probabilities"]
 def log_probabilities(fit: Fit, X: Any) -> FloatArray:
     """Return log P of every row of ``X``."""
     if fit.log_z is None:
-        raise OptionError("this fit was made with likelihood=False, so log Z is not known; fit again without")
+        raise OptionError("this fit was made with likelihood=False, so log Z is not known; fit again without it")
     states, _ = spins_of(X, fit.values)
     if states.ndim != 2 or states.shape[1] != fit.model.n:
-        raise ModelError(f"X has shape {states.shape}; the model wants rows of {fit.model.n} variables")
+        raise ModelError(f"X has shape {states.shape}; give rows of {fit.model.n} variables")
     own: FloatArray = np.asarray(fit.model.log_weight(states)) - fit.log_z
     return own

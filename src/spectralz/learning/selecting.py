@@ -1,8 +1,8 @@
-"""A graph or a penalty's strength that the data choose: a path of strengths, judged by EBIC or by cross-validation.
+"""Choose a graph or the strength of a penalty from the data: a path of strengths, judged by EBIC or cross-validation.
 
-Up to 14 variables the path is that of the likelihood, beyond that of the pseudo-likelihood, which needs no log Z.
+Up to 14 variables the path uses the likelihood, beyond that the pseudo-likelihood, which needs no log Z.
 EBIC is ``-2 rows L + k log(rows) + 4 GAMMA k log(n)`` with k couplings and L the largest log-likelihood per row on that
-graph (Foygel and Drton 2010; GAMMA of the pseudo-likelihood as Barber and Drton 2015).
+graph (Foygel and Drton 2010; GAMMA for the pseudo-likelihood as in Barber and Drton 2015).
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ MOST_SPINS_OF_LIKELIHOOD = 14
 STRENGTHS, WEAKEST_SHARE = 25, 0.01
 FOLDS = 5
 PATH_TOL = 1e-4
-# A path ends once its criterion has risen so often in a row: what follows is denser, slower and worse.
+# A path ends after its criterion has risen this many times in a row: what follows is denser, slower and worse.
 MOST_RISES = 4
 
 
 @dataclass(frozen=True)
 class _Path:
-    """A problem without its penalty, and the data that it is of."""
+    """A problem without its penalty, and its data."""
 
     problem: Problem
     table: Table
 
     def objective(self, table: Table | None = None) -> Any:
-        """Return the likelihood or the pseudo-likelihood, of other data if they are given."""
+        """Return the likelihood or the pseudo-likelihood, for other data if they are given."""
         own = self.table if table is None else table
         problem = replace(self.problem, moments=np.concatenate([own.mean, own.pairs(self.problem.edges)]))
         if problem.n <= MOST_SPINS_OF_LIKELIHOOD:
@@ -57,7 +57,7 @@ class _Path:
         return PseudoLikelihood(problem, own)
 
     def strengths(self, kind: str) -> FloatArray:
-        """Return strengths from where all couplings are zero (l1), or small (l2), down to a hundredth of it."""
+        """Return strengths from the one with all couplings zero (l1), or small (l2), down to a hundredth of it."""
         start = minimize(self.objective(), self._without_couplings(), self.problem.start(), PATH_TOL, 200).parameters
         gradient = self.objective().value(start)[1][self.problem.n :][self.problem.free[self.problem.n :]]
         largest = max(float(np.abs(gradient).max(initial=0.0)), 1e-6)
@@ -70,7 +70,7 @@ class _Path:
         return replace(self.problem, free=free, penalty=Penalty())
 
     def along(self, kind: str, strengths: FloatArray, table: Table | None, task: str) -> Iterator[FloatArray]:
-        """Yield the parameters for every strength, each search beginning where the one before ended."""
+        """Yield the parameters for every strength; each search begins where the one before ended."""
         objective = self.objective(table)
         at = self.problem.start()
         for k, strength in enumerate(strengths.tolist()):
@@ -94,7 +94,7 @@ def chosen_graph(table: Table, fixed: Any, criterion: str, wishes: Wishes) -> tu
 def chosen_strength(
     table: Table, edges: IntArray, fixed: Any, kind: str, criterion: str, wishes: Wishes
 ) -> tuple[float, dict[str, Any]]:
-    """Return the strength of a penalty that is best by a criterion."""
+    """Return the best strength of a penalty by a criterion."""
     path = _path_of(table, edges, fixed)
     strengths = path.strengths(kind)
     scores = _judged(path, kind, strengths, criterion, wishes.seed)[1]
@@ -113,13 +113,13 @@ def _path_of(table: Table, edges: IntArray, fixed: Any) -> _Path:
 def _judged(
     path: _Path, kind: str, strengths: FloatArray, criterion: str, seed: int
 ) -> tuple[list[FloatArray], list[float]]:
-    """Return the parameters of each strength and their scores, smaller being better."""
+    """Return the parameters of each strength and their scores; smaller is better."""
     whole = path.along(kind, strengths, None, "following the path")
     return _by_ebic(path, whole) if criterion == "ebic" else (list(whole), _by_folds(path, kind, strengths, seed))
 
 
 def _by_ebic(path: _Path, whole: Iterator[FloatArray]) -> tuple[list[FloatArray], list[float]]:
-    """Return EBIC of the graph of each strength, its parameters fitted anew with next to no penalty."""
+    """Return EBIC of the graph of each strength, with parameters fitted anew and almost no penalty."""
     problem, rows = path.problem, path.table.rows
     objective, n = path.objective(), problem.n
     known: dict[bytes, float] = {}
@@ -131,7 +131,7 @@ def _by_ebic(path: _Path, whole: Iterator[FloatArray]) -> tuple[list[FloatArray]
         key = kept.tobytes()
         if key not in known:
             free = problem.free & np.concatenate([np.ones(n, dtype=bool), kept])
-            # As strong as one row: the largest likelihood of a graph may be at infinity.
+            # As strong as one row: the maximum of a graph's likelihood may be at infinity.
             own = replace(problem, free=free, given=np.where(free, 0.0, problem.given), penalty=Penalty(l2=1.0 / rows))
             best = minimize(objective, own, np.where(free, at, problem.given), PATH_TOL, 200, "judging graphs")
             edges = int((kept & problem.free[n:]).sum())
@@ -144,10 +144,10 @@ def _by_ebic(path: _Path, whole: Iterator[FloatArray]) -> tuple[list[FloatArray]
 
 
 def _by_folds(path: _Path, kind: str, strengths: FloatArray, seed: int) -> list[float]:
-    """Return the mean negative log-likelihood per row of data that were held out."""
+    """Return the mean negative log-likelihood per row of held-out data."""
     count = len(path.table.weight)
     if count < FOLDS:
-        raise OptionError(f"cross-validation needs {FOLDS} rows at least, and there are {count}; give strength=")
+        raise OptionError(f"cross-validation needs at least {FOLDS} rows, and there are {count}; give strength=")
     order = np.random.default_rng(seed).permutation(count)
     total = np.zeros(len(strengths))
     for k in range(FOLDS):

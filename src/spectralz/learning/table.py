@@ -1,4 +1,4 @@
-"""Data as they come in: rows of two-valued variables, or their moments alone; checked once and then trusted."""
+"""Input data: rows of two-valued variables, or only their moments; checked once and then trusted."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ MOMENT_KEYS = ("mean", "pair_mean", "rows")
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of spins with their weights, or means and mean products alone.
+    """Rows of spins with their weights, or only means and mean products.
 
     Attributes
     ----------
     states
-        One state per row, -1 and +1, or None where only moments are known.
+        One state per row, -1 and +1, or None if only moments are known.
     weight
-        How often each row was seen; empty where only moments are known.
+        How often each row was seen; empty if only moments are known.
     mean, pair_mean
         E[x_i] and E[x_i x_j] (n x n) of the data.
     rows
@@ -44,7 +44,7 @@ class Table:
     names
         One name per column, or None.
     values
-        What the data held: ``"pm1"`` or ``"01"``.
+        The values in the data: ``"pm1"`` or ``"01"``.
     """
 
     states: NDArray[np.int8] | None
@@ -77,7 +77,7 @@ class Table:
         return _of_states(states, self.weight[index], self.names, self.values)
 
     def distinct(self) -> Table:
-        """Return the table with equal rows put together: the same moments, fewer rows to go through."""
+        """Return the table with equal rows merged: the same moments, but fewer rows."""
         if self.states is None or len(self.states) == 0:
             return self
         keys = np.packbits(self.states > 0, axis=1)
@@ -93,11 +93,11 @@ def table_of(X: Any, weights: Any = None, values: str = "auto", names: Any = Non
     Parameters
     ----------
     X
-        Rows x variables, of -1 and +1 or of 0 and 1: an array, a list of lists, a DataFrame, whose columns are names.
+        Rows x variables, of -1 and +1 or of 0 and 1: an array, a list of lists, a DataFrame (its columns are names).
     weights
         How often each row was seen, or None for once.
     values
-        ``"pm1"``, ``"01"``, or ``"auto"`` to see which of them it is.
+        ``"pm1"``, ``"01"``, or ``"auto"`` to detect it from the data.
     names
         One name per variable; by default those of the DataFrame.
     """
@@ -121,7 +121,7 @@ def _of_states(states: NDArray[np.int8], weight: FloatArray, names: Any, values:
 
 
 def spins_of(X: Any, values: str = "auto") -> tuple[NDArray[np.int8], Values]:
-    """Return data of two values as spins, and which values they were."""
+    """Return data of two values as spins, and which two values they have."""
     if isinstance(X, np.ma.MaskedArray) and np.any(X.mask):
         raise ModelError("X has masked entries; a fit needs every value: leave those rows out, or fill them in")
     try:
@@ -146,7 +146,7 @@ def spins_of(X: Any, values: str = "auto") -> tuple[NDArray[np.int8], Values]:
         place = tuple(int(k) for k in np.argwhere(bad)[0])
         raise ModelError(
             f"X{list(place)} is {array[place]}; it must hold only -1 and +1, or only 0 and 1 "
-            "(numbers of other kinds must be cut first: X > np.median(X, axis=0), say)"
+            "(make other numbers binary first, for example by X > np.median(X, axis=0))"
         )
     return np.ascontiguousarray(np.where(array == 1, 1, -1), dtype=np.int8), "pm1" if low == -1 else "01"
 
@@ -160,12 +160,12 @@ def _numbers_of(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _kind_of(array: NDArray[Any]) -> Values:
-    """Return which two values an array has: any -1 makes it one of spins."""
+    """Return which two values an array has: any -1 means -1 and +1."""
     return "pm1" if array.dtype.kind != "b" and np.any(array == -1) else "01"
 
 
 def _columns_of(X: Any) -> Any:
-    """Return the names of a DataFrame's columns, unless they are only counted."""
+    """Return the names of a DataFrame's columns, unless they are only numbered."""
     columns = getattr(X, "columns", None)
     if columns is None or list(columns) == list(range(len(columns))):
         return None
@@ -208,7 +208,7 @@ def moments_table(moments: Any, values: str = "auto", names: Any = None) -> Tabl
 
 
 def _refuse_impossible(mean: FloatArray, pair: FloatArray) -> None:
-    """Refuse moments that no two-valued variables have: every cell of a pair's table has a probability."""
+    """Refuse moments that are impossible for two-valued variables: every cell of a pair's table is a probability."""
     slack = 1e-9
     for a in (-1.0, 1.0):
         for b in (-1.0, 1.0):
@@ -218,10 +218,10 @@ def _refuse_impossible(mean: FloatArray, pair: FloatArray) -> None:
                 i, j = (int(k) for k in np.argwhere(cell < -slack)[0])
                 raise ModelError(
                     f"no data have these moments: P(x_{i} = {a:+.0f}, x_{j} = {b:+.0f}) would be {cell[i, j]:.3g}; "
-                    "mean is E[x] and pair_mean E[x x'] of -1 and +1 (of 0 and 1, say values='01')"
+                    "mean is E[x] and pair_mean E[x x'] of -1 and +1 (for 0 and 1, give values='01')"
                 )
 
 
 def label_of(names: tuple[Hashable, ...] | None, i: int) -> str:
-    """Return what to call a column in print."""
+    """Return the name of a column in messages."""
     return f"column {i}" if names is None else f"column {names[i]!r}"

@@ -1,9 +1,9 @@
-"""Likelihood over all 2^n states at once, by the Walsh-Hadamard transform.
+"""The likelihood over all 2^n states at once, by the Walsh-Hadamard transform.
 
-The log-weight of all states is the transform of the parameters, each placed at the bits of its spins; the transform of
-the probabilities has the mean product of every set of spins, at the bits of that set. The covariance of two statistics
-is therefore a look-up too: x_a x_b has the bits that are in one of them and not in both. So one evaluation with its
-whole Hessian takes two transforms, which are products with small matrices.
+The log-weights of all states are the transform of the parameters, each placed at the bits of its spins. The transform
+of the probabilities holds the mean product of every set of spins, at the bits of that set. So the covariance of two
+statistics is a look-up too: x_a x_b has the bits that are in one of them but not in both. One evaluation with its
+whole Hessian therefore takes two transforms, which are products with small matrices.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["MOST_SPINS", "Walsh", "probabilities", "walsh"]
 
 # 2^25 numbers are 256 MiB, and a few such arrays are needed.
 MOST_SPINS = 25
-# Spins that one product of matrices sums over.
+# How many spins one matrix product sums over.
 CHUNK = 6
 
 
@@ -37,7 +37,7 @@ def walsh(values: FloatArray) -> FloatArray:
 
 
 def _transformed(values: FloatArray, *, is_over_sets: bool) -> FloatArray:
-    """Return the transform, or the one that sums over sets and is indexed by states."""
+    """Return the transform, or the transform that sums over sets and is indexed by states."""
     n = len(values).bit_length() - 1
     found = values
     for first in range(0, n, CHUNK):
@@ -45,7 +45,7 @@ def _transformed(values: FloatArray, *, is_over_sets: bool) -> FloatArray:
         own = _matrix(spins).T if is_over_sets else _matrix(spins)
         if first == 0:
             found = found.reshape(-1, 1 << spins) @ own.T
-        else:  # the middle axis holds these spins; those of lower bits are behind it, those of higher bits before
+        else:  # the middle axis holds these spins; lower bits are behind it, higher bits before it
             found = np.matmul(own, found.reshape(-1, 1 << spins, 1 << first))
     return found.reshape(-1)
 
@@ -74,7 +74,7 @@ class Walsh:
 
     @classmethod
     def of(cls, problem: Problem) -> Walsh:
-        """Return the engine of a problem."""
+        """Return the engine for a problem."""
         return cls(problem.n, problem.edges)
 
     def distribution(self, parameters: FloatArray) -> tuple[float, FloatArray]:

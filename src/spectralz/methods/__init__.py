@@ -45,7 +45,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Find what stands above the methods and was found here once; at the top it would be a circle."""
+    """Import names that moved out of this module on first use; importing them at the top would be circular."""
     if name == "Auto":
         from spectralz.portfolio.auto import Auto
 

@@ -1,4 +1,4 @@
-"""Population annealing as a method: several runs through the points of a path that a survey chose."""
+"""Population annealing as a method: several runs along a path whose points a survey chose."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ __all__ = ["Annealing"]
 
 @dataclass(frozen=True, kw_only=True)
 class Annealing(Method):
-    """An unbiased estimate of Z by population annealing, with an error bar; samples and marginals come with it.
+    """Estimate Z without bias by population annealing, with an error bar; gives marginals and samples too.
 
-    States go along a path from independent spins in the model's own fields to the model, 64 of them swept together.
+    States follow a path from independent spins in the model's own fields to the model. 64 states are swept together.
 
     Parameters
     ----------
@@ -58,12 +58,12 @@ class Annealing(Method):
         Resample once the effective share of the population falls below this: 1 at every step (population
         annealing as it is written), 0 never (annealed importance sampling).
     block_width
-        With each sweep a block of spins is drawn anew jointly and exactly, whose subgraph has at most this treewidth;
-        this is done where the model is so cold that single spins hold each other. Wider blocks hold more spins and take
-        longer: an entry of their tables, up to ``2**block_width`` a spin, takes the time of some six single spins.
-        0 is for single spins alone; None for 6 where a spin has up to 4.5 neighbors on average (as on a grid), 4 up to
-        6.5 (as on a lattice of three dimensions), and 0 beyond or with more than 2,000 spins, each drawn as often as
-        pays.
+        Treewidth of the blocks of spins that each sweep also draws anew, jointly and exactly. Blocks are used where the
+        model is so cold that single spins hold each other in place. Wider blocks hold more spins and take longer: their
+        tables have up to ``2**block_width`` entries per spin, and each entry takes the time of about six single spins.
+        0 draws single spins only. None chooses 6 if a spin has up to 4.5 neighbors on average (as on a grid), 4 up to
+        6.5 (as on a lattice of three dimensions), and 0 beyond that or with more than 2,000 spins; blocks are then
+        drawn as often as pays.
     seed
         The same seed gives the same answer.
     max_memory
@@ -74,9 +74,9 @@ class Annealing(Method):
         Where to compute: ``"cpu"``; ``"gpu"``, which needs the extra ``gpu``; or ``"auto"`` for a GPU if there is one
         and the model is dense or bipartite with at least 2,000 spins.
     level
-        A probability such as 0.999, to get the lower end of an ``interval`` that log Z lies in with that probability,
-        whether the runs are in equilibrium or not. Half as many states go along the path once more, in double precision
-        and 64 runs, which takes about twice as long again. None for no interval.
+        A probability such as 0.999, to get the lower end of an ``interval`` that contains log Z with that probability,
+        whether the runs are in equilibrium or not. Half as many states follow the path once more, in double precision
+        and in 64 runs; this takes about twice as long again. None for no interval.
 
     References
     ----------
@@ -123,11 +123,11 @@ class Annealing(Method):
         return outcome if self.level is None or outcome.interrupted else self._with_interval(model, outcome)
 
     def _with_interval(self, model: Ising, outcome: Outcome) -> Outcome:
-        """Make runs of their own for the interval, along a path that a survey of its own has chosen."""
+        """Make separate runs for the interval, along a path chosen by a separate survey."""
         from spectralz.parts.intervals import RUNS, annealed_end
 
         assert self.level is not None
-        # Streams that are not those of the runs before.
+        # Random streams other than those of the runs before.
         beforehand, rng = np.random.default_rng([self.seed, 1]).spawn(2)
         size = max(self.population * self.runs // (2 * RUNS), 2)
         with self._annealer(model, in_double=True) as annealer:
@@ -152,7 +152,7 @@ class Annealing(Method):
         return marginals_of(model, found, outcome)
 
     def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
-        # Twice as many as are asked for, so that few are given out twice.
+        # Draw twice as many states as requested, so that few are returned twice.
         needed = replace(
             self, population=max(self.population, -(-2 * size // self.runs)), seed=int(rng.integers(2**32))
         )
@@ -162,7 +162,7 @@ class Annealing(Method):
         return sample_of(found, size, rng)
 
     def _run(self, model: Ising) -> tuple[Outcome, list[Annealed]]:
-        """Choose temperatures and make the runs; an interrupt ends with those that are done, if there are any."""
+        """Choose temperatures and make the runs; after an interrupt, use the runs that are done, if any."""
         rng = np.random.default_rng(self.seed)
         found: list[Annealed] = []
         is_interrupted = False

@@ -29,23 +29,24 @@ if TYPE_CHECKING:
 __all__ = ["MarginalOutcome", "Method", "Outcome", "has_few_pairs"]
 
 
-# A byte each: what one call of sample may return.
+# Most spins that one call of sample may return, one byte each.
 MOST_SAMPLED_SPINS = 16 * 2**30
-# Where nothing is said, pairs are listed up to so many: with their means, 240 MB.
+# By default at most this many pairs are listed: with their means, 240 MB.
 MOST_PAIRS = 10_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Method(ABC):
-    """A method is its options: a frozen value that runs on a model, changes nothing and returns a result.
+    """Hold the options of a method: a frozen value that runs on a model, changes nothing and returns a result.
 
-    A new method gives ``name`` and ``_solve``, and if it can ``_solve_marginals`` with ``gives_marginals = True`` and
-    ``_sample`` with ``gives_samples = True``. Its options are declared with their checks (``_support/options.py``).
-    The log Z of ``_solve`` is that of the whole model, its offset and the trace of its coupling included.
+    A new method defines ``name`` and ``_solve``. If it can, it also defines ``_solve_marginals`` with
+    ``gives_marginals = True`` and ``_sample`` with ``gives_samples = True``. Its options are declared together with
+    their checks (``_support/options.py``). ``_solve`` returns log Z of the whole model, including its offset and the
+    trace of its coupling.
 
-    A method that may use several threads has the option ``threads``. Linear algebra works in one of them, which makes
-    the result the same for any number, unless ``works_on_matrices`` says that the time goes into large matrices.
-    One whose runs may be made by the workers of an executor says so by ``spreads_runs = True``.
+    A method that can use several threads has the option ``threads``. Linear algebra then uses one thread, so that the
+    result is the same for any number of threads, unless ``works_on_matrices`` says that the time goes into large
+    matrices. A method whose runs the workers of an executor can make sets ``spreads_runs = True``.
     """
 
     name: ClassVar[str]
@@ -78,8 +79,8 @@ class Method(ABC):
     def run_marginals(self, model: Ising, *, pairs: bool | Literal["all"] | None = None) -> Marginals:
         """Return the means of spins and edges of ``model`` as this method finds them.
 
-        Those of edges are left out if ``pairs`` is False, or if it is None and there are more than 10 million. Methods
-        that say so by ``gives_all_pairs`` give those of all pairs if it is ``"all"``.
+        The means of edges are left out if ``pairs`` is False, or if it is None and there are more than 10 million
+        edges. With ``"all"``, methods that have ``gives_all_pairs`` return the means of all pairs.
         """
         started = clock.seconds()
         wanted = has_few_pairs(model) if pairs is None else pairs
@@ -99,7 +100,7 @@ class Method(ABC):
 
     @final
     def run_sample(self, model: Ising, size: int, seed: int | np.random.Generator) -> NDArray[np.int8]:
-        """Return ``size`` independent states of ``model``, one a row, the same ones for the same seed."""
+        """Return ``size`` independent states of ``model``, one per row; the same seed gives the same states."""
         count = checked_count(size, "size", least=0)
         if count * model.n > MOST_SAMPLED_SPINS:
             raise TooLargeError(
@@ -135,7 +136,7 @@ class Method(ABC):
 
     @classmethod
     def with_options(cls, options: Mapping[str, Any]) -> Self:
-        """Make the method, refusing options that it does not have by their names."""
+        """Return the method with these options; refuse names of options that it does not have."""
         known = [f.name for f in fields(cls)]
         for name in options:
             if name not in known:
@@ -145,7 +146,7 @@ class Method(ABC):
 
 
 def has_few_pairs(model: Ising) -> bool:
-    """Say whether a model has few enough coupled pairs to list them all unasked; of factors, all pairs count."""
-    if model.storage.terms is not None:  # to count those that are coupled, they would have to be written out
+    """Say whether a model has few enough coupled pairs to list them by default; for factors, all pairs count."""
+    if model.storage.terms is not None:  # to count the coupled pairs, they would have to be written out
         return model.n * (model.n - 1) // 2 <= MOST_PAIRS
     return model.edge_count <= MOST_PAIRS

@@ -1,4 +1,4 @@
-"""Belief propagation: exact on forests, and on other graphs the estimate of Bethe."""
+"""Belief propagation: exact on forests, and the Bethe estimate on other graphs."""
 
 from __future__ import annotations
 
@@ -27,44 +27,46 @@ __all__ = ["BYTES_PER_MESSAGE", "BeliefPropagation", "operations_of_bp"]
 SCHEDULES = ("parallel", "sequential")
 # Progress is reported after about this many messages, a tenth of a second.
 MESSAGES_PER_REPORT = 2_000_000
-# What a message counts in all but the iterations, and in each of them.
+# Operations counted per message: once for the layout, and in each iteration.
 LAYOUT_OPERATIONS, MESSAGE_OPERATIONS = 900.0, 70.0
-# Most that is held at once, as measured with dense models.
+# Most memory used at once, as measured with dense models.
 BYTES_PER_MESSAGE = 130
-# The largest field that messages start with where they look for other phases, and means that are those of one phase.
+# The largest field that messages start with in the search for other phases, how far apart the means of one phase may
+# be, and iterations made together.
 STARTING_FIELD, SAME_MEANS, ITERATIONS_TOGETHER = 3.0, 0.05, 5
-# The Bethe value is called impossible only where it misses a bound by more than rounding could.
+# The Bethe value is called impossible only if it violates a bound by more than rounding can explain.
 SANITY_SLACK = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
 class BeliefPropagation(Method):
-    r"""Log Z by (loopy) belief propagation.
+    r"""Estimate log Z by (loopy) belief propagation; the answer is exact on forests.
 
-    Every spin tells each neighbour what it hears from the others, one number u_{i->j} = atanh(tanh J_ij tanh h_{i\j}),
-    computed in logs so that no coupling is too strong. On a forest one sweep up and down gives the exact answer, with
-    ``lower`` and ``upper`` enclosing it with all rounding errors. On a graph with loops the messages may settle or
-    not; either way the value is Bethe's, sum_i log Z_i - sum_ij log Z_ij, whose derivatives vanish at fixed points.
-    It is neither a bound nor always possible: it is held against the best state found from the means, and ``status``
-    says so where it is below that state's log-weight or more than n log 2 above it. On attractive models, where no
-    coupling is negative if the signs of some spins are switched, Bethe's objective at any means is a proven lower bound
-    [3]_, and ``lower`` is that of the means found.
+    Every spin sends each neighbor one number that sums up what it receives from the others,
+    u_{i->j} = atanh(tanh J_ij tanh h_{i\j}), computed in logs so that no coupling is too strong. On a forest one sweep
+    up and down gives the exact answer, and ``lower`` and ``upper`` enclose it with all rounding errors. On a graph with
+    loops the messages may or may not converge. Either way the value is the Bethe approximation,
+    sum_i log Z_i - sum_ij log Z_ij, whose derivatives vanish at fixed points. It is not a bound, and it may be
+    impossible: it is compared with the best state found from the means, and ``status`` says so if it is below that
+    state's log-weight or more than n log 2 above it. On attractive models, where flipping the signs of some spins
+    leaves no negative coupling, the Bethe objective at any means is a proven lower bound [3]_, and ``lower`` is its
+    value at the means found.
 
     Parameters
     ----------
     max_iter
-        Most iterations; each renews every message once.
+        Most iterations; each updates every message once.
     damping
         Share of the old message that is kept, from 0 (the paper's setting) to below 1.
     tol
-        Converged when no message would change by more, relatively for messages above 1; damping does not count.
+        Converged when no message would change by more than this, relatively for messages above 1, without damping.
     schedule
         ``"parallel"``: all messages at once, from uniform ones (the paper's setting). ``"sequential"``: one after
-        the other, in sweeps backwards and forwards along a breadth-first order, which often settles sooner.
+        the other, in sweeps backwards and forwards along a breadth-first order, which often converges sooner.
 
     See Also
     --------
-    TreeReweighted : messages that give an upper bound.
+    TreeReweighted : an upper bound from messages.
 
     References
     ----------
@@ -112,10 +114,10 @@ class BeliefPropagation(Method):
         return self._packed(network, *self._run(model, network))
 
     def solve_with_loops(self, model: Ising) -> tuple[MarginalOutcome, Loops | str]:
-        """Return the marginals, and what Bethe's log Z leaves out, or in words why that is not known.
+        """Return the marginals, and what the Bethe log Z leaves out, or a sentence that says why that is not known.
 
-        Messages must settle, in a stable fixed point; and where they start along a leading eigenvector of the couplings
-        they must come to the same, since beliefs are those of one phase only.
+        The messages must converge to a stable fixed point. Messages that start along a leading eigenvector of the
+        couplings must converge to the same point, since beliefs describe one phase only.
         """
         network = Network.of(model)
         clock.charge(LAYOUT_OPERATIONS * len(network.coupling))
@@ -128,15 +130,15 @@ class BeliefPropagation(Method):
         clock.charge(operations_of_loops(network.n, len(network.graph.slots)))
         loops = loops_at(network, total, without)
         if loops is None:
-            return found, f"{outcome.status}, but couplings are too strong: the loops that it leaves out diverge"
+            return found, f"{outcome.status}, but couplings are too strong: the sum over the loops left out diverges"
         return found, self._doubts(model, network, found.mean) or loops
 
     def _doubts(self, model: Ising, network: Network, mean: FloatArray) -> str:
-        """Say whether messages that start in a collective state, either way up, settle elsewhere; nothing if not."""
+        """Say so if messages that start in a collective state of either sign converge elsewhere; otherwise nothing."""
         from spectralz.kernels.messages import fields, messages_between
 
         quick = replace(self, max_iter=ITERATIONS_TOGETHER)
-        signs = (1.0, -1.0) if np.any(network.field) else (1.0,)  # without fields one is the other turned over
+        signs = (1.0, -1.0) if np.any(network.field) else (1.0,)  # without fields, one is the other flipped
         for direction, sign in itertools.product(leading_directions(model.storage, 1), signs):
             h = sign * STARTING_FIELD * direction[network.graph.source]
             u = messages_between(network.coupling, h)
@@ -146,9 +148,9 @@ class BeliefPropagation(Method):
                 if residual <= self.tol or np.abs(np.tanh(total) - mean).max() <= SAME_MEANS:
                     break
                 if clock.is_up():
-                    return "its share of the time was up before it had looked for other phases"
+                    return "its share of the time ended before it had looked for other phases"
             if np.abs(np.tanh(total) - mean).max() > SAME_MEANS:
-                return "there may be more phases than one: from a leading eigenvector messages do not come to the same"
+                return "there may be several phases: messages from a leading eigenvector converge elsewhere"
         return ""
 
     def _packed(self, network: Network, outcome: Outcome, total: FloatArray, without: FloatArray) -> MarginalOutcome:
@@ -158,7 +160,7 @@ class BeliefPropagation(Method):
         )
 
     def _run(self, model: Ising, network: Network) -> tuple[Outcome, FloatArray, FloatArray]:
-        """Return the outcome on a graph with loops, the fields of the spins, and those without each message."""
+        """Return the outcome on a graph with loops, the fields of the spins, and the fields without each message."""
         from spectralz.kernels.messages import bethe_terms, fields
 
         u, done, residual = self._iterate(network)
@@ -190,7 +192,7 @@ class BeliefPropagation(Method):
         return outcome, total, without
 
     def _iterate(self, network: Network, u: FloatArray | None = None) -> tuple[FloatArray, int, float]:
-        """Return the messages, the number of iterations and the last residual; ``u`` to start from, zero if None."""
+        """Return the messages, the number of iterations and the last residual, starting at ``u``, or at 0 if None."""
         from spectralz.kernels.messages import parallel_iterations, sequential_iterations
 
         if u is None:
@@ -211,12 +213,12 @@ class BeliefPropagation(Method):
 
 
 def operations_of_bp(n: int, edges: int, iterations: float) -> float:
-    """Return what so many iterations count, with the sums over loops."""
+    """Return the operations counted for this many iterations and the sums over loops."""
     return 2.0 * edges * (LAYOUT_OPERATIONS + iterations * MESSAGE_OPERATIONS) + operations_of_loops(n, edges)
 
 
 def _complaint(value: float, best: float, n: int, total_weight: float) -> str:
-    """Say why a log Z cannot be right beside the best log-weight found, or nothing."""
+    """Say why a log Z cannot be right, given the best log-weight found; otherwise nothing."""
     slack = SANITY_SLACK * max(1.0, total_weight)
     if value < best - slack:
         return f"; the value is impossible: {best - value:.3g} below the log-weight of a single state"

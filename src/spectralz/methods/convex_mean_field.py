@@ -1,19 +1,19 @@
 """The convex mean field: an upper bound on log Z from a concave mean-field problem, proven at any point.
 
 With C the coupling without its diagonal and y such that K = Diag(y) - C >= 0, the diagonal D = -y makes the quadratic
-form of the model concave without changing the model, as x' C x = sum y - x' K x. Its mean-field problem then has one
-maximum, and that is above log Z, where the usual one is below (D = 0):
+form of the model concave without changing the model, since x' C x = sum y - x' K x. Its mean-field problem then has one
+maximum. This maximum is above log Z, while the usual one (D = 0) is below:
 
     log Z <= constant + F(y),    F(y) = max over means m of <theta, m> - m' K m + H(m) + sum y.
 
-Nobody need believe the maximum: the dual g(m) >= F(y) of ``kernels.convex_mean_field`` bounds log Z at every m.
+The maximum need not be found exactly: the dual g(m) >= F(y) of ``kernels.convex_mean_field`` bounds log Z at every m.
 
-F is convex in y and has the derivative 1 - m_i^2 by y_i: the best y is found by conditional gradients. Each asks for
-the y that minimises sum w_i y_i, w = 1 - m^2: the same semi-definite programme, on W^1/2 C W^1/2, its solution
-divided by w. All that come from it are feasible, and so is all between them.
+F is convex in y, with derivative 1 - m_i^2 by y_i. The best y is found by conditional gradients. Each step needs the y
+that minimizes sum w_i y_i, w = 1 - m^2: the same semidefinite program on W^1/2 C W^1/2, with its solution divided by w.
+All these y are feasible, and so are their convex combinations.
 
 By duality in y, the least F is the maximum of <theta, m> + <C, X> + H(m) over X >= m m', X_ii = 1. The bound of the
-semi-definite programme alone, with the field as one more spin, is the same with n log 2 for H(m): never below.
+semidefinite program alone, with the field as one more spin, is the same with n log 2 instead of H(m): never below.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ConvexMeanField"]
 
-# Relative gap between the bound at the m that is found and the least for the same D.
+# Relative gap between the bound at the m found and the lowest bound for the same D.
 MINIMUM_TOL = 1e-10
-# A spin all but fixed has a weight near 0, and its y would be free to be huge; below this it makes no difference.
+# A spin that is almost fixed has a weight near 0, so that its y could become huge; below this it makes no difference.
 LEAST_WEIGHT = 1e-2
 # Halvings of the step between two choices of D.
 HALVINGS = 6
@@ -47,7 +47,7 @@ HALVINGS = 6
 
 @dataclass(frozen=True)
 class _Problem:
-    """What stays the same for all choices of D: the coupling without its diagonal, and the field."""
+    """The part that is the same for all choices of D: the coupling without its diagonal, and the field."""
 
     coupling: Entries
     theta: FloatArray
@@ -60,7 +60,7 @@ class _Problem:
 
 @dataclass(frozen=True)
 class _Choice:
-    """One y with K = Diag(y) - C >= 0 proven, the m that is best for it, and the bound there."""
+    """One y with K = Diag(y) - C >= 0 proven, the best m for it, and the bound there."""
 
     y: FloatArray
     m: FloatArray
@@ -72,26 +72,26 @@ class _Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class ConvexMeanField(Method):
-    """A proven upper bound on log Z by a mean field made concave, with rough marginals.
+    """Bound log Z from above, with proof, by a concave mean-field problem; gives rough marginals too.
 
-    A diagonal D is added to the coupling, which changes log Z by Tr D only, such that A + D <= 0. Then the mean-field
+    A diagonal D with A + D <= 0 is added to the coupling; this changes log Z by Tr D only. Then the mean-field
     problem is concave, and its maximum m gives log Z <= <theta, m> + m' (A + D) m + H(m) - Tr D. The bound is evaluated
     by a dual formula that holds at any m, with rounding, for a D whose feasibility is proven. With the best D it is
-    never above the bound of ``spectral``, n log 2 - Tr D, and much below where fields are strong beside couplings;
-    without a field the two are the same.
+    never above the bound of ``spectral``, n log 2 - Tr D, and much below it if fields are strong relative to couplings.
+    Without a field the two bounds are equal.
 
     Parameters
     ----------
     rounds
-        How many times to choose D anew for the m that was found (conditional gradients); each solves the semi-definite
-        programme once more. 0 keeps the D of largest trace.
+        How many times to choose D anew for the m found (conditional gradients); each choice solves the semidefinite
+        program once more. 0 keeps the D of largest trace.
     tol
-        Relative gap of the semi-definite programmes.
+        Relative gap of the semidefinite programs.
     max_iter
         Most Newton steps for each m.
     threads
-        Most threads to use; by default all cores that the process may use. They are those of linear algebra, which has
-        one for up to 1,000 spins; beyond, the answer depends on their number, but only by rounding.
+        Most threads for linear algebra; by default all cores that the process may use. Up to 1,000 spins one thread is
+        used; beyond that, the answer depends on the number of threads, but only by rounding.
 
     See Also
     --------
@@ -135,7 +135,7 @@ class ConvexMeanField(Method):
         gap = found.gap
         for k in range(self.rounds):
             report("choosing the diagonal", k / self.rounds)
-            if clock.is_up() or not np.any(choices[-1].m):  # without means all weights are 1, as they were
+            if clock.is_up() or not np.any(choices[-1].m):  # if all means are 0, all weights are still 1
                 break
             following = self._improved(problem, choices[-1])
             if following is None:
@@ -145,7 +145,7 @@ class ConvexMeanField(Method):
         return self._outcome(model, choices, best, gap), problem, best
 
     def _minimised(self, problem: _Problem, y: FloatArray, m: FloatArray) -> _Choice:
-        """Find the best m for a y that is feasible, from ``m``."""
+        """Find the best m for a feasible y, starting at ``m``."""
         from spectralz.kernels.convex_mean_field import evaluate, minimise
 
         found = minimise(problem.matrix, y, problem.theta, m, MINIMUM_TOL, self.max_iter)
@@ -153,7 +153,7 @@ class ConvexMeanField(Method):
         return _Choice(y, found.m, bound.value + bound.rounding, bound.value, found.steps, found.converged)
 
     def _improved(self, problem: _Problem, old: _Choice) -> _Choice | None:
-        """Move y towards the best for the weights 1 - m^2, as far as F falls; None if it does not."""
+        """Move y towards the best one for the weights 1 - m^2 as long as F decreases; None if it does not."""
         y = _weighted_sdp(problem.coupling, np.maximum(1.0 - old.m**2, LEAST_WEIGHT), self.tol)
         if y is None:
             return None
@@ -185,7 +185,7 @@ class ConvexMeanField(Method):
         else:
             rounds = f"{len(choices) - 1} more choice{'' if len(choices) == 2 else 's'} of D"
             words = f"A + D <= 0 is proven; {rounds} lowered the bound by {choices[0].upper - best.upper:.2g}"
-            rest = "" if best.converged else "; the means are not yet at rest: the bound holds, but is not the least"
+            rest = "" if best.converged else "; the means have not converged: the bound holds, but could be lower"
             status = Status(words + rest, converged=best.converged)
         return Outcome(
             log_z=value if is_exact else upper,
@@ -203,9 +203,9 @@ class ConvexMeanField(Method):
 
 
 def _weighted_sdp(C: Entries, weights: FloatArray, tol: float) -> FloatArray | None:
-    """Return the y of least <weights, y> with Diag(y) - C >= 0 proven, or None where that fails.
+    """Return the y of least <weights, y> with Diag(y) - C >= 0 proven, or None if the proof fails.
 
-    The substitution y = y' / w is exact on paper only: what is proven of W^1/2 C W^1/2 must be proven again of C.
+    The substitution y = y' / w is exact on paper only: what is proven for W^1/2 C W^1/2 must be proven again for C.
     """
     from spectralz.parts.diagonal_sdp import lowered_until_proven, solve_diagonal
 

@@ -1,4 +1,4 @@
-"""The exact answer, by bucket elimination where its tables fit into memory and by enumeration of few states."""
+"""The exact answer: by bucket elimination if its tables fit into memory, or by enumeration if there are few states."""
 
 from __future__ import annotations
 
@@ -47,39 +47,39 @@ ORDER_NAMES = ("best", "min-degree", "min-fill", "banded", "swept", "cotengra")
 ENTRY_BYTES = 8
 # Enumeration reports its progress after this many blocks of 2^10 states, a tenth of a second.
 BLOCKS_PER_REPORT = 1 << 14
-# In larger components it is found out first, compiled, whether any order is narrow enough.
+# In larger components compiled code first checks whether any order is narrow enough.
 MOST_SPINS_UNSCREENED = 20_000
 SPINS_NEAR = 20_000
-# Orders whose tables do not fit are looked at too, to be improved or sliced: up to this many spins wider than all that
-# may be summed up, since annealing seldom gains more, and never wider than this.
+# Orders whose tables do not fit are considered too, since they may be improved or sliced: up to this many spins wider
+# than what max_terms allows, since annealing seldom gains more, and never wider than the second number.
 WIDTH_TO_GAIN = 8
 WIDEST_TO_IMPROVE = 48
-# Fixed spins, by default and at most: 2^k slices are kept in mind.
+# Fixed spins, by default and at most: there are 2^k slices to keep track of.
 MOST_SLICED = 20
 # Listing states takes about half as long per state as elimination per table entry.
 TERMS_PER_STATE = 0.5
-# Means of slices need more memory, hence more slices, which may take so many times the work.
+# Means of slices need more memory, hence more slices; these may take this many times the work.
 TERMS_FOR_MEANS = 16
-# What rounding may change in the log-probabilities of samples.
+# Largest change of the log-probabilities of samples by rounding.
 LARGEST_SAMPLING_ERROR = 1e-6
 
 
 @dataclass(frozen=True)
 class ExactPlan:
-    """How the exact answer would be had, and what it would cost, before anything is allocated.
+    """Describe how the exact answer would be computed and what it would cost, before anything is allocated.
 
     Attributes
     ----------
     tree
-        How the spins that are to be eliminated are eliminated.
+        The elimination tree of the spins to eliminate.
     enumerated
-        The components whose states are to be listed instead, as lists of spins.
+        The components whose states are listed instead, as lists of spins.
     orders
         The elimination orders chosen, one name for each kind that occurs.
     refusal
-        Why it cannot be done within the options, or None.
+        Why the options do not allow it, or None.
     sliced
-        The components of which some spins are fixed to all their states in turn, and the others eliminated.
+        The components in which some spins are fixed to all their states in turn and the others are eliminated.
     """
 
     tree: EliminationTree
@@ -106,7 +106,7 @@ class ExactPlan:
 
     @cached_property
     def segments(self) -> Segments:
-        """How the reverse pass will go about the marginals."""
+        """Plan of the reverse pass that computes the marginals."""
         from spectralz.kernels.elimination.segments import plan_segments
 
         return plan_segments(self.tree)
@@ -130,13 +130,13 @@ class ExactPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Exact(Method):
-    """The exact log Z, marginals and samples, where they are tractable.
+    """Compute the exact log Z, marginals and samples, where they are tractable.
 
     Bucket elimination sums out one spin after the other, in logs, along the cheapest of several orders. Its cost is
     exponential only in the widest table on the way: about the side of a grid, the smaller layer of an RBM, all
-    spins but one of a complete graph. Where the tables do not fit into memory, some spins are fixed to all their states
-    in turn, slice by slice. Enumeration lists the states and needs no memory. Connected components are solved apart.
-    ``lower`` and ``upper`` enclose log Z with all rounding errors.
+    spins but one of a complete graph. If the tables do not fit into memory, some spins are fixed to all their states
+    in turn, slice by slice. Enumeration lists the states and needs no memory. Connected components are solved
+    separately. ``lower`` and ``upper`` enclose log Z with all rounding errors.
 
     Parameters
     ----------
@@ -144,21 +144,21 @@ class Exact(Method):
         ``"elimination"``, ``"enumeration"``, or ``"auto"``: elimination wherever its tables fit.
     order
         ``"min-fill"``, ``"min-degree"``, ``"banded"`` (a front swept through the graph, the best on grids),
-        ``"swept"`` (row by row or along other directions), or ``"best"``, the cheapest of these and improved by a
+        ``"swept"`` (row by row or along other directions), or ``"best"``, the cheapest of these, improved by a
         search where that pays; ``"cotengra"``, the order of a contraction found by that package (extra ``orders``); or
-        a list of all spins, the first to be eliminated first.
+        a list of all spins, in the order of elimination.
     search
-        How many changes to try to find a better order than the one to begin from; ten million take one to two seconds.
-        None for as many as pay with ``"best"``, and none with other orders.
+        How many changes to the first order to try in order to improve it; ten million take one to two seconds.
+        None tries as many as pay with ``"best"``, and none with other orders.
     max_memory
         Most memory for tables, in bytes or like ``"512 MiB"``; refused before anything is allocated.
     max_terms
         Most table entries and states to sum over; 2^36 take minutes.
     max_sliced
-        Most spins to fix where tables do not fit into ``max_memory``: k spins take more than 2^k times the work of the
+        Most spins to fix if tables do not fit into ``max_memory``: k spins take more than 2^k times the work of the
         tables that fit, but no more memory. By default as many as ``max_terms`` allows; 0 for none.
     threads
-        Most threads for slices, each with tables of its own within ``max_memory``; by default all cores.
+        Most threads for slices; by default all cores. Each has its own tables within ``max_memory``.
 
     Raises
     ------
@@ -191,14 +191,14 @@ class Exact(Method):
     gives_samples: ClassVar[bool] = True
 
     def _in_threads(self, model: Ising) -> AbstractContextManager[None]:
-        # There is no linear algebra to limit, whose libraries would have to be looked for first.
+        # There is no linear algebra here, so its libraries need not be looked up and limited.
         return using_threads(self.threads)
 
     def plan(self, model: Ising, *, most_search_seconds: float = math.inf) -> ExactPlan:
         """Decide how to solve ``model`` and predict what it costs, without solving it.
 
-        The search for a better order takes at most ``most_search_seconds``, counted and not measured, unless the
-        option ``search`` says how long it is.
+        The search for a better order takes at most ``most_search_seconds``, by a count of operations and not by the
+        clock, unless the option ``search`` sets its length.
         """
         from spectralz.kernels.elimination.order import adjacency_of
         from spectralz.kernels.elimination.tree import forest_of, lone_spins
@@ -247,7 +247,7 @@ class Exact(Method):
         return min(int(self.max_memory) // ENTRY_BYTES, self.max_terms)
 
     def _search(self, most_seconds: float) -> Search:
-        """Return how much to spend on a better order, and up to which width orders are of interest."""
+        """Return how long to search for a better order, and up to which width orders are considered."""
         from spectralz.kernels.elimination.best_order import MOST_ANNEALING_TIME, Search
 
         steps = 0 if self.search is None and self.order != "best" else self.search
@@ -262,7 +262,7 @@ class Exact(Method):
     def _find_order(
         self, spins: list[int], adjacency: Adjacency, entries: int, search: Search
     ) -> tuple[tuple[str, EliminationTree] | None, int]:
-        """Return the order for one component, by its name and tree, or None; and how wide any order must be."""
+        """Return the name and tree of the order for one component, or None; and the least width of any order."""
         from spectralz.kernels.elimination.best_order import RULES, cheapest_order, order_from
         from spectralz.kernels.elimination.order import degeneracy
 
@@ -288,7 +288,7 @@ class Exact(Method):
         return order_from(*named, adjacency, entries, search), least
 
     def _slice(self, tree: EliminationTree, adjacency: Adjacency, entries: int, search: Search) -> SlicedTree | None:
-        """Return which spins of a component to fix so that its tables fit, or None if too many."""
+        """Return which spins of a component to fix so that its tables fit, or None if they are too many."""
         from spectralz.kernels.elimination.slicing import SlicedTree, sliced
 
         most = MOST_SLICED if self.max_sliced is None else min(self.max_sliced, MOST_SLICED)
@@ -297,7 +297,7 @@ class Exact(Method):
     def _too_wide(self, model: Ising, entries: int) -> int:
         """Return the size of a large component for which no order is narrow enough, or 0 if none is known to be.
 
-        The search for an order itself takes minutes and gigabytes there.
+        There, the search for an order alone would take minutes and gigabytes.
         """
         from scipy.sparse.csgraph import breadth_first_order
 
@@ -371,7 +371,7 @@ class Exact(Method):
         return self.solve_marginals_of_plan(model, self._checked_plan(model))
 
     def solve_marginals_of_plan(self, model: Ising, plan: ExactPlan) -> MarginalOutcome:
-        """Carry out a plan that has no refusal forwards and back, if the memory for both is there."""
+        """Carry out a plan that has no refusal forwards and back, if there is enough memory for both."""
         from spectralz.kernels.elimination.marginals import marginals_of_program
         from spectralz.kernels.elimination.program import Program
 
@@ -404,7 +404,7 @@ class Exact(Method):
             inside = i >= 0
             pair_mean[inside] = sums.pair_mean[j[inside], i[inside]]
         outcome = self._outcome(model, plan, values, rounding)
-        # Log-weights that are off by at most r change a mean by at most 2 r, and every digit if they are huge.
+        # Log-weights with an error of at most r change a mean by at most 2 r, and every digit if they are huge.
         outcome, kind = with_kind_of_means(outcome, 2.0 * (rounding + model.storage.rounding))
         return MarginalOutcome(
             probability=np.clip(np.column_stack([down, up]), 0.0, 1.0),
@@ -415,7 +415,7 @@ class Exact(Method):
         )
 
     def _means_of_slices(self, model: Ising, slices: SlicedTree) -> SlicedMeans:
-        """Return the means of a sliced component, with more spins fixed if the way back needs more memory."""
+        """Return the means of a sliced component, with more spins fixed if the reverse pass needs more memory."""
         from spectralz.kernels.elimination.order import adjacency_of
         from spectralz.kernels.elimination.segments import plan_segments
         from spectralz.kernels.elimination.slicing import sliced

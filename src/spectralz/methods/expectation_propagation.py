@@ -31,61 +31,61 @@ if TYPE_CHECKING:
 
 __all__ = ["MANY_SPINS", "ExpectationPropagation", "step_operations"]
 
-# About ten matrices of n x n numbers, and dozens of their factorisations.
+# About ten matrices of n x n numbers, and dozens of their factorizations.
 MOST_SPINS = 5000
-# Beyond this sum of sizes the series of corrections has no use: neither is the first one added nor is Phi believed.
+# Beyond this sum of sizes the series of corrections is useless: the first one is not added, and Phi is not trusted.
 LARGEST_SIZES = 2.0
-# With a larger scale of error the answer is called untrusted.
+# With a larger error scale the answer is not trusted.
 LARGEST_TRUSTED_ERROR = 0.1
 MEAN_FIELD_SWEEPS = 300
 # The share of the time that all of these take.
 STATES_SHARE = 0.4
-# Operations of a step by n^3 and by n^2, and where a step has but one factorisation.
+# Operations of a step per n^3 and per n^2; then the same for steps with only one factorization.
 CUBIC_OPERATIONS, SQUARE_OPERATIONS = 0.6, 400.0
 OPERATIONS_OF_MANY = 0.015, 30.0
 MEAN_FIELD_TOLERANCE = 1e-8
-# Beyond so many spins factorisations are what takes the time: kernels/consistency_of_many.py does with few of them.
-# Mean field climbs from all starts at once, and not as far, since its states are then places to start from.
+# Beyond this many spins factorizations take most of the time: kernels/consistency_of_many.py needs only a few of them.
+# Mean field climbs from all starts at once, and not as far, since its states are then only starting points.
 MANY_SPINS = 500
 FEW_MEAN_FIELD_SWEEPS, ROUGH_MEAN_FIELD_TOLERANCE = 100, 1e-5
-# Variances that are off by this much change Phi by n times its square.
+# Errors of this size in the variances change Phi by n times its square.
 SHELF_TOLERANCE = 1e-4
-# The reaction of spins is taken for that of a glass if it is so many times as large at most, or as small.
+# The reaction of the spins counts as that of a glass if it differs from it by at most this factor, either way.
 OTHER_REACTION = 1.5
-# A start that comes this close to a fixed point, in deviations, would end there.
+# A start that comes this close to a fixed point, in standard deviations, would end there.
 NEAR = 0.3
 # Optima of mean field whose means differ by less are the same.
 SAME_MEAN = 1e-3
-# Fixed points are phases of their own if so many standard deviations lie between them, along their line, on both sides.
+# Fixed points are separate phases if each is this many of the other's standard deviations away, along their line.
 APART = 4.0
-# A Gaussian holds what is within so many of its deviations along a line; what is beyond is another state.
+# A Gaussian covers what is within this many of its deviations along a line; what is beyond is another state.
 REACH = 3.0
-# Other states from which the climb is repeated, and those whose weight is looked at, at most.
+# Most other states from which the climb is repeated, and most states whose weight is evaluated.
 MOST_STARTS, MOST_TARGETS = 12, 3
-# Between two phases there is this share of a weight that is the bound's at the lowest of so many places on the way.
+# The weight between two phases is this share of the bound's weight at the lowest of this many points on the way.
 BARRIER_SHARE, BARRIER_POINTS = 0.5, 11
-# What is lighter than this, in the bound of mean field, is not looked for.
+# States lighter than this, by the mean-field bound, are not looked for.
 NEGLIGIBLE = 1e-9
-# The weight on the way to another state is looked at in so many places, or in fewer where the time is up.
+# The weight on the way to another state is evaluated at this many points, or at fewer if the time is up.
 SHELF_POINTS, FEW_SHELF_POINTS = 9, 3
-# The corrections that follow, relative to the leading ones: a positive sum grows by what follows it, a negative one
-# belongs to a series that alternates, and both come to no more than this share; as measured on Curie-Weiss models, on
-# blocks and on Hopfield networks. All of it is taken this many times.
+# The corrections that follow, relative to the leading ones: a positive sum grows by the terms after it, a negative sum
+# belongs to an alternating series, and neither exceeds this share; as measured on Curie-Weiss models, on blocks and on
+# Hopfield networks. The total is multiplied by the last number.
 RISING, SETTLING, MOST_OF_LOOPS, SAFETY = 3.0, 1.5, 0.6, 1.25
-# A place is between two phases if the way through it is at most so many times as long as that between them.
+# A point is between two phases if the way through it is at most this many times as long as the direct way.
 DETOUR = 1.1
-# Phases are believed where no coupling is larger than this.
+# Phases are trusted if no coupling is larger than this.
 LARGEST_OF_MANY = 0.2
 # With strong couplings this share of the leading terms' sizes is left out as well: clusters of spins flip together.
 STRONG_SHARE = 0.5
-# Mean field underrates the states that it bounds: a state's share of Z was up to so many times what its bound says.
+# Mean field underrates the states that it bounds: a state's share of Z was up to this many times what its bound says.
 UNDERRATED = 2.0
 SANITY_SLACK = 1e-9
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """theta, J = 2 A without its diagonal, dense, and the leading eigenvectors of it."""
+    """theta; J = 2 A without its diagonal, dense; and the leading eigenvectors of J."""
 
     field: FloatArray
     J: FloatArray
@@ -106,14 +106,14 @@ class _Problem:
 
     @property
     def rows(self) -> Couplings:
-        """J as the kernels of mean field take it."""
+        """J in the form that the mean-field kernels take."""
         return Couplings.of_dense(self.J)
 
     @cached_property
     def is_collective(self) -> bool:
-        """Whether no single coupling matters: only then are phases those of modes that many spins share.
+        """Whether no single coupling matters: only then do phases belong to modes that many spins share.
 
-        On lattices the spins next to each other make the transition, and a Gaussian puts it elsewhere.
+        On lattices neighboring spins cause the transition, and a Gaussian puts it elsewhere.
         """
         return float(np.abs(self.J).max(initial=0.0)) <= LARGEST_OF_MANY
 
@@ -121,8 +121,8 @@ class _Problem:
     def is_weak(self) -> bool:
         """Whether the squares of a spin's couplings add up to less than 1, on average.
 
-        Strong couplings that leave small correlations, as in antiferromagnets, whose sum of spins takes a few values
-        only, are wrong by more than any of the corrections shows.
+        With strong couplings and small correlations, as in antiferromagnets, whose sum of spins takes only a few
+        values, the error is larger than any of the corrections shows.
         """
         return self.rows.mean_strength < 1.0
 
@@ -134,14 +134,14 @@ class _Problem:
 
 @dataclass(frozen=True)
 class _State:
-    """Where ascents of mean field ended: the bound there, rounding taken off, and how many of them did."""
+    """An end point of mean-field ascents: the bound there, lowered by rounding, and how many ascents ended there."""
 
     h: FloatArray
     lower: float
     hits: int = 1
 
     def is_at(self, h: FloatArray) -> bool:
-        """Whether the means are those of the fields ``h``."""
+        """Return whether the means are those of the fields ``h``."""
         return bool(np.abs(np.tanh(self.h) - np.tanh(h)).max(initial=0.0) <= SAME_MEAN)
 
 
@@ -159,7 +159,7 @@ class _Fit:
 
     @property
     def value(self) -> float:
-        """Phi with the correction, where that is of use."""
+        """Phi, with the correction if that is useful."""
         return self.point.value + (self.correction if self.terms.sizes <= LARGEST_SIZES else 0.0)
 
     @property
@@ -168,10 +168,10 @@ class _Fit:
 
     @cached_property
     def left_out(self) -> float:
-        """A scale of what the corrections of higher order come to.
+        """An error scale for the corrections of higher order.
 
-        They begin with those of three and four spins and those of pairs from l = 5 on. Where these are not small beside
-        the correction itself, what follows them counts as well.
+        They begin with those of three and four spins and those of pairs from l = 5 on. If these are not small compared
+        with the correction itself, the terms after them count as well.
         """
         from spectralz.kernels.expectation_consistency import higher_terms, loop_terms
 
@@ -181,32 +181,32 @@ class _Fit:
         if clock.is_up() and not self.is_settled:
             return sizes  # there will be no error to quote, and products of matrices take as long as a step
         above, below = (abs(total) / sizes for total in loop_terms(self.point))
-        # In this order, what is no number counts as the most.
+        # In this order of arguments, NaN counts as the largest share.
         loops = min(MOST_OF_LOOPS, above * (1.0 + RISING * above) + below / (1.0 + SETTLING * below))
         return SAFETY * (loops * sizes + higher_terms(self.point))
 
     def is_at(self, other: _Fit) -> bool:
-        """Whether the means are those of another."""
+        """Return whether the means are those of another fit."""
         return bool(np.abs(self.point.mean - other.point.mean).max(initial=0.0) <= SAME_MEAN)
 
     def deviations_to(self, mean: FloatArray) -> float:
-        """Return how many standard deviations lie between the means, of the spins' sum along the line to ``mean``."""
+        """Return the distance to ``mean`` in standard deviations of the spins' sum along the line to it."""
         return float(self.all_deviations_to(mean[:, None])[0])
 
     def all_deviations_to(self, means: FloatArray) -> FloatArray:
-        """Return the same for means that are columns."""
+        """Return the same for several means, given as columns."""
         from spectralz.kernels.consistency_of_many import deviations_to
 
         return deviations_to(self.point, means)
 
     def is_apart_from(self, other: _Fit) -> bool:
-        """Whether the two are separate states, as each of their Gaussians sees it."""
+        """Return whether the two are separate states according to both Gaussians."""
         return min(self.deviations_to(other.point.mean), other.deviations_to(self.point.mean)) >= APART
 
 
 @dataclass(frozen=True)
 class _Phases:
-    """Fixed points that are states apart, the one to go by first; their weights add up."""
+    """Fixed points that are separate states, the preferred one first; their weights add up."""
 
     fits: list[_Fit]
 
@@ -222,11 +222,11 @@ class _Phases:
 
     @property
     def gain(self) -> float:
-        """What the others add to log Z of the first."""
+        """What the other phases add to log Z of the first."""
         return -math.log(float(self.shares[0]))
 
     def has_between(self, mean: FloatArray) -> bool:
-        """Whether means are those of a place between two phases, where a Gaussian covers both."""
+        """Return whether the means lie between two phases, where one Gaussian covers both."""
         ways = [np.linalg.norm(mean - fit.point.mean) for fit in self.fits]
         return any(
             ways[p] + ways[q] <= DETOUR * np.linalg.norm(self.fits[p].point.mean - self.fits[q].point.mean)
@@ -235,7 +235,7 @@ class _Phases:
         )
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
-        """Return the fields whose means are those of all phases together, and the covariances."""
+        """Return the fields that give the means over all phases, and the covariances."""
         if len(self.fits) == 1:
             return self.first.point.h, _covariance(self.first.point)
         means = np.array([fit.point.mean for fit in self.fits])
@@ -247,52 +247,52 @@ class _Phases:
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectationPropagation(Method):
-    r"""Log Z by expectation propagation (expectation consistency), with a correction that is also its warning.
+    r"""Estimate log Z by expectation propagation (expectation consistency), with a correction and an error scale.
 
-    A Gaussian with the model's couplings and single spins with its fields are made to agree on means and variances;
-    log Z = log Z_Gaussian + log Z_spins - log Z_overlap, plus the leading term of what this leaves out, from the third
-    and fourth cumulants of the spins. The fixed points are the maxima of a function of the means, which is climbed by
-    Newton steps from the means of the fields alone; this settles where the usual iteration does not. The climb is
-    repeated from the states that mean field finds. The fixed point with the least error is gone by, and others that
-    are phases of their own, many standard deviations apart, are added up.
+    A Gaussian with the model's couplings and single spins with its fields are made to agree on means and variances.
+    Then log Z = log Z_Gaussian + log Z_spins - log Z_overlap, plus the leading term of what this leaves out, from the
+    third and fourth cumulants of the spins. The fixed points are the maxima of a function of the means. Newton steps
+    climb it from the means of the fields alone; this converges in cases in which the usual iteration does not. The
+    climb is repeated from the states that mean field finds. The fixed point with the smallest error is used. Others
+    that are separate phases, many standard deviations away, are added up.
 
-    Much better than mean field and `bp` on dense graphs with weak couplings. Each step takes a few factorisations of
-    n x n matrices: a second for hundreds of spins; from 501 to 5,000 spins, one factorisation.
+    It is much better than mean field and `bp` on dense graphs with weak couplings. Each step takes a few factorizations
+    of n x n matrices: a second for hundreds of spins; from 501 to 5,000 spins, one factorization.
 
-    ``std_error`` is not statistical: it is a scale of error, calibrated on models that can be solved: what corrections
-    of higher order come to, and what states that the Gaussian does not reach may add; the page
-    ``docs/expectation-propagation.md`` has the formula, and how often the error was within twice it.
-    ``trusted`` says whether it is at most 0.1 and couplings are weak (sum_j J_ij^2 below 1, on average; of several
-    phases, no J beyond 0.2); where it is False, take the number for an order of magnitude, and ``status`` has not
-    converged. ``lower`` is the bound of mean field.
+    ``std_error`` is not statistical. It is an error scale, calibrated on models that can be solved: the size of
+    corrections of higher order, and what states that the Gaussian does not reach may add. The page
+    ``docs/expectation-propagation.md`` has the formula, and how often the error was within twice this scale.
+    ``trusted`` says whether it is at most 0.1 and couplings are weak (sum_j J_ij^2 below 1, on average; with several
+    phases, no J above 0.2). If it is False, take log Z as an order of magnitude; ``status`` then has not converged.
+    ``lower`` is the mean-field bound.
 
     Parameters
     ----------
     max_iter
-        Most Newton steps of one climb.
+        Most Newton steps in one climb.
     tol
-        Converged when no field is farther from what its neighbours want, in units of its spin's deviation, and all
-        variances agree as well. log Z is then good to about the square of it.
+        Converged when every field is within this distance of its fixed-point equation, in units of its spin's
+        deviation, and all variances agree as well. The error of log Z is then about the square of this.
     damping
-        What is added to the curvature in the first step, 0 or more. It is raised when a step does not ascend and
-        lowered when one does.
+        What is added to the curvature in the first step, 0 or more. It is raised after a step that does not ascend and
+        lowered after one that does.
     correction
-        Whether to add the correction to log Z, where it is small enough to be of use.
+        Whether to add the correction to log Z if it is small enough to be useful.
     restarts
         How many random starts mean field makes in its search for other states.
     seed
-        For these starts.
+        Seed of these starts.
     threads
-        Most threads to use; by default all cores that the process may use. They are those of linear algebra, which has
-        one for up to 1,000 spins; beyond, the answer depends on their number, but only by rounding.
+        Most threads for linear algebra; by default all cores that the process may use. Up to 1,000 spins one thread is
+        used; beyond that, the answer depends on the number of threads, but only by rounding.
     device
         Where to compute: ``"cpu"``; ``"gpu"``, which needs the extra ``gpu``; or ``"auto"`` for a GPU if there is one
         and the model is dense with at least 2,000 spins.
 
     See Also
     --------
-    BeliefPropagation : better where the graph is nearly a tree.
-    Spectral : proven bounds at any strength.
+    BeliefPropagation : better if the graph is nearly a tree.
+    Spectral : gives proven bounds at any strength.
 
     References
     ----------
@@ -332,7 +332,7 @@ class ExpectationPropagation(Method):
         outcome, h, covariance = self._run(model)
         mean = np.tanh(h)
         i, j = pairs_of(model).T
-        # No two spins with these means have a mean product beyond these.
+        # Two spins with these means cannot have a mean product outside these limits.
         least, most = np.abs(mean[i] + mean[j]) - 1.0, 1.0 - np.abs(mean[i] - mean[j])
         return MarginalOutcome(
             mean=mean,
@@ -346,7 +346,7 @@ class ExpectationPropagation(Method):
         """Return the outcome, the fields of the spins, and their covariances."""
         if model.n > MOST_SPINS:
             raise TooLargeError(
-                f"ep factorises dense matrices of {model.n} x {model.n} numbers many times and takes up to "
+                f"ep factorizes dense matrices of {model.n} x {model.n} numbers many times and takes up to "
                 f"{MOST_SPINS} spins; use bp, or mf for a bound"
             )
         problem = _Problem.of(model)
@@ -357,10 +357,10 @@ class ExpectationPropagation(Method):
         return self._outcome(model, problem, found, states), *found.moments()
 
     def _mean_field_states(self, problem: _Problem) -> list[_State]:
-        """Climb the bound of mean field from the fields and at random; return the different ends, the best first."""
+        """Climb the mean-field bound from the fields and from random starts; return the distinct ends, best first."""
         rng = np.random.default_rng(self.seed)
         starts = [problem.field, *problem.leading, *rng.standard_normal((self.restarts, problem.n))]
-        # The states are there to check the answer: what it takes must be left.
+        # The states only check the answer: enough time must be left for the answer itself.
         with clock.within(STATES_SHARE):
             return self._ends_of_many(problem, starts) if problem.has_many_spins else self._ends_of(problem, starts)
 
@@ -371,7 +371,7 @@ class ExpectationPropagation(Method):
         found: list[_State] = []
         for new in _mean_field_of_many(problem, signed):
             _count_in(found, new)
-            if not has_field:  # the way from the opposite start is the opposite way
+            if not has_field:  # the opposite start would take the opposite way
                 _count_in(found, replace(new, h=-new.h))
         if has_field and not clock.is_up():
             ends = _mean_field_of_many(problem, [-state.h for state in found])
@@ -388,7 +388,7 @@ class ExpectationPropagation(Method):
             for sign in (1.0, -1.0):
                 _count_in(found, _mean_field(problem, sign * h))
             report("looking for states", (k + 1) / len(starts))
-        # In a weak field a state and its opposite both matter, and starts may come to one of them only.
+        # In a weak field a state and its opposite both matter, but the starts may reach only one of them.
         for state in tuple(found):
             if clock.is_up():
                 break
@@ -398,11 +398,11 @@ class ExpectationPropagation(Method):
         return sorted(found, key=lambda state: -state.lower)
 
     def _phases(self, problem: _Problem, states: list[_State]) -> _Phases | None:
-        """Climb from the fields and from the states of mean field; return the fixed point to go by, and others apart.
+        """Climb from the fields and from the mean-field states; return the fixed point to use, and separate ones.
 
-        A single Gaussian may cover several phases, with a large correction. So the fixed point with the least that is
-        left out is gone by, among those whose value is possible; and those that many of its deviations separate from
-        it are phases of their own, whose weights add up.
+        A single Gaussian may cover several phases, with a large correction. So among the fixed points with a possible
+        value, the one that leaves out least is used. Those that are many of its deviations away from it are separate
+        phases, and their weights are added.
         """
         fits: list[_Fit] = []
         for h, start in _starts(problem, states, fits):
@@ -423,7 +423,7 @@ class ExpectationPropagation(Method):
         return _Phases(phases)
 
     def _settle(self, problem: _Problem, h: FloatArray, start: str) -> _Fit | None:
-        """Find a fixed point close to the fields ``h`` with few factorisations; None if that does not work at once."""
+        """Find a fixed point close to the fields ``h`` with few factorizations; None if that does not work at once."""
         from spectralz.kernels.consistency_of_many import settled, tap_start
         from spectralz.kernels.expectation_consistency import correction_terms
 
@@ -515,7 +515,7 @@ class ExpectationPropagation(Method):
 
 
 def step_operations(n: int) -> float:
-    """Return what a step counts."""
+    """Return the operations counted for one step."""
     cubic, square = OPERATIONS_OF_MANY if n > MANY_SPINS else (CUBIC_OPERATIONS, SQUARE_OPERATIONS)
     return cubic * n**3 + square * n**2
 
@@ -526,11 +526,11 @@ def _covariance(point: Point) -> FloatArray:
 
 
 def _starts(problem: _Problem, states: list[_State], fits: list[_Fit]) -> Iterator[tuple[FloatArray, str]]:
-    """Yield where to climb from, with a word for it, while ``fits`` are found.
+    """Yield starts of a climb, each with a word for it, while ``fits`` are found.
 
-    In a glass at high temperature mean field sees states where there are none, and all climbs from these would end at
-    one place. So with many spins they first relax, without factorisations, and those that come to a fixed point that is
-    known are left out.
+    In a glass at high temperature mean field finds states that do not exist, and all climbs from these would end at one
+    point. So with many spins they first relax, without factorizations, and those that come to a known fixed point are
+    left out.
     """
     yield problem.field, "field"
     starts = [state.h for state in states[:MOST_STARTS]]
@@ -545,9 +545,9 @@ def _starts(problem: _Problem, states: list[_State], fits: list[_Fit]) -> Iterat
 
 
 def _is_glass(problem: _Problem, point: Point) -> bool:
-    """Say whether the spins react to each other as those of a glass do: only then does TAP tell where a climb ends.
+    """Say whether the spins react to each other as in a glass: only then does TAP predict where a climb ends.
 
-    A Gaussian that covers two phases of a ferromagnet would draw all starts to its middle.
+    A Gaussian that covers two phases of a ferromagnet would draw all starts to its center.
     """
     from spectralz.kernels.consistency_of_many import reaction_scale
 
@@ -555,7 +555,7 @@ def _is_glass(problem: _Problem, point: Point) -> bool:
 
 
 def _count_in(found: list[_State], new: _State) -> None:
-    """Add a state, or a hit to the one that it is."""
+    """Add a state to the list, or count a hit if it is there already."""
     for place, state in enumerate(found):
         if state.is_at(new.h):
             found[place] = replace(state, hits=state.hits + new.hits)
@@ -564,7 +564,7 @@ def _count_in(found: list[_State], new: _State) -> None:
 
 
 def _mean_field(problem: _Problem, start: FloatArray) -> _State:
-    """Climb the bound of mean field from the fields ``start``."""
+    """Climb the mean-field bound from the fields ``start``."""
     if problem.has_many_spins:
         return _mean_field_of_many(problem, [start])[0]
     h = start.copy()
@@ -573,7 +573,7 @@ def _mean_field(problem: _Problem, start: FloatArray) -> _State:
 
 
 def _mean_field_of_many(problem: _Problem, starts: list[FloatArray]) -> list[_State]:
-    """Climb the bound of mean field from several fields at once."""
+    """Climb the mean-field bound from several fields at once."""
     h = np.array(starts).T.copy()
 
     def tell(sweeps: int) -> None:
@@ -585,13 +585,13 @@ def _mean_field_of_many(problem: _Problem, starts: list[FloatArray]) -> list[_St
 
 
 def _bound_at(problem: _Problem, h: FloatArray) -> _State:
-    """Evaluate the bound of mean field, its rounding taken off."""
+    """Evaluate the mean-field bound, lowered by its rounding."""
     value, rounding = bound_at(h, problem.field, problem.rows)
     return _State(h, value - rounding)
 
 
 def _residual(problem: _Problem, point: Point) -> float:
-    """Return how far the farthest field is from a fixed point in units of its deviation, or a variance from its own."""
+    """Return the largest distance of a field from a fixed point, in deviations, or the mismatch of the variances."""
     from spectralz.kernels.expectation_consistency import gradient
 
     push = gradient(problem.field, problem.J, point) * np.sqrt(point.variance)
@@ -599,9 +599,9 @@ def _residual(problem: _Problem, point: Point) -> float:
 
 
 def _missed(problem: _Problem, phases: _Phases, states: list[_State]) -> float:
-    """Return what log Z may gain from states of mean field that no phase reaches, and from unseen ones.
+    """Return what log Z may gain from mean-field states that no phase reaches, and from unseen states.
 
-    A state is reached if it is no farther from the mean, in units of the Gaussian, than its own samples are.
+    A state is reached if it is no farther from the mean than the Gaussian's own samples are, in units of the Gaussian.
     """
     point = phases.first.point
     own = _mean_field(problem, point.h)
@@ -622,14 +622,15 @@ def _missed(problem: _Problem, phases: _Phases, states: list[_State]) -> float:
 
 
 def _elsewhere(problem: _Problem, phases: _Phases, states: list[_State], reference: float) -> float:
-    """Return what log Z gains from states that Phi sees beyond the Gaussian.
+    """Return what log Z gains from states that Phi shows beyond the Gaussian.
 
     A collective mode is one direction of n: two phases that are many deviations apart in it are hardly farther from
-    each other, in all directions together, than samples are. Opposite means need be no optimum to hold a share of Z.
+    each other, in all directions together, than samples are. The opposite means may hold a share of Z without being an
+    optimum.
     """
     first = phases.first
     against = min(0.0, -2.0 * float(problem.field @ first.point.mean))
-    # Only optima have a way to them that may be a shelf; with strong couplings Phi is too large on any.
+    # Only the way to an optimum may be a shelf; with strong couplings Phi is too large on any way.
     means = np.column_stack([-first.point.mean, _means_of(states)])
     nearest = np.min([fit.all_deviations_to(means) for fit in phases.fits], axis=0)
     targets = [(against, nearest[0], means[:, 0], False)]
@@ -643,24 +644,24 @@ def _elsewhere(problem: _Problem, phases: _Phases, states: list[_State], referen
     ]
     gains = [0.0]
     for target in apart[:MOST_TARGETS]:
-        if clock.is_up():  # what is not looked at may be as heavy as the phase itself
+        if clock.is_up():  # a state that was not evaluated may be as heavy as the phase itself
             return math.log(2.0)
         gains.append(_beyond(problem, first, *target))
     return max(gains)
 
 
 def _beyond(problem: _Problem, fit: _Fit, mean: FloatArray, has_way: bool) -> float:
-    """Return what another state adds, and, if asked, the way to it beyond the Gaussian's reach.
+    """Return what another state adds and, if ``has_way``, what the way to it adds beyond the Gaussian's reach.
 
-    The state's weight beside the first is exp(Phi) at its means, as measured, and that of the way the integral of
-    exp(Phi) over it, in deviations of the phase; the phase itself has 1. A state that is about to merge with a phase is
-    a shelf, all but flat, whose length counts for more than the height at its end.
+    Relative to the phase, the state's weight is exp(Phi) at its means, as measured, and the weight of the way is the
+    integral of exp(Phi) along it, in deviations of the phase. A state that is about to merge with a phase is a shelf,
+    almost flat, and its length matters more than the height at its end.
     """
     length = fit.deviations_to(mean)
     end = _weight_at(problem, fit, mean, length)
     if not has_way:
         return math.log1p(end)
-    # Densest where the weight falls off fastest.
+    # The points are densest where the weight decreases fastest.
     places = np.geomspace(REACH, length, FEW_SHELF_POINTS if clock.is_up() else SHELF_POINTS)
     line = (mean - fit.point.mean) / length
     weights = [_weight_at(problem, fit, fit.point.mean + place * line, place) for place in places[:-1]]
@@ -669,11 +670,12 @@ def _beyond(problem: _Problem, fit: _Fit, mean: FloatArray, has_way: bool) -> fl
 
 
 def _weight_at(problem: _Problem, fit: _Fit, mean: FloatArray, deviations: float) -> float:
-    """Return exp(Phi) at means that are so many deviations away, beside that of a phase, or 0 in the phase's tail."""
+    """Return exp(Phi) at means this many deviations away, relative to that of a phase, or 0 in the phase's tail."""
     from spectralz.kernels.expectation_consistency import INNER_TOLERANCE, point_at, upper_bound
 
     h = np.arctanh(np.clip(mean, -1.0 + UNIT_ROUNDOFF, 1.0 - UNIT_ROUNDOFF))
-    # What falls off as fast as the Gaussian, or half as fast, is its own tail; a bound tells so without factorisations.
+    # What decreases as fast as the Gaussian, or half as fast, is its own tail; a bound shows this without
+    # factorizations.
     tail = fit.point.value - 0.25 * deviations**2
     if upper_bound(problem.field, problem.J, h, fit.point) <= tail:
         return 0.0
@@ -694,7 +696,7 @@ def _looser_bound(problem: _Problem, h: FloatArray, fit: _Fit) -> float:
 
 
 def _between(problem: _Problem, phases: _Phases, reference: float) -> float:
-    """Return what lies between phases, by the bound of mean field at the lowest place on the way."""
+    """Return what log Z gains between phases, by the mean-field bound at the lowest point on the way."""
     weight = 0.0
     for p, first in enumerate(phases.fits):
         for second in phases.fits[:p]:
@@ -706,20 +708,20 @@ def _between(problem: _Problem, phases: _Phases, reference: float) -> float:
 
 
 def _means_of(states: list[_State]) -> FloatArray:
-    """Return the means of states, one a column."""
+    """Return the means of states, one state per column."""
     return np.asarray(np.tanh(np.array([state.h for state in states]).T))
 
 
 def _distances(point: Point, means: FloatArray) -> FloatArray:
-    """Return the squares of Mahalanobis' distances from the Gaussian's mean; of its own samples it is n on average."""
+    """Return squared Mahalanobis distances from the Gaussian's mean; for its own samples their mean is n."""
     apart = (means - point.mean[:, None]) / np.sqrt(point.variance)[:, None]
     return np.asarray((apart * (point.precision[:, None] * apart - point.coupling @ apart)).sum(axis=0))
 
 
 def _unseen(states: list[_State]) -> float:
-    """Return what a better state may have that no start came to.
+    """Return what a better state that no start reached may add.
 
-    It is how far below the best the starts ended on average, and less if several came to the best.
+    It is how far below the best state the starts ended on average, and less if several starts reached the best.
     """
     hits = np.array([state.hits for state in states])
     ends = np.array([state.lower for state in states])
@@ -727,9 +729,9 @@ def _unseen(states: list[_State]) -> float:
 
 
 def _overlooked(states: list[_State]) -> float:
-    """Return what as many new starts would overlook of the states found: a state with k hits with probability exp(-k).
+    """Return what as many new starts would miss of the states found: a state with k hits with probability exp(-k).
 
-    It stands for phases that these starts have overlooked themselves.
+    It stands for the phases that these starts have missed themselves.
     """
     lower = np.array([state.lower for state in states])
     shares = np.exp(lower - np.logaddexp.reduce(lower))
@@ -750,12 +752,12 @@ def _sentence(problem: _Problem, phases: _Phases, settled: bool, left_out: float
     if len(phases.fits) > 1 and not problem.is_collective and "do not trust" not in words:
         words += "; single couplings are strong, so that phases may lie elsewhere: do not trust"
     if not problem.is_weak and "do not trust" not in words:
-        words += "; couplings are strong, for which its error is not known: do not trust"
+        words += "; couplings are strong, and then the error is not known: do not trust"
     return words
 
 
 def _complaint(value: float, lower: float, problem: _Problem, constant: float) -> str:
-    """Say why a log Z cannot be right beside proven bounds, or nothing."""
+    """Say why a log Z cannot be right, given proven bounds; otherwise nothing."""
     weight = problem.total_weight
     slack = SANITY_SLACK * max(1.0, weight)
     upper = problem.n * math.log(2.0) + weight + constant
@@ -767,7 +769,7 @@ def _complaint(value: float, lower: float, problem: _Problem, constant: float) -
 
 
 def _out_of_reach(model: Ising, best: _State) -> Outcome:
-    """Give mean field's bound where no Gaussian can be held in double precision."""
+    """Return the mean-field bound if double precision cannot represent any Gaussian."""
     lower = best.lower + model.constant
     lower -= 4.0 * UNIT_ROUNDOFF * (abs(lower) + abs(model.constant)) + model.rounding
     words = "the couplings are too strong for a Gaussian in double precision: this is the bound of mean field"

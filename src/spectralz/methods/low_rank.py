@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper: log Z of a low-rank model by a quantised dynamic programme, with the bound of Theorem 3."""
+"""Algorithm 1 of the paper: log Z of a low-rank model by a quantized dynamic program, with the bound of Theorem 3."""
 
 from __future__ import annotations
 
@@ -46,25 +46,25 @@ def _steps_option(value: Any, name: str) -> float | tuple[float, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class LowRank(Method):
-    """Log Z of a low-rank model by Algorithm 1 of the paper, the quantised dynamic programme.
+    """Compute log Z of a low-rank model by Algorithm 1 of the paper, a quantized dynamic program.
 
     Every <u_j, x> is replaced by a multiple of the step c_j, chosen so that the number of states with given multiples
     follows a recursion over the spins (Claim 2). Time is n times the number of cells, which grows exponentially in the
-    rank. ``lower`` and ``upper`` are proven: by the argument of Theorem 3, with the deviations that the rounding of the
-    directions really has instead of the largest possible, so that a step that divides the directions is exact.
+    rank. ``lower`` and ``upper`` are proven by the argument of Theorem 3, with the actual rounding errors of the
+    directions instead of the largest possible ones. So a step that divides the directions gives the exact answer.
 
     Parameters
     ----------
     step
-        c: one number, or one for each direction; None for the paper's choice, sqrt|lambda_j| / 1000.
+        c: one number, or one per direction; None for the paper's choice, sqrt|lambda_j| / 1000.
     epsilon
-        Instead of a step: the relative error of Z, below 1/2, from which c follows by the formula under Theorem 3.
+        Instead of a step: the relative error of Z, below 1/2; c then follows from the formula under Theorem 3.
     max_rank
         Largest rank to look for when A + D is to be found.
     max_cells
         Most cells of the grid; refused before anything is allocated.
     tol
-        The most that the low-rank form may leave over in log Z; widens the interval.
+        Largest error of log Z from the low-rank form; it widens the interval.
 
     Raises
     ------
@@ -75,7 +75,7 @@ class LowRank(Method):
 
     See Also
     --------
-    Quadrature : the same models, faster by orders of magnitude and exact to rounding.
+    Quadrature : for the same models, orders of magnitude faster and exact to rounding.
 
     References
     ----------
@@ -128,7 +128,7 @@ class LowRank(Method):
         return Outcome(
             log_z=log_z,
             kind=Kind.EXACT if exact else Kind.ESTIMATE,
-            status=Status(f"{grid.cells} cells; quantisation changes log Z by at most {quantisation:.2g}"),
+            status=Status(f"{grid.cells} cells; quantization changes log Z by at most {quantisation:.2g}"),
             lower=log_z - half_width,
             upper=log_z + half_width,
             trusted=True,  # the interval is proven, however wide
@@ -148,7 +148,7 @@ class LowRank(Method):
             c = math.sqrt(self.epsilon / max(form.rank, 1)) / (n + 1)
             return np.full(form.rank, min(c, self.epsilon / (4.0 * float(roots.sum()) * root_n)) if form.rank else c)
         if self.step is None:
-            # The paper's vectors are unit vectors; lambda is that of the normalised one.
+            # The paper's vectors are unit vectors; lambda belongs to the normalized vector.
             return np.asarray(np.linalg.norm(form.directions, axis=1) / PAPER_DIVISOR)
         if np.ndim(self.step) == 1 and len(np.atleast_1d(self.step)) != form.rank:
             raise OptionError(f"step has {len(np.atleast_1d(self.step))} numbers and the coupling has rank {form.rank}")

@@ -48,26 +48,26 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_COLD_SPINS", "MatrixProduct"]
 
-# The cutoff of a contraction to compare with, relative to that of the first, and at least.
+# The cutoff of the coarse contraction, relative to the first one, and its least value.
 COARSER, LEAST_COARSE_CUTOFF = 100.0, 1e-13
-# More edges are not laid out.
+# Most edges that are laid out.
 MOST_EDGES = 20_000_000
-# Where contraction is not to be trusted, frontier states are summed up: of models of so many spins, as many states, and
-# to a bracket of this width.
+# If the contraction cannot be trusted, frontier states are summed: in models of up to this many spins, with this many
+# states, until the bracket has this width.
 MOST_COLD_SPINS, COLD_STATES, COLD_GAP = 3000, 64_000, 1e-6
-# States drawn for marginals where none are asked for.
+# States drawn for marginals if the options ask for none.
 SAMPLES_FOR_MARGINALS = 1000
-# Means of a sample are noisy up to this many over the root of its effective size, all of them together.
+# The noise of all means of a sample is at most this number over the square root of its effective size.
 NOISE_OF_MEANS = 5.0
-# Where memory is short, fewer states are drawn, down to this many.
+# If memory is short, fewer states are drawn, down to this many.
 FEWEST_AFFORDABLE = 100
-# Fewer states say too little of how well they follow P.
+# Fewer states say too little about how well they follow P.
 FEWEST_SAMPLES = 400
 
 
 @dataclass
 class _Findings:
-    """What is known so far, whenever an interrupt comes."""
+    """What is known so far, in case of an interrupt."""
 
     main: Contraction
     coarse: Contraction | None = None
@@ -82,14 +82,14 @@ class _Findings:
 
 @dataclass(frozen=True, kw_only=True)
 class MatrixProduct(Method):
-    """log Z of lattices and other graphs with a small frontier, by elimination with compressed tables.
+    """Estimate log Z on lattices and other graphs with a small frontier, by elimination with compressed tables.
 
-    Spins arrive one after the other. The table over the frontier, those with neighbors still to come, is kept as a
-    matrix product state: a chain of tensors whose bonds keep the ``bond`` largest singular values. While nothing is
-    left out it is exact; on a square lattice at moderate couplings a bond of 16 gives nine digits at any size. The
-    contraction is checked by a coarser one (half the bond, a larger cutoff) and by the reverse order. States drawn
-    from both orders, with their densities, make an unbiased estimate of Z, and heavy states that a quench finds are
-    looked up in these densities.
+    Spins are added one after the other. The frontier is the set of spins with neighbors still to come. The table over
+    it is kept as a matrix product state: a chain of tensors whose bonds keep the ``bond`` largest singular values. As
+    long as nothing is left out the result is exact; on a square lattice at moderate couplings a bond of 16 gives nine
+    digits at any size. The contraction is checked by a coarser one (half the bond, a larger cutoff) and by the reverse
+    order. States drawn from both orders, with their densities, give an unbiased estimate of Z. Heavy states from a
+    quench are looked up in these densities.
 
     Parameters
     ----------
@@ -97,14 +97,14 @@ class MatrixProduct(Method):
         Largest dimension of a bond. Time grows as its cube, memory as its square.
     order
         ``"natural"`` (by index), ``"sweep"`` (along the distance from one or two corners), ``"narrow"`` (always the
-        spin that leaves the smallest frontier), ``"spectral"`` (along slow modes of diffusion), ``"best"``, the one
-        with the least predicted cost, or a list of all spins.
+        spin that leaves the smallest frontier), ``"spectral"`` (along slow modes of diffusion), ``"best"`` (the one
+        of these with the least predicted cost), or a list of all spins.
     samples
-        States to draw, half of them from the reverse order; 0 for none. None are drawn where nothing was
-        truncated, and fewer where ``max_memory`` does not hold so many.
+        States to draw, half of them from the reverse order; 0 for none. None are drawn if nothing was truncated, and
+        fewer if ``max_memory`` is too small for all of them.
     cutoff
-        Singular values below this share of the largest are left out. Those at the level of rounding do harm: cold
-        models amplify them.
+        Singular values below this share of the largest are left out. Those at the level of rounding do harm, since
+        cold models amplify them.
     seed
         The same seed gives the same answer.
     max_memory
@@ -117,7 +117,7 @@ class MatrixProduct(Method):
 
     See Also
     --------
-    Exact : elimination with whole tables, where they fit.
+    Exact : elimination with whole tables, if they fit.
 
     References
     ----------
@@ -147,7 +147,7 @@ class MatrixProduct(Method):
     gives_samples: ClassVar[bool] = True
 
     def plan(self, model: Ising) -> FrontierPlan:
-        """Choose the order of the spins; ``operations(bond)`` and ``memory(bond)`` of the plan say what it costs.
+        """Choose the order of the spins; ``operations(bond)`` and ``memory(bond)`` of the plan return its cost.
 
         Examples
         --------
@@ -175,7 +175,7 @@ class MatrixProduct(Method):
         return found if cold is None else cold.marginals(_in_place_of(found.outcome, cold))
 
     def _cold(self, model: Ising, outcome: Outcome) -> ColdFrontier | None:
-        """Return a sum over the heaviest frontier states, where that is better than an answer not to be trusted."""
+        """Return a sum over the heaviest frontier states if that is better than an answer that is not trusted."""
         assert isinstance(self.max_memory, int)
         if outcome.trusted or outcome.interrupted or not model.n or model.n > MOST_COLD_SPINS:
             return None
@@ -192,7 +192,7 @@ class MatrixProduct(Method):
             return self._outcome(model, found, chain)
 
     def marginals_of_plan(self, model: Ising, layout: FrontierPlan) -> MarginalOutcome:
-        """Do the same, and go back for the means."""
+        """Do the same, and contract backwards for the means."""
         with using_threads(None, NO_MATRICES):
             found, chain = self._find(model, layout, self.samples or SAMPLES_FOR_MARGINALS, draws_always=False)
             outcome = self._outcome(model, found, chain)
@@ -214,14 +214,14 @@ class MatrixProduct(Method):
             )
 
     def _last_resort(self, model: Ising) -> tuple[NDArray[np.int8], Weighted]:
-        """Return heavy states by their weights, where tables have vanished."""
+        """Return heavy states and their weights, for tables that have vanished."""
         rng = np.random.default_rng(self.seed)
         x = heavy_states(model, np.ones((1, model.n), np.int8), rng)
         log_weight = np.asarray(model.log_weight(x))
         return x, Weighted(log_weight, np.zeros(len(x), np.int64), np.zeros(len(x)))
 
     def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
-        # Twice as many as are asked for, so that few are given out twice.
+        # Draw twice as many states as requested, so that few are returned twice.
         needed = replace(self, seed=int(rng.integers(2**32)))
         with using_threads(None, NO_MATRICES):
             found, chain = needed._find(model, self.plan(model), max(2 * size, FEWEST_SAMPLES), draws_always=True)
@@ -237,7 +237,7 @@ class MatrixProduct(Method):
     def _find(
         self, model: Ising, layout: FrontierPlan, samples: int, *, draws_always: bool
     ) -> tuple[_Findings, Compressed]:
-        """Contract, check and draw; an interrupt ends with what there is, once there is a contraction."""
+        """Contract, check and draw; an interrupt after the first contraction returns what there is."""
         assert isinstance(self.max_memory, int)
         chain = Compressed(model, layout, self.bond, self.cutoff, self.max_memory // 4)
         samples = self._affordable(chain, samples)
@@ -256,7 +256,7 @@ class MatrixProduct(Method):
     def _check(self, model: Ising, chain: Compressed, found: _Findings, samples: int, draws_always: bool) -> None:
         main = found.main
         backwards = chain.plan.reversed()
-        # Half the bond shows what truncation does, and a larger cutoff what rounding does, which cold models amplify.
+        # Half the bond shows the effect of truncation, a larger cutoff that of rounding, which cold models amplify.
         bond = max(chain.bond // 2, 1) if main.truncations else chain.bond
         rough = Compressed(model, chain.plan, bond, max(COARSER * self.cutoff, LEAST_COARSE_CUTOFF))
         found.coarse = rough.contract(reporter_of("contracting coarsely"))
@@ -274,7 +274,7 @@ class MatrixProduct(Method):
         if samples == 0 or main.sign == 0.0:
             return
         if found.is_certain:
-            # Where rounding has lost what matters, contractions may agree on what is left.
+            # If rounding has lost what matters, contractions may agree on the rest.
             found.missed = missed_share(heavy, log_weight, chain.log_density(heavy), main.log_z, samples)
             found.is_certain = found.missed <= MOST_MISSED
             if found.is_certain and not draws_always:
@@ -285,7 +285,7 @@ class MatrixProduct(Method):
         found.x, found.sample = self._drawn(model, chains, samples, heavy, rng)
 
     def _agree(self, model: Ising, one: Contraction, *others: Contraction | None) -> bool:
-        """Say whether contractions that truncated nothing agree so well that there is nothing to learn from samples."""
+        """Say whether contractions that truncated nothing agree so well that samples would add nothing."""
         error = max(1e3 * self._rounding(model, one), 1e-9)
         return one.is_positive and all(
             other is not None and other.is_positive and abs(one.log_z - other.log_z) <= error for other in others
@@ -351,7 +351,7 @@ class MatrixProduct(Method):
         )
 
     def _affordable(self, chain: Compressed, samples: int) -> int:
-        """Return how many states there is memory for, as many as asked for if it can be; refuse what does not fit."""
+        """Return how many of the requested states fit into memory; refuse if too few do."""
         assert isinstance(self.max_memory, int)
         fewest = min(samples, FEWEST_AFFORDABLE)
         for states in dict.fromkeys([samples, samples // 2, samples // 5, fewest]):
@@ -404,7 +404,7 @@ class MatrixProduct(Method):
         )
 
     def _judged(self, model: Ising, found: _Findings) -> Judged:
-        """Return the answer without the model's constant; where a sum was not positive, from what is left."""
+        """Return the answer without the model's constant; if a sum was not positive, use what is left."""
         rounding = self._rounding(model, found.main)
         if found.main.is_positive:
             coarse, reverse = found.coarse, found.reverse
@@ -432,7 +432,7 @@ class MatrixProduct(Method):
         low = network.log_weight_near(network.field)
         high = network.total_weight + model.n * math.log(2.0)
         word = "came out negative" if found.main.sign else "vanished"
-        words = f"; the sum {word}: weights differ by more than numbers can hold, or the bond is too small"
+        words = f"; the sum {word}: the weights differ too much for double precision, or the bond is too small"
         sample = found.sample
         if sample is not None and low <= sample.log_z <= high:
             answers = [
@@ -445,16 +445,16 @@ class MatrixProduct(Method):
 
 
 def _above(judged: Judged, heaviest: float) -> Judged:
-    """Return a verdict that a state is compared with: the sum over all states is no less than the weight of one."""
+    """Return the verdict compared with the heaviest state: the sum over all states is at least the weight of one."""
     if judged.log_z >= heaviest - judged.std_error:
         return judged
-    words = f"{judged.complaint}; a single state weighs more than the sum that was found"
+    words = f"{judged.complaint}; a single state weighs more than the sum found"
     apart = heaviest - judged.log_z
     return Judged(heaviest, max(judged.std_error, apart, 1.0), False, words)
 
 
 def _are_close(means: Means, drawn: MarginalOutcome, effective: float) -> bool:
-    """Say whether contracted means are as close to those of a sample as its noise lets them be."""
+    """Say whether contracted means agree with those of a sample within its noise."""
     apart = float(np.abs(means.probability[:, 1] - drawn.probability[:, 1]).max(initial=0.0)) * 2.0
     if len(means.pair_mean) == len(drawn.pair_mean):
         apart = max(apart, float(np.abs(means.pair_mean - drawn.pair_mean).max(initial=0.0)))
@@ -462,13 +462,13 @@ def _are_close(means: Means, drawn: MarginalOutcome, effective: float) -> bool:
 
 
 def _in_place_of(outcome: Outcome, cold: ColdFrontier) -> Outcome:
-    """Return what the heaviest frontier states say, with the details of the contraction."""
+    """Return the outcome of the heaviest frontier states, with the details of the contraction."""
     better = cold.outcome()
     return replace(better, details={**outcome.details, **better.details})
 
 
 def _part_of(tell: Callable[[float], None], number: int, count: int) -> Callable[[float], None]:
-    """Return what reports one of several parts of a task."""
+    """Return a function that reports the progress of one of several parts of a task."""
     return lambda share: tell((number + share) / count)
 
 

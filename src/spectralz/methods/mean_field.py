@@ -1,4 +1,4 @@
-"""Mean field: the best product distribution over spins or blocks of spins, whose bound on log Z is a proven one."""
+"""Mean field: the best product distribution over spins or blocks of spins; its lower bound on log Z is proven."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ __all__ = ["MeanField"]
 STARTS = ("zero", "random", "leading", "spectral", "bp", "annealed")
 # Tables of one block have at most 2^25 entries in all.
 MOST_BLOCK_WIDTH = 24
-# Eigenvalues of A + D above this share of the lowest one count as zero: those of the SDP's primal solution.
+# Eigenvalues of A + D above this share of the lowest one count as zero; they belong to the SDP's primal solution.
 NEARLY_ZERO = 0.02
 
 
 @dataclass(frozen=True)
 class _Run:
-    """One ascent: where it ended, the bound there, and how."""
+    """One ascent: where and how it ended, and the bound there."""
 
     h: FloatArray
     bound: float
@@ -56,11 +56,11 @@ class _BlockRun(_Run):
 
 @dataclass(frozen=True, kw_only=True)
 class MeanField(Method):
-    """A lower bound on log Z from the best product distribution, by coordinate ascent.
+    """Bound log Z from below by the best product distribution, found by coordinate ascent.
 
     log Z >= <theta, m> + sum_ij A_ij m_i m_j + entropy(m) for all means m of independent spins; m_i = tanh(theta_i +
-    sum_j J_ij m_j) maximises it over one spin. Which of its many maxima is reached depends on the start; each
-    is a proven lower bound, and the best is reported.
+    sum_j J_ij m_j) maximizes it over one spin. There are many maxima, and the start decides which one is reached. Each
+    is a proven lower bound, and the best is returned.
 
     With ``block_width`` the distribution is a product over blocks of spins, exact within each and mean field between:
     log Z >= sum_b log Z_b - <f - theta, m> + sum of J_ij m_i m_j between blocks, where f are the fields in the blocks.
@@ -73,19 +73,19 @@ class MeanField(Method):
     tol
         Stop once no mean changes by more than this in a sweep.
     restarts
-        How many starts; all but the first are random, or annealed if that is.
+        How many starts; all but the first are random, or annealed if the first is.
     start
-        The first one: ``"zero"`` (the paper's), ``"random"``, ``"leading"`` (along two leading eigenvectors of the
-        coupling, both ways, where collective states lie), ``"spectral"`` (along the eigenvectors of A + D that
-        Algorithm 2 finds near zero), ``"bp"`` (the means of belief propagation) or ``"annealed"`` (mean field at higher
-        temperatures, from zero; where there are no fields, and in later starts, moved a little at random: the one to
-        take where couplings are strong).
+        The first start: ``"zero"`` (the paper's), ``"random"``, ``"leading"`` (along two leading eigenvectors of the
+        coupling, with both signs, where collective states lie), ``"spectral"`` (along the eigenvectors of A + D with
+        eigenvalues near zero that Algorithm 2 finds), ``"bp"`` (the means of belief propagation) or ``"annealed"``
+        (mean field at higher temperatures, from zero; without fields, and in later starts, perturbed a little at
+        random). Use ``"annealed"`` if couplings are strong.
     block_width
-        0 for single spins; otherwise spins are divided into blocks whose subgraphs have a treewidth of at most this,
+        0 for single spins; otherwise spins are divided into blocks whose subgraphs have at most this treewidth,
         such that little is cut between them: strips of a lattice, or blocks grown along strong couplings. Time and
-        memory grow as ``2**block_width`` per spin. Where one block holds all that is coupled, the result is exact.
+        memory grow as ``2**block_width`` per spin. If one block holds all coupled spins, the result is exact.
     seed
-        For the random starts.
+        Seed of the random starts.
 
     References
     ----------
@@ -128,7 +128,7 @@ class MeanField(Method):
             outcome, h = self._best(model)
             return independent_spins(model, h, outcome)
         outcome, best = self._best_of_blocks(model)
-        # Log-weights that are off by r change means by 2 r at most.
+        # Log-weights with an error of r change means by 2 r at most.
         change = 2.0 * (best.bound - best.lower)
         outcome, kind = (outcome, Kind.ESTIMATE) if outcome.upper is None else with_kind_of_means(outcome, change)
         return MarginalOutcome(
@@ -136,14 +136,14 @@ class MeanField(Method):
         )
 
     def _best(self, model: Ising) -> tuple[Outcome, FloatArray]:
-        """Ascend from every start; return the outcome of the best and its fields."""
+        """Ascend from every start; return the outcome of the best run, and its fields."""
         couplings = model.storage.for_kernels()
         runs = [self._ascend(model, couplings, h, k) for k, h in self._starts(model)]
         best = max(runs, key=lambda run: run.lower)
         return self._outcome(runs, best, is_exact=model.storage.couples_nothing), best.h
 
     def _best_of_blocks(self, model: Ising) -> tuple[Outcome, _BlockRun]:
-        """Ascend block by block from every start; return the outcome of the best, and the best."""
+        """Ascend block by block from every start; return the outcome of the best run, and the run."""
         from spectralz.parts.partition import divide
         from spectralz.parts.structured_mean_field import StructuredMeanField
 
@@ -168,7 +168,7 @@ class MeanField(Method):
         return outcome, best
 
     def _starts(self, model: Ising) -> Iterator[tuple[int, FloatArray | None]]:
-        """Yield fields to start from, each with the number of its start, as long as there is time; none if annealed."""
+        """Yield the number and the fields of each start, as long as there is time; the fields are None if annealed."""
         rng = np.random.default_rng(self.seed)
         is_first = True
         for k in range(self.restarts):
@@ -182,7 +182,7 @@ class MeanField(Method):
                 yield k, h
 
     def _noise(self, model: Ising, k: int) -> np.random.Generator | None:
-        """Return what moves the means of the k-th start where it is annealed; fields make the first one unique."""
+        """Return the random numbers that perturb the k-th annealed start; with fields, the first needs none."""
         return None if k == 0 and np.any(model.field) else np.random.default_rng([self.seed, k])
 
     def _first_starts(self, model: Ising, rng: np.random.Generator) -> list[FloatArray]:
@@ -224,7 +224,7 @@ class MeanField(Method):
         )
 
     def _teller(self, k: int) -> Callable[[int], None]:
-        """Return what reports the progress of a start."""
+        """Return a function that reports the progress of a start."""
 
         def tell(sweeps: int) -> None:
             report("sweeping", (k + min(sweeps / self.max_iter, 1.0)) / self.restarts)
@@ -262,8 +262,8 @@ class MeanField(Method):
 def _spectral_start(model: Ising, rng: np.random.Generator) -> FloatArray:
     """Return fields along a random mixture of the eigenvectors of A + D with eigenvalues near zero.
 
-    At the solution of the SDP they span the vectors of max-cut's relaxation, and the signs of the mixture are a cut by
-    a random hyperplane, as Goemans and Williamson make it.
+    At the solution of the SDP they span the vectors of the max-cut relaxation, and the signs of the mixture are a cut
+    by a random hyperplane, as in Goemans and Williamson.
     """
     from spectralz.parts.diagonal_sdp import solve_diagonal
 

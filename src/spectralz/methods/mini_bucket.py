@@ -20,25 +20,25 @@ __all__ = ["MiniBucket"]
 
 @dataclass(frozen=True, kw_only=True)
 class MiniBucket(Method):
-    """A bound on log Z by mini-bucket elimination.
+    """Bound log Z from above or below by mini-bucket elimination.
 
-    Bucket elimination, but where the functions of a spin have more than ``ibound`` spins between them they are divided
-    into mini-buckets. The spin is summed out of the first of these; of each other one its maximum (for an upper bound)
-    or minimum (for a lower) is taken [1]_. Time and memory grow as 2^ibound; where no bucket has to be split,
-    the answer is exact and marked so.
+    This is bucket elimination, but if the functions of a spin have more than ``ibound`` spins in total, they are
+    divided into mini-buckets. The spin is summed out of the first mini-bucket. In each other one the maximum over the
+    spin (for an upper bound) or the minimum (for a lower bound) is taken [1]_. Time and memory grow as 2^ibound. If no
+    bucket has to be split, the answer is exact and marked so.
 
     Parameters
     ----------
     ibound
         Most spins in a mini-bucket's table, before its spin is summed out: tables of up to 2^ibound numbers.
     order
-        In which order to eliminate: ``"narrow"`` (fewest neighbors first, counting only what fits into ``ibound``),
-        ``"min-fill"``, ``"min-degree"``, ``"banded"``, ``"best"`` (the one of these that gives the tightest bound; with
-        more than 5,000 spins narrow alone), or your own, a list of all spins.
+        The order of elimination: ``"narrow"`` (fewest neighbors first, counting only what fits into ``ibound``),
+        ``"min-fill"``, ``"min-degree"``, ``"banded"``, ``"best"`` (whichever of these gives the tightest bound; with
+        more than 5,000 spins only narrow), or your own, a list of all spins.
     partition
-        How to divide a bucket: ``"scope"``, the widest function first and each into the first mini-bucket that has
-        room for it; or ``"content"``, merging the pair of functions whose product is furthest from being summed apart
-        [2]_, often tighter, but on dense graphs much slower (seconds at 80 spins, minutes at 300).
+        How to divide a bucket: ``"scope"`` puts each function, the widest first, into the first mini-bucket with room
+        for it; ``"content"`` merges the pair of functions for which separate sums lose most [2]_. This is often
+        tighter, but on dense graphs much slower (seconds at 80 spins, minutes at 300).
     bound
         ``"upper"`` or ``"lower"``.
     max_memory
@@ -51,7 +51,7 @@ class MiniBucket(Method):
 
     See Also
     --------
-    WeightedMiniBucket : power sums in all mini-buckets, which can be tightened.
+    WeightedMiniBucket : uses power sums in all mini-buckets, and can be tightened.
 
     References
     ----------

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Quadrature"]
 
-ALL_DIGITS_LOST = 1.0  # the width of log Z beyond which the quadrature has nothing to say
+ALL_DIGITS_LOST = 1.0  # if the interval of log Z is wider than this, the quadrature is of no use
 CELLS_FOR_HANDOVER = 4_000_000
 # Progress is reported, and an interrupt noticed, after about this many factors of the integrand (a tenth of a second).
 FACTORS_PER_REPORT = 1 << 24
@@ -38,13 +38,13 @@ LARGEST_PAIR_TABLE = 5_000  # spins whose pair means are kept as one matrix
 
 @dataclass(frozen=True, kw_only=True)
 class Quadrature(Method):
-    """Log Z, marginals and samples of a low-rank model, exact to rounding, by Gaussian integrals.
+    """Compute log Z, marginals and samples of a low-rank model, exact to rounding, by Gaussian integrals.
 
-    By Hubbard-Stratonovich, Z is an r-dimensional Gaussian integral of a product over the spins, and the trapezoidal
-    rule integrates it with an error that can be written down and is beyond double precision. Time is n times the number
-    of nodes, some 4 |u|_1 + 25 a direction, of which only those that matter are visited. ``lower`` and ``upper``
-    enclose log Z with rounding. Where negative eigenvalues make all digits cancel, the dynamic programme of
-    ``low_rank`` takes over, and ``status`` says so.
+    By the Hubbard-Stratonovich transformation, Z is an r-dimensional Gaussian integral of a product over the spins. The
+    error of the trapezoidal rule for it is known and is below double precision. Time is n times the number of nodes;
+    there are about 4 |u|_1 + 25 nodes per direction, and only those that matter are visited. ``lower`` and ``upper``
+    enclose log Z with rounding. If negative eigenvalues make all digits cancel, the dynamic program of ``low_rank``
+    takes over, and ``status`` says so.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Quadrature(Method):
     max_nodes
         Most nodes of the whole grid; refused before any work is done.
     tol
-        The most that the low-rank form may leave over in log Z; widens the interval.
+        Largest error of log Z from the low-rank form; it widens the interval.
 
     Raises
     ------
@@ -96,7 +96,7 @@ class Quadrature(Method):
         from spectralz.kernels.low_rank.positive_directions import positive_node_count, positive_nodes, sum_positive
 
         positive, negative = _split(form)
-        # In floats, since more than integers can count is refused too.
+        # In floats, since counts too large for integers are refused too.
         count = positive_node_count(positive) * negative_node_count(negative)
         if count > self.max_nodes:
             raise TooLargeError(
@@ -109,7 +109,7 @@ class Quadrature(Method):
             visit = reporter_of("visiting nodes")
             return positive_nodes(positive, lambda g: sum_negative(theta, positive, negative, g, visit))
 
-        sizes, turned = np.abs(theta), np.where(theta < 0.0, -positive, positive)  # a spin turned around is as good
+        sizes, turned = np.abs(theta), np.where(theta < 0.0, -positive, positive)  # flipping a spin changes nothing
 
         def integrand(g: FloatArray) -> tuple[FloatArray, FloatArray]:
             exact = sum_positive(sizes, turned, g)
@@ -120,7 +120,7 @@ class Quadrature(Method):
     def _outcome(self, model: Ising, form: Decomposition, nodes: Nodes) -> Outcome:
         from spectralz.kernels.sums import log_sum
 
-        constant = math.fsum([*np.abs(model.field).tolist(), form.constant])  # nodes are without the fields' sizes
+        constant = math.fsum([*np.abs(model.field).tolist(), form.constant])  # the nodes do not include |field|
         upper, lower = log_sum(nodes.log_term), log_sum(nodes.log_term_lower)
         sizes = abs(upper) + abs(constant) + abs(upper + constant)
         rounding = _rounding(form) + form.residual + form.rounding + 4.0 * UNIT_ROUNDOFF * sizes
@@ -146,7 +146,7 @@ class Quadrature(Method):
         )
 
     def _hand_over(self, model: Ising, form: Decomposition, upper: float, details: dict[str, Any]) -> Outcome:
-        """Give the model to the dynamic programme, on a lattice of its own directions if there is one."""
+        """Solve the model by the dynamic program, on a lattice that contains its directions if there is one."""
         from spectralz.kernels.low_rank.negative_directions import saddle_point
 
         steps = lattice_steps(form.directions)
@@ -156,7 +156,7 @@ class Quadrature(Method):
                 steps *= 1.1
                 if float(steps.max()) > 1e6 * float(np.abs(form.directions).sum()):
                     raise TooLargeError(
-                        "digits were lost to cancellation, and the dynamic programme's grid is too large"
+                        "digits were lost to cancellation, and the grid of the dynamic program is too large"
                     )
         programme = LowRank(step=tuple(steps.tolist()), max_cells=CELLS_FOR_HANDOVER)
         found = programme.solve_decomposed(model, form)
@@ -197,7 +197,7 @@ class Quadrature(Method):
             probability, mean, pairs = _moments_with_negative(theta, pushes, negative, weight[used], edges)
         else:
             probability, mean, pairs = _moments(theta + pushes, weight[used], edges)
-        # The integral over negative directions stands in the weights and under every moment.
+        # The integral over negative directions is a factor of the weights and the denominator of every moment.
         outcome, kind = with_kind_of_means(outcome, _error_of_means(form) + 4.0 * math.expm1(lost))
         return MarginalOutcome(
             probability=np.clip(probability, 0.0, 1.0),
@@ -258,14 +258,14 @@ def _rounding(form: Decomposition) -> float:
 def _error_of_means(form: Decomposition) -> float:
     """Bound the error of means over nodes.
 
-    Weights that are off by a share of e change a mean by at most 2 e, and log-weights that are off by r change it by
-    2 r. The means given a node, tanh of a field, are good to half of what the terms are.
+    Weights with a relative error of e change a mean by at most 2 e, and log-weights with an error of r change it by
+    2 r. The means given a node, tanh of a field, have half the error of the terms.
     """
     return 5.0 * _rounding(form) + 2.0 * form.residual
 
 
 def _largest_left(model: Ising, form: Decomposition, nodes: Nodes) -> float:
-    """Return log of what the negative directions' integral leaves at the node that matters most."""
+    """Return the log of the factor that the integral over negative directions leaves at the largest node."""
     from spectralz.kernels.low_rank.negative_directions import saddle_point
     from spectralz.kernels.low_rank.positive_directions import LOG_SQRT_2PI, STEP
 
@@ -303,7 +303,7 @@ def _pair_means(tanh: FloatArray, weight: FloatArray, edges: NDArray[np.int64]) 
 def _moments_with_negative(
     theta: FloatArray, pushes: FloatArray, negative: FloatArray, weight: FloatArray, edges: NDArray[np.int64]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the same where negative directions are integrated at every node, whose fields are theta and a push."""
+    """Return the same with negative directions integrated at every node, whose fields are theta plus a push."""
     from spectralz.kernels.low_rank.negative_directions import negative_steps, saddle_point, tilted_means
     from spectralz.kernels.low_rank.negative_moments import inner_moments
 

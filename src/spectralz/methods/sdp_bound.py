@@ -18,28 +18,28 @@ __all__ = ["SDPBound"]
 
 @dataclass(frozen=True, kw_only=True)
 class SDPBound(Method):
-    """A proven upper bound on log Z by the semidefinite program of the paper alone.
+    """Bound log Z from above, with proof, by the semidefinite program of the paper alone.
 
-    With the field as one more spin, log Z <= n log 2 - Tr D for every diagonal D with A + D <= 0; the program finds the
-    D of largest trace, and its feasibility is proven in floating point. This is the ``upper`` of `spectral`, which goes
-    on to an estimate; by itself it takes no eigenvectors, and thousands of spins.
+    With the field as one more spin, log Z <= n log 2 - Tr D for every diagonal D with A + D <= 0. The program finds the
+    D of largest trace, and the feasibility of D is proven in floating point. `spectral` has the same ``upper`` and goes
+    on to an estimate. The bound alone needs no eigenvectors and can be computed for thousands of spins.
 
     Parameters
     ----------
     tol
         Relative gap of the program.
     max_iter
-        Most steps of its trust region in each component; the bound holds wherever they end.
+        Most trust-region steps in each component; the bound holds after any number of steps.
     seed
-        For its random start, which changes the bound by no more than the gap.
+        Seed of the random start, which changes the bound by no more than the gap.
     threads
-        Most threads to use; by default all cores that the process may use. They are those of linear algebra, which has
-        one for up to 1,000 spins; beyond, the answer depends on their number, but only by rounding.
+        Most threads for linear algebra; by default all cores that the process may use. Up to 1,000 spins one thread is
+        used; beyond that, the answer depends on the number of threads, but only by rounding.
 
     See Also
     --------
     diagonal_sdp : the program itself, for any matrix.
-    ConvexMeanField : never above this bound, and much below it where fields are strong.
+    ConvexMeanField : never above this bound, and much below it if fields are strong.
 
     References
     ----------

@@ -39,12 +39,12 @@ __all__ = ["Spectral"]
 
 DIAGONALS = ("sdp", "zero", "max_eigenvalue", "diagonally_dominant")
 FACTORS = ("quadrature", "dp")
-# Eigenvalues this small beside the largest are zeros of either sign.
+# Eigenvalues this small relative to the largest count as zero, with either sign.
 NEGLIGIBLE_EIGENVALUE = 1e-13
 # The matrix, its eigenvectors and LAPACK's workspace of 2 n^2.
 DENSE_ARRAYS = 5
 VECTORS_PER_REPORT = 256
-# Where the quadrature loses its digits, the dynamic programme has about this many cells.
+# If the quadrature loses its digits, the dynamic program uses about this many cells.
 CELLS_FOR_HANDOVER = 2_000_000
 
 
@@ -67,11 +67,11 @@ class _Diagonal:
     y
         -(D + diag A): the diagonal of -(A + D).
     lowered
-        Added to n log 2 - Tr D this makes a proven upper bound; None if A + D <= 0 could not be proven.
+        n log 2 - Tr D plus this is a proven upper bound; None if A + D <= 0 could not be proven.
     gap
-        That of the SDP, or None.
+        The gap of the SDP, or None.
     status
-        What to say of it.
+        The sentence about this choice.
     """
 
     y: FloatArray
@@ -82,32 +82,32 @@ class _Diagonal:
 
 @dataclass(frozen=True, kw_only=True)
 class Spectral(Method):
-    """Log Z by Algorithm 2 of the paper: shift the diagonal, decompose, multiply rank-1 expectations.
+    """Estimate log Z by Algorithm 2 of the paper: shift the diagonal, decompose, multiply rank-1 expectations.
 
-    The field becomes one more spin. A diagonal D is added to the coupling, which changes log Z by Tr D only; then
+    The field becomes one more spin. A diagonal D is added to the coupling, which changes log Z by Tr D only. Then
     exp(x' (A + D) x) is a product over the eigenvectors, and its mean over uniform x is replaced by the product of the
-    means (Eq. (13)): log Z = n log 2 - Tr D + sum_j log E exp(lambda_j <v_j, x>^2). With A + D <= 0 every factor is at
-    most 1, so that ``upper`` = n log 2 - Tr D is proven; the semi-definite programme makes it the least (Eq. (15)).
-    ``lower`` is the best bound of a mean field from several starts; the estimate may be below it, as ``status`` says.
+    means (Eq. (13)): log Z = n log 2 - Tr D + sum_j log E exp(lambda_j <v_j, x>^2). If A + D <= 0, every factor is at
+    most 1, so that ``upper`` = n log 2 - Tr D is proven; the semidefinite program minimizes it (Eq. (15)).
+    ``lower`` is the best mean-field bound from several starts. The estimate may be below it; ``status`` then says so.
 
     Parameters
     ----------
     diagonal
-        D: ``"sdp"``, ``"zero"``, ``"max_eigenvalue"`` (-lambda_max I), ``"diagonally_dominant"`` (minus the row sums of
-        |A|), all of them beside minus A's own diagonal; or your own numbers, one a spin and with a field one more,
-        last, for the spin that it becomes.
+        D: ``"sdp"``, ``"zero"``, ``"max_eigenvalue"`` (-lambda_max I) or ``"diagonally_dominant"`` (minus the row sums
+        of |A|); A's own diagonal is subtracted from all of these. Or your own numbers, one per spin; if there is a
+        field, give one more at the end for the spin that the field becomes.
     factor
-        How the rank-1 factors are computed: ``"quadrature"``, exact to rounding, or ``"dp"``, by Algorithm 1 with the
+        How to compute the rank-1 factors: ``"quadrature"``, exact to rounding, or ``"dp"``, by Algorithm 1 with the
         paper's step sqrt|lambda_j| / 1000.
     tol
         Relative gap of the SDP.
     restarts
-        Starts of the mean field that gives ``lower``, the first from zero, the others random; 0 for no lower bound.
+        Starts of the mean field for ``lower``: the first from zero, the others random; 0 for no lower bound.
     max_memory
         Most memory for the eigen-decomposition, in bytes or like ``"4 GiB"``.
     threads
-        Most threads to use; by default all cores that the process may use. They are those of linear algebra, which has
-        one for up to 1,000 spins; beyond, the answer depends on their number, but only by rounding.
+        Most threads for linear algebra; by default all cores that the process may use. Up to 1,000 spins one thread is
+        used; beyond that, the answer depends on the number of threads, but only by rounding.
     device
         Where to compute: ``"cpu"``; ``"gpu"``, which needs the extra ``gpu``; or ``"auto"`` for a GPU if there is one
         and the model is of at least 2,000 spins.
@@ -115,12 +115,12 @@ class Spectral(Method):
     Raises
     ------
     TooLargeError
-        If the eigen-decomposition, which is dense even where the coupling is sparse, would exceed ``max_memory``.
+        If the eigen-decomposition, which is dense even if the coupling is sparse, would exceed ``max_memory``.
 
     See Also
     --------
     SDPBound : the upper bound alone.
-    diagonal_sdp : the semi-definite programme by itself.
+    diagonal_sdp : the semidefinite program alone.
 
     References
     ----------
@@ -206,7 +206,7 @@ class Spectral(Method):
             return _by_sdp(C, self.tol)
         given, y = self._given_diagonal(C, own), np.zeros(C.n)
         for spins in _coupled_components(C):
-            y[spins] = given[spins]  # what D adds to a spin without couplings, its own factor takes away
+            y[spins] = given[spins]  # for a spin without couplings, its factor cancels what D adds
         lowered = proven_excess(C, -y)
         words = "A + D <= 0 is proven" if lowered is not None else "A + D <= 0 could not be proven: no upper bound"
         return _Diagonal(y, lowered, None, Status(words))
@@ -222,8 +222,8 @@ class Spectral(Method):
         D = np.asarray(self.diagonal, dtype=np.float64)
         if len(D) != C.n:
             raise OptionError(
-                f"diagonal has {len(D)} numbers; this model wants {C.n}: one a spin, "
-                "and if it has a field one more for the spin that the field becomes"
+                f"diagonal has {len(D)} numbers; this model needs {C.n}: one per spin, "
+                "and if it has a field, one more for the spin that the field becomes"
             )
         return np.asarray(-D - _padded(own, C.n))
 
@@ -255,7 +255,7 @@ class Spectral(Method):
 
 
 def _padded(diagonal: FloatArray, n: int) -> FloatArray:
-    """Return a diagonal with a zero for the spin that the field became, where there is one."""
+    """Return a diagonal with a zero for the spin that stands for the field, if there is one."""
     return np.pad(diagonal, (0, n - len(diagonal)))
 
 
@@ -266,7 +266,7 @@ def _by_sdp(C: Entries, tol: float) -> _Diagonal:
 
 
 def _coupled_components(C: Entries) -> list[IntArray]:
-    """Return the components of more than one spin; unlike ``components()`` this lists no edges, which may be n^2."""
+    """Return the components of more than one spin; unlike ``components()`` without listing up to n^2 edges."""
     from spectralz.kernels.sdp.structure import components_and_balance
 
     return [spins for spins, _ in components_and_balance(C.matrix) if len(spins) > 1]
@@ -275,7 +275,8 @@ def _coupled_components(C: Entries) -> list[IntArray]:
 def _dense_blocks(C: Entries, y: FloatArray) -> list[FloatArray]:
     """Return A + D of each component that has couplings, as dense matrices.
 
-    Alike components have equal eigenvalues, whose eigenvectors could be any mixture: apart, each has its own.
+    Identical components have equal eigenvalues, and their eigenvectors could be any mixture; separately, each component
+    has its own.
     """
     blocks = []
     for spins in _coupled_components(C):
@@ -286,7 +287,7 @@ def _dense_blocks(C: Entries, y: FloatArray) -> list[FloatArray]:
 
 
 def _eigenpairs(C: Entries, y: FloatArray) -> tuple[FloatArray, list[tuple[FloatArray, FloatArray]]]:
-    """Return all eigenvalues of A + D and, of each component, those with their eigenvectors as columns."""
+    """Return all eigenvalues of A + D and, per component, its eigenvalues with eigenvectors as columns."""
     from spectralz.kernels.eigenspaces import canonical_basis
 
     pairs = []

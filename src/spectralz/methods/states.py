@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["States"]
 
-# Samples from a pool that holds less are announced as inaccurate.
+# Samples from a pool that holds less come with a warning.
 LEAST_SHARE_TO_SAMPLE = 0.99
 
 
@@ -32,17 +32,17 @@ LEAST_SHARE_TO_SAMPLE = 0.99
 class States(Method):
     """Sum over the heaviest states: a proven lower bound, and an estimate from the share of P(x) that they hold.
 
-    They are found by annealing, by quenches of random states, and among the neighbours of those found. Sharp at low
-    temperature; where the states found hold too little it says so and returns the bound alone. Of a bipartite model,
-    such as a restricted Boltzmann machine, only the smaller side has states, and the other is summed out: with a dozen
-    hidden units the answer is exact.
+    The states are found by annealing, by quenches of random states, and among the neighbors of states already found.
+    The answer is sharp at low temperature. If the states found hold too little of P(x), ``status`` says so and only the
+    bound is returned. In a bipartite model, such as a restricted Boltzmann machine, only states of the smaller side are
+    listed, and the other side is summed out: with a dozen hidden units the answer is exact.
 
     Parameters
     ----------
     population
         States in each run of annealing.
     runs
-        Runs of annealing; the first half find states, the others measure the share that these hold.
+        Runs of annealing; the first half finds states, the second half measures the share that they hold.
     quenches
         Random states quenched to the nearest local maximum of the weight.
     max_states
@@ -89,7 +89,7 @@ class States(Method):
     def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         pool, share, _ = self._collect(model)
         if share.share < LEAST_SHARE_TO_SAMPLE:
-            warn_inaccurate(f"the states found hold {share.share:.2g} of P(x), and only they were drawn from")
+            warn_inaccurate(f"the states found hold {share.share:.2g} of P(x), and samples are drawn from them only")
         return pool.sample(size, rng)
 
     def _collect(self, model: Ising) -> tuple[StatePool, Share, Outcome]:

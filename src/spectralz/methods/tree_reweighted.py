@@ -1,4 +1,4 @@
-"""Tree-reweighted belief propagation: an upper bound on log Z that is proven at any messages, settled or not.
+"""Tree-reweighted belief propagation: an upper bound on log Z that is proven at any messages, converged or not.
 
 Draw a spanning tree of every component and a root in it. For any distribution the entropy is at most that of the tree,
 H(x) <= H(x_root) + sum over its edges of H(child | parent); on average over trees and roots
@@ -7,21 +7,21 @@ H(x) <= H(x_root) + sum over its edges of H(child | parent); on average over tre
 
 where r_i says how often i is the root and p_{j|i} how often i is the parent of j; rho_ij = p_{j|i} + p_{i|j}. Now take
 the model's own distribution, for which log Z is H plus the mean log-weight. Give every pair a number c_{i->j} in each
-direction, whichever, and divide the pair's log-weight J x_i x_j between the two directions of its edge,
+direction, with any value, and divide the pair's log-weight J x_i x_j between the two directions of its edge,
 
     f_{j|i}(x_i, x_j) = p_{j|i} (J x_i x_j / rho + c_{j->i} x_j) - p_{i|j} c_{i->j} x_i,
     f_{j|i} + f_{i|j} = J x_i x_j.
 
 Given x_i, the mean of f_{j|i} plus p_{j|i} H(x_j | x_i) is at most p_{j|i} log sum_{x_j} exp(f_{j|i} / p_{j|i}), a
 function of x_i alone. With K = J / rho, c = c_{j->i}, u_{j->i} = atanh(tanh K tanh c) and k_{j->i} half of
-log 2cosh(c + K) + log 2cosh(c - K), it is p_{j|i} (k_{j->i} + u_{j->i} x_i) - p_{i|j} c_{i->j} x_i. All that then
-stands at a spin is, with r_i H(x_i) added, at most r_i times a log-sum again:
+log 2cosh(c + K) + log 2cosh(c - K), it is p_{j|i} (k_{j->i} + u_{j->i} x_i) - p_{i|j} c_{i->j} x_i. The terms of one
+spin, with r_i H(x_i) added, are again at most r_i times a log-sum:
 
     log Z <= sum_i r_i log 2cosh(a_i / r_i) + sum_{i->j} p_{j|i} k_{j->i},
     a_i = theta_i + sum_j (p_{j|i} u_{j->i} - p_{i|j} c_{i->j}).
 
 This holds for all c. It is convex in c, and its least value is the tree-reweighted log Z (Globerson and Jaakkola),
-taken at the fixed points of the messages, where c_{i->j} is the field of i without what it heard from j.
+reached at the fixed points of the messages, where c_{i->j} is the field of i without the message from j.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ if TYPE_CHECKING:
 
 __all__ = ["TreeReweighted"]
 
-# Components up to this size have the inverse of their Laplacian written out, 32 MB and a second or two.
+# Up to this size of a component the inverse of its Laplacian is computed: 32 MB and a second or two.
 MOST_DENSE_SPINS = 2000
-# Larger ones take the mean of at least so many spanning trees that share the edges evenly.
+# Larger components use the mean of at least this many spanning trees that share the edges evenly.
 TREES = 32
-# The bound is looked at, and progress reported, after about so many messages, at the most at each tenth iteration.
+# The bound is evaluated, and progress reported, after about this many messages, but at most every tenth iteration.
 MESSAGES_PER_LOOK = 500_000
 ITERATIONS_PER_LOOK = 10
 
@@ -65,7 +65,7 @@ class _Trees:
     Attributes
     ----------
     parent
-        Of each slot, how often the receiving spin is the parent of the sending one.
+        For each slot, how often the receiving spin is the parent of the sending one.
     root
         How often each spin is the root of its component's tree.
     error
@@ -87,7 +87,7 @@ class _Trees:
 
 @dataclass(frozen=True)
 class _Messages:
-    """Where the messages of one distribution over trees came to, and the best bound on the way."""
+    """The last messages of one distribution over trees, and the best bound on the way."""
 
     u: FloatArray
     bound: float
@@ -97,27 +97,27 @@ class _Messages:
 
 @dataclass(frozen=True, kw_only=True)
 class TreeReweighted(Method):
-    """A proven upper bound on log Z by tree-reweighted belief propagation.
+    """Bound log Z from above, with proof, by tree-reweighted belief propagation.
 
-    The entropy is bounded by the mean of those of spanning trees, in which edge e appears with probability rho_e. The
-    messages minimise the bound; it is evaluated by a formula that holds at any messages, so ``upper`` is proven, with
-    rounding, whether they settled or not. Weak couplings and few loops make it tight; on a forest it is exact.
+    The entropy is bounded by the mean entropy of spanning trees, in which edge e appears with probability rho_e. The
+    messages minimize the bound. It is evaluated by a formula that holds at any messages, so ``upper`` is proven, with
+    rounding, whether they converged or not. The bound is tight for weak couplings and few loops, and exact on a forest.
 
     Parameters
     ----------
     max_iter
-        Most iterations; with ``optimize_edges`` for each choice of the edges' probabilities.
+        Most iterations; with ``optimize_edges``, for each choice of the edge probabilities.
     damping
         Share of the old message that is kept, from 0 to below 1.
     tol
-        Converged when no message would change by more, relatively for messages above 1; damping does not count.
+        Converged when no message would change by more than this, relatively for messages above 1, without damping.
     optimize_edges
-        How many times to move the edges' probabilities towards the spanning tree of the largest mutual informations
-        (conditional gradients). 0 keeps those of uniformly drawn spanning trees, or in components of more than 2,000
-        spins those of trees that share the edges evenly.
+        How many times to move the edge probabilities towards the spanning tree of largest mutual information
+        (conditional gradients). 0 keeps the probabilities of uniformly drawn spanning trees, or in components of more
+        than 2,000 spins those of trees that share the edges evenly.
     threads
-        Most threads to use; by default all cores that the process may use. They are those of linear algebra, which has
-        one for up to 1,000 spins; beyond, the answer depends on their number, but only by rounding.
+        Most threads for linear algebra; by default all cores that the process may use. Up to 1,000 spins one thread is
+        used; beyond that, the answer depends on the number of threads, but only by rounding.
 
     See Also
     --------
@@ -180,7 +180,7 @@ class TreeReweighted(Method):
         for step in range(self.optimize_edges):
             if clock.is_up():
                 break
-            # Steps of 2 / (k + 2) that begin at k = 2: the first, a whole one, would take all other edges away.
+            # Steps of 2 / (k + 2) that begin at k = 2: a full first step would remove all other edges.
             trees = trees.towards(_most_informative_tree(network, trees, found.u), 2.0 / (step + 4.0))
             found = self._iterate(network, trees, found.u)
             iterations += found.iterations
@@ -207,11 +207,11 @@ class TreeReweighted(Method):
         if found.residual is not None and found.residual <= self.tol:
             return Status(f"converged after {found.iterations} iterations{choices}")
         residual = "" if found.residual is None else f" with residual {found.residual:.2g}"
-        words = f"stopped after {found.iterations} iterations{residual}{choices}; the bound holds, but is not the least"
+        words = f"stopped after {found.iterations} iterations{residual}{choices}; the bound holds, but could be lower"
         return Status(words, converged=False)
 
     def _iterate(self, network: Network, trees: _Trees, u: FloatArray) -> _Messages:
-        """Pass messages until they settle or ``max_iter`` is reached; the best bound seen on the way counts."""
+        """Pass messages until they converge or ``max_iter`` is reached; return the best bound seen on the way."""
         from spectralz.kernels.messages import parallel_iterations
 
         rho = trees.rho(network.graph)
@@ -231,18 +231,18 @@ class TreeReweighted(Method):
 
 
 def _bound(network: Network, trees: _Trees, rho: FloatArray, coupling: FloatArray, u: FloatArray) -> float:
-    """Return the upper bound at the messages ``u``, what rounding may have taken from it added."""
+    """Return the upper bound at the messages ``u``, raised by its rounding error."""
     from spectralz.kernels.messages import fields, reweighted_terms
 
     _, without = fields(network.graph, network.field, rho, u)
     terms, sizes = reweighted_terms(network.graph, network.field, coupling, trees.parent, trees.root, without)
     rounding = UNIT_ROUNDOFF * (float(sizes.sum()) + float(np.abs(terms).sum()))
-    # Where a tree's probability is too small by d, so is the bound on the entropy, by d log 2 at most.
+    # If a tree's probability is too small by d, the bound on the entropy is too small by d log 2 at most.
     return math.fsum(terms.tolist()) + rounding + math.log(2.0) * trees.error
 
 
 def _spanning_trees(network: Network) -> _Trees:
-    """Return uniform spanning trees of each component, or where that is too large an even mixture of some."""
+    """Return uniform spanning trees of each component, or an even mixture of some trees if it is too large."""
     graph, label = network.graph, network.label
     size = np.bincount(label)
     parent = np.zeros(len(graph.source))
@@ -264,13 +264,13 @@ def _spanning_trees(network: Network) -> _Trees:
 
 
 def _add_uniform_trees(graph: Graph, spins: NDArray[np.int64], place: NDArray[np.int64], parent: FloatArray) -> float:
-    """Fill in ``parent`` for one component, for uniform spanning trees with uniform roots; return the error's bound.
+    """Fill in ``parent`` for one component, for uniform spanning trees and uniform roots; return a bound on the error.
 
-    By the matrix-tree theorem for directed trees, i is the parent of j with probability G_jj - G_ij, G the inverse of
-    the Laplacian L without the root's row and column; on average over the roots this is X_jj - X_ij with the
-    pseudo-inverse X of L. Both directions add up to the effective resistance of the edge. If L X is off by R, then in
-    the network of unit resistors X_jj - X_ij is off by the current that the sources in column j of R drive through one
-    edge, and that is at most half of their absolute sum.
+    By the matrix-tree theorem for directed trees, i is the parent of j with probability G_jj - G_ij, where G is the
+    inverse of the Laplacian L without the root's row and column. The mean over the roots is X_jj - X_ij with the
+    pseudo-inverse X of L. Both directions add up to the effective resistance of the edge. If L X has the error R, then
+    in the network of unit resistors the error of X_jj - X_ij is the current that the sources in column j of R drive
+    through one edge. It is at most half of their absolute sum.
     """
     n = len(spins)
     degree = np.diff(graph.start)[spins]
@@ -287,7 +287,7 @@ def _add_uniform_trees(graph: Graph, spins: NDArray[np.int64], place: NDArray[np
 
 
 def _even_trees(network: Network) -> FloatArray:
-    """Return who is whose parent in the mean of spanning trees that share the edges evenly.
+    """Return how often each spin is another's parent, in the mean of spanning trees that share the edges evenly.
 
     Each tree prefers the edges used least so far: conditional gradients towards the least sum of rho_e^2.
     """
@@ -306,14 +306,14 @@ def _even_trees(network: Network) -> FloatArray:
 
 
 def _least_spanning_forest(network: Network, cost: FloatArray) -> NDArray[np.bool_]:
-    """Return which edges are in the spanning forest of least cost; costs are above 0, since scipy drops the others."""
+    """Return which edges are in the spanning forest of least cost; costs must be above 0, since scipy drops others."""
     from scipy.sparse.csgraph import minimum_spanning_tree
 
     first, second = network.graph.slots.T
-    source = network.graph.source.astype(np.int32)  # what scipy's trees are made for
+    source = network.graph.source.astype(np.int32)  # the type that scipy's tree functions take
     i, j = source[second], source[first]  # i receives in the first slot, j sends
     n, m = network.n, len(cost)
-    # The edge's rank in order of cost says which edge it was.
+    # The rank of an edge in order of cost identifies the edge.
     rank = np.empty(m, dtype=np.int64)
     rank[np.argsort(cost, kind="stable")] = np.arange(1, m + 1)
     chosen = minimum_spanning_tree(sp.coo_array((rank.astype(np.float64), (i, j)), shape=(n, n)).tocsr())
@@ -321,7 +321,7 @@ def _least_spanning_forest(network: Network, cost: FloatArray) -> NDArray[np.boo
 
 
 def _most_informative_tree(network: Network, trees: _Trees, u: FloatArray) -> FloatArray:
-    """Return who is whose parent in the spanning forest of the largest mutual informations of the pairs."""
+    """Return which spin is which one's parent in the spanning forest of largest mutual information."""
     from spectralz.kernels.messages import fields, orient
 
     graph, rho = network.graph, trees.rho(network.graph)

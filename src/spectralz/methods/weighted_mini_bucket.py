@@ -33,51 +33,52 @@ if TYPE_CHECKING:
 
 __all__ = ["WeightedMiniBucket"]
 
-# Of the time that is left, if it is limited, the bound may take this share where states are drawn from it.
+# If the time is limited and states are drawn from the bound, the bound may take this share of the time left.
 SHARE_OF_BOUND = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedMiniBucket(Method):
-    """A bound on log Z by weighted mini-bucket elimination, with beliefs.
+    """Bound log Z from above or below by weighted mini-bucket elimination; gives marginals too.
 
-    As in mini-bucket elimination the functions of a spin are divided into mini-buckets of at most ``ibound`` spins. The
-    spin is taken out of each by a power sum (sum_x f(x)^(1/w))^w. By Hoelder's inequality weights w that add up to 1
-    give an upper bound if all are positive, and a lower bound if one is positive and the others are negative [1]_.
-    ``max_iter`` rounds of L-BFGS then tighten the bound over the weights and over how fields and couplings are shared
-    between the mini-buckets of a spin that have them in common (cost shifting); the bound is valid at every stage, and
-    never looser than that of 0 rounds. Rounds end where they no longer gain anything. Marginals are the derivatives of
-    the bound by the fields and couplings: estimates, and exact where no bucket had to be split.
+    As in mini-bucket elimination, the functions of a spin are divided into mini-buckets of at most ``ibound`` spins.
+    The spin is eliminated from each by a power sum (sum_x f(x)^(1/w))^w. By Hoelder's inequality, weights w that add up
+    to 1 give an upper bound if all are positive, and a lower bound if one is positive and the others are negative [1]_.
+    ``max_iter`` rounds of L-BFGS then tighten the bound. They change the weights, and how fields and couplings are
+    shared between the mini-buckets that have them in common (cost shifting). The bound is valid at every stage and
+    never looser than with 0 rounds. Rounds end when they no longer gain anything. Marginals are the derivatives of
+    the bound by the fields and couplings: estimates, and exact if no bucket had to be split.
 
     Parameters
     ----------
     ibound
         Most spins in a mini-bucket's table, before its spin is summed out: tables of up to 2^ibound numbers.
     order
-        In which order to eliminate: ``"narrow"`` (fewest neighbors first, counting only what fits into ``ibound``),
-        ``"min-fill"``, ``"min-degree"``, ``"banded"``, ``"best"`` (the one of these that gives the tightest bound,
-        after the first five rounds if there are any; with more than 5,000 spins narrow alone), or your own, a list of
+        The order of elimination: ``"narrow"`` (fewest neighbors first, counting only what fits into ``ibound``),
+        ``"min-fill"``, ``"min-degree"``, ``"banded"``, ``"best"`` (whichever of these gives the tightest bound,
+        after the first five rounds if there are any; with more than 5,000 spins only narrow), or your own, a list of
         all spins.
     partition
-        How to divide a bucket: ``"scope"``, the widest function first and each into the first mini-bucket that has
-        room for it; or ``"content"``, merging the pair of functions whose product is furthest from being summed apart,
-        often tighter, but on dense graphs much slower (seconds at 80 spins, minutes at 300).
+        How to divide a bucket: ``"scope"`` puts each function, the widest first, into the first mini-bucket with room
+        for it; ``"content"`` merges the pair of functions for which separate sums lose most. This is often tighter,
+        but on dense graphs much slower (seconds at 80 spins, minutes at 300).
     max_iter
-        Most rounds of optimisation, each about twice the work of a plain bound; 0 for none.
+        Most rounds of optimization, each about twice the work of a plain bound; 0 for none.
     max_memory
         Most memory for tables, in bytes or like ``"512 MiB"``; refused before they are allocated. Marginals,
-        optimisation and lower bounds keep as much as all tables at once.
+        optimization and lower bounds keep all tables at once.
     bound
-        ``"upper"`` or ``"lower"``. Lower bounds need some rounds: before, they are often below those of mean field.
+        ``"upper"`` or ``"lower"``. Lower bounds need some rounds; without, they are often below those of mean field.
     threads
-        Threads that run through branches of the tables, None for all cores; the result is the same for any number.
+        Threads for branches of the tables, None for all cores; the result is the same for any number.
     level
-        A probability such as 0.999, to get an ``interval`` that log Z lies in with that probability: ``samples`` states
-        are drawn from the bound, whose weights never exceed it [2]_. All tables are kept. None for no interval.
+        A probability such as 0.999, to get an ``interval`` that contains log Z with that probability: ``samples``
+        states are drawn from the bound, and their weights never exceed it [2]_. All tables are kept. None for no
+        interval.
     samples
-        How many states are drawn for it, fewer if a budget ends before.
+        How many states to draw for the interval; fewer if the budget ends earlier.
     seed
-        Of these states; the same seed gives the same ones.
+        Seed of these states; the same seed gives the same states.
 
     Raises
     ------
@@ -86,7 +87,7 @@ class WeightedMiniBucket(Method):
 
     See Also
     --------
-    MiniBucket : sums and maxima, or minima for a lower bound.
+    MiniBucket : uses sums and maxima, or minima for a lower bound.
 
     References
     ----------
@@ -98,13 +99,13 @@ class WeightedMiniBucket(Method):
     >>> import spectralz as sz
     >>> model = sz.generators.complete(n=20, strength=0.1, seed=0)
     >>> truth = sz.log_z(model, "exact").log_z
-    >>> plain, optimised = sz.log_z(model, sz.WeightedMiniBucket()), sz.log_z(model, sz.WeightedMiniBucket(max_iter=20))
-    >>> truth < optimised.upper < plain.upper
+    >>> plain, optimized = sz.log_z(model, sz.WeightedMiniBucket()), sz.log_z(model, sz.WeightedMiniBucket(max_iter=20))
+    >>> truth < optimized.upper < plain.upper
     True
-    >>> optimised.upper - truth < 0.5
+    >>> optimized.upper - truth < 0.5
     True
     >>> low, high, level = sz.log_z(model, "wmbe", max_iter=20, level=0.999).interval
-    >>> low < truth < high < optimised.upper, high - low < 0.05
+    >>> low < truth < high < optimized.upper, high - low < 0.05
     (True, True)
     >>> below = sz.log_z(model, sz.WeightedMiniBucket(max_iter=20, bound="lower"))
     >>> 0.0 < truth - below.lower < 0.5
@@ -138,7 +139,7 @@ class WeightedMiniBucket(Method):
         return self._with_interval(model, found)
 
     def _with_interval(self, model: Ising, found: WeightedBound) -> Outcome:
-        """Draw states from the bound; where nothing was split, what is proven is all there is to know."""
+        """Return the outcome with an interval: from states drawn from the bound, or proven if nothing was split."""
         from spectralz.parts.intervals import sampled_ends
 
         assert self.level is not None
@@ -168,7 +169,7 @@ class WeightedMiniBucket(Method):
         beliefs = beliefs_of(forest, found.potentials, reporter_of("eliminating spins, forwards and back"))
         up, down = beliefs.up[forest.field_step], beliefs.down[forest.field_step]
         whole = up + down  # 1, but for rounding
-        # Log-weights that are off by at most r change a mean by at most 2 r, and every digit if they are huge.
+        # Log-weights with an error of at most r change a mean by at most 2 r, and every digit if they are huge.
         kind = Kind.ESTIMATE
         if found.is_exact:
             assert outcome.upper is not None

@@ -1,4 +1,4 @@
-"""The model: a pairwise binary distribution, and how its coupling is kept."""
+"""The model: a pairwise binary distribution, and the storage of its coupling."""
 
 from spectralz.model.coupling import (
     Bipartite,

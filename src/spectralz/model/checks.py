@@ -1,4 +1,4 @@
-"""What is checked where numbers come in; after that the code trusts them."""
+"""Checks of numbers at the border; after that the code trusts them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ __all__ = [
     "refuse_overflow",
 ]
 
-# Sums of all weights must stay finite with room for the factors 2 and n that methods put on them.
+# Sums of all weights must stay finite, even after methods multiply them by 2 and n.
 LARGEST_TOTAL_WEIGHT = 1e300
 
 
 def as_float_array(values: Any, name: str) -> FloatArray:
-    """Return values as an array of floats, or refuse what is none."""
+    """Return values as an array of floats, or refuse them."""
     if isinstance(values, np.ma.MaskedArray) and np.any(values.mask):
         raise ModelError(f"{name} is a masked array with masked entries; fill them first, with values.filled(0.0), say")
     try:
@@ -89,10 +89,10 @@ def checked_field(field: Any, n: int, name: str = "field") -> FloatArray:
 
 
 def refuse_overflow(field: FloatArray, total_coupling: float, offset: float) -> None:
-    """Refuse a model whose weights, all added up, leave no room for sums of them."""
+    """Refuse a model whose weights add up to so much that sums of them overflow."""
     with np.errstate(over="ignore"):
         total = float(np.abs(field).sum() + total_coupling + abs(offset))
-    if not total <= LARGEST_TOTAL_WEIGHT:  # nor NaN
+    if not total <= LARGEST_TOTAL_WEIGHT:  # refuses NaN too
         raise ModelError(
             f"the absolute weights add up to {total:.3g}; above {LARGEST_TOTAL_WEIGHT:.0e} their sums overflow, "
             "so scale the model down"
@@ -100,7 +100,7 @@ def refuse_overflow(field: FloatArray, total_coupling: float, offset: float) -> 
 
 
 def checked_edges(edges: Any, n: int) -> IntArray:
-    """Return pairs of spins (m x 2), each of them once and none of them a loop."""
+    """Return pairs of spins (m x 2), each pair once and none of a spin with itself."""
     try:
         array = np.asarray(edges)
     except ValueError:
@@ -108,7 +108,7 @@ def checked_edges(edges: Any, n: int) -> IntArray:
     if array.size == 0:
         return np.empty((0, 2), dtype=np.int64)
     if array.ndim != 2 or array.shape[1] != 2:
-        raise ModelError(f"edges has shape {array.shape}; it must be m x 2, one pair (i, j) an edge")
+        raise ModelError(f"edges has shape {array.shape}; it must be m x 2, one pair (i, j) per edge")
     if array.dtype.kind not in "iu":
         raise ModelError(f"edges holds {array.dtype} values; spins are named by integers from 0 to {n - 1}")
     pairs = array.astype(np.int64)
@@ -141,7 +141,7 @@ def checked_spins(spins: Any, n: int) -> IntArray:
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ModelError(
             f"spins holds {array.dtype} values of shape {array.shape}; "
-            "give a list of integers (of a mask: np.flatnonzero)"
+            "give a list of integers (from a mask: np.flatnonzero)"
         )
     if array.min() < 0 or array.max() >= n:
         raise ModelError(f"spins names {int(array.min())} to {int(array.max())}; spins run from 0 to {n - 1}")
@@ -151,7 +151,7 @@ def checked_spins(spins: Any, n: int) -> IntArray:
 
 
 def checked_condition(spins: Any, index_of: Callable[[Any], int]) -> tuple[IntArray, FloatArray]:
-    """Return the indices of the spins that are fixed, each found by its name, and their values."""
+    """Return the indices of the fixed spins, found by their names, and their values."""
     if not isinstance(spins, Mapping):
         raise ModelError(f"evidence is a mapping like {{3: +1, 7: -1}}, got {type(spins).__name__}")
     fixed: dict[int, float] = {}

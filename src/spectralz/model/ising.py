@@ -44,32 +44,32 @@ __all__ = ["Ising"]
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Ising:
-    """A pairwise binary model with ``P(x) = exp(offset + <field, x> + x' coupling x) / Z``.
+    """Make a pairwise binary model with ``P(x) = exp(offset + <field, x> + x' coupling x) / Z``.
 
     Parameters
     ----------
     field
         theta, one number per spin; None for no field.
     coupling
-        A, symmetric n x n, a numpy array or anything of scipy.sparse (kept as CSR); None for spins that are not
+        A, symmetric n x n, a numpy array or any scipy.sparse matrix (stored as CSR); None for spins that are not
         coupled. An edge counted once weighs ``J_ij = 2 A_ij``: see :meth:`from_edges` and :meth:`from_hamiltonian`
         for models written that way.
     offset
         A constant added to every state's log-weight, and so to log Z.
     names
-        One name per spin, each once: text, numbers or anything hashable. Evidence, marginals, samples, pictures and
-        files then use them. None for no names: spins are called 0 to n - 1.
+        One name per spin, all different: text, numbers or anything hashable. Evidence, marginals, samples, pictures and
+        files then use them. Without names (None) spins are called 0 to n - 1.
 
     Raises
     ------
     ModelError
-        If the arrays do not make a model; each way of failing has its own message.
+        If the arrays do not make a model; the message says what is wrong.
 
     Notes
     -----
-    ``model == other`` compares every number, exactly, and the names; how the coupling is kept does not count. Models
-    can be members of sets and keys of dictionaries. ``model + other`` adds log-weights, ``beta * model`` multiplies
-    them.
+    ``model == other`` compares every number, exactly, and the names; the storage of the coupling does not matter.
+    Models can be members of sets and keys of dictionaries. ``model + other`` adds log-weights, ``beta * model``
+    multiplies them.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class Ising:
     storage: Coupling
     names: tuple[Hashable, ...] | None
 
-    # Arithmetic with numpy's numbers is ours too: np.float64(2) * model is a model, not an array.
+    # numpy must leave arithmetic to this class: np.float64(2) * model is a model, not an array.
     __array_ufunc__ = None
 
     def __init__(
@@ -103,7 +103,7 @@ class Ising:
     def _keep(
         self, field: FloatArray, storage: Coupling, offset: float, names: tuple[Hashable, ...] | None = None
     ) -> None:
-        """Keep numbers that make a model, unless they are too large; from here on nobody writes to them."""
+        """Keep numbers that make a model, unless they are too large; from here on they are read-only."""
         with np.errstate(over="ignore"):
             total = storage.total
         refuse_overflow(field, total, offset)
@@ -116,7 +116,7 @@ class Ising:
     def _of(
         cls, field: FloatArray, storage: Coupling, offset: float, names: tuple[Hashable, ...] | None = None
     ) -> Ising:
-        """Make a model of parts that are made for it and checked."""
+        """Make a model from parts that are checked and not shared."""
         model = object.__new__(cls)
         model._keep(field, storage, offset, names)
         return model
@@ -133,16 +133,16 @@ class Ising:
     ) -> Ising:
         """Make a model whose coupling ``sum_j values_j v_j v_j' + Diag(diagonal)`` is never written out as a matrix.
 
-        Memory is that of the factors, so that a million spins of rank 1 are nothing special; the methods ``quadrature``
-        and ``low_rank`` work on them as they are. Whoever asks for ``coupling`` or ``edges()`` gets the matrix, up to
-        20,000 spins.
+        Only the factors take memory, so that a million spins of rank 1 are no problem. The methods ``quadrature`` and
+        ``low_rank`` work on the factors directly. ``coupling`` and ``edges()`` write out the matrix, for up to 20,000
+        spins.
 
         Parameters
         ----------
         field
             theta, one number per spin; None for no field.
         values, vectors
-            One number, and one row of n numbers, for each rank-1 term; the rows need be neither unit nor orthogonal.
+            One number, and one row of n numbers, per rank-1 term; the rows need not be unit vectors or orthogonal.
         diagonal
             Added to the coupling's diagonal; one number per spin, or one for all.
         offset, names
@@ -166,14 +166,14 @@ class Ising:
     ) -> Ising:
         """Make a model of two layers of spins that are coupled only to each other, as in an RBM.
 
-        The log-weight is ``<field, x> + sum_ij weights_ij x_i x_(rows + j)``: only the block of weights is kept.
+        The log-weight is ``<field, x> + sum_ij weights_ij x_i x_(rows + j)``; only the block of weights is stored.
 
         Parameters
         ----------
         weights
             J, first layer x second layer; an edge is counted once.
         field
-            theta of the first layer's spins, then of the second's; None for no field.
+            theta of the spins of the first layer, then of the second; None for no field.
         offset, names
             As in :class:`Ising`.
 
@@ -193,7 +193,7 @@ class Ising:
 
     @property
     def factors(self) -> Factors | None:
-        """The rank-1 terms of the coupling, where it is kept so."""
+        """The rank-1 terms of the coupling, if it is stored as such; otherwise None."""
         return self.storage.terms
 
     @classmethod
@@ -215,7 +215,7 @@ class Ising:
         edges
             Pairs of spins, m x 2, each pair once and in either order.
         weights
-            J, one number an edge or one for all; stored as ``A_ij = A_ji = J_ij / 2``.
+            J, one number per edge or one for all; stored as ``A_ij = A_ji = J_ij / 2``.
         field, offset, names
             As in :class:`Ising`.
 
@@ -250,7 +250,7 @@ class Ising:
         beta: float = 1.0,
         names: Iterable[Hashable] | None = None,
     ) -> Ising:
-        """Make a model from a Hamiltonian as physicists write it, at inverse temperature ``beta``.
+        """Make a model from a Hamiltonian in the convention of physics, at inverse temperature ``beta``.
 
         ``H(s) = - sum_{i<j} J_ij s_i s_j - sum_i h_i s_i``, and P(s) = exp(-beta H(s)) / Z.
 
@@ -259,8 +259,8 @@ class Ising:
         h
             One number per spin; None for no field.
         J
-            n x n, symmetric or zero below its diagonal; either way each pair i < j counts once. An array or anything
-            of scipy.sparse. Anything else is refused, and so is a weight on the diagonal.
+            n x n, symmetric or zero below its diagonal; either way each pair i < j counts once. An array or any
+            scipy.sparse matrix. Anything else is refused, and so is a weight on the diagonal.
         beta
             Inverse temperature.
         names
@@ -286,18 +286,18 @@ class Ising:
         offset: float = 0.0,
         names: Iterable[Hashable] | None = None,
     ) -> Ising:
-        """Make a model from variables that are 0 and 1, as a Boltzmann machine has them.
+        """Make a model from variables that are 0 and 1, as in a Boltzmann machine.
 
-        ``log-weight(v) = offset + sum_i bias_i v_i + sum_{i<j} weights_ij v_i v_j``, v in {0, 1}^n. Spin i is +1 where
-        v_i is 1 and -1 where it is 0: ``v = (1 + x) / 2``.
+        ``log-weight(v) = offset + sum_i bias_i v_i + sum_{i<j} weights_ij v_i v_j``, v in {0, 1}^n. Spin i is +1 if
+        v_i is 1 and -1 if it is 0: ``v = (1 + x) / 2``.
 
         Parameters
         ----------
         bias
             One number per variable; None for none.
         weights
-            n x n, symmetric or zero below its diagonal; either way each pair i < j counts once. An array or anything
-            of scipy.sparse. Anything else is refused, and so is a weight on the diagonal, which belongs to the bias.
+            n x n, symmetric or zero below its diagonal; either way each pair i < j counts once. An array or any
+            scipy.sparse matrix. Anything else is refused, and so is a weight on the diagonal; it belongs to the bias.
         offset, names
             As in :class:`Ising`.
 
@@ -322,9 +322,9 @@ class Ising:
         return len(self.field)
 
     def index(self, name: Hashable) -> int:
-        """Return the index of the spin that is called ``name``.
+        """Return the index of the spin called ``name``.
 
-        A whole number is itself the index where the model has no names, or no whole number among them.
+        A whole number is the index itself if the model has no names, or no whole number among its names.
 
         Examples
         --------
@@ -343,7 +343,7 @@ class Ising:
         return {name: i for i, name in enumerate(self.names)}, any(isinstance(name, int) for name in self.names)
 
     def label(self, i: int) -> str:
-        """Return what to call spin ``i`` in print: its name, or ``spin 3``.
+        """Return the printed name of spin ``i``: its name, or ``spin 3``.
 
         Examples
         --------
@@ -390,7 +390,7 @@ class Ising:
 
     @property
     def constant(self) -> float:
-        """What every state's log-weight has in common: the offset and the trace of the coupling, rounded once."""
+        """The constant in every log-weight: the offset plus the trace of the coupling, rounded once."""
         return self._constant[0]
 
     @cached_property
@@ -401,10 +401,10 @@ class Ising:
 
     @property
     def rounding(self) -> float:
-        """By how much any log-weight made of ``field``, ``edges()`` and ``constant`` can be off, added up exactly.
+        """The largest error of a log-weight that is summed exactly from ``field``, ``edges()`` and ``constant``.
 
-        Zero where the entries of the coupling are kept and the constant is a number of double precision. Where the
-        coupling is kept as factors its entries are sums of products, which are rounded.
+        It is zero if the entries of the coupling are stored and the constant is a double-precision number. If the
+        coupling is stored as factors, its entries are sums of products, which are rounded.
 
         Examples
         --------
@@ -435,7 +435,7 @@ class Ising:
         return pairs, weights
 
     def log_weight(self, x: ArrayLike) -> FloatArray | np.float64:
-        """Return log of the unnormalised probability of one state (n,) or of many (m, n).
+        """Return the log of the unnormalized probability of one state (n,) or of many (m, n).
 
         Examples
         --------
@@ -446,7 +446,7 @@ class Ising:
         states = np.asarray(x)
         if states.ndim not in (1, 2) or states.shape[-1] != self.n:
             raise ModelError(
-                f"states have shape {states.shape}; a model of {self.n} spins wants ({self.n},) or (m, {self.n})"
+                f"states have shape {states.shape}; a model of {self.n} spins needs ({self.n},) or (m, {self.n})"
             )
         if states.dtype.kind not in "biuf" or not np.all((states == 1) | (states == -1)):
             raise ModelError("states must hold only -1 and +1; turn 0/1 values into spins by 2*x - 1")
@@ -455,7 +455,7 @@ class Ising:
         return values if states.ndim == 2 else values[0]
 
     def absorb_field(self) -> Ising:
-        """Turn the field into one more spin, the last (paper, Sec. 3): ``Z = Z' / 2``.
+        """Return the model with the field turned into one more spin at the end (paper, Sec. 3): ``Z = Z' / 2``.
 
         The result has n + 1 spins, no field, and ``field / 2`` in the last row and column of its coupling.
 
@@ -470,7 +470,7 @@ class Ising:
         return Ising._of(np.zeros(self.n + 1), self.storage.bordered(self.field / 2.0), self.offset)
 
     def shift_diagonal(self, d: ArrayLike) -> Ising:
-        """Add ``d`` to the diagonal of the coupling (Eq. (10)): ``log Z(A + D) = log Z(A) + sum(d)``.
+        """Return the model with ``d`` added to its diagonal (Eq. (10)): ``log Z(A + D) = log Z(A) + sum(d)``.
 
         Parameters
         ----------
@@ -479,7 +479,7 @@ class Ising:
         """
         shift = as_float_array(d, "d")
         if shift.shape not in ((), (self.n,)):
-            raise ModelError(f"d has shape {shift.shape}; a model of {self.n} spins wants ({self.n},) or one number")
+            raise ModelError(f"d has shape {shift.shape}; a model of {self.n} spins needs ({self.n},) or one number")
         shift = np.broadcast_to(shift, (self.n,))
         refuse_non_finite(shift, "d")
         return Ising._of(self.field, self.storage.plus_diagonal(shift), self.offset, self.names)
@@ -487,8 +487,8 @@ class Ising:
     def condition(self, spins: Mapping[Any, int]) -> Ising:
         """Fix some spins, by their names, and return the model of the others, in their old order.
 
-        Its Z is the sum over the states that agree with ``spins``, so that the probability of the
-        fixed values is the ratio of the two partition functions.
+        Its Z is the sum over the states that agree with ``spins``. So the probability of the fixed values is the
+        ratio of the two partition functions.
 
         Examples
         --------
@@ -504,14 +504,14 @@ class Ising:
         return Ising._of(self.field[kept] + left.field, left.rest, constant, self._names_of(kept))
 
     def evidence(self, spins: Mapping[Any, int]) -> tuple[IntArray, FloatArray]:
-        """Return the indices of spins that are given by name, and their values, checked."""
+        """Return the indices of spins given by name, and their values, checked."""
         return checked_condition(spins, self.index)
 
     def _names_of(self, index: IntArray) -> tuple[Hashable, ...] | None:
         return None if self.names is None else tuple(self.names[i] for i in index)
 
     def submodel(self, spins: ArrayLike) -> Ising:
-        """Return the model of some spins alone, without the offset and without couplings to the others."""
+        """Return the model of some spins alone, without the offset and the couplings to the others."""
         index = checked_spins(spins, self.n)
         return Ising._of(self.field[index], self.storage.among(index), 0.0, self._names_of(index))
 
@@ -530,9 +530,9 @@ class Ising:
         if not isinstance(other, Ising):
             return NotImplemented
         if self.n != other.n:
-            raise ModelError(f"the models have {self.n} and {other.n} spins; only those of the same spins add up")
+            raise ModelError(f"the models have {self.n} and {other.n} spins; add only models of the same spins")
         if self.names is not None and other.names is not None and self.names != other.names:
-            raise ModelError("the models' names differ, or their order does; give both the same names first, by named")
+            raise ModelError("the models' names or their order differ; give both the same names first, with named")
         names = other.names if self.names is None else self.names
         with np.errstate(over="ignore"):
             field, offset = self.field + other.field, self.offset + other.offset
@@ -548,7 +548,7 @@ class Ising:
         )
 
     def __hash__(self) -> int:
-        # The coupling is left out, since equal ones are not kept alike. Adding 0.0 makes one of the two zeros.
+        # The coupling is left out, since equal couplings may be stored differently. Adding 0.0 turns -0.0 into 0.0.
         return hash((self._comparable, (self.field + 0.0).tobytes()))
 
     @property
@@ -586,7 +586,7 @@ class Ising:
         return html.model(self)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the couplings, by :func:`spectralz.plots.model`; return the Axes."""
+        """Draw the couplings with :func:`spectralz.plots.model`; return the Axes."""
         from spectralz.show import plots
 
         return plots.model(self, ax)
@@ -595,7 +595,7 @@ class Ising:
         """Return the ``dimod.BinaryQuadraticModel`` of spins whose energy is minus the log-weight (extra ``dimod``).
 
         ``E(x) = offset + sum linear_i x_i + sum_{i<j} quadratic_ij x_i x_j`` with linear = -field, quadratic = -J and
-        offset = -constant; its variables have the spins' names. ``sz.from_dimod`` leads back.
+        offset = -constant; its variables have the spins' names. ``sz.from_dimod`` is the inverse.
 
         Examples
         --------
@@ -614,7 +614,7 @@ class Ising:
         """Return the ``networkx.Graph`` with J (counted once) as the edges' ``weight`` (extra ``networkx``).
 
         Nodes have the spins' names and the attribute ``field``; the graph has the attribute ``offset``.
-        ``sz.from_networkx`` leads back.
+        ``sz.from_networkx`` is the inverse.
 
         Examples
         --------
@@ -633,7 +633,7 @@ class Ising:
         Raises
         ------
         TooLargeError
-            If the coupling is kept as factors and is too large to be written out.
+            If the coupling is stored as factors and is too large to be written out.
 
         Examples
         --------
@@ -659,7 +659,7 @@ class Ising:
         }
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        # Rebuilding it keeps the arrays of a copy read-only too.
+        # Rebuilding the model keeps the arrays of a copy read-only too.
         return Ising._of, (self.field, self.storage, self.offset, self.names)
 
 

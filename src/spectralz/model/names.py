@@ -1,4 +1,4 @@
-"""Names of spins: one per spin, any hashable, each once; and finding a spin by its name."""
+"""Names of spins: one per spin, any hashable, all different; and finding a spin by its name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES_SHOWN = 3
 
 
 def checked_names(names: Any, n: int) -> tuple[Hashable, ...] | None:
-    """Return n names that differ from each other, or None for none."""
+    """Return n different names, or None if there are none."""
     if names is None:
         return None
     if isinstance(names, str | bytes):
@@ -38,30 +38,30 @@ def checked_names(names: Any, n: int) -> tuple[Hashable, ...] | None:
         except TypeError:
             raise ModelError(f"name {i} is a {type(name).__name__}; a name must be hashable: text, say") from None
         if name is None or name != name:
-            raise ModelError(f"name {i} is {name}, which is no name; give each spin a text or a number")
+            raise ModelError(f"name {i} is {name}, which cannot be a name; give each spin a text or a number")
         if first != i:
             raise ModelError(f"spins {first} and {i} have the same name {name!r}; names must differ")
     return own
 
 
 def are_default(names: tuple[Hashable, ...] | None) -> bool:
-    """Say whether names are those that spins have anyway, 0 to n - 1."""
+    """Say whether names are the default ones, 0 to n - 1."""
     return names is None or names == tuple(range(len(names)))
 
 
 def index_of(name: Any, n: int, places: Mapping[Hashable, int] | None, has_number: bool) -> int:
-    """Return the index of the spin that is called ``name``.
+    """Return the index of the spin called ``name``.
 
-    Of a model without names, and of one that has no whole number among its names, a whole number is the index.
+    A whole number is the index itself if the model has no names, or no whole number among its names.
 
     Parameters
     ----------
     name
-        What was asked for.
+        The name asked for.
     n
         Number of spins.
     places
-        The index of every name, or None where there are no names.
+        The index of every name, or None if there are no names.
     has_number
         Whether one of the names is a whole number.
     """

@@ -1,4 +1,4 @@
-"""Matrices that count each pair once, as other people write them: symmetric or upper triangular."""
+"""Matrices of weights that count each pair once: symmetric or upper triangular."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ __all__ = ["checked_pairs"]
 
 
 def checked_pairs(values: Any, name: str, diagonal: str) -> Matrix:
-    """Return a symmetric matrix with zero diagonal whose entry [i, j] is what a pair weighs, counted once.
+    """Return a symmetric matrix with zero diagonal whose entry [i, j] is the weight of a pair, counted once.
 
     Parameters
     ----------
     values
-        A symmetric matrix, or one that is zero below its diagonal; an array or anything of scipy.sparse.
+        A symmetric matrix, or one that is zero below its diagonal; an array or any scipy.sparse matrix.
     name
-        What to call it.
+        Its name in messages.
     diagonal
-        Where a weight on the diagonal belongs, which has none here.
+        Where a weight on the diagonal belongs instead, as a sentence.
     """
     matrix = _checked_square(values, name)
     if matrix.diagonal().any():
@@ -51,7 +51,7 @@ def _checked_square(values: Any, name: str) -> Any:
         matrix = sp.csr_array(values, dtype=np.float64, copy=True)
         matrix.sum_duplicates()
         if not np.all(np.isfinite(matrix.data)):
-            raise ModelError(f"{name} has an entry that is not finite; every number of a model must be")
+            raise ModelError(f"{name} has an entry that is not finite; every number of a model must be finite")
     else:
         matrix = as_float_array(values, name)
         if matrix.shape == (0,):

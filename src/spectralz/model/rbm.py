@@ -1,8 +1,8 @@
 """The restricted Boltzmann machine: two layers of units, coupled only to each other.
 
-The convention is that of the field: ``log-weight(v, h) = v' weights h + <visible, v> + <hidden, h>``, with units that
+The convention is the usual one: ``log-weight(v, h) = v' weights h + <visible, v> + <hidden, h>``, with units that
 are 0 and 1 or -1 and +1. Methods work on the :class:`Ising` model of the same log-weight; the verbs of the package
-translate there and back.
+translate in both directions.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ LOW = {"01": 0, "pm1": -1}
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class RBM:
-    """A restricted Boltzmann machine with ``P(v, h) = exp(v' weights h + <visible, v> + <hidden, h>) / Z``.
+    """Make a restricted Boltzmann machine with ``P(v, h) = exp(v' weights h + <visible, v> + <hidden, h>) / Z``.
 
-    Every verb takes one wherever it takes an :class:`Ising`. Units are listed visible first, in states, marginals and
-    names; evidence, samples and means are in the values of the units: 0 and 1, or -1 and +1.
+    Every verb that takes an :class:`Ising` takes an RBM too. In states, marginals and names the visible units come
+    first. Evidence, samples and means are in the values of the units: 0 and 1, or -1 and +1.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class RBM:
 
     @classmethod
     def from_sklearn(cls, rbm: Any) -> RBM:
-        """Make one of a fitted ``sklearn.neural_network.BernoulliRBM``, whose units are 0 and 1.
+        """Make an RBM from a fitted ``sklearn.neural_network.BernoulliRBM``, whose units are 0 and 1.
 
         Its log-weight is ``v' components_' h + <intercept_visible_, v> + <intercept_hidden_, h>``.
 
@@ -118,25 +118,25 @@ class RBM:
         ]
         if missing:
             raise ModelError(
-                f"a {type(rbm).__name__} without {missing[0]} is no fitted BernoulliRBM; call its fit(X) first"
+                f"a {type(rbm).__name__} without {missing[0]} is not a fitted BernoulliRBM; call its fit(X) first"
             )
         return cls(np.asarray(rbm.components_).T, rbm.intercept_visible_, rbm.intercept_hidden_, values="01")
 
     @classmethod
     def from_torch(cls, W: Any, b: Any, c: Any, values: Values = "01") -> RBM:
-        """Make one of tensors of torch, with ``W`` oriented as in ``nn.Linear(visible, hidden)``: hidden x visible.
+        """Make an RBM from torch tensors, with ``W`` oriented as in ``nn.Linear(visible, hidden)``: hidden x visible.
 
-        The log-weight is ``v' W' h + <b, v> + <c, h>``. Tensors may be on any device and of any precision; arrays
-        are taken too.
+        The log-weight is ``v' W' h + <b, v> + <c, h>``. Tensors may be on any device and have any precision; arrays
+        work too.
 
         Parameters
         ----------
         W
-            Hidden x visible, as ``nn.Linear(visible, hidden).weight``. Of visible x hidden, give ``W.T``.
+            Hidden x visible, like ``nn.Linear(visible, hidden).weight``. If yours is visible x hidden, give ``W.T``.
         b
-            The visible units' bias.
+            The bias of the visible units.
         c
-            The hidden units' bias, as ``nn.Linear(visible, hidden).bias``.
+            The bias of the hidden units, like ``nn.Linear(visible, hidden).bias``.
         values
             As in :class:`RBM`.
         """
@@ -144,7 +144,7 @@ class RBM:
         if weights.ndim == 2 and weights.shape != (hidden.size, visible.size):
             raise ModelError(
                 f"W has shape {weights.shape}, b has {visible.size} numbers and c has {hidden.size}; W is hidden x "
-                f"visible here, as in nn.Linear, so it must be ({hidden.size}, {visible.size}): of the other, give W.T"
+                f"visible here, as in nn.Linear, so it must be ({hidden.size}, {visible.size}); otherwise give W.T"
             )
         return cls(weights.T, visible, hidden, values)
 
@@ -167,8 +167,8 @@ class RBM:
     ) -> RBM:
         """Fit a machine to data by persistent contrastive divergence, as a convenience.
 
-        The likelihood of an RBM has many maxima: another seed gives another machine. How good one is,
-        :meth:`log_likelihood` of data that were held out tells.
+        The likelihood of an RBM has many maxima: another seed gives another machine. To see how good one is, use
+        :meth:`log_likelihood` of held-out data.
 
         Parameters
         ----------
@@ -179,19 +179,19 @@ class RBM:
         epochs
             How often to go through the data.
         rate
-            Of learning, per batch; it falls to zero in the end. It is that of units -1 and +1.
+            Learning rate per batch, for units -1 and +1; it decreases to zero.
         batch, chains
-            Rows per step, and states that follow the machine.
+            Rows per step, and number of persistent states of the machine.
         decay
-            By how much of themselves weights shrink per step, times ``rate``.
+            Relative decrease of the weights per step, times ``rate``.
         values, weights
             As in :func:`spectralz.fit`.
         names
-            One name per visible unit; by default those of the DataFrame.
+            One name per visible unit; by default the names of the DataFrame.
         seed
             The same seed gives the same machine.
         budget
-            Seconds to spend at most; then the machine is returned as it is.
+            Most seconds to spend; then the machine is returned as it is.
 
         Examples
         --------
@@ -200,7 +200,7 @@ class RBM:
         >>> machine = sz.RBM.fit(X, n_hidden=2, seed=0)
         >>> machine
         RBM(4 visible + 2 hidden units, values 0 and 1, |weights| mean ... max ...)
-        >>> float(machine.log_likelihood(X)) > -2.0  # 4 log 2 = 2.77 per row is what chance has
+        >>> float(machine.log_likelihood(X)) > -2.0  # by chance it is -4 log 2 = -2.77 per row
         True
         """
         from spectralz.learning.machines import fit_rbm
@@ -230,16 +230,16 @@ class RBM:
         method, **options
             How to find log Z, as in :func:`spectralz.log_z`.
         check
-            Whether to anneal backwards from some rows too, where log Z is not exact: that comes out too low where
-            annealing forwards comes out too high, so that the two check each other.
+            Whether to anneal backwards from some rows too, if log Z is not exact. The likelihood is then too low, while
+            annealing forwards makes it too high, so that the two check each other.
         seed
-            Of the check.
+            Seed of the check.
 
         Returns
         -------
         DataLikelihood
-            With ``log_likelihood`` (the mean per row), ``std_error``, proven ``lower`` and ``upper`` where there are
-            some, ``log_prob`` of every row, ``reverse`` and ``status``.
+            With ``log_likelihood`` (the mean per row), ``std_error``, proven ``lower`` and ``upper`` if there are any,
+            ``log_prob`` of every row, ``reverse`` and ``status``.
 
         Examples
         --------
@@ -259,10 +259,10 @@ class RBM:
         return sum(self.weights.shape)
 
     def to_ising(self) -> Ising:
-        """Return the Ising model of the same log-weight; of units 0 and 1, spin +1 is 1: ``v = (1 + x) / 2``.
+        """Return the Ising model of the same log-weight; for units 0 and 1, ``v = (1 + x) / 2``.
 
-        Then J = weights / 4, the fields are ``visible / 2`` plus a quarter of the rows' sums and ``hidden / 2`` plus a
-        quarter of the columns', and the rest is the offset. Of units -1 and +1 nothing changes.
+        Then J = weights / 4, the fields are ``visible / 2`` plus a quarter of the row sums and ``hidden / 2`` plus a
+        quarter of the column sums, and the rest is the offset. For units -1 and +1 nothing changes.
         """
         return self._ising
 
@@ -277,7 +277,7 @@ class RBM:
             return Ising._of(field / 2.0 + sums, Bipartite(self.weights / 8.0), offset, self.names)
 
     def log_weight(self, x: ArrayLike) -> FloatArray | np.float64:
-        """Return log of the unnormalized probability of one state (n,) or of many (m, n), visible units first.
+        """Return the log of the unnormalized probability of one state (n,) or of many (m, n), visible units first.
 
         Examples
         --------
@@ -288,7 +288,7 @@ class RBM:
         return self.to_ising().log_weight(self.spins_of(x))
 
     def spins_of(self, x: ArrayLike) -> Any:
-        """Return the spins, -1 and +1, of values of units."""
+        """Return the spins, -1 and +1, for values of units."""
         own = np.asarray(x)
         low = LOW[self.values]
         if own.dtype.kind not in "biuf" or not np.all((own == low) | (own == 1)):
@@ -296,7 +296,7 @@ class RBM:
         return own if low == -1 else 2 * own.astype(np.int8) - 1
 
     def values_of(self, x: Any) -> Any:
-        """Return the values of units whose spins are -1 and +1."""
+        """Return the values of units for spins -1 and +1."""
         return x if self.values == "pm1" else (x + 1) // 2
 
     def evidence(self, units: Mapping[Any, int]) -> dict[Hashable, int]:
@@ -327,7 +327,7 @@ class RBM:
         if not isinstance(other, RBM):
             return NotImplemented
         if (self.weights.shape, self.values, self.names) != (other.weights.shape, other.values, other.names):
-            raise ModelError("the machines differ in their layers, values or names; only those of the same units add")
+            raise ModelError("the machines differ in layers, values or names; add only machines of the same units")
         with np.errstate(over="ignore"):
             parts = self.weights + other.weights, self.visible + other.visible, self.hidden + other.hidden
         return RBM(*parts, self.values, self.names)
@@ -343,11 +343,11 @@ class RBM:
     @property
     def _key(self) -> tuple[Any, ...]:
         numbers = (self.weights, self.visible, self.hidden)
-        # Adding 0.0 makes one of the two zeros.
+        # Adding 0.0 turns -0.0 into 0.0.
         return (self.weights.shape, self.values, self.names, *((array + 0.0).tobytes() for array in numbers))
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the couplings of its Ising model; return the Axes."""
+        """Draw the couplings of the Ising model; return the Axes."""
         return self.to_ising().plot(ax)
 
     def to_dict(self) -> dict[str, Any]:
@@ -370,7 +370,7 @@ class RBM:
         )
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        # Rebuilding it keeps the arrays of a copy read-only too.
+        # Rebuilding the machine keeps the arrays of a copy read-only too.
         return RBM, (self.weights, self.visible, self.hidden, self.values, self.names)
 
 
@@ -381,14 +381,14 @@ def _checked_bias(bias: Any, count: int, name: str, shape: tuple[int, ...]) -> F
     if own.shape != (count,):
         raise ModelError(
             f"{name} has shape {own.shape} and weights {shape}, visible x hidden; "
-            f"give one bias per {name} unit, {count} in all (of weights that are hidden x visible, their .T)"
+            f"give one bias per {name} unit, {count} in all (if weights is hidden x visible, give its .T)"
         )
     refuse_non_finite(own, name)
     return own
 
 
 def _as_array(tensor: Any) -> Any:
-    """Return a tensor of torch, or anything else, as an array."""
+    """Return a torch tensor, or anything else, as an array."""
     if hasattr(tensor, "detach"):
         return tensor.detach().cpu().double().numpy()
     return np.asarray(tensor)

@@ -1,6 +1,6 @@
-"""The paper, regenerated: one file per figure, with its sweep, its drawing and what the paper says of it.
+"""The figures of the paper: one module per figure, with its sweep, its drawing and the paper's claims about it.
 
-``FIGURES`` has all of them, by the name that the command line uses, in the paper's order.
+``FIGURES`` has all of them in the paper's order, by their names on the command line.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the figures share: means by method, fits of times, and how methods are drawn.
+"""Shared parts of the figures: means by method, fits of times, and the style of each method.
 
-The paper's methods have solid lines and full markers; ours, which go beyond it, are dashed and hollow, in the color of
-the method that they improve. Figures draw from rows; nothing here runs a method.
+The paper's methods have solid lines and full markers. Ours, which go beyond the paper, are dashed and hollow, in the
+color of the method that they improve. Figures draw from rows; nothing here runs a method.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ __all__ = [
 ]
 
 EXACT_COLOR = "#000000"
-# Methods that are drawn in the color of another.
+# Methods drawn in the color of another.
 COUSINS = {"quadrature": "low_rank"}
 DPI = 140
 NOTHING = "nothing to draw: nothing is known"
-# A time that the clock could not see is drawn as this, in seconds.
+# A time too short for the clock is drawn as this, in seconds.
 SHORTEST_TIME = 1e-7
 
 
@@ -67,13 +67,13 @@ class Style:
 
     def points(self) -> dict[str, Any]:
         """Return matplotlib's keywords for markers alone."""
-        # Rings are wider, so that a method which lies under its improvement is still seen.
+        # Rings are wider, so that a method below its improvement is still visible.
         filling, size = ("none", 8.5) if self.is_ours else (self.color, 5.0)
         return {"color": self.color, "marker": self.marker, "markerfacecolor": filling, "markersize": size}
 
 
 def means(rows: Iterable[Row]) -> dict[str, dict[float, Summary]]:
-    """Return the means of each method, by label and place on the axis."""
+    """Return the means of each method, by label and position on the axis."""
     table: dict[str, dict[float, Summary]] = {}
     for summary in summarise(rows):
         table.setdefault(summary.label, {})[summary.x] = summary
@@ -81,7 +81,7 @@ def means(rows: Iterable[Row]) -> dict[str, dict[float, Summary]]:
 
 
 def fitted_exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float | None:
-    """Return p of the power n^p that fits the times best in logarithms; None without times at two sizes.
+    """Return p of the power n^p that fits the times best in logarithms, or None without times at two sizes.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def fitted_exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float |
 
 
 def in_seconds(seconds: float) -> str:
-    """Return a time as legends show it.
+    """Return a time as text for legends.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def in_seconds(seconds: float) -> str:
 
 
 def short(number: float) -> str:
-    """Return two digits of a number that is not negative, or all before the point.
+    """Return two digits of a number that is not negative, or all digits before the point.
 
     Examples
     --------
@@ -144,13 +144,13 @@ def draw_errors(
     Parameters
     ----------
     rows, axes
-        What is drawn, and where.
+        What to draw, and where.
     contestants
         The methods, in the legend's order.
     floor
-        Smaller errors, and zeros, lie here, hollow and in rings, and the axis says so.
+        The height at which smaller errors, and zeros, are drawn, hollow and in rings; the axis says so.
     xlabel
-        What the axis is.
+        The label of the axis.
     """
     table, looks = means(rows), styles(contestants)
     rank = 0
@@ -190,7 +190,7 @@ def picture(figure: Figure, rows: Sequence[Row], file_format: str = "png") -> by
     Raises
     ------
     OptionError
-        If the format is none of ``FORMATS``.
+        If the format is not one of ``FORMATS``.
     """
     check_format(file_format)
     canvas = empty_figure()
@@ -203,7 +203,7 @@ def picture(figure: Figure, rows: Sequence[Row], file_format: str = "png") -> by
 
 
 def mark_failures(axes: Axes, table: Mapping[str, Mapping[float, Summary]], looks: Mapping[str, Style]) -> None:
-    """Cross, at the top of the axes, the places where runs of a method failed."""
+    """Draw crosses at the top of the axes where runs of a method failed."""
     failed = [(label, x) for label, places in table.items() for x, found in places.items() if found.failures]
     for number, label in enumerate(dict.fromkeys(label for label, _ in failed)):
         if label in looks:
@@ -215,35 +215,35 @@ def mark_failures(axes: Axes, table: Mapping[str, Mapping[float, Summary]], look
 
 
 def say(axes: Axes, words: str) -> None:
-    """Write in the middle of empty axes."""
+    """Write a sentence in the middle of empty axes."""
     axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color="#555555")
 
 
 def known_errors(table: Iterable[Mapping[float, Summary]]) -> list[float]:
-    """Return all mean errors that are known."""
+    """Return all known mean errors."""
     return [found.mean for places in table for found in places.values() if math.isfinite(found.mean)]
 
 
 def words_at(floor: float, errors: Iterable[float]) -> str:
-    """Return what stands on the axis at the floor: nothing if all errors are above it."""
+    """Return the label of the axis at the floor, empty if all errors are above it."""
     return f"≤ {floor:g}" if any(error <= floor for error in errors) else ""
 
 
 def mark_floor(
     axes: Axes, places: Iterable[Summary], style: Style, floor: float, rank: int, offset: float = 0.0
 ) -> bool:
-    """Mark those errors that lie at the floor, and return whether there are any.
+    """Mark the errors at the floor, and return whether there are any.
 
     Parameters
     ----------
     axes, style, floor
-        Where and how.
+        Where and how to draw.
     places
         A method's errors.
     rank
-        How many methods have errors there already.
+        How many methods already have errors there.
     offset
-        How far to the right they are drawn.
+        How far they are shifted to the right.
     """
     x = [found.x + offset for found in places if found.mean <= floor]
     if x:

@@ -73,5 +73,5 @@ FIGURE = Figure(
             check=sdp_is_best,
         ),
     ),
-    notes="The strengths s are ours: the paper does not print its range. Factors by the paper's dynamic programme.",
+    notes="The strengths s are ours: the paper does not print its range. Factors by the paper's dynamic program.",
 )

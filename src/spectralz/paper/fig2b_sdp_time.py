@@ -29,7 +29,7 @@ POLYNOMIALS = {"quadratic": (2, "#0072B2", ":"), "cubic": (3, "#009E73", "-.")}
 
 
 def timed(name: str, contestants: tuple[Contestant, ...], sizes: tuple[int, ...], repeats: int) -> Sweep:
-    """Return the sweep of Figs. 2b and 4: times on complete graphs of s = 1 along their size; no truth is needed."""
+    """Return the sweep of Figs. 2b and 4: times on complete graphs with s = 1 against size; no truth is needed."""
     return Sweep(
         name=name,
         contestants=contestants,
@@ -49,7 +49,7 @@ def times(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
 
 
 def polynomial(sizes: Sequence[float], seconds: Sequence[float], degree: int) -> np.poly1d | None:
-    """Return the polynomial that fits the times up to ``LARGEST_FITTED`` best, relative to each; None with too few."""
+    """Return the polynomial with the best relative fit to the times up to ``LARGEST_FITTED``; None with too few."""
     fitted = [(n, t) for n, t in zip(sizes, seconds, strict=True) if n <= LARGEST_FITTED]
     if len(fitted) <= degree:
         return None

@@ -20,7 +20,7 @@ __all__ = ["FIGURE", "near_exact"]
 
 N = 20
 ALGORITHM_1 = "Algorithm 1"
-NEAR = 0.01  # of log Z: what we call nearly exact; a mean error above it is a failure
+NEAR = 0.01  # the share of log Z that we call nearly exact; a mean error above it is a failure
 CONTESTANTS = (
     Contestant(label=ALGORITHM_1, method="low_rank", options={"max_cells": 10**9, "tol": 1e-3}),
     *(Contestant(label=label, method=label) for label in RIVALS),
@@ -30,7 +30,7 @@ CONTESTANTS = (
 
 
 def near_exact(rows: Sequence[Row]) -> tuple[str, bool]:
-    """Ask that Algorithm 1 be within ``NEAR`` of log Z at every strength, and that no other method be."""
+    """Check that Algorithm 1 is within ``NEAR`` of log Z at every strength, and that no other method is."""
     worst = {label: _worst(rows, label) for label in (ALGORITHM_1, *RIVALS)}
     known = {label: error for label, error in worst.items() if error is not None}
     if ALGORITHM_1 not in known or len(known) < 2:

@@ -32,7 +32,7 @@ __all__ = [
 # The ranges of s are not in the text.
 STRENGTHS = (0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 QUICK_STRENGTHS = (0.05, 0.25, 1.0, 2.0, 4.0)
-STRONG = 2.0  # from here on we speak of strong coupling
+STRONG = 2.0  # couplings from here on count as strong
 MODELS, QUICK_MODELS = 100, 10
 ALGORITHM_2 = "Algorithm 2"
 RIVALS = ("BP-200", "MF-1000", "MBE-10", "WMBE-10")
@@ -54,7 +54,7 @@ Verdict = tuple[str, bool]
 
 
 def best_at_strong_coupling(rows: Sequence[Row], rivals: tuple[str, ...] = RIVALS) -> Verdict:
-    """Compare Algorithm 2 with its rivals at every strength from ``STRONG`` on; it must have the least mean |error|."""
+    """Compare Algorithm 2 with its rivals at each strength from ``STRONG`` on; its mean |error| must be the least."""
     table = means(rows)
     strengths = _strong(table, (ALGORITHM_2, *rivals))
     if not strengths:
@@ -97,7 +97,7 @@ def worst_of_all(rows: Sequence[Row], label: str = "MF-1000") -> Verdict:
 
 
 def _strong(table: Mapping[str, Mapping[float, Summary]], labels: tuple[str, ...]) -> list[float]:
-    """Return the strong couplings at which errors of the first method and of any other are known."""
+    """Return the strong couplings at which errors of the first method and of at least one other are known."""
     first, *others = labels
     return [
         s

@@ -53,7 +53,7 @@ RECIPE = (
 )
 SMALL_ONES = 4  # indices 1 to 4 have 10 x 10 spins, the others 20 x 20
 FLOOR = 1e-2
-SPREAD = 0.72  # of the markers of one model, in units of the axis
+SPREAD = 0.72  # width of the markers of one model, in units of the axis
 
 
 def consistently_small(rows: Sequence[Row]) -> tuple[str, bool]:
@@ -94,19 +94,19 @@ def with_files(folder: str | Path) -> Figure:
     Parameters
     ----------
     folder
-        Where ``Grids_11.uai`` to ``Grids_18.uai`` lie, or a folder above.
+        The folder of ``Grids_11.uai`` to ``Grids_18.uai``, or a folder above it.
 
     Raises
     ------
     OptionError
-        If not all of them are there.
+        If not all of these files are there.
     """
     found = {name: _find(Path(folder), name) for name in FILES}
     missing = [name for name, path in found.items() if path is None]
     if missing:
         raise OptionError(
             f"{folder} lacks {', '.join(missing)}; fig3f reads {FILES[0]} to {FILES[-1]} of the UAI 2014 competition, "
-            "or without a folder generates models of their recipe"
+            "or without a folder generates models by their recipe"
         )
     sweep = Sweep(name="fig3f", contestants=CONTESTANTS, files=tuple(str(path) for path in found.values()))
     return replace(FIGURE.of_files(), full=sweep, quick=sweep)

@@ -30,7 +30,7 @@ CONTESTANTS = (
 
 
 def exponents(rows: Sequence[Row]) -> dict[str, float]:
-    """Return the powers of n that fit the mean times, of the methods for which there are two sizes."""
+    """Return the powers of n that fit the mean times, for the methods with at least two sizes."""
     found = {}
     for label, places in means(rows).items():
         power = fitted_exponent(list(places), [summary.seconds for summary in places.values()])
@@ -40,7 +40,7 @@ def exponents(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def scales_like_bp(rows: Sequence[Row], label: str = ALGORITHM_2, *, expected: bool = True) -> tuple[str, bool]:
-    """Compare exponents: whether that of ``label`` is at most ``ALIKE`` times that of BP, as ``expected``."""
+    """Check whether the exponent of ``label`` is at most ``ALIKE`` times that of BP, as ``expected``."""
     power = exponents(rows)
     if label not in power or power.get("BP-200", 0.0) <= 0.0:
         return f"The rows hold no times of {label} and BP-200 at two sizes.", False

@@ -1,4 +1,4 @@
-"""Pages of a single answer and of a comparison: one file each, with what the command line prints and a picture."""
+"""Pages of a single answer and of a comparison: one file each, with the command line's output and a picture."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["comparison_page", "estimate_page"]
 
-# The table of means has no more rows than this, so that the page stays quick.
+# Most rows of the table of means, so that the page stays quick.
 MOST_MEANS = 1000
 
 
@@ -42,7 +42,7 @@ def estimate_page(estimate: Estimate, title: str, model_text: str, marginals: Ma
     model_text
         Which model it is of, as plain text.
     marginals
-        The means of the same run, if they are to be shown too.
+        The means of the same run, to show them too.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def _section(anchor: str, heading: str, *parts: str) -> str:
 
 
 def _trust(estimate: Estimate) -> str:
-    """Say in words what the number is and whether to believe it."""
+    """Return in words what the number is and whether to trust it."""
     if estimate.kind is Kind.EXACT:
         return "This number is exact, up to rounding."
     if estimate.kind is not Kind.ESTIMATE:
@@ -138,7 +138,7 @@ def _proof_and_status(estimate: Estimate) -> str:
 
 def _bracket(estimate: Estimate) -> str:
     alt = f"{tables.headline(estimate)}. {proven(estimate.lower, estimate.upper)}."
-    caption = "The answer in its proven bounds, if there are any, and what each method said that was tried."
+    caption = "The answer in its proven bounds, if there are any, and the answer of each method that was tried."
     return _drawn("bracket", lambda narrow: bracket_figure(estimate, is_narrow=narrow), alt, caption)
 
 
@@ -146,9 +146,9 @@ def _compared_picture(comparison: Comparison) -> str:
     if not any(row.estimate is not None for row in comparison):
         return ""
     alt = f"{_reference(comparison)} {_closest(comparison)} The numbers are in the table below."
-    caption = "log Z as each method has it, with its proven bounds; the line is the exact value."
+    caption = "log Z by each method, with its proven bounds; the line is the exact value."
     if comparison.reference is None:
-        caption = "log Z as each method has it, with its proven bounds."
+        caption = "log Z by each method, with its proven bounds."
     return _drawn("comparison", lambda narrow: comparison_figure(comparison, is_narrow=narrow), alt, caption)
 
 
@@ -191,7 +191,7 @@ def _numbers(
     rows: Sequence[Sequence[str]],
     numbers: Sequence[dict[int, float]],
 ) -> str:
-    """Return a table to be sorted; ``numbers`` has the values of those columns that are numbers."""
+    """Return a sortable table; ``numbers`` has the values of the columns that are numbers."""
     cells = [
         [Cell(escape(without_folders(text)), values.get(place)) for place, text in enumerate(row)]
         for row, values in zip(rows, numbers, strict=True)

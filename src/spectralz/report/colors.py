@@ -1,7 +1,7 @@
-"""Colors of figures on a dark page: each color that a drawing has on white gets a partner that is seen on black.
+"""Colors of figures on a dark page: each color of a drawing on white gets a partner that is visible on black.
 
-The drawing names its colors by CSS variables, and the page says what they are in light and in dark. So a figure is in
-the page once, and is printed light.
+The drawing names its colors by CSS variables, and the page defines them for light and dark. So a figure is in the page
+only once, and is printed light.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import re
 
 __all__ = ["DARK_INK", "DARK_PAPER", "color_rules", "contrast", "dark_partner", "variable"]
 
-# Ink and paper of the dark page, as report.css has them.
+# Ink and paper of the dark page, as in report.css.
 DARK_INK, DARK_PAPER = "#e6e9ed", "#14181d"
-# What WCAG 2 asks of text; lines would do with 3.
+# The contrast that WCAG 2 requires of text; for lines 3 would be enough.
 LEAST_CONTRAST = 4.5
-# Colors whose parts differ by less are grays.
+# Colors whose components differ by less are grays.
 GRAY = 24
 STEPS = 20
 NAME = "--drawn-"
@@ -49,10 +49,10 @@ def color_rules(html: str) -> str:
 
 
 def dark_partner(color: str) -> str:
-    """Return the color that does on the dark page what this one does on white.
+    """Return the color for the dark page that corresponds to this one on white.
 
-    Grays run from the dark page's ink to its paper, so that what is faint stays faint; other colors become lighter
-    until they can be read.
+    Grays run from the dark page's ink to its paper, so that faint grays stay faint; other colors become lighter until
+    they can be read.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def dark_partner(color: str) -> str:
 
 
 def contrast(first: str, second: str) -> float:
-    """Return the contrast of two colors as WCAG 2 has it, from 1 to 21.
+    """Return the contrast of two colors as defined in WCAG 2, from 1 to 21.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What is in a folder of sweeps: one entry each, with its rows, its configuration and its figure, if it is one."""
+"""The entries of a folder: one per sweep, with its rows, its configuration and its figure, if it is one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Entry", "read_folder"]
 
 @dataclass(frozen=True)
 class Entry:
-    """One sweep of the folder: its rows, its configuration, and the figure that it is, if any."""
+    """One sweep of the folder: its rows, its configuration, and its figure of the paper, if any."""
 
     name: str
     anchor: str
@@ -35,27 +35,27 @@ class Entry:
 
     @property
     def title(self) -> str:
-        """Its heading."""
+        """The heading."""
         return f"Sweep {self.name}" if self.figure is None else self.figure.title
 
     @property
     def notes(self) -> str:
-        """The figure's choices that its paper does not print."""
+        """The choices of the figure that the paper does not print."""
         return "" if self.figure is None else self.figure.notes
 
     @property
     def axis(self) -> str:
-        """What runs along the axis."""
+        """The name of the quantity along the axis."""
         return "file" if self.files else str(self.sweep.get("axis", "x"))
 
     @property
     def files(self) -> list[str]:
-        """The models that were read, without their folders."""
+        """The model files that were read, without their folders."""
         return [re.split(r"[/\\]", str(path))[-1] for path in self.sweep.get("files", ())]
 
     @property
     def contestants(self) -> list[Mapping[str, Any]]:
-        """The methods as the configuration has them."""
+        """The methods in the configuration."""
         return list(self.sweep.get("contestants", ()))
 
     @cached_property
@@ -65,17 +65,17 @@ class Entry:
 
     @property
     def rows_wanted(self) -> int:
-        """How many rows there are when the sweep is finished."""
+        """How many rows the finished sweep has."""
         values = self.sweep.get("instances") or self.sweep.get("values", ())
         models = len(self.files) or len(values) * int(self.sweep.get("repeats", 1))
         return models * len(self.contestants)
 
     def place(self, x: float) -> str:
-        """Return what stands at ``x``: a number, or the name of a file."""
+        """Return the label at ``x``: a number, or the name of a file."""
         return self.files[int(x) - 1] if 0 < x <= len(self.files) else f"{x:g}"
 
     def is_setting(self, sweep: Sweep) -> bool:
-        """Return whether the stored sweep is that one; files and the edge convention have flags of their own."""
+        """Return whether the stored sweep is this one, apart from files and the edge convention, which have flags."""
         apart = {"name", "files", "edge_convention"}
         if self.files:
             apart |= {"generator", "parameters", "axis", "values", "instances", "repeats", "seed"}
@@ -84,12 +84,12 @@ class Entry:
 
     @property
     def is_quick(self) -> bool:
-        """Whether it is a figure at its quick setting."""
+        """Whether this is a figure at its quick setting."""
         return self.figure is not None and self.is_setting(self.figure.quick) and not self.is_setting(self.figure.full)
 
     @property
     def is_full(self) -> bool:
-        """Whether it is a figure at its full setting."""
+        """Whether this is a figure at its full setting."""
         return self.figure is not None and self.is_setting(self.figure.full)
 
 
@@ -146,7 +146,7 @@ def _read_rows(path: Path) -> list[Row]:
 
 
 def _read_sweep(path: Path) -> Mapping[str, Any]:
-    """Read the configuration as it lies there, without checks: a report of old rows must not need old methods."""
+    """Read the configuration without checks: a report of old rows must not need old methods."""
     if not path.exists():
         return {}
     try:

@@ -1,4 +1,4 @@
-"""The configuration of a sweep as terms and what is to be said of them."""
+"""The configuration of a sweep as terms and their texts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _CONVENTIONS = {
     "text": "an edge counted once weighs 2 A_ij",
     "code": "an edge counted once weighs A_ij",
 }
-# Who counts so, which is said of the paper's figures alone.
-_ORIGINS = {"text": "as the paper prints it", "code": "as the authors' published code has it"}
+# The origin of each convention, shown only for the paper's figures.
+_ORIGINS = {"text": "as the paper prints it", "code": "as in the authors' published code"}
 
 
 def facts(entry: Entry) -> list[tuple[str, str]]:
-    """Return each term with its text, which is empty where nothing is known."""
+    """Return each term with its text, which is empty if nothing is known."""
     sweep = entry.sweep
     known = [("Setting", setting_in_words(entry)), ("Models", _models(entry))]
     if not entry.files:
@@ -53,7 +53,7 @@ def _convention(word: str, is_paper: bool) -> str:
 
 
 def _models(entry: Entry) -> str:
-    """Return the files, or the generator with its parameters and those of each place that has its own."""
+    """Return the files, or the generator with its parameters and those of each single instance."""
     if entry.files:
         return ", ".join(entry.files)
     own = [_in_words(parameters) for parameters in entry.sweep.get("instances", ())]

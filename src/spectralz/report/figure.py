@@ -1,4 +1,4 @@
-"""What a figure of the paper is: a sweep at its full and at its quick setting, what the paper claims, and a drawing."""
+"""A figure of the paper: a sweep at its full and its quick setting, the claims of the paper, and a drawing."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Claim:
     Attributes
     ----------
     sentence
-        What the paper claims, in our words, and the section where it does.
+        What the paper claims, in our words, and in which section.
     check
-        Takes the rows, returns what we measured, as a sentence, and whether the claim holds.
+        A function of the rows that returns what we measured, as a sentence, and whether the claim holds.
     """
 
     sentence: str
@@ -33,24 +33,24 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One figure.
+    """One figure of the paper.
 
     Attributes
     ----------
     name
-        What the command line calls it, such as ``fig3a``.
+        Its name on the command line, such as ``fig3a``.
     title
         Its caption.
     full, quick
-        The sweep as in the paper, and one of minutes.
+        The sweep as in the paper, and one that takes minutes.
     draw
         Draws the rows; it reads and never computes.
     claims
-        What the paper claims of it.
+        What the paper claims about it.
     notes
         Choices that the paper does not print.
     files_title, files_notes
-        Title and notes where the models are files of the user's; empty if they are the same.
+        Title and notes if the models are the user's files; empty if they are the same.
     """
 
     name: str
@@ -64,5 +64,5 @@ class Figure:
     files_notes: str = ""
 
     def of_files(self) -> Figure:
-        """Return the figure as it is called where its models are files of the user's."""
+        """Return the figure with the title and notes for the user's files."""
         return replace(self, title=self.files_title or self.title, notes=self.files_notes or self.notes)

@@ -1,4 +1,4 @@
-"""The page of sweeps in HTML, in which every word of a user is escaped."""
+"""The page of sweeps in HTML; all text from users is escaped."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def render_page(sections: Sequence[Section]) -> str:
 def _introduction(title: str, is_paper: bool) -> str:
     what = (
         "The figures of Park, Yang, Yun and Shin, <cite>Spectral Approximate Inference</cite> (ICML 2019), computed "
-        "again with spectralz, and what the paper says of them held against these numbers."
+        "again with spectralz, and the paper's claims about them compared with these numbers."
         if is_paper
         else "What spectralz measured in these sweeps: how far each method's log Z is from the exact one."
     )
     return (
         f"<header><h1>{escape(title)}</h1>\n<p>{what}</p>\n"
-        "<p>An error is a method's log Z less the exact one.</p></header>"
+        "<p>An error is a method's log Z minus the exact one.</p></header>"
     )
 
 
@@ -105,7 +105,7 @@ def _unfinished(entry: Entry) -> str:
         return ""
     return (
         f'<p class="notice">Not finished: {len(entry.rows)} of {entry.rows_wanted} rows are here. '
-        "The command below goes on where it stopped.</p>"
+        "The command below continues where it stopped.</p>"
     )
 
 
@@ -170,7 +170,7 @@ def _configuration(entry: Entry) -> str:
 
 
 def _methods(entry: Entry) -> str:
-    """Return the methods with all their options as the rows have them; before there are rows, as the sweep has them."""
+    """Return the methods with all their options, from the rows, or from the sweep before there are rows."""
     ours = {contestant.get("label"): bool(contestant.get("is_ours")) for contestant in entry.contestants}
     methods = {row.label: (row.method, row.options) for row in entry.rows}
     for contestant in entry.contestants:

@@ -1,7 +1,7 @@
-"""Drawings of matplotlib as parts of an HTML page: small, in the colors of the page, and with names of their own.
+"""Drawings of matplotlib as parts of an HTML page: small, in the colors of the page, and with unique names.
 
 Each figure is drawn twice, for wide and for narrow screens, since text that shrinks with its picture cannot be read on
-a phone; the style sheet shows the one that fits.
+a phone. The style sheet shows the one that fits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LARGEST_SVG", "any_letters", "figure_html", "in_page", "pixels", "svg_in_page"]
 
-# A drawing with more points than this many bytes of SVG is shown as pixels, so that the page stays quick.
+# A drawing of more bytes of SVG than this is shown as pixels, so that the page stays quick.
 LARGEST_SVG = 1_500_000
 DPI = 144
 # matplotlib's families; the page has its own.
@@ -37,30 +37,30 @@ GEOMETRY = ("d", "x", "y", "width", "height", "transform", "points")
 
 @contextmanager
 def any_letters() -> Iterator[None]:
-    """Draw without warnings of letters that matplotlib's font has not: the page's reader may have them."""
+    """Draw without warnings about letters that matplotlib's font does not have: the reader's browser may have them."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         yield
 
 
 def figure_html(pictures: list[str], caption: str) -> str:
-    """Return a figure of pictures that are HTML already, of which the page shows one."""
+    """Return a figure of several pictures in HTML; the page shows one of them."""
     return f'<figure class="drawing">{chr(10).join(pictures)}\n<figcaption>{caption}</figcaption></figure>'
 
 
 def in_page(figure: Figure, name: str, kind: str, alt: str) -> str:
-    """Return a drawing as SVG for the page, or as pixels where that would be too large.
+    """Return a drawing as SVG for the page, or as pixels if SVG would be too large.
 
     Parameters
     ----------
     figure
         The drawing.
     name
-        Unique in the page; the parts of the drawing are named by it.
+        A name that is unique in the page, for the ids in the drawing.
     kind
-        ``wide`` or ``narrow``: on which screens it is shown.
+        ``wide`` or ``narrow``: the screens on which it is shown.
     alt
-        What it shows, for those who do not see it.
+        A description for readers who cannot see it.
     """
     svg = svg_in_page(_saved(figure, name), name, kind, alt)
     if svg is not None and len(svg) <= LARGEST_SVG:
@@ -72,13 +72,13 @@ def in_page(figure: Figure, name: str, kind: str, alt: str) -> str:
 
 
 def pixels(png: bytes, width: int, height: int, kind: str, alt: str) -> str:
-    """Return a picture of pixels with all of it inside."""
+    """Return a picture of pixels with its data inside."""
     source = f"data:image/png;base64,{base64.b64encode(png).decode()}"
     return f'<img class="{kind}" src="{source}" width="{width}" height="{height}" alt="{escape(alt)}">'
 
 
 def svg_in_page(svg: bytes, name: str, kind: str, alt: str) -> str | None:
-    """Return matplotlib's SVG as an element of an HTML page; None if it is not XML, as with control characters."""
+    """Return matplotlib's SVG as an element of an HTML page, or None if it is not XML, as with control characters."""
     try:
         root = ElementTree.fromstring(svg)
     except ElementTree.ParseError:
@@ -105,14 +105,14 @@ def _saved(figure: Figure, name: str) -> bytes:
     import matplotlib as mpl
 
     buffer = io.BytesIO()
-    # The salt and the missing date make the same drawing into the same bytes.
+    # The salt and the missing date ensure that the same drawing gives the same bytes.
     with mpl.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()
 
 
 def _strip(root: ElementTree.Element) -> None:
-    """Take away namespaces, which HTML knows by itself, and what says who drew it."""
+    """Remove namespaces, which HTML does not need, and metadata."""
     for element in root.iter():
         element.tag = _local(element.tag)
         for key in list(element.attrib):
@@ -122,7 +122,7 @@ def _strip(root: ElementTree.Element) -> None:
         element.tail = None
     for parent in list(root.iter()):
         for child in list(parent):
-            # the style that matplotlib puts there is meant for all of its document; the page has it in its own
+            # matplotlib's style is meant for its whole document; the page has it in its own style sheet
             if child.tag in ("metadata", "title", "style"):
                 parent.remove(child)
 
@@ -132,7 +132,7 @@ def _local(name: str) -> str:
 
 
 def _rename(root: ElementTree.Element, name: str) -> None:
-    """Put the drawing's name before each id that is referred to, and drop the others."""
+    """Prefix each id that is referred to with the drawing's name, and drop the others."""
     wanted = {match for element in root.iter() for match in _references(element)}
     for element in root.iter():
         own = element.attrib.pop("id", None)
@@ -158,7 +158,7 @@ def _references(element: ElementTree.Element) -> Iterator[str]:
 
 
 def _dress(element: ElementTree.Element) -> None:
-    """Give an element the page's colors and letters, and no more digits than can be seen."""
+    """Give an element the page's colors and fonts, and no more digits than are visible."""
     style = FAMILY.sub(lambda match: f"{match[1]}var(--letters)" if match[1] else "", element.attrib.pop("style", ""))
     for key in ("fill", "stroke"):  # of patterns, which matplotlib colors by attributes
         color = element.attrib.pop(key, "")

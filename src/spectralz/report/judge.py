@@ -15,7 +15,7 @@ __all__ = ["Verdict", "judge"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim of the paper, what we measured, and whether it holds; None if that could not be checked."""
+    """A claim of the paper, what we measured, and whether it holds; None if it could not be checked."""
 
     sentence: str
     measurement: str
@@ -23,7 +23,7 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """The verdict as a badge shows it."""
+        """The verdict as a badge."""
         return {True: "holds", False: "does not hold", None: "not checked"}[self.holds]
 
 

@@ -1,4 +1,4 @@
-"""Parts that pages share: what opens on a click, terms with their text, and options as code."""
+"""Shared parts of pages: details that open on a click, terms with their text, and options as code."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["details", "options_in_code", "terms"]
 
 
 def details(summary: str, content: str) -> str:
-    """Return content, which is HTML, that opens by a click on its summary, which is text."""
+    """Return HTML content that opens on a click on its summary, a plain text."""
     return f"<details><summary>{escape(summary)}</summary>\n{content}\n</details>"
 
 
 def terms(facts: Iterable[tuple[str, str]]) -> str:
-    """Return terms with what is to be said of them; those with nothing are left out.
+    """Return terms with their texts; terms without text are left out.
 
     Examples
     --------

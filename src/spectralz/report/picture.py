@@ -1,4 +1,4 @@
-"""The picture of an entry: as its figure draws it, or errors against the axis for anybody's sweep."""
+"""The picture of an entry: drawn by its figure, or errors against the axis for any other sweep."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["Picture", "draw"]
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing as files, and as the page shows it on wide and on narrow screens."""
+    """A drawing as files, and as HTML for wide and for narrow screens."""
 
     svg: bytes
     png: bytes
@@ -44,7 +44,7 @@ class Picture:
 
 
 def draw(entry: Entry, alt: str) -> Picture | str:
-    """Return the picture of an entry, with words for those who do not see it, or why there is none."""
+    """Return the picture of an entry, with a description for readers who cannot see it, or why there is none."""
     if not entry.rows:
         return "There are no rows yet."
     try:
@@ -57,12 +57,12 @@ def draw(entry: Entry, alt: str) -> Picture | str:
 def _drawn(entry: Entry, alt: str) -> Picture:
     import matplotlib as mpl
 
-    # The salt and the missing date make the same rows into the same bytes.
+    # The salt and the missing date ensure that the same rows give the same bytes.
     with mpl.rc_context({"svg.hashsalt": entry.name, "svg.fonttype": "path", "font.size": 11}):
         wide = _figure(entry)
         svg, png = io.BytesIO(), io.BytesIO()
         wide.savefig(svg, format="svg", metadata={"Date": None, "Title": entry.title})
-        wide.set_layout_engine("none")  # keep the places found for the first
+        wide.set_layout_engine("none")  # keep the layout found for the first format
         wide.savefig(png, format="png", dpi=144, metadata={"Title": entry.title})
         with narrow_font():
             narrow = _figure(entry, is_narrow=True)
@@ -85,7 +85,7 @@ def _figure(entry: Entry, *, is_narrow: bool = False) -> Figure:
 
 
 def _draw_sweep(entry: Entry, axes: Axes) -> None:
-    """Draw anybody's sweep: mean |error| with its standard error against x, or log Z where there is no truth."""
+    """Draw any sweep: mean |error| with its standard error against x, or log Z if there is no truth."""
     has_truth = any(not math.isnan(s.mean) for s in entry.summaries)
     labels = list(dict.fromkeys(row.label for row in entry.rows))
     lines = {label: _known((_errors if has_truth else _answers)(entry, label)) for label in labels}
@@ -101,7 +101,7 @@ def _draw_sweep(entry: Entry, axes: Axes) -> None:
 
 
 def _draw_errors(axes: Axes, lines: dict[str, list[_Point]], truths: Sequence[float]) -> None:
-    """Draw errors on a logarithmic axis; those that are zero, or rounding alone, lie on its floor."""
+    """Draw errors on a logarithmic axis; errors that are zero, or only rounding, lie on its floor."""
     errors = [y for points in lines.values() for _, y, _ in points]
     floor, rounding = floor_below(errors, truths)
     on_floor = [y for y in errors if y <= rounding]
@@ -139,7 +139,7 @@ def _known(points: list[_Point]) -> list[_Point]:
 
 
 def _scale_x(axes: Axes, entry: Entry) -> None:
-    """Name the files, or take logarithms where the values span a factor of 20."""
+    """Name the files, or take logarithms if the values span a factor of 20."""
     if entry.files:
         axes.set_xticks(range(1, len(entry.files) + 1), [f.replace("$", r"\$") for f in entry.files], rotation=30)
         return

@@ -1,4 +1,4 @@
-"""A section of the report: an entry, judged and drawn, and the files of it that lie beside the page."""
+"""A section of the report: an entry, judged and drawn, and its files beside the page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Section"]
 
 @dataclass(frozen=True)
 class Section:
-    """An entry, judged and drawn; ``picture`` is a message where the drawing failed."""
+    """An entry, judged and drawn; ``picture`` is a message if the drawing failed."""
 
     entry: Entry
     verdicts: list[Verdict]
@@ -40,7 +40,7 @@ class Section:
         return cls(entry, verdicts, draw(entry, alt))
 
     def write_beside(self, folder: Path) -> None:
-        """Write the picture and the table; an old picture that could not be drawn again is taken away."""
+        """Write the picture and the table; an old picture that could not be drawn again is removed."""
         drawn = self.picture if isinstance(self.picture, Picture) else None
         contents = {
             "svg": drawn.svg if drawn else None,

@@ -1,4 +1,4 @@
-"""What the page says in words: findings, settings, numbers with their errors, and messages without folders."""
+"""The sentences of the page: findings, settings, numbers with their errors, and messages without folders."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def finding(entry: Entry, verdicts: Sequence[Verdict]) -> str:
     if entry.figure is None:
         return _best_method(entry)
     if not verdicts:
-        return "The paper says nothing of this figure that we could check."
+        return "The paper says nothing about this figure that we could check."
     sentence = tally(verdicts)
     return sentence + (" This is the quick setting, with fewer or smaller models than the paper's." * entry.is_quick)
 
@@ -93,7 +93,7 @@ def command_to_rerun(entry: Entry) -> str:
 
 
 def setting_in_words(entry: Entry) -> str:
-    """Say which of a figure's settings it ran at."""
+    """Say at which of a figure's settings it ran."""
     if entry.figure is None:
         return "a sweep of its own"
     if not entry.sweep:
@@ -104,7 +104,7 @@ def setting_in_words(entry: Entry) -> str:
 
 
 def three_digits(value: float) -> str:
-    """Return three digits of a number, or a sign that there is none."""
+    """Return three digits of a number, or a sign for a missing one."""
     return NOT_HERE if math.isnan(value) else f"{value:.3g}"
 
 
@@ -130,7 +130,7 @@ def plus_minus(summary: Summary) -> str:
 
 
 def runs_in_words(entry: Entry) -> str:
-    """Say how many runs a picture is drawn from."""
+    """Say from how many runs a picture is drawn."""
     failures = sum(summary.failures for summary in entry.summaries)
     return f"Drawn from {len(entry.rows)} runs" + f", {failures} of them without an answer" * bool(failures) + "."
 
@@ -145,5 +145,5 @@ _FOLDERS = re.compile(r"""(?<![\w./\\-])(?:file://)?(?:[A-Za-z]:)?(?:/(?!/)|\\+)
 
 
 def without_folders(text: str) -> str:
-    """Cut absolute paths down to the file's name: the page is passed on, the machine is nobody's business."""
+    """Shorten absolute paths to the file's name, since the page may be published."""
     return _FOLDERS.sub("", text)

@@ -1,4 +1,4 @@
-"""The shell of every page: its head, style and script, so that one file is all of it and nothing is loaded."""
+"""The shell of every page: its head, style and script, so that a page is one file and loads nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def render_shell(title: str, parts: Iterable[str]) -> str:
     Parameters
     ----------
     title
-        As text.
+        The title, as text.
     parts
         The parts of the page as HTML; empty ones are left out.
 

@@ -28,7 +28,7 @@ class Cell:
 
 
 def render_table(caption: str, headings: Sequence[str], rows: Sequence[Sequence[Cell]], kind: str) -> str:
-    """Return a table in a container of its own, which scrolls where the page is too narrow for it."""
+    """Return a table in its own container, which scrolls if the page is too narrow."""
     is_number = [bool(rows) and rows[0][i].value is not None for i in range(len(headings))]
     head = "".join(
         f'<th role="columnheader" scope="col"{" class=number" * number}>{escape(text)}</th>'

@@ -1,7 +1,7 @@
-"""Writing the report: one page that shows every sweep of a folder, needs no network, and can be passed on.
+"""Write the report: one page that shows every sweep of a folder, needs no network, and can be passed on.
 
-A page is made in three steps: read the folder into entries, draw and judge each, and put them into HTML. Nothing is
-computed again, and nothing is written before all of it is ready.
+A page is made in three steps: read the folder into entries, draw and judge each of them, and put them into HTML.
+Nothing is computed again, and nothing is written before everything is ready.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ PAGE = "report.html"
 
 
 def write_report(folder: Path, figures: Mapping[str, Figure] = MappingProxyType({})) -> Path:
-    """Write ``report.html`` into a folder of sweeps, and beside it each one's picture and table.
+    """Write ``report.html`` into a folder of sweeps, with the picture and table of each sweep beside it.
 
     Parameters
     ----------
     folder
-        Holds one subfolder for each figure or sweep, with ``rows.csv`` and ``sweep.json``, as the runner leaves them.
+        It holds one subfolder for each figure or sweep, with ``rows.csv`` and ``sweep.json``, as written by the runner.
     figures
-        Figures with titles, drawings and claims of their own, by the name of their subfolder; anything else is shown
-        as a sweep. Those of the paper are ``spectralz.paper.FIGURES``.
+        Figures with their own titles, drawings and claims, by the name of their subfolder; anything else is shown as a
+        sweep. Those of the paper are ``spectralz.paper.FIGURES``.
 
     Returns
     -------
     Path
-        The page. Beside it lie ``NAME.png``, ``NAME.svg`` and ``NAME.csv`` of every sweep that has rows.
+        The page. Beside it are ``NAME.png``, ``NAME.svg`` and ``NAME.csv`` of every sweep that has rows.
 
     Raises
     ------

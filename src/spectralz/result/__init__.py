@@ -1,4 +1,4 @@
-"""What a run gives back: a number, what kind of number it is, and how far it can be trusted."""
+"""The results of runs: a number, what kind of number it is, and how far it can be trusted."""
 
 from spectralz.result.bounds import Bounds, BoundsRow
 from spectralz.result.comparison import Comparison, ComparisonRow

@@ -19,7 +19,7 @@ __all__ = ["Bounds", "BoundsRow"]
 
 @dataclass(frozen=True)
 class BoundsRow:
-    """One bounder of a bracket: what it proved on each side, or why it proved nothing.
+    """Hold the result of one bounder: what it proved on each side, or why it proved nothing.
 
     ``interrupted`` says whether an interrupt ended it; what it had proven by then counts.
     """
@@ -34,21 +34,22 @@ class BoundsRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """Proven bounds on log Z, the best of several methods on each side.
+    """Hold proven bounds on log Z, the best of several methods on each side.
 
     Attributes
     ----------
     lower, upper
-        log Z lies between them, proven, rounding included.
+        log Z is proven to lie between them, rounding included.
     lower_method, upper_method
         Which method proved them.
     seconds
-        Wall-clock time of all together.
+        Wall-clock time of all methods together.
     rows
         Every bounder that was asked, in the order in which they ran.
     interval
-        Where log Z lies with a stated probability, as (low, high, level), with no assumption but the quality of random
-        numbers; an end that is proven to be better is the proven one. None unless a level was asked for.
+        An interval that contains log Z with a stated probability, as (low, high, level). It assumes nothing but the
+        quality of the random numbers. If a proven bound is better than an end, it takes its place. None unless a level
+        was asked for.
     interval_status
         How its ends were found, as a sentence.
     interrupted
@@ -87,7 +88,7 @@ class Bounds:
 
     @classmethod
     def best_of(cls, rows: tuple[BoundsRow, ...], seconds: float, *, interrupted: bool = False) -> Bounds:
-        """Take the best bound of all rows on each side; one of them at least must have each."""
+        """Return the best bound of all rows on each side; at least one row must have each."""
         lower, lower_method = max((row.lower, row.method) for row in rows if row.lower is not None)
         upper, upper_method = min((row.upper, row.method) for row in rows if row.upper is not None)
         return cls(
@@ -102,7 +103,7 @@ class Bounds:
 
     @property
     def width(self) -> float:
-        """How far apart the bounds are."""
+        """The distance between the bounds."""
         return self.upper - self.lower
 
     def to_dict(self) -> dict[str, Any]:
@@ -136,7 +137,7 @@ class Bounds:
         return html.bounds(self)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw what each method proved and the bracket, by :func:`spectralz.plots.bounds`; return the Axes."""
+        """Draw the bounds of each method and the bracket with :func:`spectralz.plots.bounds`; return the Axes."""
         from spectralz.show import plots
 
         return plots.bounds(self, ax)

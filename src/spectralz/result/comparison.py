@@ -21,9 +21,9 @@ __all__ = ["Comparison", "ComparisonRow"]
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """One method of a comparison: its estimate, or the error that it ended in.
+    """Hold the result of one method in a comparison: its estimate, or the error in which it ended.
 
-    ``name`` is what was asked for, which may be a label such as ``BP-200``.
+    ``name`` is the name that was asked for; it may be a label such as ``BP-200``.
     """
 
     method: AnyMethod
@@ -44,7 +44,7 @@ class ComparisonRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Several methods on one model, in the order in which they were asked for.
+    """Hold the results of several methods on one model, in the order in which they were asked for.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class Comparison:
         return html.comparison(self)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the methods under each other, by :func:`spectralz.plots.comparison`; return the Axes."""
+        """Draw the methods below each other with :func:`spectralz.plots.comparison`; return the Axes."""
         from spectralz.show import plots
 
         return plots.comparison(self, ax)

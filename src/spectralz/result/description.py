@@ -1,4 +1,4 @@
-"""What is worth knowing of a model before solving it."""
+"""Size, strength and structure of a model, and the cost of an exact answer."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ __all__ = ["Description"]
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Description(dict[str, Any]):
-    """What is worth knowing of a model before solving it; also a dict from these names to their values.
+    """Hold what :func:`spectralz.describe` found out about a model; also a dict from these names to their values.
 
     Attributes
     ----------
     spins, edges, components, largest_component
-        Their numbers; spins of the largest component.
+        Their numbers, and the number of spins in the largest component.
     density, degree_mean, degree_max
-        Share of all pairs that are coupled, neighbors of a spin on average and at most.
+        Share of all pairs that are coupled; mean and largest number of neighbors of a spin.
     coupling_mean, coupling_max, field_mean, field_max
         Sizes |A_ij| of the couplings and |theta_i| of the fields.
     offset, trace
@@ -25,11 +25,11 @@ class Description(dict[str, Any]):
     storage
         How the coupling is kept.
     is_forest
-        Whether there is no loop.
+        Whether the graph has no loop.
     treewidth_lower, treewidth_upper
-        The treewidth lies between them; the second is None where it would take long to find.
+        The treewidth lies between them; the second is None if it would take long to find.
     exact_order, exact_memory, exact_terms
-        The best elimination order found, its tables in bytes and its terms; None where no machine could do it.
+        The best elimination order found, its tables in bytes and its terms; None if no machine could do it.
 
     Examples
     --------

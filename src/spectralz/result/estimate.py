@@ -21,7 +21,7 @@ __all__ = ["Estimate"]
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """log Z as one run found it.
+    """Hold log Z as one run found it, with its kind, status, bounds and error.
 
     Attributes
     ----------
@@ -34,22 +34,23 @@ class Estimate:
     lower, upper
         Proven bounds on log Z, rounding included, or None. Never heuristics.
     std_error
-        The scale of the remaining error, statistical or not, or None: of sampling it is the standard error, of ``ep``
-        what its corrections leave out, of ``auto`` what covers all that its methods disagree about.
+        The scale of the remaining error, statistical or not, or None. For sampling it is the standard error, for ``ep``
+        what its corrections leave out, for ``auto`` a range that covers the disagreement of its methods.
     interval
-        Where log Z lies with a stated probability, as (low, high, level), with no assumption but the quality of random
-        numbers; ``high`` is None where only the lower end is known. None unless asked for by the option ``level``.
+        An interval that contains log Z with a stated probability, as (low, high, level). It assumes nothing but the
+        quality of the random numbers. ``high`` is None if only the lower end is known. None unless the option ``level``
+        asks for it.
     trusted
-        Whether the answer is to be believed as what it is. An exact one is, and so are a proven bound, as a bound, and
-        the middle of a proven interval (``quadrature``, ``low_rank``). Of ``auto``, ``ep``, ``mps``, ``annealing`` and
-        ``states`` this is their own verdict; where it is False, ``status`` has not converged. A plain estimate, such
-        as that of ``bp``, has nothing to show for itself and is not.
+        Whether the answer can be trusted as what it is called. This holds for exact answers, for proven bounds, as
+        bounds, and for the middle of a proven interval (``quadrature``, ``low_rank``). For ``auto``, ``ep``, ``mps``,
+        ``annealing`` and ``states`` it is their own verdict; if it is False, ``status`` has not converged. It is False
+        for a plain estimate, such as that of ``bp``, which has no check of its own.
     interrupted
         Whether an interrupt ended the run; the answer is the best so far.
     tried
-        The methods that were tried where several were, with what each said; else empty.
+        If several methods were tried, all of them with the answer of each; otherwise empty.
     iterations
-        How many iterations the method made, or None where it has none.
+        How many iterations the method made, or None if it has none.
     seconds
         Wall-clock time of the run.
     method
@@ -99,7 +100,7 @@ class Estimate:
 
     @property
     def disagreeing(self) -> tuple[Trial, ...]:
-        """The methods that were tried, trust themselves, and do not agree with this answer."""
+        """The methods that were tried and trust their own answer, but disagree with this one."""
         return tuple(trial for trial in self.tried if trial.verdict is Verdict.DISAGREES)
 
     def check(self) -> Estimate:
@@ -148,7 +149,7 @@ class Estimate:
         return html.estimate(self)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the answer in its bracket and what was tried, by :func:`spectralz.plots.estimate`; return the Axes."""
+        """Draw the answer, its bracket and what was tried with :func:`spectralz.plots.estimate`; return the Axes."""
         from spectralz.show import plots
 
         return plots.estimate(self, ax)

@@ -23,22 +23,22 @@ __all__ = ["Fit"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fit:
-    """A model fitted to data.
+    """Hold a model fitted to data, with standard errors and the likelihood.
 
     Attributes
     ----------
     model
-        The fitted :class:`spectralz.Ising`. Its spins are -1 and +1; of data that were 0 and 1, +1 stands for 1.
+        The fitted :class:`spectralz.Ising`. Its spins are -1 and +1; if the data were 0 and 1, +1 stands for 1.
     edges
-        The pairs that are coupled (m x 2), as ``model.edges()[0]``.
+        The pairs that are coupled (m x 2), as in ``model.edges()[0]``.
     field_error, coupling_error
-        Standard errors of ``model.field`` and of the weights J of ``model.edges()[1]``, from the Fisher information (of
-        ``pseudo``, from the sandwich); 0 where the value was given. None where there are none: with an l1 penalty, or
-        where the fit did not converge.
+        Standard errors of ``model.field`` and of the weights J of ``model.edges()[1]``, from the Fisher information
+        (for ``pseudo``, from the sandwich formula); 0 for values that were given. None with an l1 penalty, or if the
+        fit did not converge.
     log_likelihood
-        The mean log-likelihood **per row**, of the model that was found, penalty not included; None if left out.
+        The mean log-likelihood **per row** of the model found, without the penalty; None if left out.
     std_error
-        Its error from the sampling of log Z; None where log Z is exact. It does not include that the data are a sample.
+        Its error from sampling log Z; None if log Z is exact. It does not include that the data are a sample.
     log_z
         log Z of ``model``, which the log-likelihood needs; None if left out.
     rows
@@ -46,13 +46,13 @@ class Fit:
     parameters
         How many were estimated; with an l2 penalty their effective number, with l1 those that are not zero.
     method, penalty, strength
-        How: ``"exact"``, ``"pseudo"`` or ``"sampled"``; ``None``, ``"l1"`` or ``"l2"``, and its strength.
+        ``"exact"``, ``"pseudo"`` or ``"sampled"``; ``None``, ``"l1"`` or ``"l2"``; and the strength of the penalty.
     status
-        How the fit ended, as a sentence; ``status.converged`` says whether the numbers are what they are called.
+        How the fit ended, as a sentence; ``status.converged`` says whether it reached what its method promises.
     values
-        What the data held: ``"pm1"`` or ``"01"``.
+        The values in the data: ``"pm1"`` or ``"01"``.
     iterations, seconds, interrupted
-        Of the fit.
+        Iterations and wall-clock time of the fit, and whether an interrupt ended it.
     details
         Diagnostics that nothing else depends on.
 
@@ -91,8 +91,7 @@ class Fit:
     def aic(self) -> float | None:
         """Akaike's criterion of all rows, ``-2 rows log_likelihood + 2 parameters``; smaller is better.
 
-        None where the likelihood is not known, or not the largest one: that of ``pseudo`` is not, nor that of a fit
-        that did not converge.
+        None if the likelihood is not known or not the largest one, as with ``pseudo`` or a fit that did not converge.
         """
         return self._criterion(2.0)
 
@@ -107,7 +106,7 @@ class Fit:
         return -2.0 * self.rows * self.log_likelihood + price * self.parameters
 
     def wald(self) -> Wald:
-        """Return each estimated parameter with its standard error, z and p-value; print it for a table."""
+        """Return each estimated parameter with its standard error, z and p-value; printed, it is a table."""
         from scipy.special import ndtr
 
         if self.field_error is None or self.coupling_error is None:
@@ -129,8 +128,7 @@ class Fit:
     def compare(self, other: Fit) -> LikelihoodRatio:
         """Test whether the larger of two fits to the same data is better than chance explains.
 
-        Both must be fits of the largest likelihood, without a penalty, and the edges of one must be among those of the
-        other.
+        Both must be maximum-likelihood fits without a penalty, and the edges of one must be among those of the other.
 
         Examples
         --------
@@ -147,7 +145,7 @@ class Fit:
         for each in (small, large):
             if each.method == "pseudo" or each.penalty is not None or each.log_likelihood is None:
                 raise OptionError(
-                    "a likelihood-ratio test needs fits of the largest likelihood, without a penalty; "
+                    "a likelihood-ratio test needs maximum-likelihood fits without a penalty; "
                     'fit again with method="exact" or "sampled" and penalty=None'
                 )
         if small.rows != large.rows or small.model.n != large.model.n or not np.array_equal(_mean(small), _mean(large)):
@@ -169,12 +167,12 @@ class Fit:
         )
 
     def goodness(self, seed: int = 0) -> Goodness:
-        """Return what the model predicts against what the data show: third moments, how many are +1, and a test.
+        """Compare the model's predictions with the data: third moments, numbers of +1, and a test.
 
         Parameters
         ----------
         seed
-            For triples and states that are drawn, where there are too many for all.
+            Seed for drawing triples and states, if there are too many to use all.
         """
         from spectralz.learning.goodness import goodness_of
 
@@ -233,7 +231,7 @@ class Fit:
         return fits.fit_html(self)
 
     def plot(self, figure: Figure | None = None) -> Figure:
-        """Draw predicted against observed means, pairs and triples, and how many are +1; return the Figure."""
+        """Draw predicted against observed means, pairs and triples, and the numbers of +1; return the Figure."""
         from spectralz.show import fits
 
         return fits.draw(self, figure)

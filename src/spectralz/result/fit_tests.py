@@ -1,4 +1,4 @@
-"""What is asked of a fit: is each parameter there, is one model better than another, does the model fit at all."""
+"""Tests of a fit: of each parameter, of one model against another, and of the fit itself."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ __all__ = ["Goodness", "LikelihoodRatio", "Wald"]
 
 @dataclass(frozen=True, kw_only=True)
 class Wald:
-    """Each parameter that was estimated, with its standard error and the test of whether it is zero.
+    """Hold each estimated parameter with its standard error and a test of whether it is zero.
 
     Attributes
     ----------
     parameters
-        ``(name,)`` of a field, ``(name, name)`` of a coupling; numbers of columns where they have no names.
+        ``(name,)`` for a field, ``(name, name)`` for a coupling; numbers of columns if they have no names.
     estimate, std_error
         The parameter (theta or J) and its standard error.
     z, p_value
-        Their ratio, and the probability of one at least as large by chance if the parameter is zero (two-sided).
+        Their ratio, and the probability of a ratio at least this large by chance if the parameter is zero (two-sided).
     """
 
     parameters: tuple[tuple[Hashable, ...], ...]
@@ -48,7 +48,7 @@ class Wald:
 
 @dataclass(frozen=True, kw_only=True)
 class LikelihoodRatio:
-    """Whether a larger model is better than one inside of it than chance explains.
+    """Hold the test of whether a larger model is better than a nested one by more than chance explains.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class LikelihoodRatio:
     p_value
         The probability of at least this difference by chance, if the smaller model is true (chi-squared).
     std_error
-        Of the statistic, where a log-likelihood was sampled; else None.
+        Standard error of the statistic if a log-likelihood was sampled; otherwise None.
     """
 
     statistic: float
@@ -78,7 +78,7 @@ class LikelihoodRatio:
 
 @dataclass(frozen=True, kw_only=True)
 class Goodness:
-    """What the model predicts against what the data show. All moments are of -1 and +1.
+    """Hold the model's predictions beside the data. All moments are those of -1 and +1.
 
     Attributes
     ----------
@@ -87,18 +87,18 @@ class Goodness:
     pairs, pair_observed, pair_predicted
         Pairs of variables, coupled or not, and their E[x_i x_j].
     triples, third_observed, third_predicted
-        Triples of variables, all or some drawn at random, and their E[x_i x_j x_k]: a fit matches none of them by
-        itself.
+        Triples of variables, all or some drawn at random, and their E[x_i x_j x_k]; the fit does not match these by
+        construction.
     active_observed, active_predicted
         The probabilities that 0, 1, ..., n variables are +1.
     third_z
         The root mean square of (observed - predicted) third moments over their standard errors; about 1 if the model
-        is right, or a little less, since the fit has been near the data already.
+        is right, or a little less, since the model was fitted to the same data.
     statistic, df, p_value
-        The likelihood ratio against the saturated model, which has one parameter per state (G^2); None where there
-        are too few rows for its distribution to be known. ``why`` says so.
+        The likelihood ratio against the saturated model, which has one parameter per state (G^2); None if there are
+        too few rows for its distribution to be known. ``why`` then says so.
     why
-        Why there is no such test, or nothing.
+        Why there is no such test, or an empty text.
     is_exact
         Whether predictions are exact; otherwise they are means over states drawn from the model.
     """

@@ -1,4 +1,4 @@
-"""An interval of log Z that holds with a stated probability."""
+"""An interval that contains log Z with a stated probability."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Interval"]
 
 
 class Interval(NamedTuple):
-    """Where log Z lies with a stated probability, over the random numbers that were drawn.
+    """Hold an interval that contains log Z with a stated probability, over the random numbers drawn.
 
     Nothing else is assumed: no equilibrium, no normal distribution, no large sample. It is not proven, and is never
     mixed with ``lower`` and ``upper``, which are.
@@ -19,9 +19,9 @@ class Interval(NamedTuple):
     Attributes
     ----------
     low, high
-        log Z lies between them; ``high`` is None where only the lower end is known.
+        log Z lies between them; ``high`` is None if only the lower end is known.
     level
-        With this probability at least.
+        The probability of this, at least.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class Interval(NamedTuple):
 
     @property
     def width(self) -> float | None:
-        """How far apart the ends are, or None where there is only one."""
+        """The distance between the ends, or None if there is only one."""
         return None if self.high is None else self.high - self.low
 
     def __contains__(self, log_z: Any) -> bool:
@@ -45,7 +45,7 @@ class Interval(NamedTuple):
         return bool(self.low <= log_z and (self.high is None or log_z <= self.high))
 
     def check(self, who: str) -> None:
-        """Refuse an interval that has no end below, or nothing inside."""
+        """Refuse an interval that has no lower end, or is empty."""
         ends = [end for end in (self.low, self.high) if end is not None]
         if not all(map(math.isfinite, ends)) or ends != sorted(ends):
             raise SolverError(f"{who} gave the interval {self.low} to {self.high}; please report this model as a bug")

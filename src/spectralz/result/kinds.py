@@ -1,4 +1,4 @@
-"""What kind of number a run gives, how it ended, and what was made of it; and values as JSON knows them."""
+"""The kind of a run's number, how the run ended, and the verdict on it; and plain values for JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["AnyMethod", "Kind", "Status", "Trial", "Verdict", "plain"]
 
 
 class Kind(StrEnum):
-    """What the number of a run is. It belongs to the run: belief propagation, say, is exact on a forest."""
+    """Say what the number of a run is. The kind belongs to the run: belief propagation, say, is exact on a forest."""
 
     EXACT = "exact"
     LOWER_BOUND = "lower bound"
@@ -22,12 +22,12 @@ class Kind(StrEnum):
 
     @property
     def is_proven(self) -> bool:
-        """Whether such a number is proven to be what it is called."""
+        """Whether a number of this kind is proven."""
         return self is not Kind.ESTIMATE
 
 
 class Status(str):
-    """How a run ended, as a sentence; ``converged`` says whether the method did all that it set out to do.
+    """Say how a run ended, as a sentence; ``converged`` says whether the method did all that it set out to do.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class Status(str):
 
 
 class Verdict(StrEnum):
-    """What became of one of several methods that were tried."""
+    """Say what became of one of several methods that were tried."""
 
     CHOSEN = "chosen"
     AGREES = "agrees"
@@ -60,7 +60,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One of several methods that were tried: what it said, and what was made of it.
+    """Hold the answer of one of several methods that were tried, and the verdict on it.
 
     Attributes
     ----------
@@ -73,9 +73,9 @@ class Trial:
     seconds
         How long it took.
     verdict
-        What was made of it.
+        What became of it.
     why
-        Its own account of itself, or why it was not run.
+        Its own status, or why it was not run.
     """
 
     method: str
@@ -93,13 +93,13 @@ class Trial:
 
 
 class AnyMethod(Protocol):
-    """What a result needs to know of the method that made it."""
+    """What a result needs to know about its method."""
 
     name: ClassVar[str]
 
 
 def plain(value: Any) -> Any:
-    """Turn numpy scalars, arrays and mappings into the plain Python values that JSON knows."""
+    """Turn numpy scalars, arrays and mappings into plain Python values that JSON can hold."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

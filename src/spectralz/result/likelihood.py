@@ -1,4 +1,4 @@
-"""The likelihood of data under a model whose log Z is known only so well."""
+"""The likelihood of data under a model, with the error of log Z."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ __all__ = ["DataLikelihood"]
 
 @dataclass(frozen=True, kw_only=True)
 class DataLikelihood:
-    """The mean log-likelihood per row of data, with the error that log Z leaves.
+    """Hold the mean log-likelihood per row of data, with the error from log Z.
 
     Attributes
     ----------
     log_likelihood
         The mean of ``log_prob``.
     std_error
-        The error of log Z, common to all rows, or None where it is exact. That the rows are a sample is not included.
+        The error of log Z, common to all rows, or None if it is exact. It does not include that the rows are a sample.
     lower, upper
-        Proven bounds on ``log_likelihood``, where log Z has proven bounds, or None.
+        Proven bounds on ``log_likelihood`` if log Z has proven bounds, or None.
     log_prob
         log P of every row, hidden units summed out.
     estimate
         log Z as it was found.
     reverse, reverse_error
-        The same mean from annealing backwards from some of the rows (``reverse_rows`` of them), less the difference
-        that these rows make, and its standard error; None if not asked for. Annealing forwards finds too little of Z,
-        so that a likelihood comes out too high; backwards it comes out too low. Where the two agree, both are right.
+        The same mean from annealing backwards from some of the rows (``reverse_rows`` of them), corrected for the
+        choice of rows, and its standard error; None if not asked for. Annealing forwards finds too little of Z,
+        so that the likelihood is too high; backwards it is too low. If the two agree, both are right.
     status
-        What the two say of each other, as a sentence; ``status.converged`` says whether they agree.
+        How the two compare, as a sentence; ``status.converged`` says whether they agree.
     """
 
     log_likelihood: float

@@ -17,16 +17,16 @@ __all__ = ["LogProb"]
 
 @dataclass(frozen=True)
 class LogProb:
-    """log P(x) of states: their log-weights less log Z, which all of them have in common.
+    """Hold log P(x) of states: their log-weights minus their common log Z.
 
     Attributes
     ----------
     log_prob
         log P(x), one number per state; ``numpy.asarray(found)`` is the same.
     log_weight
-        Log of the unnormalized probabilities, which is exact.
+        Log of the unnormalized probabilities; these are exact.
     estimate
-        The log Z of all of them.
+        The common log Z.
 
     Examples
     --------
@@ -45,27 +45,27 @@ class LogProb:
 
     @property
     def std_error(self) -> float | None:
-        """The standard error of log Z, which is that of every log P(x); None where log Z has none."""
+        """The standard error of log Z, and so of every log P(x); None if log Z has none."""
         return self.estimate.std_error
 
     @property
     def lower(self) -> float | None:
-        """A proven lower bound on log Z, so that no log P(x) is above ``log_weight - lower``; None where none is."""
+        """A proven lower bound on log Z, so that no log P(x) is above ``log_weight - lower``; None if there is none."""
         return self.estimate.lower
 
     @property
     def upper(self) -> float | None:
-        """A proven upper bound on log Z, so that no log P(x) is below ``log_weight - upper``; None where none is."""
+        """A proven upper bound on log Z, so that no log P(x) is below ``log_weight - upper``; None if there is none."""
         return self.estimate.upper
 
     @property
     def trusted(self) -> bool:
-        """Whether log Z is to be trusted."""
+        """Whether log Z can be trusted."""
         return self.estimate.trusted
 
     @property
     def mean(self) -> float:
-        """The mean over the states: the log-likelihood of a model per row of data."""
+        """The mean over the states: the log-likelihood per row of data."""
         return float(np.mean(self.log_prob))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:

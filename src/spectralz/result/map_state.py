@@ -19,16 +19,16 @@ __all__ = ["MapState"]
 
 @dataclass(frozen=True, kw_only=True)
 class MapState:
-    """The heaviest state that was found: the mode of P(x), the ground state of physicists, the optimum of a QUBO.
+    """Hold the heaviest state found: the mode of P(x), the ground state in physics, the optimum of a QUBO.
 
     Attributes
     ----------
     state
-        The state, -1 and +1; of an RBM in the values of its units.
+        The state, -1 and +1; for an RBM, the values of its units.
     log_weight
-        Its log-weight; minus that is its energy.
+        Its log-weight; the energy is minus this number.
     upper
-        No state's log-weight is above this, proven.
+        Proven upper bound on the log-weight of any state.
     proven
         Whether it is proven that no state is heavier, up to rounding.
     method
@@ -59,7 +59,7 @@ class MapState:
 
     @property
     def gap(self) -> float:
-        """How much heavier another state could be at most; 0 where it is proven that none is."""
+        """How much heavier another state could be at most; 0 if it is proven that none is."""
         return 0.0 if self.proven else max(self.upper - self.log_weight, 0.0)
 
     def to_dict(self) -> dict[str, Any]:

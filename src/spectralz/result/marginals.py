@@ -23,17 +23,17 @@ __all__ = ["Marginals"]
 
 @dataclass(frozen=True, kw_only=True)
 class Marginals:
-    """Means of the spins and of the products along the edges, as one run found them.
+    """Hold the means of the spins and of the products along the edges, as one run found them.
 
     Attributes
     ----------
     mean
-        E[x_i], one number per spin; of an RBM whose units are 0 and 1, P(unit = 1).
+        E[x_i], one number per spin; for an RBM whose units are 0 and 1, P(unit = 1).
     probability
-        P(x_i = -1) and P(x_i = +1), two numbers per spin, each with its digits where the other is close to 1; of units
-        0 and 1, those of 0 and of 1.
+        P(x_i = -1) and P(x_i = +1), two numbers per spin; each keeps its digits even if the other is close to 1. For
+        units 0 and 1, the probabilities of 0 and of 1.
     edges, pair_mean
-        The edges (m x 2, i < j) and E[x_i x_j] on each; both are empty where pairs were left out.
+        The edges (m x 2, i < j) and E[x_i x_j] on each; both are empty if pairs were left out.
     kind
         Whether these numbers are exact or an estimate.
     estimate
@@ -41,9 +41,9 @@ class Marginals:
     names
         One name per spin, or None.
     values
-        What the spins are: ``"pm1"``, -1 and +1; or ``"01"``, 0 and 1, as the units of an RBM may be.
+        The values of the spins: ``"pm1"``, -1 and +1; or ``"01"``, 0 and 1, as the units of an RBM may be.
     has_pairs
-        Whether pairs are listed. Of models with more than 10 million they are not, unless asked for (``pairs=True``).
+        Whether pairs are listed. If there are more than 10 million, they are listed only with ``pairs=True``.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Marginals:
         return self.estimate.status
 
     def __getitem__(self, name: Hashable) -> float:
-        """Return the mean of the spin that is called ``name``; of a model without names, of spin ``name``."""
+        """Return the mean of the spin called ``name``; in a model without names, of spin number ``name``."""
         return float(self.mean[self._place(name)])
 
     @property
@@ -103,14 +103,14 @@ class Marginals:
         """
         if not self.has_all_pairs:
             raise ModelError('the covariance needs all pairs, coupled or not; ask for marginals with pairs="all"')
-        # The product of a spin with itself is 1, that of a unit of 0 and 1 the unit.
+        # The product of a spin with itself is 1; the product of a unit of 0 and 1 with itself is the unit.
         both = np.diag(np.ones(len(self.mean)) if self.values == "pm1" else self.mean)
         i, j = self.edges.T
         both[i, j] = both[j, i] = self.pair_mean
         return np.asarray(both - np.outer(self.mean, self.mean))
 
     def pair_table(self, first: Hashable, second: Hashable) -> NDArray[np.float64]:
-        """Return the probabilities of the four states of a pair that is listed, 2 x 2: rows are the first spin's.
+        """Return the probabilities of the four states of a listed pair, 2 x 2; rows belong to the first spin.
 
         Examples
         --------
@@ -165,7 +165,7 @@ class Marginals:
         return html.marginals(self)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the mean of every spin, by :func:`spectralz.plots.marginals`; return the Axes."""
+        """Draw the mean of every spin with :func:`spectralz.plots.marginals`; return the Axes."""
         from spectralz.show import plots
 
         return plots.marginals(self, ax)

@@ -15,18 +15,18 @@ __all__ = ["Quantity"]
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number that was computed, with its error.
+    """Hold a number with its error.
 
     Attributes
     ----------
     value
         The number; ``float(quantity)`` is the same.
     std_error
-        Its standard error; of exact numbers what rounding may be off by.
+        Its standard error; for exact numbers, a bound on the rounding error.
     kind
         Whether it is exact or an estimate.
     trusted
-        Whether value and error are to be believed.
+        Whether value and error can be trusted.
     status
         How it was found.
 

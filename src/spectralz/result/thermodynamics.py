@@ -1,4 +1,4 @@
-"""What a model does as its temperature changes."""
+"""Quantities of a model at many temperatures."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ QUANTITIES = ("log_z", "energy", "entropy", "heat_capacity", "magnetization", "a
 
 @dataclass(frozen=True, kw_only=True)
 class Thermodynamics:
-    """What a model does as its temperature changes: K numbers and K standard errors of each quantity.
+    """Hold the curves of a model over its temperature: K numbers and K standard errors of each quantity.
 
     At the inverse temperature beta, P(x) is proportional to exp(beta w(x)), where w is the log-weight of the model. The
-    energy of a state is -w(x), as physicists have it.
+    energy of a state is -w(x), as in physics.
 
     Attributes
     ----------
@@ -42,14 +42,14 @@ class Thermodynamics:
     magnetization, magnetization_error
         The mean of the spins' mean, between -1 and 1.
     abs_magnetization, abs_magnetization_error
-        The mean of its size, which a model without field has too; None of exact methods.
+        The mean of its absolute value, which is not zero without a field; None from exact methods.
     overlap, overlap_error
-        The mean overlap of two independent states per spin: sum_i E[x_i]^2 / n. None of sampled models with very many
+        The mean overlap of two independent states per spin: sum_i E[x_i]^2 / n. None for sampled models with very many
         spins.
     kind
         Whether these numbers are exact, up to rounding, or an estimate.
     trusted
-        Whether the errors are to be believed at each temperature, K times True or False.
+        Whether the errors can be trusted at each temperature, K times True or False.
     status
         How they were found.
     method
@@ -101,7 +101,7 @@ class Thermodynamics:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The quantities that are there."""
+        """The names of the quantities present."""
         return tuple(name for name in QUANTITIES if getattr(self, name) is not None)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Results as people read them: text, tables, HTML and pictures."""
+"""Results for readers: text, tables, HTML and pictures."""

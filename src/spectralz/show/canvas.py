@@ -1,4 +1,4 @@
-"""Empty figures, which need no screen to be saved, their formats, and how they are fitted to a narrow page."""
+"""Empty figures that can be saved without a screen, their formats, and their layout on a narrow page."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ __all__ = [
 
 FORMATS = ("png", "svg", "pdf")
 WIDTH, HEIGHT = 7.2, 4.3  # in inches
-# A phone shows about 3.4 inches of 96 pixels: text of a figure that is no wider keeps its size.
+# A phone shows about 3.4 inches of 96 pixels: the text of a figure that is no wider keeps its size.
 NARROW_WIDTH, NARROW_HEIGHT = 3.6, 3.2
 NARROW_FONT = 10.0
-# So many letters fit beside a narrow figure, or into a column of a wide one, and so many ticks below a narrow one.
+# How many letters fit beside a narrow figure, or into a column of a wide one, and how many ticks below a narrow one.
 LETTERS = 38
 NARROW_TICKS = 4
 LEGEND_GAP = 0.08  # in inches
 
 
 def check_format(file_format: str) -> None:
-    """Refuse a format of pictures that is not known.
+    """Refuse an unknown format of pictures.
 
     Raises
     ------
     OptionError
-        If it is none of ``FORMATS``.
+        If it is not one of ``FORMATS``.
     """
     if file_format not in FORMATS:
         raise OptionError(f"a picture's format is {file_format!r}; it must be one of {', '.join(FORMATS)}")
@@ -63,13 +63,13 @@ def empty_figure(height: float | None = None, width: float | None = None, *, is_
 
 
 def is_narrow(figure: Figure) -> bool:
-    """Return whether a figure is one for narrow pages."""
+    """Return whether a figure is made for narrow pages."""
     return bool(figure.get_size_inches()[0] <= NARROW_WIDTH)
 
 
 @contextmanager
 def narrow_font(wanted: bool = True) -> Iterator[None]:
-    """Draw, where wanted, with text of the size that a narrow page needs."""
+    """Draw with text of the size that a narrow page needs, if ``wanted``."""
     import matplotlib as mpl
 
     with mpl.rc_context({"font.size": NARROW_FONT, "axes.titlesize": "medium"} if wanted else {}):
@@ -77,7 +77,7 @@ def narrow_font(wanted: bool = True) -> Iterator[None]:
 
 
 def fit_narrow(figure: Figure) -> None:
-    """Wrap names of axes, take away ticks, and make room where labels would run into each other or into the legend."""
+    """Wrap names of axes, remove ticks, and make room if labels would overlap each other or the legend."""
     for axes in figure.axes:
         axes.set_xlabel(textwrap.fill(axes.get_xlabel(), LETTERS))
         axes.set_ylabel(textwrap.fill(axes.get_ylabel(), LETTERS))
@@ -97,7 +97,7 @@ def fit_narrow(figure: Figure) -> None:
 
 
 def _lower_legend(axes: Axes) -> None:
-    """Put the legend under the name of the axis, wherever that ends, and make the figure higher by as much."""
+    """Put the legend below the name of the axis, and make the figure higher by as much."""
     from matplotlib.figure import Figure
     from matplotlib.transforms import ScaledTranslation
 

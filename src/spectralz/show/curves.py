@@ -1,4 +1,4 @@
-"""What pictures of several methods along an axis share: colors, markers, a floor for errors, and the legend beneath."""
+"""Shared parts of pictures of several methods along an axis: colors, markers, a floor for errors, and the legend."""
 
 from __future__ import annotations
 
@@ -26,37 +26,37 @@ __all__ = [
     "scale_errors",
 ]
 
-# Okabe and Ito's colors, told apart by color-blind readers, the orange and the sky blue darker, so that they are seen
-# on white as on black; markers tell them apart in gray.
+# The colors of Okabe and Ito, which color-blind readers can tell apart. The orange and the sky blue are darker, so that
+# they can be seen on white and on black; markers tell methods apart in gray.
 COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#B87A00", "#2E93CC", "#7A7A7A")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LEGEND_LINE = 0.2  # in inches
 LEGEND_COLUMNS = 2
-# A legend begins so far under its axes as if they were so high, in inches, however high they are.
+# A legend begins as far below its axes as if they had this height, in inches.
 USUAL_AXES = 3.4
-# An error is rounding if it is no larger than this share of log Z.
+# An error counts as rounding if it is no larger than this share of log Z.
 ROUNDING = 1e-14
 # Of a logarithmic axis.
 MOST_TICKS = 8
-# Rings around points at the floor, so that methods which share it are all seen.
+# Rings around points at the floor, so that all methods there can be seen.
 RING, RING_STEP, MOST_RINGS = 5.0, 2.5, 5
 
 
 def floor_below(errors: Iterable[float], log_z: Iterable[float] = ()) -> tuple[float, float]:
-    """Return the height of the floor for errors that are zero or rounding, and the largest error that is.
+    """Return the height of the floor for errors that are zero or rounding, and the largest error that counts as such.
 
     Parameters
     ----------
     errors
         Sizes of errors, as drawn.
     log_z
-        The answers that they belong to, whose size tells what is rounding.
+        The answers that they belong to; their size determines what is rounding.
 
     Returns
     -------
     tuple[float, float]
-        A power of ten below all errors that are neither zero nor rounding, and what is rounding; an error up to that
-        is drawn on the floor.
+        A power of ten below all errors that are neither zero nor rounding, and the largest rounding; an error up to
+        that is drawn on the floor.
 
     Examples
     --------
@@ -70,18 +70,18 @@ def floor_below(errors: Iterable[float], log_z: Iterable[float] = ()) -> tuple[f
 
 
 def scale_errors(axes: Axes, heights: Sequence[float], floor: float, words: str = "") -> None:
-    """Make the axis of errors logarithmic, and where words say what is at its floor, write them there.
+    """Make the axis of errors logarithmic, and write ``words`` at its floor if there are any.
 
     Parameters
     ----------
     axes
-        What it belongs to.
+        The axes.
     heights
-        All that is drawn, none below the floor.
+        All heights drawn, none below the floor.
     floor
-        Where those points lie that have no place on a logarithmic axis, a power of ten.
+        The height of points that have no place on a logarithmic axis, a power of ten.
     words
-        What stands at the floor, such as ``"0"``; empty if nothing lies there.
+        The label of the floor, such as ``"0"``; empty if no point lies there.
     """
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
@@ -101,9 +101,9 @@ def scale_errors(axes: Axes, heights: Sequence[float], floor: float, words: str 
 
 
 def plain_powers(axis: Axis) -> None:
-    """Write the numbers of a logarithmic axis without raised exponents, which are too small to be read on a phone.
+    """Write the numbers of a logarithmic axis without raised exponents, which are too small to read on a phone.
 
-    Between powers of ten there are numbers too where the axis has less than two of the powers.
+    If the axis has fewer than two powers of ten, there are numbers between them too.
     """
     from matplotlib.ticker import FuncFormatter
 
@@ -117,16 +117,16 @@ def plain_powers(axis: Axis) -> None:
 
 
 def draw_at_floor(axes: Axes, x: Sequence[float], floor: float, rank: int, style: dict[str, Any]) -> None:
-    """Mark points at the floor as such: hollow, and in rings where several methods lie there.
+    """Mark points at the floor as such: hollow, and in rings if several methods lie there.
 
-    The line that they belong to has no markers there: those `above` are its own.
+    The line that they belong to has markers only `above` the floor.
 
     Parameters
     ----------
     axes, x, floor
-        Where.
+        Where to draw.
     rank
-        How many methods have points there already.
+        How many methods already have points there.
     style
         The color and the marker.
     """
@@ -134,7 +134,7 @@ def draw_at_floor(axes: Axes, x: Sequence[float], floor: float, rank: int, style
 
 
 def above(heights: Iterable[float], floor: float) -> dict[str, Any]:
-    """Return matplotlib's keywords for a line with markers only at those points that are above the floor."""
+    """Return matplotlib's keywords for a line with markers only at the points above the floor."""
     return {"markevery": [place for place, height in enumerate(heights) if height > floor]}
 
 
@@ -145,16 +145,16 @@ def ring(rank: int) -> dict[str, Any]:
 
 
 def draw_legend(axes: Axes, *, title: str | None = None, drop: float = 0.14) -> None:
-    """Put the legend under the axes, methods first, and make a figure of these axes alone high enough for it.
+    """Put the legend below the axes, methods first; if the figure has only these axes, make it high enough.
 
     Parameters
     ----------
     axes
-        What it belongs to.
+        The axes.
     title
-        Its heading.
+        The heading of the legend.
     drop
-        How far under the axes it begins, in parts of their usual height.
+        How far below the axes it begins, as a share of their usual height.
     """
     from matplotlib.figure import Figure
     from matplotlib.transforms import ScaledTranslation

@@ -1,4 +1,4 @@
-"""Fits as people read them: text, tables, and a picture of what the model predicts against what the data show."""
+"""Fits for readers: text, tables, and a picture that compares the model's predictions with the data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 
 WIDTH, HEIGHT = 8.0, 6.6
 COLOR, OTHER = "#1f77b4", "#d62728"
-# So many couplings are named in text.
+# How many couplings are named in text.
 MOST_NAMED = 4
 VALUES = {"pm1": "-1 and +1", "01": "0 and 1"}
 
@@ -57,7 +57,7 @@ def fit_html(result: Fit) -> str:
 
 
 def table(result: Fit) -> Table:
-    """Return what is worth knowing of a fit."""
+    """Return the main facts about a fit."""
     size = f"{counted(result.model.n, 'variable')}, {counted(len(result.edges), 'coupling')}"
     rows = [("fit", f"{size}, {result.rows:g} rows ({VALUES[result.values]})")]
     if result.log_likelihood is not None:
@@ -139,7 +139,7 @@ def goodness_table(result: Goodness) -> Table:
 
 
 def draw(result: Fit, figure: Figure | None = None) -> Figure:
-    """Draw predicted against observed moments, and the distribution of how many variables are +1.
+    """Draw predicted against observed moments, and the distribution of the number of +1.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def draw(result: Fit, figure: Figure | None = None) -> Figure:
 
 
 def _scatter(axes: Axes, observed: np.ndarray, predicted: np.ndarray, title: str, what: str, rows: float) -> None:
-    """Draw predictions against observations, with a band of two standard errors of the data about equality."""
+    """Draw predictions against observations, with a band of two standard errors of the data around equality."""
     both = np.concatenate([observed, predicted, [-0.05, 0.05]])
     low, high = max(float(both.min()) - 0.05, -1.0), min(float(both.max()) + 0.05, 1.0)
     line = np.linspace(low, high, 101)

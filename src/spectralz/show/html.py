@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["block_of", "bounds", "comparison", "description", "estimate", "marginals", "model"]
 
-# No colors of their own but one that both white and black set off: notebooks are light or dark.
+# The only color is one that is visible on white and on black: notebooks are light or dark.
 TABLE = "border-collapse:collapse;margin:0.4em 0;font-variant-numeric:tabular-nums"
 CELL = "text-align:left;vertical-align:top;padding:0.15em 1em 0.15em 0"
 HEADING = f"{CELL};border-bottom:1px solid rgba(128,128,128,0.5)"
@@ -28,7 +28,7 @@ ROWS = {
 
 
 def estimate(result: Estimate) -> str:
-    """Return an answer as a table, and beneath it what each method that was tried said.
+    """Return an answer as a table, and below it the answer of each method that was tried.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def estimate(result: Estimate) -> str:
 
 
 def bounds(result: Bounds) -> str:
-    """Return a bracket in words, and beneath it what each method proved."""
+    """Return a bracket in words, and below it what each method proved."""
     first, *rest = text.bounds(result).splitlines()
     lines = "<br>".join([f"<b>{escape(first)}</b>", *map(escape, rest)])
     return _block(f"<div>{lines}</div>", _table(tables.bounds(result)))
@@ -58,12 +58,12 @@ def comparison(result: Comparison) -> str:
 
 
 def marginals(result: Marginals) -> str:
-    """Return the range of the means and the spins at its ends as a table."""
+    """Return the range of the means, and the spins at its ends, as a table."""
     return _block(_table(tables.marginals(result)))
 
 
 def description(result: Description) -> str:
-    """Return what is worth knowing of a model as a table."""
+    """Return the description of a model as a table."""
     return _block(_table(tables.description(result)))
 
 
@@ -73,7 +73,7 @@ def model(result: Ising) -> str:
 
 
 def block_of(*tables: Table) -> str:
-    """Return tables under each other."""
+    """Return tables below each other."""
     return _block(*map(_table, tables))
 
 

@@ -29,23 +29,23 @@ __all__ = [
 DIVERGING = "RdBu_r"
 POSITIVE, NEGATIVE = "#c0392b", "#2471a3"
 COUPLINGS, FIELDS = "#7d6608", "#5d6d7e"
-# Up to so many spins a coupling is drawn as a matrix, and means have stems.
+# Up to this many spins a coupling is drawn as a matrix, and means have stems.
 MOST_SPINS_OF_MATRIX = 500
 MOST_STEMS = 100
-# Beyond so many spins the entries of a sparse matrix are too small to be seen, and get dots of this area.
+# Beyond this many spins the entries of a sparse matrix are too small to see, and become dots of this area.
 MOST_SPINS_OF_PIXELS = 100
 DOT = 4.0
-# A histogram of more couplings than this is of a sample of them.
+# A histogram of more couplings than this uses a sample of them.
 MOST_COUPLINGS = 1_000_000
 BINS = 40
-# Up to so many names stand at an axis, flat if they have no more letters than this together, none longer than that.
+# Most names at an axis; most letters of all names together if they are written flat; most letters of one name.
 MOST_NAMES = 40
 MOST_LETTERS = 60
 LONGEST_TICK = 24
 
 
 def side_of_grid(n: int, edges: NDArray[np.int64]) -> int | None:
-    """Return the side of the square grid, open or periodic, whose edges these are, or None.
+    """Return the side of the square grid, open or periodic, that has these edges, or None.
 
     Examples
     --------
@@ -72,14 +72,14 @@ def _pairs(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.in
 
 
 def draw_map(axes: Axes, values: NDArray[np.float64], largest: float, label: str) -> None:
-    """Draw a matrix in colors around zero, with the bar that explains them."""
+    """Draw a matrix in colors around zero, with a color bar."""
     image = axes.imshow(values, cmap=DIVERGING, vmin=-largest, vmax=largest)
     _integers(axes)
     axes.figure.colorbar(image, ax=axes, label=label)
 
 
 def draw_matrix(axes: Axes, model: Ising) -> None:
-    """Draw the couplings J = 2 A as a matrix; its diagonal, which no state depends on, is left out."""
+    """Draw the couplings J = 2 A as a matrix without the diagonal, which is the same for all states."""
     pairs, weights = model.edges()
     i, j = pairs.T
     J = np.zeros((model.n, model.n))
@@ -95,7 +95,7 @@ def draw_matrix(axes: Axes, model: Ising) -> None:
 
 
 def name_ticks(axes: Axes, names: Sequence[Hashable], *, y: bool = False) -> None:
-    """Write names at the axis, and with ``y`` at both, where they are few enough to be read; long ones are turned."""
+    """Write names at the axis, or with ``y`` at both, if they are few enough to read; long ones are rotated."""
     if not 0 < len(names) <= MOST_NAMES:
         return
     shown = [_tick(name) for name in names]
@@ -130,7 +130,7 @@ def draw_means(axes: Axes, mean: NDArray[np.float64], *, is_zero_one: bool = Fal
 
 
 def draw_histogram(axes: Axes, model: Ising) -> None:
-    """Draw how couplings and fields are distributed, each over bins of its own."""
+    """Draw the distributions of couplings and fields, each with its own bins."""
     shown = (("fields", model.field, FIELDS), ("couplings J = 2 A", _couplings(model), COUPLINGS))
     for name, values, color in shown:
         size = float(np.abs(values).mean()) if len(values) else 0.0
@@ -145,7 +145,7 @@ def draw_histogram(axes: Axes, model: Ising) -> None:
 
 
 def _couplings(model: Ising) -> NDArray[np.float64]:
-    """Return the couplings J of a large model; where there are very many pairs, those of a sample."""
+    """Return the couplings J of a large model, or a sample of them if there are very many pairs."""
     n = model.n
     if model.is_sparse:
         return model.edges()[1]

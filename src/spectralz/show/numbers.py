@@ -1,4 +1,4 @@
-"""Numbers as text: with the digits that their error leaves, and proven bounds rounded outwards."""
+"""Numbers as text: with the digits that their error allows, and proven bounds rounded outwards."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ __all__ = [
     "with_error",
 ]
 
-# Digits of proven bounds; more where the bounds are close together, up to all that a float has.
+# Digits of proven bounds; more if the bounds are close together, up to all that a float has.
 DIGITS = 8
 ALL_DIGITS = 17
-# Outside of these a number is written with an exponent.
+# Outside this range a number is written with an exponent.
 SMALL, LARGE = 1e-5, 1e15
 
 
 def with_error(value: float, std_error: float | None, plus_minus: str = "±") -> str:
-    """Write a number with the digits that its error leaves: two of the error's, and those above.
+    """Return a number with the digits that its error allows: up to the second digit of the error.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def with_error(value: float, std_error: float | None, plus_minus: str = "±") ->
     """
     if std_error is None:
         return f"{value:.12g}"
-    if std_error <= 1e-12 * abs(value):  # more digits than the number has
+    if std_error <= 1e-12 * abs(value):  # this would be more digits than the number has
         return f"{value:.12g} {plus_minus} {std_error:.2g}"
     exponent = int(f"{std_error:.1e}".split("e")[1])  # of the error as rounded: 0.0996 is 0.10
     decimals = max(0, 1 - exponent)
@@ -48,9 +48,9 @@ def with_error(value: float, std_error: float | None, plus_minus: str = "±") ->
 
 
 def proven(lower: float | None, upper: float | None, least_digits: int = DIGITS) -> str:
-    """Write proven bounds on log Z, rounded outwards, so that what is printed is proven too.
+    """Return proven bounds on log Z as text, rounded outwards, so that what is printed is proven too.
 
-    There are so many digits at least, and more where the bounds are close together.
+    They have at least ``least_digits`` digits, and more if the bounds are close together.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def proven(lower: float | None, upper: float | None, least_digits: int = DIGITS)
 
 
 def probability(level: float) -> str:
-    """Write with which probability an interval holds.
+    """Return the probability of an interval as text.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def probability(level: float) -> str:
 
 
 def probable(interval: Interval) -> str:
-    """Write an interval, rounded outwards, and with which probability it holds.
+    """Return an interval as text, rounded outwards, with its probability.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def probable(interval: Interval) -> str:
 
 
 def rounded_down(value: float, digits: int) -> str:
-    """Write a number with so many digits, as one that is no larger.
+    """Return a number with this many digits, rounded down.
 
     Examples
     --------
@@ -107,12 +107,12 @@ def rounded_down(value: float, digits: int) -> str:
 
 
 def rounded_up(value: float, digits: int) -> str:
-    """Write a number with so many digits, as one that is no smaller."""
+    """Return a number with this many digits, rounded up."""
     return _rounded(value, digits, ROUND_CEILING)
 
 
 def bounds_or_dashes(lower: float | None, upper: float | None, digits: int) -> tuple[str, str]:
-    """Write proven bounds with so many digits, rounded outwards; a dash where there is none.
+    """Return proven bounds with this many digits, rounded outwards, or a dash for a missing one.
 
     Examples
     --------
@@ -124,12 +124,12 @@ def bounds_or_dashes(lower: float | None, upper: float | None, digits: int) -> t
 
 
 def or_dash(value: float | None, digits: int) -> str:
-    """Write a number with so many digits, or a dash where there is none."""
+    """Return a number with this many digits, or a dash if there is none."""
     return "-" if value is None else f"{value:.{digits}g}"
 
 
 def counted(number: int, noun: str) -> str:
-    """Write how many there are.
+    """Return a number with its noun in singular or plural.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def _telling_digits(bounds: list[float]) -> int:
-    """Return the number of digits that tell bounds apart."""
+    """Return the number of digits that distinguish the bounds."""
     width = max(bounds, default=0.0) - min(bounds, default=0.0)
     if width == 0.0:
         return DIGITS

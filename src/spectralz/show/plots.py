@@ -1,8 +1,8 @@
 """Pictures of results: on Axes of matplotlib, or as the bytes of a file. matplotlib is imported where it is used.
 
-`estimate`, `bounds`, `comparison`, `marginals` and `model` draw on the Axes that they are given, or on a new one, and
-return it; they are what the results' own ``plot`` does. `bracket_picture` and `comparison_picture` return files, and
-`bracket_figure`, `comparison_figure` and `means_figure` what pages are made of, for wide and for narrow screens.
+`estimate`, `bounds`, `comparison`, `marginals` and `model` draw on the given Axes, or on a new one, and return it; the
+results' own ``plot`` calls them. `bracket_picture` and `comparison_picture` return files. `bracket_figure`,
+`comparison_figure` and `means_figure` return the figures of pages, for wide and for narrow screens.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ WIDTH = 9.0  # in inches, with room for numbers beside the rows
 
 
 def estimate(result: Estimate, ax: Axes | None = None) -> Axes:
-    """Draw an answer in its bracket, with its error bar, and beneath it each method that was tried.
+    """Draw an answer in its bracket, with its error bar, and below it each method that was tried.
 
-    The shaded band is what the answer's proven bounds leave; what lies far beyond it is an arrow. The ends of an
-    interval with a stated probability are dashed. The numbers stand on the right.
+    The shaded band is the range between the proven bounds; an arrow points to values far outside. The ends of an
+    interval with a stated probability are dashed. The numbers are on the right.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def estimate(result: Estimate, ax: Axes | None = None) -> Axes:
 
 
 def bounds(result: Bounds, ax: Axes | None = None) -> Axes:
-    """Draw for each method the values of log Z that it allows, and the bracket, which all of them allow.
+    """Draw the values of log Z that each method allows, and the bracket that all of them allow.
 
     The ends of an interval with a stated probability, which are not proven, are dashed.
 
@@ -126,7 +126,7 @@ def bounds(result: Bounds, ax: Axes | None = None) -> Axes:
 
 
 def comparison(result: Comparison, ax: Axes | None = None) -> Axes:
-    """Draw the methods of a comparison under each other: log Z, proven bounds, and the exact value where there is one.
+    """Draw the methods of a comparison below each other: log Z, proven bounds, and the exact value if there is one.
 
     Methods that failed are left out.
 
@@ -154,7 +154,7 @@ def comparison(result: Comparison, ax: Axes | None = None) -> Axes:
 
 
 def marginals(result: Marginals, ax: Axes | None = None) -> Axes:
-    """Draw the mean of every spin: as a map if the model is a square grid, otherwise against the spin's number or name.
+    """Draw the mean of every spin: as a map for a square grid, otherwise against the spin's number or name.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def marginals(result: Marginals, ax: Axes | None = None) -> Axes:
 
 
 def model(result: Ising, ax: Axes | None = None) -> Axes:
-    """Draw the couplings J = 2 A of a model: as a matrix up to 500 spins, otherwise a histogram of them and the fields.
+    """Draw the couplings J = 2 A of a model: as a matrix up to 500 spins, otherwise as a histogram with the fields.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def model(result: Ising, ax: Axes | None = None) -> Axes:
 
 
 def comparison_picture(comparison: Comparison, title: str, file_format: str = "png") -> bytes:
-    r"""Draw the methods of a comparison under each other: log Z, proven bounds, and the exact value where there is one.
+    r"""Draw the methods of a comparison below each other: log Z, proven bounds, and the exact value if there is one.
 
     Methods that failed are left out.
 
@@ -236,10 +236,10 @@ def comparison_picture(comparison: Comparison, title: str, file_format: str = "p
 
 
 def bracket_picture(estimate: Estimate, title: str, file_format: str = "png") -> bytes:
-    r"""Draw an answer in its bracket, with its error bar, and beneath it each method that was tried.
+    r"""Draw an answer in its bracket, with its error bar, and below it each method that was tried.
 
-    The shaded band is what the answer's proven bounds leave. Where the estimates are too close together to be told
-    apart in it, a second panel shows them alone.
+    The shaded band is the range between the proven bounds. If the estimates are too close together to be distinguished
+    in it, a second panel shows them alone.
 
     Examples
     --------
@@ -263,7 +263,7 @@ def comparison_figure(comparison: Comparison, title: str = "", *, is_narrow: boo
 
 
 def bracket_figure(estimate: Estimate, title: str = "", *, is_narrow: bool = False) -> Figure:
-    """Return the figure of `bracket_picture`, or one for a narrow screen, where panels are under each other."""
+    """Return the figure of `bracket_picture`, or one for a narrow screen, with the panels below each other."""
     rows = rows_of_answer(estimate)
     near = zoom(rows)
     shape = (1, 1) if near is None else (2, 1) if is_narrow else (1, 2)
@@ -283,7 +283,7 @@ def bracket_figure(estimate: Estimate, title: str = "", *, is_narrow: bool = Fal
 
 
 def means_figure(marginals_: Marginals, *, is_narrow: bool = False) -> Figure:
-    """Return what `marginals` draws as a figure without a title."""
+    """Return the picture of `marginals` as a figure without a title."""
     with narrow_font(is_narrow):
         height = 3.4 if is_narrow or _side_of_map(marginals_) is None else 4.6
         figure = empty_figure(height, is_narrow=is_narrow)
@@ -295,12 +295,12 @@ def means_figure(marginals_: Marginals, *, is_narrow: bool = False) -> Figure:
 
 
 def _side_of_map(result: Marginals) -> int | None:
-    """Return the side of the square grid that means are drawn on, or None where they are not."""
+    """Return the side of the square grid on which means are drawn, or None if there is none."""
     return side_of_grid(len(result.mean), result.edges) if result.values == "pm1" else None
 
 
 def _axes(ax: Axes | None, rows: int = 7, *, is_square: bool = False) -> Axes:
-    """Return the Axes, or a new one with room for so many rows."""
+    """Return the Axes, or a new one with room for this many rows."""
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt

@@ -1,4 +1,4 @@
-"""Answers drawn under each other, one row per method, on one Axes: markers, error bars, brackets and legends."""
+"""Answers drawn below each other, one row per method, on one Axes: markers, error bars, brackets and legends."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ COLORS = {
     Kind.ESTIMATE: "#7d6608",
 }
 MARKERS = {Kind.EXACT: "D", Kind.LOWER_BOUND: ">", Kind.UPPER_BOUND: "<", Kind.ESTIMATE: "o"}
-# Where the estimates together take less than this share of the picture's width, they get a second one of their own.
+# If the estimates together take less than this share of the picture's width, they get a panel of their own.
 CROWDED = 0.15
-# A picture whose width is a smaller share of log Z than this would show rounding, and numbers too long for their ticks.
+# A picture whose width is a smaller share of log Z would show rounding, and numbers too long for their ticks.
 LEAST_SPAN = 1e-6
-# Shown on both sides of a bracket, in widths of it.
+# The margin on both sides of a bracket, in widths of the bracket.
 MARGIN = 0.25
-# What a method said that the answer does not rest on is drawn hollow.
+# Markers of methods that the answer does not rest on are hollow.
 TRUSTED = (Verdict.CHOSEN, Verdict.AGREES, Verdict.BOUND)
-# Ends of an interval that holds with a stated probability: dashed, as they are not proven.
+# Ends of an interval with a stated probability are dashed, as they are not proven.
 INTERVAL: dict[str, Any] = {"color": "#6c3483", "linewidth": 1.5, "linestyle": (0, (4, 3))}
 BAR: dict[str, Any] = {"linewidth": 5, "solid_capstyle": "butt"}
 LEGEND: dict[str, Any] = {"frameon": False, "fontsize": "small", "columnspacing": 1.2, "handletextpad": 0.6}
-# From the lower edge of an Axes to its legend, in points: the numbers and the name of the axis stand between.
+# From the lower edge of an Axes to its legend, in points; the numbers and the name of the axis are between them.
 LEGEND_DISTANCE = 40.0
 
 
@@ -90,7 +90,7 @@ class Row:
 
 
 def rows_of_answer(result: Estimate) -> list[Row]:
-    """Return the answer and beneath it each method that was tried."""
+    """Return the answer and below it each method that was tried."""
     return [_row_of(result, f"answer  ({result.seconds:.2g} s)"), *map(_row_tried, result.tried)]
 
 
@@ -131,7 +131,7 @@ def _row_tried(trial: Trial) -> Row:
 
 
 def zoom(rows: Sequence[Row]) -> tuple[float, float] | None:
-    """Return the ends of a panel for the estimates alone, or None where the whole picture shows them well enough."""
+    """Return the ends of a panel for the estimates alone, or None if the whole picture shows them well enough."""
     near = [value for row in rows if row.kind is Kind.ESTIMATE and not row.is_doubted for value in row.reach]
     bounds = [bound for bound in (rows[0].lower, rows[0].upper) if bound is not None]
     if not near or not bounds:
@@ -141,7 +141,7 @@ def zoom(rows: Sequence[Row]) -> tuple[float, float] | None:
 
 
 def draw_answer(axes: Axes, result: Estimate, rows: Sequence[Row], *, is_numbered: bool) -> None:
-    """Draw an answer in its bracket and what was tried; numbers and verdicts on the right, or else at labels."""
+    """Draw an answer in its bracket and what was tried; numbers and verdicts on the right, otherwise in the labels."""
     _draw_rows(axes, rows, [row.label if is_numbered or not row.note else f"{row.label}\n{row.note}" for row in rows])
     if result.lower is not None and result.upper is not None:
         left, right = _around(result.lower, result.upper)
@@ -152,16 +152,16 @@ def draw_answer(axes: Axes, result: Estimate, rows: Sequence[Row], *, is_numbere
         axes.axvspan(result.lower, result.upper, color=COLORS[result.kind], alpha=0.07, zorder=0)
     _draw_interval(axes, result.interval)
     axes.axvline(result.log_z, color=COLORS[result.kind], linewidth=1, alpha=0.5, zorder=0)
-    for label in axes.get_yticklabels()[:1]:  # none where a panel shares those of its neighbor
+    for label in axes.get_yticklabels()[:1]:  # there are none if a panel shares those of its neighbor
         label.set_fontweight("bold")
     if is_numbered:
-        # A bound shows by its sign that it is one.
+        # The sign of a bound shows that it is a bound.
         notes = ("" if row.note == Verdict.BOUND else row.note for row in rows)
         add_numbers(axes, (f"{row.number}   {note}".strip() for row, note in zip(rows, notes, strict=True)))
 
 
 def draw_comparison(axes: Axes, result: Comparison, rows: Sequence[Row]) -> None:
-    """Draw methods under each other, and the exact value where there is one."""
+    """Draw methods below each other, and the exact value if there is one."""
     _draw_rows(axes, rows, [row.label for row in rows])
     if result.reference is not None:
         axes.axvline(result.reference.log_z, color=COLORS[Kind.EXACT], linewidth=1, zorder=0)
@@ -181,7 +181,7 @@ def draw_bounds(axes: Axes, result: Bounds) -> None:
 
 
 def _draw_interval(axes: Axes, interval: Interval | None) -> None:
-    """Draw the ends of an interval that holds with a stated probability, dashed: they are not proven."""
+    """Draw the ends of an interval with a stated probability, dashed: they are not proven."""
     if interval is None:
         return
     for end in (interval.low, interval.high):
@@ -190,7 +190,7 @@ def _draw_interval(axes: Axes, interval: Interval | None) -> None:
 
 
 def interval_handles(interval: Interval | None) -> list[Artist]:
-    """Explain the ends of an interval, if there is one."""
+    """Return the legend for the ends of an interval, if there is one."""
     from matplotlib.lines import Line2D
 
     if interval is None:
@@ -205,7 +205,7 @@ def _around(lower: float, upper: float) -> tuple[float, float]:
 
 
 def _around_bounds(result: Bounds) -> tuple[float, float]:
-    """Return the ends of a picture of the bracket; of one that is all rounding, with half of the other bounds."""
+    """Return the ends of a picture of the bracket; if the bracket is only rounding, with half of the other bounds."""
     lower, upper = result.lower, result.upper
     if result.width > LEAST_SPAN * max(1.0, abs(lower)):
         return _around(lower, upper)
@@ -216,7 +216,7 @@ def _around_bounds(result: Bounds) -> tuple[float, float]:
 
 
 def _point_beyond(axes: Axes, place: int, value: float, kind: Kind, *, is_numbered: bool) -> None:
-    """Where a value lies outside the picture, point to it from the nearer edge."""
+    """If a value lies outside the picture, point to it from the nearer edge."""
     left, right = axes.get_xlim()
     if left <= value <= right:
         return
@@ -295,7 +295,7 @@ def _draw_row(axes: Axes, place: int, row: Row) -> None:
 
 
 def sides_in_words(lower: float | None, upper: float | None) -> str:
-    """Write proven bounds with signs, rounded outwards.
+    """Return proven bounds with signs as text, rounded outwards.
 
     Examples
     --------
@@ -308,7 +308,7 @@ def sides_in_words(lower: float | None, upper: float | None) -> str:
 
 
 def add_numbers(axes: Axes, numbers: Iterable[str]) -> None:
-    """Write a column of text on the right of the rows."""
+    """Write a column of text to the right of the rows."""
     for place, number in enumerate(numbers):
         axes.text(
             1.015,
@@ -321,7 +321,7 @@ def add_numbers(axes: Axes, numbers: Iterable[str]) -> None:
 
 
 def handles_of(rows: Sequence[Row], hollow: str) -> list[Artist]:
-    """Explain what the rows have in them, and nothing else."""
+    """Return the legend for what the rows contain, and nothing else."""
     from matplotlib.lines import Line2D
 
     kinds = {row.kind for row in rows if row.log_z is not None}
@@ -336,7 +336,7 @@ def handles_of(rows: Sequence[Row], hollow: str) -> list[Artist]:
 
 
 def bounds_handles(result: Bounds) -> list[Artist]:
-    """Explain a picture of bounds."""
+    """Return the legend for a picture of bounds."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -356,12 +356,12 @@ def _marker(kind: Kind) -> Artist:
 
 
 def add_legend(figure: Figure, handles: list[Artist], columns: int | None = None) -> None:
-    """Put a legend below all that a figure has, in one line unless columns are given."""
+    """Put a legend below everything in a figure, in one line unless columns are given."""
     figure.legend(handles=handles, loc="outside lower center", ncols=columns or max(len(handles), 1), **LEGEND)
 
 
 def add_legend_below(axes: Axes, handles: list[Artist]) -> None:
-    """Put the legend of one Axes below the name of its axis, however high the Axes is."""
+    """Put the legend of one Axes below the name of its axis, for any height of the Axes."""
     from matplotlib.transforms import ScaledTranslation
 
     below = ScaledTranslation(0.0, -LEGEND_DISTANCE / 72.0, axes.figure.dpi_scale_trans)

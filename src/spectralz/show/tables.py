@@ -1,4 +1,4 @@
-"""Results as rows of cells: what the terminal, a notebook and plain text show, each in its own way."""
+"""Results as rows of cells, which the terminal, a notebook and plain text show in their own ways."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ __all__ = [
     "tried",
 ]
 
-# A table entry or a state takes about this long on one core of a present-day machine.
+# Time of a table entry or a state, about, on one core of a present-day machine.
 SECONDS_PER_TERM = 6e-9
-# So many of the most certain spins are named, and of the least certain.
+# How many of the most certain spins are named, and of the least certain.
 SPINS_NAMED = 3
 LONGEST_NAME = 60
-# Of a comparison as a DataFrame.
+# The columns of a comparison as a DataFrame.
 COLUMNS = (
     "method",
     "log_z",
@@ -73,8 +73,8 @@ NUMBERS = ("log_z", "error", "lower", "upper", "std_error", "seconds")
 class Table:
     """Rows of cells; the last cell of a row may be a sentence.
 
-    Without headings, the first cell of a row is the name of the second. ``verdicts`` has what became of the method of
-    each row, for those who can show that by colors, or nothing.
+    Without headings, the first cell of a row is the name of the second. ``verdicts`` has the verdict on the method of
+    each row, for output that can show it by colors, or is empty.
     """
 
     rows: tuple[tuple[str, ...], ...]
@@ -83,7 +83,7 @@ class Table:
 
 
 def headline(result: Estimate) -> str:
-    """Return an answer in one line: the number, what it is, and of an estimate whether it is trusted.
+    """Return an answer in one line: the number, its kind, and whether an estimate is trusted.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def estimate(result: Estimate, plus_minus: str = "±") -> Table:
 
 
 def tried(trials: Sequence[Trial], plus_minus: str = "±") -> Table:
-    """Return what each method that was tried said, one row each."""
+    """Return the answers of the methods that were tried, one row each."""
     rows = (
         (trial.method, *_value_and_error(trial), f"{trial.seconds:.3g}", str(trial.verdict), trial.why)
         for trial in trials
@@ -145,20 +145,20 @@ def bounds(result: Bounds) -> Table:
 
 
 def comparison(result: Comparison) -> Table:
-    """Return what each method said, one row each, with errors where one of them is exact."""
+    """Return the answer of each method, one row each, with errors if one of them is exact."""
     rows = tuple(_compared(row, result.reference) for row in result)
     return Table(headings=("method", "log Z", "error", "kind", "lower", "upper", "seconds", "status"), rows=rows)
 
 
 def comparison_frame(result: Comparison) -> Any:
-    """Return a comparison as a DataFrame of pandas: one row per method, numbers as numbers."""
+    """Return a comparison as a pandas DataFrame: one row per method, numbers as numbers."""
     pd = from_extra("pandas", "pandas", "a DataFrame")
     frame = pd.DataFrame([_record(row, result.reference) for row in result], columns=COLUMNS)
     return frame.astype({**dict.fromkeys(NUMBERS, "float64"), "trusted": "boolean"})
 
 
 def description(result: Description) -> Table:
-    """Return what is worth knowing of a model: names and values."""
+    """Return the description of a model: names and values."""
     forest = ", a forest" if result.is_forest else ""
     rows = (
         ("spins", f"{result.spins}"),
@@ -175,7 +175,7 @@ def description(result: Description) -> Table:
 
 
 def marginals(result: Marginals) -> Table:
-    """Return the range of the means, the spins at its ends, and the run that they come from: names and values."""
+    """Return the range of the means, the spins at its ends, and the run: names and values."""
     n, own = len(result.mean), result.estimate
     noun = "unit" if result.values == "01" else "spin"
     edges = counted(len(result.edges), "edge") if result.has_pairs else "pairs left out"
@@ -184,7 +184,7 @@ def marginals(result: Marginals) -> Table:
         rows.append(("means", _means(result)))
     if len(result.edges):
         rows.append(("pair means", _range(result, result.pair_mean)))
-    # A mean close to one has lost the digits that its smaller probability still has.
+    # A mean close to 1 has lost the digits that its smaller probability still has.
     order = np.argsort(result.probability.min(axis=1), kind="stable") if n else np.arange(0)
     if n > 2 * SPINS_NAMED:
         rows.append(("most certain", _spins(result, order[:SPINS_NAMED])))
@@ -197,7 +197,7 @@ def marginals(result: Marginals) -> Table:
 
 
 def spin_labels(result: Marginals) -> list[str]:
-    """Return what each spin is called: its name, or its number where it has none.
+    """Return the name of each spin, or its number if it has none.
 
     Examples
     --------
@@ -209,7 +209,7 @@ def spin_labels(result: Marginals) -> list[str]:
 
 
 def short_name(name: Hashable) -> str:
-    """Return a name as text in one line, a number as that of a spin, and of a long name its beginning."""
+    """Return a name as text in one line: for a number, ``spin`` and the number; of a long name, its beginning."""
     if isinstance(name, int):
         return f"spin {name}"
     text = " ".join(str(name).split())
@@ -217,12 +217,12 @@ def short_name(name: Hashable) -> str:
 
 
 def state_names(result: Marginals) -> tuple[str, str]:
-    """Return what the two states of a spin are called."""
+    """Return the names of the two states of a spin."""
     return ("0", "1") if result.values == "01" else ("-1", "+1")
 
 
 def mean_in_words(result: Marginals, mean: float) -> str:
-    """Return a mean with four decimals, and with its sign where it can have two.
+    """Return a mean with four decimals, and with its sign if both signs are possible.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def mean_in_words(result: Marginals, mean: float) -> str:
 
 
 def model(result: Ising) -> Table:
-    """Return the size of a model and of its couplings and fields: names and values. Nothing is solved or planned."""
+    """Return the sizes of a model, its couplings and fields: names and values. Nothing is solved or planned."""
     size = np.abs(result.field)
     field = _field(float(size.mean()) if result.n else 0.0, float(size.max(initial=0.0)))
     names = () if result.names is None or not result.n else (("names", names_in_words(result.names)),)
@@ -267,7 +267,7 @@ def names_in_words(names: Sequence[Hashable]) -> str:
 
 
 def _answer(result: Estimate, plus_minus: str) -> str:
-    """Return the number with the scale of its error, which may be statistical or not; a bound is rounded outwards."""
+    """Return the number with its error scale, statistical or not; a bound is rounded outwards."""
     if result.kind in (Kind.LOWER_BOUND, Kind.UPPER_BOUND):
         return _number(result, 12)
     error = " (error)" if result.std_error is not None else ""
@@ -275,7 +275,7 @@ def _answer(result: Estimate, plus_minus: str) -> str:
 
 
 def _number(result: Estimate, digits: int) -> str:
-    """Return the number with so many digits; a bound is rounded outwards, so that what is printed is proven too."""
+    """Return the number with this many digits; a bound is rounded outwards, so that what is printed is proven too."""
     if result.kind is Kind.LOWER_BOUND:
         return rounded_down(result.log_z, digits)
     if result.kind is Kind.UPPER_BOUND:
@@ -290,7 +290,7 @@ def _certified(result: Estimate) -> str:
 
 
 def _value_and_error(trial: Trial) -> tuple[str, str]:
-    """Return what a method that was tried found: its bounds if it was asked for them, else its log Z and error."""
+    """Return what a method that was tried found: its bounds if it was asked for them, otherwise log Z and error."""
     low = "" if trial.lower is None else f">= {rounded_down(trial.lower, 8)}"
     high = "" if trial.upper is None else f"<= {rounded_up(trial.upper, 8)}"
     shown = ", ".join(filter(None, (low, high)))

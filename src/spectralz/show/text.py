@@ -1,4 +1,4 @@
-"""Results as plain text: brackets to scale, and what ``print`` and ``repr`` show. Pure functions, no color."""
+"""Results as plain text: brackets to scale, and the text of ``print`` and ``repr``. Pure functions, no color."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ __all__ = [
     "with_error",
 ]
 
-# Below this share of log Z a bracket's width is rounding, and a picture of it says nothing.
+# Below this share of log Z a bracket's width is rounding, and a picture of it shows nothing.
 ROUNDING = 1e-9
 LEAST_CELLS = 20
-# What print shows of a result: lines no longer than this, and so many of a sentence and of a table.
+# Limits of what print shows: the length of a line, and the number of lines of a sentence and of a table.
 COLUMNS = 100
 SENTENCE_LINES = 3
 MOST_ROWS = 20
@@ -41,7 +41,7 @@ GAP = "  "
 
 
 def estimate(result: Estimate) -> str:
-    """Return an answer in a few lines: the number, what is proven, why, and the method and its time.
+    """Return an answer in a few lines: the number, what is proven, the status, and the method with its time.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def comparison_repr(result: Comparison) -> str:
 
 
 def marginals(result: Marginals) -> str:
-    """Return the range of the means, the most and the least certain spins, and the run that they come from."""
+    """Return the range of the means, the most and the least certain spins, and the run."""
     return aligned(tables.marginals(result))
 
 
@@ -118,12 +118,12 @@ def marginals_repr(result: Marginals) -> str:
 
 
 def description(result: Description) -> str:
-    """Return what is worth knowing of a model, one line each."""
+    """Return the description of a model, one line per fact."""
     return aligned(tables.description(result))
 
 
 def aligned(table: Table, width: int = COLUMNS) -> str:
-    """Return a table as lines of aligned columns, cut where they end beyond ``width``.
+    """Return a table as lines of aligned columns, cut at ``width``.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def aligned(table: Table, width: int = COLUMNS) -> str:
     lines = []
     for row in shown:
         start = "".join(cell.ljust(size) + GAP for cell, size in zip(row[:-1], sizes, strict=True))
-        # A sentence is cut beside other columns, and goes on below itself beside its name.
+        # A sentence is cut if there are other columns, and wrapped if there is only its name.
         last = " ".join(row[-1].split())
         rest = [last] if table.headings else _sentence(last, width - len(start))
         lines += [_cut((start if k == 0 else " " * len(start)) + part, width) for k, part in enumerate(rest)]
@@ -148,7 +148,7 @@ def aligned(table: Table, width: int = COLUMNS) -> str:
 
 
 def _proof(result: Estimate) -> str:
-    """Return what is proven beyond the answer itself, or nothing."""
+    """Return what is proven beyond the answer itself, or an empty text."""
     lower, upper = result.lower, result.upper
     if result.kind is Kind.EXACT and lower is not None and upper is not None:
         return f"proven to within {max(upper - result.log_z, result.log_z - lower):.2g}"
@@ -175,11 +175,11 @@ def bracket_line(
     width: int = 80,
     ascii_only: bool = False,
 ) -> str:
-    """Draw proven bounds to scale with the answer between them and its bar of twice its error either way.
+    """Draw proven bounds to scale, with the answer between them and a bar of twice its error to both sides.
 
-    Labels are rounded outwards, and go below the bar where the line has no room for them. The bar ends at a proven
-    bound; a side without one is an arrow. Nothing is drawn, and an empty text returned, where there is no bound, or
-    where all there is to see is of the size of rounding.
+    Labels are rounded outwards, and go below the bar if the line has no room for them. The bar ends at a proven
+    bound; a side without a bound is an arrow. If there is no bound, or if everything is of the size of rounding, an
+    empty text is returned.
 
     Examples
     --------
@@ -205,10 +205,10 @@ def bracket_line(
 def _ends(
     log_z: float, lower: float | None, upper: float | None, std_error: float | None
 ) -> tuple[float, float] | None:
-    """Return the values at the two ends of the bar, or None where there is nothing to draw."""
+    """Return the values at the two ends of the bar, or None if there is nothing to draw."""
     if lower is None and upper is None:
         return None
-    # A side without a bound shows the whole bar of the error, and some way beyond.
+    # A side without a bound shows the whole error bar, and some space beyond.
     seen = [log_z, *(bound for bound in (lower, upper) if bound is not None)]
     beyond = max(3.0 * (std_error or 0.0), 0.25 * (max(seen) - min(seen)))
     left = min(seen) if lower is not None else log_z - beyond
@@ -217,7 +217,7 @@ def _ends(
 
 
 def _rounded(value: float, decimals: int, rounding: str) -> str:
-    """Round the number that the float is, and not a product of it, which may be on the other side."""
+    """Round the exact value of the float; a product of it could be rounded to the wrong side."""
     exponent = Decimal(1).scaleb(-decimals)
     return f"{Decimal(value).quantize(exponent, rounding, Context(prec=400)):f}"
 
@@ -236,7 +236,7 @@ def _bar(
     def cell(value: float) -> int:
         return round((value - ends[0]) / (ends[1] - ends[0]) * (cells - 1))
 
-    bar = [" "] * cells  # blank where a bound excludes an answer that lies there all the same
+    bar = [" "] * cells  # blank if the answer lies outside a bound
     start, stop = 0 if lower is None else cell(lower), cells - 1 if upper is None else cell(upper)
     bar[start : stop + 1] = line * (stop - start + 1)
     if std_error is not None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["as_text", "picture", "plot", "plot_of"]
 
 COLUMNS = (("log_z", "log Z"), ("energy", "energy"), ("entropy", "entropy"), ("heat_capacity", "heat capacity"))
-# Of a long table the first and the last lines are shown.
+# How many first and last lines of a long table are shown.
 MOST_LINES, SHOWN = 40, 15
 PER_SPIN = {
     "log_z": r"log Z / n",
@@ -34,7 +34,7 @@ EXTENSIVE = ("log_z", "energy", "entropy", "heat_capacity")
 
 
 def as_text(found: Thermodynamics) -> str:
-    """Return the curves as a table, errors in parentheses where there are any."""
+    """Return the curves as a table, with errors in parentheses if there are any."""
     words = "exact" if found.kind == "exact" else "estimates, each with its standard error"
     head = f"{found.n} spins at {len(found.beta)} temperatures ({words}), by {found.method} in {found.seconds:.2f} s"
     names = [*COLUMNS, ("magnetization", "magnetization")]
@@ -63,7 +63,7 @@ def _number(found: Thermodynamics, name: str, k: int) -> str:
 
 
 def plot_of(found: Thermodynamics, name: str, ax: Axes | None = None, color: str = COLORS[1]) -> Axes:
-    """Draw one quantity over beta, extensive ones per spin; a band is two standard errors wide on each side."""
+    """Draw one quantity over beta, extensive ones per spin; the band is two standard errors on each side."""
     if name not in found.names:
         raise OptionError(f"there is no {name!r} here; there are {', '.join(found.names)}")
     if ax is None:
@@ -93,7 +93,7 @@ def plot(found: Thermodynamics, axes: Any = None) -> NDArray[Any]:
         axes = plt.subplots(2, 2, figsize=(9.0, 6.4), layout="constrained")[1]
     flat = np.asarray(axes).ravel()
     if len(flat) != len(EXTENSIVE):
-        raise OptionError(f"axes are {len(flat)}; give four of them, or none")
+        raise OptionError(f"there are {len(flat)} axes; give four of them, or none")
     for k, name in enumerate(EXTENSIVE):
         plot_of(found, name, flat[k], COLORS[k])
     return flat

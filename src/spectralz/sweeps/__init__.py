@@ -1,4 +1,4 @@
-"""Sweeps: any methods on any models, run on processes or a cluster, kept as rows."""
+"""Sweeps: any methods on any models, run in processes or on a cluster, and stored as rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sweeps from TOML files, with an error that names the key for whatever is no sweep."""
+"""Sweeps from TOML files; errors name the key that is wrong."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_config"]
 
-# What a configuration may say, and of which type; "number" is an int or a float.
+# The keys of a configuration and their types; "number" is an int or a float.
 _KEYS = {
     "name": "a string",
     "methods": "a list of strings",
@@ -45,24 +45,24 @@ def read_config(path: Path) -> Sweep:
     ===================  ================================================================================
     ``name``             default: the file's name without its suffix
     ``methods``          names of methods or labels of the paper (``"BP-200"``); each its own label
-    ``[[contestants]]``  methods with options: ``method``, and if wanted ``label`` (default: the method),
+    ``[[contestants]]``  methods with options: ``method``, and optionally ``label`` (default: the method),
                          ``options`` (a table), ``is_ours``; they come after ``methods``
     ``[model]``          ``generator`` and its parameters, or ``files``: names or patterns such as
-                         ``"grids/*.uai"``, relative to this file's folder; beside a generator, tables
-                         ``[[model.instances]]`` may list parameters that do not run along one axis
-    ``axis``, ``values`` the parameter that runs, and its values; ``strengths = [...]`` is short for
+                         ``"grids/*.uai"``, relative to this file's folder; with a generator, tables
+                         ``[[model.instances]]`` may list parameters that do not vary along one axis
+    ``axis``, ``values`` the parameter that varies, and its values; ``strengths = [...]`` is short for
                          ``axis = "strength"`` with these values
-    ``repeats``          models a value, default 1
-    ``seed``             of the first repeat, default 0
-    ``truth``            whether to compute the exact log Z too where that is possible, default true
+    ``repeats``          models per value, default 1
+    ``seed``             the seed of the first repeat, default 0
+    ``truth``            whether to compute the exact log Z too, if possible, default true
     ``edge_convention``  ``"text"`` (default) or ``"code"``, see :class:`Sweep`
     ===================  ================================================================================
 
     Raises
     ------
     FormatError
-        If the file is no TOML or says something that is no sweep; the message names the file, the key, what was got
-        and what is wanted.
+        If the file is not TOML or not a sweep; the message names the file and the key, what was given and what was
+        expected.
     OSError
         If the file cannot be opened.
 
@@ -98,7 +98,7 @@ def read_config(path: Path) -> Sweep:
         sweep = _sweep_of(table, path)
         for task in sweep.tasks():
             if task.repeat == 0:
-                task.tiny().model()  # a parameter out of range is an error now
+                task.tiny().model()  # so that a parameter out of range is an error now
     except FormatError:
         raise
     except SpectralzError as error:
@@ -111,7 +111,7 @@ def read_config(path: Path) -> Sweep:
 def _sweep_of(table: dict[str, Any], path: Path) -> Sweep:
     _check_table(table, _KEYS, "", path)
     if "model" not in table:
-        raise FormatError("the table [model] is missing; it says generator = ... or files = [...]", path)
+        raise FormatError("the table [model] is missing; it has generator = ... or files = [...]", path)
     model = table["model"]
     _check_model(model, table, path)
     own = {key: value for key, value in model.items() if key not in _MODEL_KEYS}
@@ -129,7 +129,7 @@ def _sweep_of(table: dict[str, Any], path: Path) -> Sweep:
 
 
 def _check_model(model: dict[str, Any], table: dict[str, Any], path: Path) -> None:
-    """Refuse a model that is neither a generator's nor files, and keys beside it that mean nothing for files."""
+    """Refuse a model that is neither a generator nor files, and keys that have no meaning for files."""
     _check_table({key: value for key, value in model.items() if key in _MODEL_KEYS}, _MODEL_KEYS, "model.", path)
     if "files" in model and len(model) > 1:
         raise FormatError("model.files stands alone: files have no generator and no parameters", path)
@@ -172,7 +172,7 @@ def _contestants_of(table: dict[str, Any], path: Path) -> tuple[Contestant, ...]
 
 
 def _files_of(patterns: list[str], path: Path) -> tuple[str, ...]:
-    """Return the files that names and patterns stand for, absolute, a pattern's in order of their names."""
+    """Return the files for names and patterns, with absolute paths; those of a pattern in order of their names."""
     folder = path.resolve().parent
     found: dict[str, None] = {}
     for pattern in patterns:
@@ -182,17 +182,17 @@ def _files_of(patterns: list[str], path: Path) -> tuple[str, ...]:
         if not matches:
             raise FormatError(f"model.files names {pattern!r}, and there is no such file in {folder}", path)
         for match in matches:
-            if not match.isprintable():  # rows are text, and so are the names in them
+            if not match.isprintable():  # rows are text, and so are names in rows
                 raise FormatError(f"model.files names {match!r}, whose name is not printable text; rename it", path)
         found.update(dict.fromkeys(matches))
     return tuple(found)
 
 
 def _check_table(table: dict[str, Any], known: Mapping[str, str], prefix: str, path: Path) -> None:
-    """Refuse keys that are not known and values of other types."""
+    """Refuse unknown keys and values of the wrong type."""
     for key, value in table.items():
         if key not in known:
-            raise FormatError(f"{prefix}{shown(key)[1:-1]} is no key of a sweep; known are {', '.join(known)}", path)
+            raise FormatError(f"{prefix}{shown(key)[1:-1]} is not a key of a sweep; known are {', '.join(known)}", path)
         if not _is_a(value, known[key]):
             raise FormatError(f"{prefix}{key} is {shown(value)}; it must be {known[key]}", path)
 

@@ -1,4 +1,4 @@
-"""A Dask cluster that runs the tasks of a sweep, where ``distributed`` is installed."""
+"""Run the tasks of a sweep on a Dask cluster, if ``distributed`` is installed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["on_dask"]
 
 
 def on_dask(address: str, tasks: Sequence[Task], sweep: Sweep) -> Answers:
-    """Yield the rows of each task as the cluster has done it; one that fails there is tried once more."""
+    """Yield the rows of each task when the cluster has done it; a task that fails there is tried once more."""
     distributed = from_extra("distributed", "dask", "a Dask cluster")
     with dask_client(address) as client:
         yield from _gathered(distributed, client, tasks, sweep)
@@ -42,7 +42,7 @@ def _gathered(distributed: Any, client: Any, tasks: Sequence[Task], sweep: Sweep
             rows = future.result()
         except Exception as error:  # run_task raises nothing: a worker or its result is lost
             attempts[task.instance] += 1
-            is_final = isinstance(error, distributed.KilledWorker)  # the scheduler has tried it again and again
+            is_final = isinstance(error, distributed.KilledWorker)  # the scheduler has already tried it several times
             if attempts[task.instance] < MOST_ATTEMPTS and not is_final:
                 futures.add(submit(task))
                 continue

@@ -1,4 +1,4 @@
-"""The worker processes of this machine: each has one thread and runs one task at a time; one that dies is replaced."""
+"""Worker processes on this machine: each has one thread and runs one task at a time; a dead worker is replaced."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ONE_THREAD = (
     "VECLIB_MAXIMUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
-# This many workers in a row that end before they begin: none ever will.
+# After this many workers in a row that end before they begin, no worker will ever begin.
 MOST_FALSE_STARTS = 3
 SECONDS_TO_END = 5.0
 
@@ -44,17 +44,17 @@ class _Worker:
         self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
         with _inherited():
             self.process.start()
-        theirs.close()  # so that its end is seen as the end of the connection
+        theirs.close()  # so that the connection ends when the process ends
         self.is_ready = False
         self.task: Task | None = None
 
     def give(self, work: Callable[..., list[Row]], task: Task, sweep: Sweep) -> None:
         self.task = task
-        with contextlib.suppress(OSError):  # it has ended, which the next wait will show
+        with contextlib.suppress(OSError):  # it has ended; the next wait will notice
             self.connection.send((work, task, sweep.contestants, sweep.truth))
 
     def end(self) -> str:
-        """Wait for the process to end, but not for long, and say how it ended."""
+        """Wait a short time for the process to end, and say how it ended."""
         self.process.join(SECONDS_TO_END)
         if self.process.exitcode is None:
             self.process.kill()
@@ -69,7 +69,7 @@ class _Worker:
 
 
 class Pool:
-    """The workers, and the tasks that are still to be done."""
+    """The workers, and the tasks still to do."""
 
     def __init__(self, count: int, tasks: Sequence[Task], sweep: Sweep) -> None:
         self.count = count
@@ -80,7 +80,7 @@ class Pool:
         self.false_starts = 0
 
     def answers(self) -> Answers:
-        """Yield the rows of each task as its worker has done it."""
+        """Yield the rows of each task when its worker has done it."""
         try:
             while self.waiting or self._busy():
                 self._hire()
@@ -109,7 +109,7 @@ class Pool:
         return [worker for worker in self.workers if worker.connection in heard]
 
     def _answer(self, worker: _Worker) -> list[Row] | None:
-        """Return the rows that a worker sends; its first word, that it is ready, has none."""
+        """Return the rows that a worker sends; its first message, that it is ready, has none."""
         try:
             rows: list[Row] | None = worker.connection.recv()
         except (EOFError, OSError):
@@ -139,8 +139,8 @@ class Pool:
 
 
 def _serve(theirs: Any) -> None:
-    """Answer tasks until the other side is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the process that started this one
+    """Answer tasks until the connection ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one handles interrupts
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     parent = multiprocessing.parent_process()
@@ -160,7 +160,7 @@ def _end_with(sentinel: int) -> None:
 
 @contextlib.contextmanager
 def _inherited() -> Iterator[None]:
-    """Give processes that are started inside a single thread and no interrupts."""
+    """Make processes started inside the block use a single thread and ignore interrupts."""
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     with _interrupts_wait():
         os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
@@ -173,10 +173,10 @@ def _inherited() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _interrupts_wait() -> Iterator[None]:
-    """Keep an interrupt until the block has ended, and from processes that are started inside for good.
+    """Delay an interrupt until the block has ended; processes started inside never receive one.
 
-    One in the middle of a start would leave half a process; and a process that is to ignore interrupts must be born
-    so, since it takes long to import what it needs.
+    An interrupt in the middle of a start would leave half a process. A process that ignores interrupts must do so from
+    its start, since importing what it needs takes long.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -194,11 +194,11 @@ def _interrupts_wait() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _blocked_for_children() -> Iterator[None]:
-    """Block interrupts, which processes inherit; the block of this one ends with the context."""
+    """Block interrupts, which child processes inherit; in this process the block ends with the context."""
     if not hasattr(signal, "pthread_sigmask"):  # not a Unix
         yield
         return
-    resource_tracker.ensure_running()  # it unblocks them where it is started
+    resource_tracker.ensure_running()  # otherwise starting it would unblock them
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -1,6 +1,6 @@
-"""The rows of a sweep: what they hold, how they are read, and their means.
+"""The rows of a sweep: their content, how to read them, and their means.
 
-``rows.csv`` has one row for each model and method; ``truth``, ``error`` and the like are empty where there is none.
+``rows.csv`` has one row per model and method; ``truth``, ``error`` and the like are empty if there is none.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ __all__ = ["COLUMNS", "Row", "Summary", "header", "read_rows", "summarise", "to_
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One method on one model.
+    """Hold the result of one method on one model.
 
     Attributes
     ----------
     instance, x, repeat, seed
-        Which model: those of its :class:`~spectralz.sweeps.Task`.
+        The model, as in its :class:`~spectralz.sweeps.Task`.
     n, edges
         Its size.
     label, method, options
-        Which method: the contestant's label, the method's name and all its options as JSON.
+        The contestant's label, the method's name and all its options as JSON.
     log_z, truth, error
-        The answer, the exact one, and their difference, signed.
+        The answer, the exact one, and their signed difference.
     kind, status, converged, lower, upper, std_error
         Those of the estimate.
     seconds
-        Wall-clock time of the run, compilation not counted.
+        Wall-clock time of the run, without compilation.
     peak_mib
-        Most memory that the worker's process has had by the end of the run.
+        Peak memory of the worker's process up to the end of the run.
     failure
         Why there is no answer, if there is none.
     versions
-        Of spectralz, numpy and Python.
+        The versions of spectralz, numpy and Python.
     """
 
     instance: str
@@ -83,7 +83,7 @@ def header() -> str:
 
 
 def to_csv(rows: Iterable[Row]) -> str:
-    """Return rows as lines of CSV, one each; numbers keep all their digits, and None is empty."""
+    """Return rows as lines of CSV, one line per row; numbers keep all their digits, and None is empty."""
     return "".join(_line([_text(getattr(row, name)) for name in COLUMNS]) for row in rows)
 
 
@@ -94,7 +94,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _text(value: Any) -> str:
-    """Write a cell; text is kept to one line, so that a line is a row."""
+    """Return a cell as text without line breaks, so that every row is one line."""
     return "" if value is None else re.sub(r"[\r\n]+", " ", str(value))
 
 
@@ -109,7 +109,7 @@ def read_rows(path: Path) -> list[Row]:
     try:
         first, *lines = path.read_bytes().decode("utf-8").replace("\r\n", "\n").split("\n")
     except UnicodeDecodeError:
-        raise FormatError("this is no text; remove it and run the sweep again", path) from None
+        raise FormatError("this is not text; remove it and run the sweep again", path) from None
     if first != header().strip():
         raise FormatError(f"its columns are {first[:80]!r}; rows of a sweep have {header().strip()!r}", path)
     rows = []
@@ -120,12 +120,12 @@ def read_rows(path: Path) -> list[Row]:
         try:
             rows.append(Row(**{name: _value(name, cell) for name, cell in zip(COLUMNS, cells, strict=True)}))
         except ValueError as error:
-            raise FormatError(f"this is no row of a sweep: {error}", path, number) from None
+            raise FormatError(f"this is not a row of a sweep: {error}", path, number) from None
     return rows
 
 
 def cells_of(line: str) -> list[str]:
-    """Return the cells of a line, however long: options may hold a number per spin."""
+    """Return the cells of a line of any length: options may hold one number per spin."""
     limit = csv.field_size_limit()
     csv.field_size_limit(max(limit, len(line)))
     try:
@@ -146,14 +146,14 @@ def _value(name: str, text: str) -> Any:
 
 @dataclass(frozen=True)
 class Summary:
-    """One method at one value of the axis.
+    """Hold the means of one method at one value of the axis.
 
     Attributes
     ----------
     count, failures
-        Answers, and runs without one.
+        Number of answers, and of runs without an answer.
     mean, spread, standard_error
-        Of |error|: mean, standard deviation, and the standard error of the mean; NaN without truth.
+        Mean of |error|, its standard deviation, and the standard error of the mean; NaN without truth.
     signed
         Mean of the signed error.
     seconds, seconds_spread

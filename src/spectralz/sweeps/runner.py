@@ -1,4 +1,4 @@
-"""Running a sweep: tasks to worker processes or to a Dask cluster, rows to a file that survives being killed."""
+"""Run a sweep: tasks go to worker processes or a Dask cluster, rows to a file that survives being killed."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ __all__ = ["run"]
 def run(
     sweep: Sweep, folder: Path, *, workers: int | None = None, dask: str | None = None, limit: int | None = None
 ) -> Path:
-    """Run a sweep, or what is left of it, and return the path of its rows.
+    """Run a sweep, or the rest of it, and return the path of its rows.
 
     Parameters
     ----------
     sweep
-        What to run.
+        The sweep.
     folder
-        Where its rows are kept; made if it is not there. A folder with a part of the same sweep is completed.
+        The folder for its rows; created if it does not exist. A folder with a part of the same sweep is completed.
     workers
-        Processes, each with a single thread; one for each core if not given. They start by importing the main module,
-        so a script calls this under ``if __name__ == "__main__":``.
+        Number of processes, each with a single thread; by default one per core. They start by importing the main
+        module, so a script must call this under ``if __name__ == "__main__":``.
     dask
-        Address of the scheduler of a Dask cluster, such as ``"tcp://10.0.0.1:8786"``, to send the tasks to instead.
-        Its workers need this package, and files at the same paths; for times that can be compared they should have
-        one thread each.
+        Address of the scheduler of a Dask cluster, such as ``"tcp://10.0.0.1:8786"``, to send the tasks there instead.
+        Its workers need this package, and files at the same paths; for comparable times they should have one thread
+        each.
     limit
         Most models to run now; the others are left for the next call.
 
@@ -49,7 +49,7 @@ def run(
     MissingDependencyError
         If a Dask cluster is asked for and ``distributed`` is not installed.
     KeyboardInterrupt
-        If interrupted; the rows so far are kept, and the same call goes on from there.
+        If interrupted; the rows so far are kept, and the same call continues from there.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def run(
 
 
 def _collect(sweep: Sweep, file: RowFile, answers: Answers) -> None:
-    """Append the rows as they come."""
+    """Append the rows as they arrive."""
     try:
         with contextlib.closing(answers):
             report(f"running {sweep.name}", len(file.done) / len(file.instances))
@@ -86,5 +86,5 @@ def _collect(sweep: Sweep, file: RowFile, answers: Answers) -> None:
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"{len(file.done)} of {len(file.instances)} models are done and kept in {file.path.parent}; "
-            "the same command goes on from there"
+            "the same command continues from there"
         ) from None

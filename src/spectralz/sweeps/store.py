@@ -1,8 +1,8 @@
-"""The folder of a sweep: ``sweep.json``, what it is, ``rows.csv``, what has come of it, and one writer at a time.
+"""The folder of a sweep: ``sweep.json`` is the configuration, ``rows.csv`` has the results; one writer at a time.
 
-All rows of a model are appended in one write and flushed to the disk before the next; whatever is torn or incomplete is
-dropped when the sweep goes on, and its model done again. Once all models are done, the rows stand in the order of the
-tasks, so that equal sweeps have equal files but for times, memory and versions.
+All rows of a model are appended in one write and flushed to the disk before the next. Torn or incomplete rows are
+dropped when the sweep continues, and their model is run again. Once all models are done, the rows are in the order of
+the tasks, so that equal sweeps have equal files except for times, memory and versions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROWS, SWEEP = "rows.csv", "sweep.json"
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep a second runner out of the folder; the lock ends with the process, however that ends."""
+    """Keep a second runner out of the folder; the lock ends with the process, in whatever way it ends."""
     try:
         import fcntl
     except ImportError:  # not a Unix
@@ -53,16 +53,16 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def open_rows(sweep: Sweep, folder: Path) -> RowFile:
-    """Return the rows of the sweep in this folder, made ready to go on, or refuse a folder with another sweep."""
+    """Return the rows of the sweep in this folder, ready to continue, or refuse a folder with another sweep."""
     configuration, path = folder / SWEEP, folder / ROWS
     for name in (SWEEP, ROWS):
-        for left in folder.glob(f".{name}.*"):  # what a killed write_whole leaves
+        for left in folder.glob(f".{name}.*"):  # leftovers of a killed write_whole
             left.unlink()
     wanted = json.loads(json.dumps(sweep.to_dict()))
     if configuration.exists():
         _refuse_other(_saved(configuration), wanted, folder)
     elif path.exists():
-        raise OptionError(f"{path} has rows, but no {SWEEP} says of what; remove its folder or use another")
+        raise OptionError(f"{path} has rows, but there is no {SWEEP}; remove its folder or use another")
     else:
         write_whole(configuration, (json.dumps(wanted, indent=2) + "\n").encode())
     labels = [contestant.label for contestant in sweep.contestants]
@@ -89,7 +89,7 @@ def _refuse_other(saved: dict[str, Any], wanted: dict[str, Any], folder: Path) -
 
 
 class RowFile:
-    """The file of rows: what is whole in it, and appending to it."""
+    """The file of rows: its complete tasks, and appending to it."""
 
     def __init__(self, path: Path, labels: list[str], instances: list[str]) -> None:
         self.path = path
@@ -103,11 +103,11 @@ class RowFile:
 
     @property
     def done(self) -> Collection[str]:
-        """The instances whose rows are there."""
+        """The instances whose rows are complete."""
         return self._lines.keys()
 
     def append(self, rows: list[Row]) -> None:
-        """Append the rows of a task, all at once and to the disk; rows of a task that is done are dropped."""
+        """Append the rows of a task at once and flush them to the disk; rows of a task already done are dropped."""
         instance = rows[0].instance
         if instance in self._lines:
             return
@@ -131,15 +131,15 @@ class RowFile:
         return header().encode() + b"".join(lines.values())
 
     def _whole_tasks(self, content: bytes) -> dict[str, bytes]:
-        """Return the lines of each task of which all rows are there, once and in order."""
+        """Return the lines of each task that has all its rows, once and in order."""
         first = header().encode()
         if first.startswith(content):
             return {}
         if not content.startswith(first):
-            raise OptionError(f"{self.path} has other columns than this version writes; use another folder")
+            raise OptionError(f"{self.path} has columns other than those of this version; use another folder")
         lines: dict[str, list[bytes]] = {}
         labels: dict[str, list[str]] = {}
-        for line in content[len(first) :].split(b"\n")[:-1]:  # what follows the last line break is torn
+        for line in content[len(first) :].split(b"\n")[:-1]:  # text after the last line break is torn
             cells = cells_of(line.decode(errors="replace"))
             row = dict(zip(COLUMNS, cells, strict=False))
             if len(cells) == len(COLUMNS):

@@ -1,8 +1,8 @@
-"""What a sweep is: models along an axis, methods on each of them, repeated with other seeds.
+"""The definition of a sweep: models along an axis, methods on each of them, repeated with other seeds.
 
-A sweep is a frozen value. It says everything that is needed to run it again, and it expands into tasks: one model each,
+A sweep is a frozen value. It holds everything needed to run it again, and it expands into tasks. A task is one model,
 on which all methods run one after the other. The figures of the paper are sweeps; ``spectralz sweep config.toml`` runs
-anybody's (:func:`~spectralz.sweeps.config.read_config`).
+any other (:func:`~spectralz.sweeps.config.read_config`).
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ MOST_REPEATS = 10**6
 
 @dataclass(frozen=True, kw_only=True)
 class Contestant:
-    """A method with its options, under the label that figures show.
+    """Hold a method with its options, under the label shown in figures.
 
     Attributes
     ----------
     label
-        What legends and rows call it.
+        Its name in legends and rows.
     method
         The name of a method, or a label of ``PAPER_SETTINGS``.
     options
         Its options.
     is_ours
-        Whether it goes beyond the paper, which figures mark.
+        Whether it goes beyond the paper; figures mark this.
     """
 
     label: str
@@ -66,33 +66,33 @@ class Contestant:
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """A whole sweep.
+    """Hold the definition of a whole sweep.
 
     Attributes
     ----------
     name
-        What its folder and its report are called.
+        The name of its folder and its report.
     contestants
         The methods, in the order of the legend.
     generator, parameters
         A name of ``GENERATORS`` and the parameters that stay the same; None for files.
     axis, values
-        Which parameter runs along the axis, and through which values. With files these are their places, from 1.
+        Which parameter varies along the axis, and its values. For files the values are their positions, from 1.
     files
-        Models to read instead, one for each value.
+        Models to read instead, one per value.
     instances
-        Sets of parameters for the generator, one for each value, instead of an axis: the values are then their places,
-        from 1 if none are given, and ``edge_convention`` leaves their strengths as they are.
+        Sets of parameters for the generator, one per value, instead of an axis: the values are then their positions,
+        from 1 if none are given, and ``edge_convention`` leaves their strengths unchanged.
     repeats
-        Models for each value, with seeds ``seed``, ``seed + 1``, ... (files: once each).
+        Models per value, with seeds ``seed``, ``seed + 1``, ... (files: once each).
     seed
         The first seed.
     truth
-        Whether the exact log Z is wanted beside each answer, where exact methods reach it.
+        Whether to compute the exact log Z for each model, if exact methods can.
     edge_convention
         ``"text"``: A_ij ~ U[-s, s] as the paper prints it. ``"code"``: an edge counted once weighs A_ij, as in the
-        authors' published code, which halves the strength, wherever it is given: along the axis or beside it. The axis
-        keeps the numbers that were asked for. Files are read as they are.
+        authors' published code. This halves the strength, whether it varies along the axis or is a fixed parameter; the
+        axis keeps the original numbers. Files are read unchanged.
 
     Examples
     --------
@@ -140,7 +140,7 @@ class Sweep:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Sweep:
-        """Make the sweep of which ``values`` is the :meth:`to_dict`."""
+        """Make the sweep whose :meth:`to_dict` is ``values``."""
         contestants = tuple(Contestant(**contestant) for contestant in values["contestants"])
         return cls(**{**values, "contestants": contestants})
 
@@ -181,7 +181,7 @@ class Sweep:
     def _check(self) -> None:
         check_choice(self.edge_convention, "edge_convention", ("text", "code"))
         if self.edge_convention == "code" and (self.files or self.instances):
-            raise OptionError("edge_convention 'code' is for models along an axis; files and instances are as they are")
+            raise OptionError("edge_convention 'code' is for models along an axis, not for files and instances")
         if not self.name or self.name in (".", "..") or re.search(r"[/\\\x00]", self.name):
             raise OptionError(f"name is {self.name!r}; it names a folder, so it cannot be empty or have a slash in it")
         if bool(self.files) == (self.generator is not None):
@@ -238,7 +238,7 @@ class Sweep:
                 f"printable and of 1 to {LONGEST_LABEL} characters"
             )
         for contestant in self.contestants:
-            contestant.build()  # a wrong name or option is an error now, not in the middle of the work
+            contestant.build()  # so that a wrong name or option is an error now, not in the middle of the work
 
 
 def _has_line_break(text: str) -> bool:
@@ -246,6 +246,6 @@ def _has_line_break(text: str) -> bool:
 
 
 def _short(value: float) -> str:
-    """Write a number with six digits, or with all of them where six would make it another."""
+    """Return a number with six digits, or with all digits if six would change it."""
     short = f"{value:g}"
     return short if float(short) == value else repr(value)

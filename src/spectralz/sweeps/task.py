@@ -24,36 +24,36 @@ if TYPE_CHECKING:
     from spectralz.model import Ising
     from spectralz.sweeps.sweep import Contestant
 
-    # What workers and clusters yield: all rows of a task at once.
+    # Workers and clusters yield all rows of a task at once.
     Answers = Generator[list[Row], None, None]
 
 __all__ = ["MOST_ATTEMPTS", "Task", "failed_rows", "in_words", "run_task"]
 
-# The parameters of generators that count spins, and the most of them in a tiny model.
+# The parameters of generators that count spins, and their largest value in a tiny model.
 TINY = {"n": 8, "side": 3, "visible": 4, "hidden": 4}
 TINY |= {"rows": 3, "columns": 3, "layers": 3, "tile": 2, "degree": 2, "patterns": 2, "shortest": 4}
 # A model whose worker died is tried again once.
 MOST_ATTEMPTS = 2
-# What this process has warmed up for.
+# The tasks for which this process has warmed up.
 _warm: set[str] = set()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One model of a sweep.
+    """Hold one model of a sweep.
 
     Attributes
     ----------
     instance
         Its name, unique in the sweep; the same sweep has the same names.
     x
-        Where it stands on the axis.
+        Its position on the axis.
     repeat, seed
-        Which of the repeats it is, and the seed of its generator.
+        The number of the repeat, and the seed of its generator.
     generator, parameters
-        What makes it: a name of ``GENERATORS`` and its parameters, seed included; or None and ...
+        A name of ``GENERATORS`` and its parameters, including the seed; None for a file.
     path
-        ... the file to read.
+        The file to read instead.
     """
 
     instance: str
@@ -88,7 +88,7 @@ class Task:
 
 
 def run_task(task: Task, contestants: Sequence[Contestant], truth: bool) -> list[Row]:
-    """Run all contestants on the model of a task, one row each; whatever fails is a row with its ``failure``.
+    """Run all contestants on the model of a task and return one row each; a failure is a row with its ``failure``.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def run_task(task: Task, contestants: Sequence[Contestant], truth: bool) -> list
     contestants
         The methods, in the order of the rows.
     truth
-        Whether the exact log Z is wanted too.
+        Whether to compute the exact log Z too.
     """
     _warm_up(task, contestants, truth)
     try:
@@ -113,7 +113,7 @@ def run_task(task: Task, contestants: Sequence[Contestant], truth: bool) -> list
 
 
 def failed_rows(task: Task, contestants: Sequence[Contestant], why: str) -> list[Row]:
-    """Return the rows of a task that came to nothing."""
+    """Return the rows of a task that failed."""
     return [_row(task, None, contestant, why, None, None) for contestant in contestants]
 
 
@@ -142,7 +142,7 @@ def _warm_up(task: Task, contestants: Sequence[Contestant], truth: bool) -> None
     if key in _warm:
         return
     _warm.add(key)
-    with contextlib.suppress(Exception):  # what fails here will fail in its row
+    with contextlib.suppress(Exception):  # a method that fails here will fail in its row
         model = task.tiny().model()
         outcomes = [_attempt(model, contestant)[0] for contestant in contestants]
         if truth:
@@ -150,8 +150,8 @@ def _warm_up(task: Task, contestants: Sequence[Contestant], truth: bool) -> None
 
 
 def _peak_mib() -> float:
-    """Return the most memory that this process has had."""
-    # The kernel hands ru_maxrss down from the process that started this one; VmHWM is this one's own.
+    """Return the peak memory of this process."""
+    # ru_maxrss is inherited from the process that started this one; VmHWM belongs to this process only.
     with contextlib.suppress(OSError, StopIteration):
         lines = Path("/proc/self/status").read_text().splitlines()
         return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) / 2**10
@@ -162,7 +162,7 @@ def _peak_mib() -> float:
 
 
 def in_words(error: BaseException) -> str:
-    """Return an error as a row shows it."""
+    """Return an error as text for a row."""
     return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 

@@ -1,4 +1,4 @@
-"""Models from the objects of other libraries, and back: one file per library."""
+"""Convert models from and to the objects of other libraries: one module per library."""
 
 from spectralz.io.interop.dimod import from_dimod, to_dimod
 from spectralz.io.interop.networkx import from_networkx, to_networkx

@@ -1,4 +1,4 @@
-"""Binary quadratic models of dimod, which D-Wave's samplers take."""
+"""Binary quadratic models of dimod, the input of D-Wave's samplers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def from_dimod(bqm: Any, beta: float = 1.0) -> Ising:
 
     ``E(v) = offset + sum_i linear_i v_i + sum_{i<j} quadratic_ij v_i v_j`` and P(v) = exp(-beta E(v)) / Z, with v in
     {-1, +1} (SPIN) or {0, 1} (BINARY; then spin +1 is 1: ``v = (1 + x) / 2``). Offset and names are kept, so that
-    log-weights are ``-beta E`` whatever the variables are.
+    log-weights are ``-beta E`` for either kind of variables.
 
     Examples
     --------

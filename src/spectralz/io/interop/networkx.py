@@ -26,18 +26,18 @@ def from_networkx(
     """Return the model of a ``networkx.Graph``, whose nodes are spins, at inverse temperature ``beta``.
 
     ``log-weight(x) = beta (offset + sum_edges J_ij x_i x_j + sum_nodes h_i x_i)``: an edge counts once, and a positive
-    weight makes its two spins alike. J is the edge's attribute ``weight``, h the node's attribute ``field``, and
-    offset the graph's own attribute of that name, 0 where there is none. Names are the nodes.
+    weight favors equal spins. J is the edge's attribute ``weight``, h the node's attribute ``field``, and offset the
+    graph's own attribute of that name, 0 if there is none. Names are the nodes.
 
     Parameters
     ----------
     G
-        A Graph or a MultiGraph, of which parallel edges add up. A loop adds its weight to the offset, since
-        x_i x_i = 1. Directed graphs are refused.
+        A Graph or a MultiGraph; parallel edges add up. A loop adds its weight to the offset, since x_i x_i = 1.
+        Directed graphs are refused.
     weight
         The attribute that every edge must have; None for J = 1 on all edges.
     field
-        The attribute with the field; nodes without it have none. None for no field at all.
+        The attribute with the field; nodes without it have no field. None for no field at all.
     beta
         Inverse temperature.
 
@@ -83,7 +83,7 @@ def _weight(u: Any, v: Any, data: Any, weight: Hashable | None) -> float:
         return 1.0
     if weight not in data:
         raise ModelError(
-            f"edge {(u, v)} has no attribute {weight!r}; name the attribute that holds J by weight=, "
+            f"edge {(u, v)} has no attribute {weight!r}; name the attribute that holds J with weight=, "
             "or give weight=None for J = 1 on all edges"
         )
     return _number(data[weight], f"{weight!r} of edge {(u, v)}")

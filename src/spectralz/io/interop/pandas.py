@@ -1,4 +1,4 @@
-"""Edge lists in a DataFrame of pandas."""
+"""Edge lists in a pandas DataFrame."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def from_pandas(
     """Return the model of an edge list, a ``pandas.DataFrame`` with one row per edge, at inverse temperature ``beta``.
 
     ``log-weight(x) = beta (sum_edges J_ij x_i x_j + sum_spins h_i x_i)``: an edge counts once, and a positive weight
-    makes its two spins alike. Names are what the columns hold: whole numbers in their order, others as they come.
+    favors equal spins. Names are the values in the columns: whole numbers in their order, others as they come.
 
     Parameters
     ----------
     frame
-        Each pair once, in either order; a pair that is there twice is refused, since a symmetric list would count
-        double. A row without a target gives the field of its source.
+        Each pair once, in either order. A pair that is listed twice is refused, since a symmetric list would count
+        every pair twice. A row without a target gives the field of its source.
     source, target, weight
         The columns with the two spins and with J.
     field
-        h: a Series or a mapping from names to numbers. Spins that no edge has are added to the model.
+        h: a Series or a mapping from names to numbers. Spins without edges are added to the model.
     beta
         Inverse temperature.
 
@@ -55,7 +55,7 @@ def from_pandas(
     for column in (source, target, weight):
         if column not in frame.columns:
             known = ", ".join(repr(name) for name in frame.columns)
-            raise ModelError(f"the frame has no column {column!r}; it has {known}: say which by source, target, weight")
+            raise ModelError(f"the frame has no column {column!r}; it has {known}: choose with source, target, weight")
     if frame[source].isna().any():
         raise ModelError(f"row {int(np.argmax(frame[source].isna()))} has no {source!r}; every edge needs one")
     values = as_float_array(frame[weight].tolist(), f"column {weight!r}")
@@ -72,7 +72,7 @@ def from_pandas(
 
 
 def _labels(column: Any) -> list[Any]:
-    """Return a column's values; whole numbers that a missing target turned into floats are whole again."""
+    """Return a column's values; whole numbers that a missing target turned into floats become whole again."""
     values = column.tolist()
     if any(isinstance(value, float) for value in values) and all(float(value).is_integer() for value in values):
         return [int(value) for value in values]

@@ -23,16 +23,15 @@ __all__ = ["from_qubo"]
 def from_qubo(Q: Any, beta: float = 1.0) -> Ising:
     """Return the model of a QUBO at inverse temperature ``beta``.
 
-    ``E(v) = v' Q v = sum_ij Q_ij v_i v_j`` with v in {0, 1}^n, and P(v) = exp(-beta E(v)) / Z. All entries count as
-    they stand: the diagonal is linear, since v_i v_i = v_i, and Q_ij and Q_ji add up, so that an upper triangular
-    matrix and the symmetric one with half of its entries off the diagonal are the same QUBO. Spin +1 is 1:
-    ``v = (1 + x) / 2``.
+    ``E(v) = v' Q v = sum_ij Q_ij v_i v_j`` with v in {0, 1}^n, and P(v) = exp(-beta E(v)) / Z. Every entry counts:
+    the diagonal is linear, since v_i v_i = v_i, and Q_ij and Q_ji add up. So an upper triangular matrix and the
+    symmetric one with half of its entries off the diagonal are the same QUBO. Spin +1 is 1: ``v = (1 + x) / 2``.
 
     Parameters
     ----------
     Q
-        A dictionary from pairs of labels to numbers, as ``{("a", "a"): -1.0, ("a", "b"): 2.0}``; a matrix; or anything
-        of scipy.sparse. Labels of a dictionary become names: whole numbers in their order, others as they come.
+        A dictionary from pairs of labels to numbers, as ``{("a", "a"): -1.0, ("a", "b"): 2.0}``; a matrix; or any
+        scipy.sparse matrix. Labels of a dictionary become names: whole numbers in their order, others as they come.
     beta
         Inverse temperature.
 

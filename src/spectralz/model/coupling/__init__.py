@@ -1,4 +1,4 @@
-"""How the coupling A of a model is kept: entry by entry, dense or sparse; as rank-1 terms; or as one block."""
+"""Storage of the coupling A of a model: entry by entry, dense or sparse; as rank-1 terms; or as one block."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def coupling_of(values: Any) -> Coupling:
-    """Return the coupling that a matrix, dense or sparse, stands for; one that is a coupling already stays as it is."""
+    """Return the coupling for a matrix, dense or sparse; an object that is a coupling already is returned as it is."""
     if isinstance(values, Coupling):
         return values
     return Sparse.checked(values) if sp.issparse(values) else Dense.checked(values)

@@ -1,7 +1,7 @@
-"""What a model asks of its coupling A, however that is kept.
+"""The interface of a model's coupling A, for every kind of storage.
 
-Each way of keeping it answers as suits it. Whoever needs the entries themselves asks for ``written_out``, which is
-dense or sparse. Nothing here changes a coupling in place; a model freezes the arrays of its own.
+Each kind of storage answers in its own way. Code that needs the entries themselves asks for ``written_out``, which is
+dense or sparse. Nothing here changes a coupling in place; a model freezes its own arrays.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Factors(NamedTuple):
 
 
 class Conditioned(NamedTuple):
-    """What is left of a coupling once some spins are fixed: that of the others, their field, and a constant."""
+    """What remains of a coupling if some spins are fixed: the coupling of the others, their field, and a constant."""
 
     rest: Coupling
     field: FloatArray
@@ -48,15 +48,15 @@ class Conditioned(NamedTuple):
 
 
 class Coupling(ABC):
-    """A symmetric coupling A of n spins, however it is kept.
+    """A symmetric coupling A of n spins, in any kind of storage.
 
-    ``word`` names how that is; ``is_sparse`` says whether its matrix is a scipy CSR array.
+    ``word`` names the kind of storage; ``is_sparse`` says whether its matrix is a scipy CSR array.
     """
 
     word: ClassVar[str]
     is_sparse: ClassVar[bool]
 
-    # What each way of keeping it answers for itself.
+    # Each kind of storage defines these.
 
     @property
     @abstractmethod
@@ -85,7 +85,7 @@ class Coupling(ABC):
 
     @property
     def rounding(self) -> float:
-        """A bound on the sum over i != j of what rounding took from A_ij where it is written out; 0 if nothing."""
+        """A bound on the sum over i != j of the rounding errors of A_ij when it is written out; 0 if there are none."""
         return 0.0
 
     def trace(self) -> Parts:
@@ -99,14 +99,14 @@ class Coupling(ABC):
 
     @abstractmethod
     def times(self, factor: float) -> Coupling:
-        """Return the multiple of it."""
+        """Return the coupling times ``factor``."""
 
     def plus(self, other: Coupling) -> Coupling:
         """Return the sum of two couplings of the same spins."""
         return self.written_out.plus_entries(other.written_out)
 
     def equals(self, other: Coupling) -> bool:
-        """Say whether every entry is the same, however either is kept.
+        """Say whether every entry is the same, in whatever storage.
 
         Factors that are too large to be written out are equal only to themselves.
         """
@@ -128,13 +128,13 @@ class Coupling(ABC):
 
     @abstractmethod
     def given(self, fixed: IntArray, value: FloatArray, free: IntArray) -> Conditioned:
-        """Return what is left for the free spins, in order, where the fixed ones have values."""
+        """Return what remains for the free spins, in order, if the fixed spins have values."""
 
-    # What follows from the entries, unless there is a better way.
+    # These follow from the entries, unless there is a better way.
 
     @property
     def terms(self) -> Factors | None:
-        """The rank-1 terms, where it is kept so."""
+        """The rank-1 terms, if they are what is stored; otherwise None."""
         return None
 
     @property
@@ -169,7 +169,7 @@ class Coupling(ABC):
 
     @property
     def least_width(self) -> int:
-        """A lower bound on the treewidth that takes no search: the least degree, or half of the mean one."""
+        """A lower bound on the treewidth that needs no search: the least degree, or half of the mean degree."""
         return self.written_out.least_width
 
     def edges(self) -> tuple[IntArray, FloatArray]:
@@ -185,11 +185,11 @@ class Coupling(ABC):
         return self.written_out.without_diagonal()
 
     def bordered(self, column: FloatArray) -> Coupling:
-        """Return the coupling with one more spin, the last, that ``column`` couples to the others."""
+        """Return the coupling with one more spin at the end, which ``column`` couples to the others."""
         return self.written_out.bordered(column)
 
     def dense(self) -> FloatArray:
-        """Return A as a numpy array, not to be written to."""
+        """Return A as a numpy array that must not be changed."""
         return self.written_out.dense()
 
     def for_kernels(self) -> Couplings:
@@ -198,16 +198,16 @@ class Coupling(ABC):
 
     @cached_property
     def _for_kernels(self) -> Couplings:
-        # Kept: several methods ask for it in turn, and of a large model each copy takes as long as a sweep.
+        # Cached: several methods ask for it in turn, and for a large model each copy takes as long as a sweep.
         return self.written_out.doubled()
 
     def summary(self) -> str:
-        """Say in a few words what it is, for the model's own text."""
+        """Describe it in a few words, for the model's own text."""
         sizes = f"|A| mean {self.mean_of_pairs:.3g} max {self.largest_of_pairs:.3g}"
         return f"edges={self.edge_count}, density={self.density:.3g}, {sizes}"
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        # What was derived and kept for later does not travel.
+        # Cached values are not pickled.
         return type(self), tuple(getattr(self, each.name) for each in fields(cast("Any", self)))
 
     def freeze(self) -> None:

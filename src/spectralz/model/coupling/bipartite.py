@@ -1,4 +1,4 @@
-"""A coupling kept as one rectangular block between two layers of spins, as in an RBM."""
+"""A coupling stored as one rectangular block between two layers of spins, as in an RBM."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Bipartite"]
 
 @dataclass(frozen=True, eq=False)
 class Bipartite(Coupling):
-    """One rectangular block between two layers of spins: the first have its rows, the others its columns."""
+    """One rectangular block between two layers of spins: rows belong to the first layer, columns to the second."""
 
     B: FloatArray
 
@@ -98,7 +98,7 @@ class Bipartite(Coupling):
 
     def among(self, spins: IntArray) -> Coupling:
         is_first = spins < len(self.B)
-        if np.any(np.diff(is_first.astype(np.int8)) > 0):  # the layers are mixed up
+        if np.any(np.diff(is_first.astype(np.int8)) > 0):  # the layers are mixed
             return self.written_out.among(spins)
         return Bipartite(self.B[np.ix_(spins[is_first], spins[~is_first] - len(self.B))])
 

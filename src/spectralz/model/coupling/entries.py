@@ -1,4 +1,4 @@
-"""Couplings kept entry by entry: all of them, or those that are not zero."""
+"""Couplings stored entry by entry: all entries, or those that are not zero."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ __all__ = ["Dense", "Entries", "Sparse"]
 # Products of rounded numbers (a covariance, say) are symmetric to a few units in the last place of the
 # largest entry; anything beyond that is a mistake that averaging would hide.
 SYMMETRY_TOLERANCE = 1e-10
-# Entries of a dense matrix that are copied together.
+# How many entries of a dense matrix are copied at once.
 ENTRIES_AT_A_TIME = 1 << 20
 
 
 class Entries(Coupling):
-    """A coupling kept entry by entry."""
+    """A coupling stored entry by entry."""
 
     @property
     def written_out(self) -> Entries:
@@ -41,12 +41,12 @@ class Entries(Coupling):
     @property
     @abstractmethod
     def stored(self) -> FloatArray:
-        """The entries that are kept, as one array."""
+        """The stored entries, as one array."""
 
     @property
     @abstractmethod
     def longest_row(self) -> int:
-        """Most entries that are kept in a row."""
+        """The largest number of stored entries in a row."""
 
     @abstractmethod
     def mapped(self, change: Callable[[FloatArray], FloatArray]) -> Entries:
@@ -127,7 +127,7 @@ class Entries(Coupling):
 
     @abstractmethod
     def block(self, rows: IntArray, columns: IntArray) -> Any:
-        """Return some rows and columns of A, dense or sparse as it is."""
+        """Return some rows and columns of A, dense or sparse like A."""
 
     def given(self, fixed: IntArray, value: FloatArray, free: IntArray) -> Conditioned:
         push = 2.0 * (self.block(free, fixed) @ value)
@@ -225,7 +225,7 @@ class Dense(Entries):
         return Dense(change(self.A))
 
     def doubled(self) -> Couplings:
-        J = 2.0 * self.A  # one copy and no more: it may be most of the memory there is
+        J = 2.0 * self.A  # only one copy: it may take most of the memory
         np.fill_diagonal(J, 0.0)
         return Couplings.of_dense(J)
 
@@ -287,7 +287,7 @@ class Sparse(Entries):
 
     @classmethod
     def _canonical(cls, A: Any) -> Sparse:
-        """Keep a matrix that nobody else has, its entries in order and no zero among them."""
+        """Keep a matrix that is not shared, with its entries in order and without zeros."""
         own = sp.csr_array(A)
         own.eliminate_zeros()
         own.sort_indices()

@@ -1,4 +1,4 @@
-"""A coupling kept as a few rank-1 terms and a diagonal."""
+"""A coupling stored as a few rank-1 terms and a diagonal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_DENSE_SPINS = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Factored(Coupling):
-    """A few rank-1 terms and a diagonal, never written out unless somebody asks for the entries."""
+    """A few rank-1 terms and a diagonal, written out only if the entries are asked for."""
 
     factors: Factors
 
@@ -48,7 +48,7 @@ class Factored(Coupling):
         n = rows.shape[1]
         spread = as_float_array(diagonal, "diagonal")
         if spread.shape not in ((), (n,)):
-            raise ModelError(f"diagonal has shape {spread.shape}; a model of {n} spins wants ({n},) or one number")
+            raise ModelError(f"diagonal has shape {spread.shape}; a model of {n} spins needs ({n},) or one number")
         for array, name in ((own, "values"), (rows, "vectors"), (spread, "diagonal")):
             refuse_non_finite(array, name)
         return cls(Factors(own, rows, np.array(np.broadcast_to(spread, (n,)))))
@@ -81,8 +81,8 @@ class Factored(Coupling):
 
     @cached_property
     def rounding(self) -> float:
-        # An entry is a sum of r products of three numbers, and then the mean of itself and its mirror image: r + 2
-        # roundings of each term at most, in whatever order they are added.
+        # An entry is a sum of r products of three numbers, and then the mean of itself and its mirror image: at most
+        # r + 2 roundings of each term, in any order of summation.
         values, vectors, _ = self.factors
         return pair_rounding(values, vectors, len(values) + 4.0)
 
@@ -98,7 +98,7 @@ class Factored(Coupling):
     @property
     def total(self) -> float:
         values, vectors, diagonal = self.factors
-        used = values != 0.0  # nothing times a huge vector is nothing
+        used = values != 0.0  # zero times a huge vector is zero
         norms = np.abs(vectors[used]).sum(axis=1)
         return float((np.abs(values[used]) * norms**2).sum() + np.abs(diagonal).sum())
 
@@ -110,7 +110,7 @@ class Factored(Coupling):
     def least_width(self) -> int:
         used = (self.factors.vectors != 0.0) & (self.factors.values != 0.0)[:, None]
         if len(used) == 1:
-            return max(int(used.sum()) - 1, 0)  # one rank-1 term joins all its spins
+            return max(int(used.sum()) - 1, 0)  # one rank-1 term couples all its spins
         return self.n - 1 if self.n > MOST_DENSE_SPINS else self.written_out.least_width
 
     def quadratic(self, X: FloatArray) -> FloatArray:
