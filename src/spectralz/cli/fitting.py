@@ -13,7 +13,7 @@ import spectralz as sz
 from spectralz._support.interrupts import INTERRUPTED
 from spectralz.cli.console import as_text, print_table, progress, say, warn
 from spectralz.cli.helping import examples
-from spectralz.cli.options import AsJson, Budget, Picture, Strict, Threads, in_threads
+from spectralz.cli.options import AsJson, Budget, Picture, Seed, Strict, Threads, in_threads
 from spectralz.cli.outputs import check_outputs, check_picture, picture_format, write_all, write_picture
 from spectralz.cli.printing import print_json
 from spectralz.errors import InaccurateWarning, OptionError
@@ -80,7 +80,7 @@ def fit(
         str | None,
         typer.Option("--weights", metavar="NAME", help="The column (its name, or number from 0) with counts of rows."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of all random numbers.")] = 0,
+    seed: Seed = 0,
     budget: Budget = None,
     threads: Threads = None,
     tests: Annotated[

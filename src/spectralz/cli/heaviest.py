@@ -12,7 +12,19 @@ import spectralz as sz
 from spectralz.cli.console import progress
 from spectralz.cli.helping import examples
 from spectralz.cli.loading import load
-from spectralz.cli.options import AsJson, Beta, Budget, EvidenceFile, Format, Given, ModelFile, Strict, Threads, Work
+from spectralz.cli.options import (
+    AsJson,
+    Beta,
+    Budget,
+    EvidenceFile,
+    Format,
+    Given,
+    ModelFile,
+    Seed,
+    Strict,
+    Threads,
+    Work,
+)
 from spectralz.cli.outputs import check_outputs, check_states, write_all, write_states
 from spectralz.cli.printing import print_json
 from spectralz.io import write_map
@@ -34,7 +46,7 @@ def map_command(
     method: Annotated[str, typer.Option("--method", "-m", metavar="NAME", help="exact, search, or auto.")] = "auto",
     budget: Budget = None,
     work: Work = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of all random numbers.")] = 0,
+    seed: Seed = 0,
     threads: Threads = None,
     evidence: EvidenceFile = None,
     given: Given = None,

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import spectralz as sz
+from spectralz._support.devices import DEVICES, using_device
 from spectralz._support.executors import dask_client
-from spectralz._support.options import checked_count
+from spectralz._support.options import check_choice, checked_count
 from spectralz._support.threads import using_threads
 from spectralz.cli import completion
 from spectralz.cli.console import say
@@ -26,6 +27,7 @@ __all__ = [
     "Beta",
     "Budget",
     "Dask",
+    "Device",
     "EvidenceFile",
     "Format",
     "Given",
@@ -34,11 +36,13 @@ __all__ = [
     "OutFile",
     "Page",
     "Picture",
+    "Seed",
     "Settings",
     "Strict",
     "Threads",
     "Work",
     "budget_of",
+    "in_place",
     "in_threads",
     "method_options",
     "methods_with_options",
@@ -129,6 +133,16 @@ Threads = Annotated[
     int | None,
     typer.Option(
         "--threads", "-t", metavar="N", help="Most threads to use; all cores if not given.", show_default=False
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of all random numbers.")]
+Device = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        metavar="NAME",
+        help="cpu, gpu (extra gpu), or auto: a GPU for large dense or bipartite models, if there is one.",
+        show_default=False,
     ),
 ]
 Dask = Annotated[
@@ -238,6 +252,13 @@ def _value(text: str) -> Any:
 def in_threads(threads: int | None) -> AbstractContextManager[None]:
     """Return the context in which a command works with ``--threads``."""
     return using_threads(None if threads is None else checked_count(threads, "--threads", least=1))
+
+
+@contextmanager
+def in_place(threads: int | None, device: str) -> Iterator[None]:
+    """Let a command work with ``--threads`` and on ``--device``."""
+    with in_threads(threads), using_device(check_choice(device, "--device", DEVICES)):
+        yield
 
 
 @contextmanager

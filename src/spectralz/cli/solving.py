@@ -22,6 +22,7 @@ from spectralz.cli.options import (
     Beta,
     Budget,
     Dask,
+    Device,
     EvidenceFile,
     Format,
     Given,
@@ -34,6 +35,7 @@ from spectralz.cli.options import (
     Threads,
     Work,
     budget_of,
+    in_place,
     in_threads,
     method_options,
     methods_with_options,
@@ -94,6 +96,7 @@ def solve(
         ),
     ] = None,
     threads: Threads = None,
+    device: Device = "auto",
     dask: Dask = None,
     evidence: EvidenceFile = None,
     given: Given = None,
@@ -124,7 +127,7 @@ def solve(
     problem = load(file, evidence, given, beta, format)
     found: sz.Marginals | None = None
     with (
-        in_threads(threads),
+        in_place(threads, device),
         progress(budget_of(chosen)),
         warnings.catch_warnings(action="ignore", category=InaccurateWarning),  # it is said below, once
         on_dask(dask) as executor,
@@ -272,6 +275,7 @@ def compare(
         ),
     ] = None,
     threads: Threads = None,
+    device: Device = "auto",
     evidence: EvidenceFile = None,
     given: Given = None,
     beta: Beta = 1.0,
@@ -291,7 +295,7 @@ def compare(
     asked = _compared_names(methods, exclude)
     chosen = methods_with_options(asked, method_options(settings or [], budget, None, work))
     problem = load(file, evidence, given, beta, format)
-    with in_threads(threads), progress():
+    with in_place(threads, device), progress():
         comparison = sz.compare(problem.model, chosen, given=problem.given)
     try:
         if as_json:
@@ -445,6 +449,7 @@ def sample(
         ),
     ] = None,
     threads: Threads = None,
+    device: Device = "auto",
     dask: Dask = None,
     evidence: EvidenceFile = None,
     given: Given = None,
@@ -461,7 +466,7 @@ def sample(
     chosen = sz.inference.as_method(method, method_options(settings or [], budget, exclude, work))
     problem = load(file, evidence, given, beta, format)
     with (
-        in_threads(threads),
+        in_place(threads, device),
         progress(budget_of(chosen)),
         warnings.catch_warnings(record=True) as warned,
         on_dask(dask) as executor,

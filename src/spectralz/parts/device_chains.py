@@ -31,10 +31,11 @@ __all__ = ["DeviceCollapsedEngine", "DeviceDenseEngine"]
 
 # States that take about as long as one.
 TOGETHER = 1024
-# Spins that are written out one after the other; compilers for the CPU take minutes for more.
-GROUP, GROUP_ON_CPU = 16, 4
-# In operations of some 1e-9 s: what a spin of one of the states swept together takes in turn, and an entry of its row.
-TURN_OPERATIONS, ENTRY_OPERATIONS = 1.2, 4e-5
+# What an entry of a dense coupling takes at most, while its pieces are made.
+BYTES_PER_ENTRY = 14
+# In operations of some 1e-9 s, as measured on an H200 with 1,024 states: a spin that waits for its turn, one that is
+# drawn with its side, and an entry of the coupling.
+TURN_OPERATIONS, DRAW_OPERATIONS, ENTRY_OPERATIONS = 0.45, 0.15, 1.5e-5
 # Numbers in single precision that a spin of a state takes on the device: itself, its noise and room for the next.
 NUMBERS_PER_SPIN = 4
 
@@ -76,20 +77,22 @@ class DeviceDenseEngine(_OnDevice):
     """Chains of a dense coupling, in single precision; parameters as of ``DenseEngine``, and the device."""
 
     def __init__(self, theta: FloatArray, couplings: Couplings, device: Any, base: FloatArray | None = None) -> None:
-        from spectralz.kernels.device.dense_sweeps import BLOCK, DensePath
+        from spectralz.kernels.device.dense_sweeps import BLOCK, DensePath, pieces_of
 
         self.n = n = len(theta)
         self.device = device
         self.compiled = set()
         base = theta if base is None else base
-        padding = -n % BLOCK
-        self.bytes_of_model = 4 * (n + padding) ** 2
+        padding, is_gpu = -n % BLOCK, device.platform == "gpu"
+        self.bytes_of_model = BYTES_PER_ENTRY * (n + padding) ** 2
         self.refuse_too_large()
         coupling = np.zeros((n + padding, n + padding), np.float32)
         coupling[:n, :n] = couplings.data.reshape(n, n)
         fields = (np.pad(each, (0, padding)).astype(np.float32) for each in (base, theta - base))
-        self.path = DensePath(*(_put(each, device) for each in (*fields, coupling)))
-        self.group = GROUP_ON_CPU if device.platform == "cpu" else GROUP
+        with computing_on(device):
+            own, change, whole = (_put(each, device) for each in (*fields, coupling))
+            self.path = DensePath(own, change, pieces_of(whole, is_gpu))
+        self.is_fused = is_gpu
         self.log_z_of_base = log_z_of_fields(base)
         self.operations = TURN_OPERATIONS * n + ENTRY_OPERATIONS * n**2
         self.bytes_per_state = n + 64
@@ -100,7 +103,7 @@ class DeviceDenseEngine(_OnDevice):
 
         chains = DeviceDenseChains(self, size, rng)
         with computing_on(self.device):
-            chains.x = drawn_from(chains.next_key(), self.path.base, chains.lanes)
+            chains.x = drawn_from(chains.next_key(), self.path.base, chains.lanes, self.path.pieces[0].dtype)
         return chains
 
     def start_from(self, x: NDArray[np.int8], rng: np.random.Generator) -> DeviceDenseChains:
@@ -108,7 +111,8 @@ class DeviceDenseEngine(_OnDevice):
         chains = DeviceDenseChains(self, len(x), rng)
         columns = np.zeros((len(self.path.base), chains.lanes), np.float32)
         columns[: self.n] = x[_padded(len(x), chains.lanes)].T
-        chains.x = _put(columns, self.device)
+        with computing_on(self.device):
+            chains.x = _put(columns, self.device).astype(self.path.pieces[0].dtype)
         return chains
 
 
@@ -162,16 +166,17 @@ class DeviceDenseChains(_Columns):
 
     def __init__(self, engine: DeviceDenseEngine, size: int, rng: np.random.Generator) -> None:
         super().__init__(engine, size, rng)
-        self._n, self._path, self._group = engine.n, engine.path, engine.group
+        self._n, self._path, self._is_fused = engine.n, engine.path, engine.is_fused
         self._energy: Any = None
         self._points_left = 0
 
     def _compile(self) -> None:
         from spectralz.kernels.device.dense_sweeps import energies, sweep_at_random
 
-        energy = energies(self.x, self._path)
-        found = sweep_at_random(self.x + 0.0, energy, self._key, np.float32(0.0), self._path, self._group)
-        found[0].block_until_ready()
+        state = self.x + 0, energies(self.x, self._path), self._key
+        for _ in range(2):  # what comes from a device is compiled for apart from what is put there
+            state = sweep_at_random(*state, np.float32(0.0), self._path, self._is_fused)
+        state[0].block_until_ready()
 
     def sweep(
         self, before: FloatArray, at: FloatArray, after: FloatArray, sweeps: int
@@ -188,7 +193,7 @@ class DeviceDenseChains(_Columns):
             for beta in np.asarray(at, np.float32):
                 for _ in range(sweeps):
                     self.x, self._energy, self._key = sweep_at_random(
-                        self.x, self._energy, self._key, beta, self._path, self._group
+                        self.x, self._energy, self._key, beta, self._path, self._is_fused
                     )
                 found.append(self._energy)
             energy = np.array([np.asarray(each) for each in found]).reshape(len(at), self.lanes)[:, : self.size]
@@ -220,7 +225,7 @@ class DeviceCollapsedEngine(_OnDevice, CollapsedEngine):
         self.refuse_too_large()
         super().__init__(model, sides, base=base)
         self.on_device = SidesPath(*(_put(np.asarray(each), device) for each in self.path))
-        self.operations = TURN_OPERATIONS * 0.1 * self.n + 2.0 * ENTRY_OPERATIONS * self.path.weights.size
+        self.operations = DRAW_OPERATIONS * self.n + 6.0 * ENTRY_OPERATIONS * self.path.weights.size
         self.bytes_per_state = self.n + 64
 
     def start(self, size: int, rng: np.random.Generator) -> DeviceCollapsedChains:  # type: ignore[override]
@@ -264,8 +269,10 @@ class DeviceCollapsedChains(_Columns):
     def _compile(self) -> None:
         from spectralz.kernels.device.collapsed_sweeps import changes_of_weight, sweep_sides_at_random
 
-        sweep_sides_at_random(self.v, self.pushes, self._key, 0.0, self._path)
-        changes_of_weight(self.v, self.pushes, np.zeros(3), self._path).block_until_ready()
+        state = self.v, self.pushes, self._key
+        for _ in range(2):  # what comes from a device is compiled for apart from what is put there
+            state = sweep_sides_at_random(*state, 0.0, self._path)
+            changes_of_weight(*state[:2], np.zeros(3), self._path).block_until_ready()
 
     def sweep(
         self, before: FloatArray, at: FloatArray, after: FloatArray, sweeps: int
