@@ -23,6 +23,7 @@ __all__ = [
     "DEVICES",
     "computing_on",
     "device_for",
+    "device_for_matrix",
     "device_option",
     "memory_of",
     "refuse_too_large",
@@ -32,6 +33,8 @@ __all__ = [
 DEVICES = ("auto", "cpu", "gpu")
 # Dense and bipartite models of fewer spins are as fast on the CPU.
 FEWEST_SPINS = 2000
+# Matrices of fewer rows stay on the CPU even where a GPU is asked for: JAX compiles for each size, a second at least.
+FEWEST_ROWS = 30
 # Of the free memory of a device this share may be planned with.
 USABLE_MEMORY = 0.9
 
@@ -85,6 +88,11 @@ def device_for(spins: int, *, suits: bool = True) -> Any | None:
         f"device='gpu' was asked for, and JAX {jax.__version__} finds only: {kinds}. For a GPU of NVIDIA, install its "
         "plugin with: pip install 'jax[cuda13]'. Or use device='cpu'"
     )
+
+
+def device_for_matrix(rows: int, *, suits: bool = True) -> Any | None:
+    """Return the device for the linear algebra of a dense square matrix, as :func:`device_for` does for a model."""
+    return device_for(rows, suits=suits and rows >= FEWEST_ROWS)
 
 
 def _gpus(jax: Any) -> list[Any]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.devices import DEVICES, computing_on, device_for, refuse_too_large, using_device
+from spectralz._support.devices import DEVICES, computing_on, device_for_matrix, refuse_too_large, using_device
 from spectralz._support.options import check_choice, checked_count, checked_positive
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
@@ -45,8 +45,6 @@ __all__ = [
 # Below this density a component is kept sparse, above this size.
 SPARSE_DENSITY = 0.05
 LEAST_SPARSE_SPINS = 100
-# Components of fewer spins stay on the CPU even where a GPU is asked for: each size is compiled anew.
-FEWEST_ON_DEVICE = 30
 # Sparse matrices up to here are factorised as dense ones, which is quicker.
 MOST_SPINS_FACTORISED_DENSE = 600
 MOST_SPINS_OF_INTERIOR_POINT = 1500
@@ -227,7 +225,7 @@ def _smallest(C: Entries) -> float:
 
 def _device_of(C: Entries) -> Any | None:
     """Return the device to compute on, or None for the CPU."""
-    device = device_for(C.n, suits=not C.is_sparse and C.n >= FEWEST_ON_DEVICE)
+    device = device_for_matrix(C.n, suits=not C.is_sparse)
     if device is not None:
         from spectralz.kernels.device.low_rank import device_bytes
 
