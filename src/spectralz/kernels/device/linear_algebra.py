@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jax import Array
     from numpy.typing import NDArray
 
-__all__ = ["eigenpairs_in_place", "factored", "inverse", "refuse_matrix"]
+__all__ = ["eigenpairs_in_place", "factored", "inverse", "product", "refuse_matrix"]
 
 # Matrices that are on the device together: what is given, what is found, and the workspaces of the library.
 MATRICES = 6
@@ -101,6 +101,19 @@ def _factor(matrix: Array) -> tuple[Array, Array]:
 @jax.jit
 def _solved(factor: Array, right: Array) -> Array:
     return cho_solve((factor, True), right)
+
+
+def product(a: NDArray[Any], b: NDArray[Any], device: Any) -> NDArray[Any]:
+    """Return a b."""
+    refuse_matrix(len(a), device)
+    with computing_on(device):
+        return np.array(_product(jnp.asarray(a), jnp.asarray(b)))
+
+
+@jax.jit
+def _product(a: Array, b: Array) -> Array:
+    found = jnp.matmul(a.astype(jnp.float64), b.astype(jnp.float64), precision=lax.Precision.HIGHEST)
+    return found.astype(a.dtype)
 
 
 def refuse_matrix(n: int, device: Any) -> None:
