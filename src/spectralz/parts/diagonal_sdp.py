@@ -45,6 +45,8 @@ __all__ = [
 # Below this density a component is kept sparse, above this size.
 SPARSE_DENSITY = 0.05
 LEAST_SPARSE_SPINS = 100
+# Entries of a dense coupling that are looked at together.
+ENTRIES_AT_A_TIME = 1 << 17
 # Sparse matrices up to here are factorised as dense ones, which is quicker.
 MOST_SPINS_FACTORISED_DENSE = 600
 MOST_SPINS_OF_INTERIOR_POINT = 1500
@@ -218,9 +220,14 @@ def _smallest(C: Entries) -> float:
     """Return the size of the smallest entry that is not zero."""
     if C.is_sparse:
         return float(np.abs(C.stored).min())
-    # Row by row: copies of all entries would take as much room as they do, and longer than anything else.
-    sizes = (np.abs(row) for row in C.stored)
-    return min(float(row.min(where=row > 0.0, initial=math.inf)) for row in sizes)
+    # Some rows after the other: copies of all entries would take as much room as they do, and longer than the rest.
+    smallest, at_a_time = math.inf, max(ENTRIES_AT_A_TIME // C.n, 1)
+    for begin in range(0, C.n, at_a_time):
+        rows = np.abs(C.stored[begin : begin + at_a_time])
+        np.fill_diagonal(rows[:, begin:], math.inf)
+        least = float(rows.min())
+        smallest = min(smallest, least if least > 0.0 else float(rows.min(where=rows > 0.0, initial=math.inf)))
+    return smallest
 
 
 def _device_of(C: Entries) -> Any | None:

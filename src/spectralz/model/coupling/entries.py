@@ -29,7 +29,8 @@ __all__ = ["Dense", "Entries", "Sparse"]
 SYMMETRY_TOLERANCE = 1e-10
 # Entries of a dense matrix that are copied together.
 ENTRIES_AT_A_TIME = 1 << 20
-# Rows and columns of a dense matrix that are compared together.
+# Those that are only read together, and rows and columns that are compared together.
+ENTRIES_IN_CACHE = 1 << 17
 BLOCK = 256
 
 
@@ -191,7 +192,7 @@ class Dense(Entries):
 
     def _some_rows(self) -> Iterator[FloatArray]:
         """Yield some rows after the other: what is computed of all at once takes as much room as they do."""
-        at_a_time = max(ENTRIES_AT_A_TIME // max(self.n, 1), 1)
+        at_a_time = max(ENTRIES_IN_CACHE // max(self.n, 1), 1)
         return (self.A[begin : begin + at_a_time] for begin in range(0, self.n, at_a_time))
 
     def row_counts(self) -> IntArray:
