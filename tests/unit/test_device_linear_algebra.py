@@ -234,6 +234,18 @@ def test_eigenvectors_are_written_over_the_matrix(monkeypatch):
     assert np.shares_memory(vectors, room)
     assert values == pytest.approx(np.linalg.eigvalsh(A), abs=1e-12)
     assert (vectors * values) @ vectors.T == pytest.approx(A, abs=1e-12)
+    assert linear_algebra.eigenvalues(A, DEVICE) == pytest.approx(values, abs=1e-12)
+
+
+def test_other_diagonals_are_computed_on_the_device(monkeypatch):
+    from spectralz.kernels.device import linear_algebra
+
+    calls = counted(monkeypatch, linear_algebra, "eigenvalues")
+    model = sz.Ising(None, random_coupling(2))
+    options = {"diagonal": "max_eigenvalue", "restarts": 0}
+    here, there = (sz.log_z(model, "spectral", **options, device=device) for device in ("cpu", "gpu"))
+    assert there.log_z == pytest.approx(here.log_z, abs=1e-9)
+    assert calls
 
 
 def test_spectral_is_the_same_with_the_same_diagonal():

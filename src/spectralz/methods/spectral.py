@@ -231,7 +231,7 @@ class Spectral(Method):
             return np.asarray(abs(C.matrix).sum(axis=1))
         if self.diagonal == "max_eigenvalue":
             blocks = _dense_blocks(C, np.zeros(C.n))
-            return np.full(C.n, max(float(np.linalg.eigvalsh(block)[-1]) for block in blocks))
+            return np.full(C.n, max(_largest_eigenvalue(block) for block in blocks))
         D = np.asarray(self.diagonal, dtype=np.float64)
         if len(D) != C.n:
             raise OptionError(
@@ -313,6 +313,15 @@ def _eigenpairs(C: Entries, y: FloatArray) -> tuple[FloatArray, list[tuple[Float
         values[np.abs(values) <= NEGLIGIBLE_EIGENVALUE * np.abs(values).max()] = 0.0
         pairs.append((values, vectors))
     return np.concatenate([values for values, _ in pairs]), pairs
+
+
+def _largest_eigenvalue(block: FloatArray) -> float:
+    device = device_for_matrix(len(block))
+    if device is None:
+        return float(np.linalg.eigvalsh(block)[-1])
+    from spectralz.kernels.device.linear_algebra import eigenvalues
+
+    return float(eigenvalues(block, device)[-1])
 
 
 def _eigenpairs_of(block: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -257,6 +257,7 @@ def _solve_on(
     device: Any | None, C: Entries, tol: float, max_iter: int, seed: int, place: tuple[int, int]
 ) -> _Solution:
     n = C.n
+    _report(place, n, 0.0)  # on a device the first step is compiled for a second or two
     solver = _solver_on(device, C, seed)
     solution = _ascend(C, solver, tol, max_iter, place)
     if solution is None and n <= MOST_SPINS_OF_INTERIOR_POINT and not clock.is_up():

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jax import Array
     from numpy.typing import NDArray
 
-__all__ = ["eigenpairs_in_place", "factored", "inverse", "product", "refuse_matrix"]
+__all__ = ["eigenpairs_in_place", "eigenvalues", "factored", "inverse", "product", "refuse_matrix"]
 
 # Matrices that are on the device together: what is given, what is found, and the workspaces of the library.
 MATRICES = 6
@@ -44,6 +44,13 @@ def eigenpairs_in_place(matrix: NDArray[np.float64], device: Any) -> tuple[NDArr
         for begin in (*range(0, n - size, size), n - size):
             matrix[begin : begin + size] = np.asarray(_some_rows(rows, begin, size))
     return found, matrix.T
+
+
+def eigenvalues(matrix: NDArray[np.float64], device: Any) -> NDArray[np.float64]:
+    """Return the eigenvalues of a symmetric matrix in ascending order."""
+    refuse_matrix(len(matrix), device)
+    with computing_on(device):
+        return np.array(jnp.linalg.eigvalsh(matrix, symmetrize_input=False))
 
 
 @partial(jax.jit, static_argnames="size")

@@ -1,6 +1,8 @@
 """The quadrature of ``kernels/low_rank/single_directions.py`` for negative directions, in JAX.
 
 It has no early end: a GPU has multiplied all cosines of a node before it could be asked whether they are nothing.
+Positive directions, which the SDP leaves none of, stay with the compiled code: their error bound rests on the order in
+which it adds up.
 """
 
 from __future__ import annotations
