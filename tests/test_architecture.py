@@ -13,7 +13,7 @@ import spectralz
 
 ROOT = Path(spectralz.__file__).parent
 PAGE = ROOT.parents[1] / "docs" / "architecture.md"
-HEAVY = ("numba", "matplotlib", "llvmlite", "rich", "typer", "pandas")
+HEAVY = ("numba", "matplotlib", "llvmlite", "rich", "typer", "pandas", "jax")
 
 
 def allowed() -> dict[str, tuple[set[str], set[str]]]:

@@ -13,17 +13,28 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from spectralz._support.extras import from_extra
-from spectralz._support.options import choice, option
+from spectralz._support.options import bytes_in_words, choice, option
 from spectralz.errors import DeviceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["DEVICES", "computing_on", "device_for", "device_option", "memory_of", "using_device"]
+__all__ = [
+    "DEVICES",
+    "computing_on",
+    "device_for",
+    "device_for_matrix",
+    "device_option",
+    "memory_of",
+    "refuse_too_large",
+    "using_device",
+]
 
 DEVICES = ("auto", "cpu", "gpu")
 # Dense and bipartite models of fewer spins are as fast on the CPU.
 FEWEST_SPINS = 2000
+# Matrices of fewer rows stay on the CPU even where a GPU is asked for: JAX compiles for each size, a second at least.
+FEWEST_ROWS = 30
 # Of the free memory of a device this share may be planned with.
 USABLE_MEMORY = 0.9
 
@@ -79,6 +90,11 @@ def device_for(spins: int, *, suits: bool = True) -> Any | None:
     )
 
 
+def device_for_matrix(rows: int, *, suits: bool = True) -> Any | None:
+    """Return the device for the linear algebra of a dense square matrix, as :func:`device_for` does for a model."""
+    return device_for(rows, suits=suits and rows >= FEWEST_ROWS)
+
+
 def _gpus(jax: Any) -> list[Any]:
     try:
         return list(jax.devices("gpu"))
@@ -87,8 +103,11 @@ def _gpus(jax: Any) -> list[Any]:
 
 
 @contextmanager
-def computing_on(device: Any) -> Iterator[None]:
-    """Let JAX compute on a device, with double precision where it is asked for."""
+def computing_on(device: Any | None) -> Iterator[None]:
+    """Let JAX compute on a device, with double precision where it is asked for; with None change nothing."""
+    if device is None:
+        yield
+        return
     import jax
 
     with jax.enable_x64(True), jax.default_device(device):
@@ -101,3 +120,13 @@ def memory_of(device: Any) -> float:
     if "bytes_limit" not in stats:
         return float("inf")
     return USABLE_MEMORY * float(stats["bytes_limit"] - stats.get("bytes_in_use", 0))
+
+
+def refuse_too_large(device: Any, needed: float, what: str) -> None:
+    """Complain if a device's memory does not hold the bytes that ``what`` needs."""
+    free = memory_of(device)
+    if needed > free:
+        raise DeviceError(
+            f"{what} needs {bytes_in_words(int(needed))} on the {device.device_kind}, which has "
+            f"{bytes_in_words(int(free))} left; use device='cpu'"
+        )

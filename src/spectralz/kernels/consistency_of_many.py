@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from spectralz.kernels.expectation_consistency import (
     LARGEST_PRECISION,
     LARGEST_STEP,
     Point,
+    factored_in_place,
     inverse_in_place,
     own_part,
     precision_matrix,
@@ -255,12 +255,10 @@ def _newton_step(at: _Matched) -> tuple[FloatArray, FloatArray] | None:
     deviation = np.sqrt(at.variance)
     slope = at.mean / deviation
     squares = np.square(at.correlation, dtype=np.float32)
-    factor, info = lapack.spotrf(squares.T, lower=1, clean=0, overwrite_a=1)
-    if info:
+    factored = factored_in_place(squares)
+    if factored is None:
         return None
-
-    def unmixed(x: FloatArray) -> FloatArray:
-        return np.asarray(lapack.spotrs(factor, x.astype(np.float32), lower=1)[0], dtype=np.float64)
+    unmixed, _ = factored
 
     def product(matrix: NDArray[Any], x: FloatArray) -> FloatArray:
         return np.asarray(matrix @ x.astype(matrix.dtype), dtype=np.float64)
@@ -293,10 +291,10 @@ def looser_bound(theta: FloatArray, J: FloatArray, h: FloatArray, known: Point) 
     coupling = J.astype(np.float32)
     coupling *= deviation
     coupling *= deviation[:, None]
-    factor, info = lapack.spotrf(precision_matrix(1.0 + b, coupling).T, lower=1, clean=0, overwrite_a=1)
-    if info:
+    factored = factored_in_place(precision_matrix(1.0 + b, coupling))
+    if factored is None:
         return math.inf
-    half = float(np.log(factor.diagonal(), dtype=np.float64).sum())
+    half = 0.5 * factored[1]
     rounding = SINGLE_ROUNDING * (len(h) + abs(half))
     value = own_part(theta, J, h) + 0.5 * float(b.sum()) - half + rounding
     return value if math.isfinite(value) else math.inf

@@ -15,7 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["canonical_basis"]
+__all__ = ["canonical_basis", "make_canonical"]
 
 # Eigenvalues closer than this share of the largest count as equal. They are not known more accurately if the diagonal
 # solves an SDP to a relative gap of 1e-6.
@@ -31,13 +31,19 @@ def canonical_basis(
 
     A new vector's value is its Rayleigh quotient, so that the sum of the values stays the same.
     """
+    new_values, new_vectors = values.copy(), vectors.copy()
+    make_canonical(new_values, new_vectors)
+    return new_values, new_vectors
+
+
+def make_canonical(values: NDArray[np.float64], vectors: NDArray[np.float64]) -> None:
+    """Do the same in place: of tens of thousands of spins a copy takes as much room as the model."""
     from scipy.linalg import qr
 
     if len(values) < 2:
-        return values, vectors
+        return
     is_next = np.diff(values) > EQUAL * max(-values[0], values[-1])
     begins = np.concatenate([[0], np.flatnonzero(is_next) + 1, [len(values)]])
-    new_values, new_vectors = values.copy(), vectors.copy()
     weight = 1.0 - PREFERENCE * np.arange(len(vectors)) / len(vectors)
     for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
         if end - begin == 1:
@@ -45,6 +51,5 @@ def canonical_basis(
         space = vectors[:, begin:end]
         # Row i holds the coordinates of spin i's projection; the pivots are spins, and Q is the basis in coordinates.
         turn, _, _ = qr((weight[:, None] * space).T, mode="economic", pivoting=True, check_finite=False)
-        new_vectors[:, begin:end] = space @ turn
-        new_values[begin:end] = values[begin:end] @ turn**2
-    return new_values, new_vectors
+        vectors[:, begin:end] = space @ turn
+        values[begin:end] = values[begin:end] @ turn**2

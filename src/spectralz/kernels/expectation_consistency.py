@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
+from spectralz._support.devices import device_for_matrix
 from spectralz.kernels.single_spin import entropy
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ __all__ = [
     "Point",
     "Terms",
     "correction_terms",
+    "factored_in_place",
     "gradient",
     "higher_terms",
     "improved",
@@ -111,6 +113,11 @@ def inverse_in_place(matrix: NDArray[Any]) -> tuple[NDArray[Any], float] | None:
     """
     if not len(matrix):
         return matrix, 0.0
+    device = device_for_matrix(len(matrix))
+    if device is not None:
+        from spectralz.kernels.device.linear_algebra import inverse
+
+        return inverse(matrix, device)
     is_single = matrix.dtype == np.float32
     factorise, invert = (lapack.spotrf, lapack.spotri) if is_single else (lapack.dpotrf, lapack.dpotri)
     factor, info = factorise(matrix.T, lower=1, clean=0, overwrite_a=1)  # column-major order, as LAPACK expects
@@ -130,12 +137,45 @@ def inverse_in_place(matrix: NDArray[Any]) -> tuple[NDArray[Any], float] | None:
 
 
 def _solution(matrix: FloatArray, right: FloatArray) -> FloatArray | None:
-    """Solve with a symmetric matrix, which is overwritten; return None if it is not positive definite."""
-    factor, info = lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
+    """Solve with a symmetric matrix, which is written over, or return None if it is not positive definite."""
+    factored = factored_in_place(matrix)
+    if factored is None:
+        return None
+    found = factored[0](right)
+    return found if np.isfinite(found).all() else None
+
+
+def factored_in_place(matrix: NDArray[Any]) -> tuple[Callable[[FloatArray], FloatArray], float] | None:
+    """Return what solves with a symmetric matrix, which is written over, and its log det.
+
+    None if it is not positive definite. In single precision if it is of that.
+    """
+    device = device_for_matrix(len(matrix))
+    if device is not None:
+        from spectralz.kernels.device.linear_algebra import factored
+
+        return factored(matrix, device)
+    kind = matrix.dtype
+    is_single = kind == np.float32
+    factorise, solve = (lapack.spotrf, lapack.spotrs) if is_single else (lapack.dpotrf, lapack.dpotrs)
+    factor, info = factorise(matrix.T, lower=1, clean=0, overwrite_a=1)
     if info:
         return None
-    found, _ = lapack.dpotrs(factor, right, lower=1)
-    return found if np.isfinite(found).all() else None
+
+    def solved(right: FloatArray) -> FloatArray:
+        return np.asarray(solve(factor, right.astype(kind), lower=1)[0], dtype=np.float64)
+
+    return solved, 2.0 * float(np.log(factor.diagonal(), dtype=np.float64).sum())
+
+
+def _product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    """Return the product of two square matrices."""
+    device = device_for_matrix(len(a))
+    if device is None:
+        return np.asarray(a @ b)
+    from spectralz.kernels.device.linear_algebra import product
+
+    return product(a, b, device)
 
 
 class _Gaussian(NamedTuple):
@@ -321,7 +361,7 @@ def _curvature(point: Point) -> FloatArray | None:
     slope = point.mean / np.sqrt(point.variance)
     rows = slope[:, None] * E
     total = np.diag(1.0 + _onsager(point) * point.variance) - point.coupling
-    total += 2.0 * (rows @ inverse[0] @ rows.T - rows * slope)
+    total += 2.0 * (_product(_product(rows, inverse[0]), rows.T) - rows * slope)
     return np.asarray(0.5 * (total + total.T))
 
 
@@ -381,7 +421,7 @@ def loop_terms(point: Point) -> tuple[float, float]:
         double = _sum_over_triangles(C2, k4) / 48.0 * u4**3 * c**6
         if k3.any():
             third = C2 * k3
-            ways = third @ C
+            ways = _product(third, C)
             triangle = _total((ways * third).sum(axis=1) * k4) / 8.0 * u4 * u3**2 * c**5
             ways *= k3[:, None]
             square = sum(
@@ -398,7 +438,10 @@ def _total(terms: NDArray[Any]) -> float:
 
 
 def _sum_over_triangles(C2: NDArray[Any], k: NDArray[Any]) -> float:
-    """Return the trace of (C2 Diag(k))^3 with half the work of a matrix product, since C2 Diag(k) C2 is symmetric."""
+    """Return the trace of (C2 Diag(k))^3, with half of the work of a matrix product: C2 Diag(k) C2 is symmetric."""
+    if device_for_matrix(len(k)) is not None:
+        weighted = C2 * k
+        return _total(_product(weighted, C2) * weighted * k[:, None])
     multiply = blas.ssyrk if C2.dtype == np.float32 else blas.dsyrk
     half = np.zeros_like(C2, order="F")
     for sign in (1.0, -1.0):

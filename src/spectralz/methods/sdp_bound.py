@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from spectralz._support.devices import device_option
 from spectralz._support.options import count, option, positive, threads_option
 from spectralz.methods.base import Method, Outcome
 from spectralz.parts.diagonal_sdp import coupling_alone, solve_diagonal, upper_of_log_z
@@ -33,8 +34,11 @@ class SDPBound(Method):
     seed
         Seed of the random start, which changes the bound by no more than the gap.
     threads
-        Most threads for linear algebra; by default all cores that the process may use. Up to 1,000 spins one thread is
-        used; beyond that, the answer depends on the number of threads, but only by rounding.
+        Most threads to use; by default all cores that the process may use. They are those of linear algebra, which has
+        one for up to 1,000 spins; beyond, the answer depends on their number, but only by rounding.
+    device
+        Where to compute: ``"cpu"``; ``"gpu"``, which needs the extra ``gpu``; or ``"auto"`` for a GPU if there is one
+        and the model is dense with at least 2,000 spins.
 
     See Also
     --------
@@ -60,6 +64,7 @@ class SDPBound(Method):
     max_iter: int = option(500, count(least=0))
     seed: int = option(0, count(least=0))
     threads: int | None = threads_option()
+    device: str = device_option()
 
     name: ClassVar[str] = "sdp"
     works_on_matrices: ClassVar[bool] = True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.devices import device_option
+from spectralz._support.devices import device_for_matrix, device_option
 from spectralz._support.options import (
     array_of,
     bytes_in_words,
@@ -27,11 +27,12 @@ from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import Method, Outcome
 from spectralz.methods.mean_field import MeanField
 from spectralz.parts.diagonal_sdp import coupling_alone, proven_excess, solve_diagonal, upper_of_log_z
+from spectralz.parts.mean_field import bound_on_device
 from spectralz.parts.quantized import PAPER_DIVISOR
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from spectralz.model import Entries, FloatArray, IntArray, Ising
 
@@ -43,6 +44,9 @@ FACTORS = ("quadrature", "dp")
 NEGLIGIBLE_EIGENVALUE = 1e-13
 # The matrix, its eigenvectors and LAPACK's workspace of 2 n^2.
 DENSE_ARRAYS = 5
+# Where a device decomposes it, these are left: the coupling without field and, one after the other, what the device is
+# sent and the eigenvectors that come back.
+ARRAYS_BESIDE_DEVICE = 2
 VECTORS_PER_REPORT = 256
 # If the quadrature loses its digits, the dynamic program uses about this many cells.
 CELLS_FOR_HANDOVER = 2_000_000
@@ -104,7 +108,8 @@ class Spectral(Method):
     restarts
         Starts of the mean field for ``lower``: the first from zero, the others random; 0 for no lower bound.
     max_memory
-        Most memory for the eigen-decomposition, in bytes or like ``"4 GiB"``.
+        Most memory for the eigen-decomposition, in bytes or like ``"4 GiB"``. On a GPU it does not count what is in
+        the GPU's own memory, which is predicted, too: two matrices of n x n numbers are left instead of five.
     threads
         Most threads for linear algebra; by default all cores that the process may use. Up to 1,000 spins one thread is
         used; beyond that, the answer depends on the number of threads, but only by rounding.
@@ -115,7 +120,9 @@ class Spectral(Method):
     Raises
     ------
     TooLargeError
-        If the eigen-decomposition, which is dense even if the coupling is sparse, would exceed ``max_memory``.
+        If the eigen-decomposition, which is dense even where the coupling is sparse, would exceed ``max_memory``.
+    DeviceError
+        If a GPU is asked for where there is none, or its memory is too small.
 
     See Also
     --------
@@ -168,7 +175,8 @@ class Spectral(Method):
         clock.lap("eigen-decomposition")
         logs, error = self._log_factors(blocks)
         clock.lap("factors")
-        lower = MeanField(restarts=self.restarts).run(model).lower if self.restarts else None
+        del blocks  # of many spins they are most of the memory
+        lower = self._lower_bound(model) if self.restarts else None
         clock.lap("lower bound")
         base = model.constant + model.n * math.log(2.0) + math.fsum(diagonal.y.tolist())
         upper = None if diagonal.lowered is None else upper_of_log_z(model, diagonal.y) + diagonal.lowered
@@ -194,7 +202,12 @@ class Spectral(Method):
 
     def _refuse_too_large(self, n: int) -> None:
         assert isinstance(self.max_memory, int)
-        memory = DENSE_ARRAYS * 8 * n**2
+        device = device_for_matrix(n)
+        memory = (DENSE_ARRAYS if device is None else ARRAYS_BESIDE_DEVICE) * 8 * n**2
+        if device is not None:
+            from spectralz.kernels.device.linear_algebra import refuse_matrix
+
+            refuse_matrix(n, device)
         if memory > self.max_memory:
             raise TooLargeError(
                 f"spectral needs all eigenvectors of a matrix of {n} spins, {bytes_in_words(memory)}; max_memory is "
@@ -218,7 +231,7 @@ class Spectral(Method):
             return np.asarray(abs(C.matrix).sum(axis=1))
         if self.diagonal == "max_eigenvalue":
             blocks = _dense_blocks(C, np.zeros(C.n))
-            return np.full(C.n, max(float(np.linalg.eigvalsh(block)[-1]) for block in blocks))
+            return np.full(C.n, max(_largest_eigenvalue(block) for block in blocks))
         D = np.asarray(self.diagonal, dtype=np.float64)
         if len(D) != C.n:
             raise OptionError(
@@ -226,6 +239,14 @@ class Spectral(Method):
                 "and if it has a field, one more for the spin that the field becomes"
             )
         return np.asarray(-D - _padded(own, C.n))
+
+    def _lower_bound(self, model: Ising) -> float | None:
+        device = device_for_matrix(model.n, suits=model.storage.word == "dense")
+        if device is None:
+            return MeanField(restarts=self.restarts).run(model).lower
+        rng = np.random.default_rng(0)
+        starts = [np.zeros(model.n), *rng.standard_normal((self.restarts - 1, model.n))]
+        return bound_on_device(model, np.array(starts).T, device)
 
     def _log_factors(self, blocks: list[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, float]:
         """Return log E_j for the eigenpairs of all blocks, and a bound on the error of their sum."""
@@ -272,31 +293,49 @@ def _coupled_components(C: Entries) -> list[IntArray]:
     return [spins for spins, _ in components_and_balance(C.matrix) if len(spins) > 1]
 
 
-def _dense_blocks(C: Entries, y: FloatArray) -> list[FloatArray]:
-    """Return A + D of each component that has couplings, as dense matrices.
+def _dense_blocks(C: Entries, y: FloatArray) -> Iterator[FloatArray]:
+    """Yield A + D of each component that has couplings, as dense matrices.
 
     Identical components have equal eigenvalues, and their eigenvectors could be any mixture; separately, each component
     has its own.
     """
-    blocks = []
     for spins in _coupled_components(C):
-        block = np.array(C.among(spins).dense())
+        block = np.array((C if len(spins) == C.n else C.among(spins)).dense())
         np.fill_diagonal(block, -y[spins])
-        blocks.append(block)
-    return blocks
+        yield block
 
 
 def _eigenpairs(C: Entries, y: FloatArray) -> tuple[FloatArray, list[tuple[FloatArray, FloatArray]]]:
-    """Return all eigenvalues of A + D and, per component, its eigenvalues with eigenvectors as columns."""
-    from spectralz.kernels.eigenspaces import canonical_basis
-
+    """Return all eigenvalues of A + D and, of each component, those with their eigenvectors as columns."""
     pairs = []
     for block in _dense_blocks(C, y):
         report("decomposing", 0.0)
-        values, vectors = canonical_basis(*np.linalg.eigh(block))
+        values, vectors = _eigenpairs_of(block)
         values[np.abs(values) <= NEGLIGIBLE_EIGENVALUE * np.abs(values).max()] = 0.0
         pairs.append((values, vectors))
     return np.concatenate([values for values, _ in pairs]), pairs
+
+
+def _largest_eigenvalue(block: FloatArray) -> float:
+    device = device_for_matrix(len(block))
+    if device is None:
+        return float(np.linalg.eigvalsh(block)[-1])
+    from spectralz.kernels.device.linear_algebra import eigenvalues
+
+    return float(eigenvalues(block, device)[-1])
+
+
+def _eigenpairs_of(block: FloatArray) -> tuple[FloatArray, FloatArray]:
+    from spectralz.kernels.eigenspaces import canonical_basis, make_canonical
+
+    device = device_for_matrix(len(block))
+    if device is None:
+        return canonical_basis(*np.linalg.eigh(block))
+    from spectralz.kernels.device.linear_algebra import eigenpairs_in_place
+
+    values, vectors = eigenpairs_in_place(block, device)
+    make_canonical(values, vectors)
+    return values, vectors
 
 
 def _by_programme(values: FloatArray, vectors: FloatArray, steps: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -46,6 +46,9 @@ def as_float_array(values: Any, name: str) -> FloatArray:
 
 def refuse_non_finite(array: FloatArray, name: str) -> None:
     """Refuse an array with an infinity or a NaN, naming the first."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(array.sum()):  # then so are all terms, and nothing as large as the array need be written
+            return
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):
         place = ", ".join(str(int(k)) for k in bad[0])

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.options import checked_count, checked_positive
+from spectralz._support.devices import DEVICES, computing_on, device_for_matrix, refuse_too_large, using_device
+from spectralz._support.options import check_choice, checked_count, checked_positive
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.sdp.certificate import is_dominated, rounding_margin
@@ -44,7 +45,9 @@ __all__ = [
 # Below this density a component is kept sparse, above this size.
 SPARSE_DENSITY = 0.05
 LEAST_SPARSE_SPINS = 100
-# Sparse matrices up to this size are factorized as dense ones, which is faster.
+# Entries of a dense coupling that are looked at together.
+ENTRIES_AT_A_TIME = 1 << 17
+# Sparse matrices up to here are factorised as dense ones, which is quicker.
 MOST_SPINS_FACTORISED_DENSE = 600
 MOST_SPINS_OF_INTERIOR_POINT = 1500
 # Couplings below this share of the largest in their component change nothing beyond rounding.
@@ -99,8 +102,10 @@ class _Solution:
     iterations: int
 
 
-def diagonal_sdp(coupling: ArrayLike | Any, tol: float = 1e-8, *, max_iter: int = 500, seed: int = 0) -> DiagonalSDP:
-    """Maximize Tr D subject to A + D negative semidefinite, to a proven gap.
+def diagonal_sdp(
+    coupling: ArrayLike | Any, tol: float = 1e-8, *, max_iter: int = 500, seed: int = 0, device: str = "auto"
+) -> DiagonalSDP:
+    """Maximise Tr D subject to A + D negative semidefinite, to a proven gap.
 
     Parameters
     ----------
@@ -112,12 +117,17 @@ def diagonal_sdp(coupling: ArrayLike | Any, tol: float = 1e-8, *, max_iter: int 
         Most steps of the trust region in each component. If they do not suffice, the D returned is still feasible, and
         ``status`` gives the gap that was reached.
     seed
-        Seed of the random start, which changes D only within the gap.
+        For the random start, which changes D by no more than the gap allows.
+    device
+        Where to compute: ``"cpu"``; ``"gpu"``, which needs the extra ``gpu``; or ``"auto"`` for a GPU if there is one
+        and the coupling is dense with at least 2,000 spins.
 
     Raises
     ------
     ModelError
         If the coupling is not a symmetric matrix of finite numbers.
+    DeviceError
+        If a GPU is asked for where there is none, or its memory does not hold the coupling.
 
     Examples
     --------
@@ -132,7 +142,8 @@ def diagonal_sdp(coupling: ArrayLike | Any, tol: float = 1e-8, *, max_iter: int 
     tol = checked_positive(tol, "tol", below=1.0)
     max_iter = checked_count(max_iter, "max_iter", least=0)
     seed = checked_count(seed, "seed", least=0)
-    return solve_diagonal(Ising(None, coupling).storage, tol, max_iter, seed)
+    with using_device(str(check_choice(device, "device", DEVICES))):
+        return solve_diagonal(Ising(None, coupling).storage, tol, max_iter, seed)
 
 
 def solve_diagonal(A: Coupling, tol: float, max_iter: int = 500, seed: int = 0) -> DiagonalSDP:
@@ -183,8 +194,10 @@ def _scaled_component(A: Coupling, spins: IntArray) -> tuple[Entries, float]:
     is_dense = n < LEAST_SPARSE_SPINS or 2 * C.edge_count > SPARSE_DENSITY * n * n
     C = C.as_dense() if is_dense else C.as_sparse()
     scale = C.largest
-    with np.errstate(over="ignore"):  # older releases of numpy wrongly report this for tiny numbers
-        return C.mapped(lambda entries: entries / scale), scale
+    # Its entries are our own copy; of a dense coupling one more would take longer than the rest of this.
+    room = None if C.is_sparse else C.stored
+    with np.errstate(over="ignore"):  # of tiny numbers older releases of numpy say so, wrongly
+        return C.mapped(lambda entries: np.divide(entries, scale, out=room)), scale
 
 
 def _row_sums(C: Entries) -> _Solution:
@@ -196,12 +209,56 @@ def _row_sums(C: Entries) -> _Solution:
 
 def _solve_component(C: Entries, tol: float, max_iter: int, seed: int, place: tuple[int, int]) -> _Solution:
     """Solve one connected component that is not balanced."""
-    if float(np.abs(C.stored[C.stored != 0.0]).min()) < NEGLIGIBLE_ENTRY:
+    if _smallest(C) < NEGLIGIBLE_ENTRY:
         return _solve_without_negligible(C, tol, max_iter, seed, place)
+    device = _device_of(C)
+    with computing_on(device):
+        return _solve_on(device, C, tol, max_iter, seed, place)
+
+
+def _smallest(C: Entries) -> float:
+    """Return the size of the smallest entry that is not zero."""
+    if C.is_sparse:
+        return float(np.abs(C.stored).min())
+    # Some rows after the other: copies of all entries would take as much room as they do, and longer than the rest.
+    smallest, at_a_time = math.inf, max(ENTRIES_AT_A_TIME // C.n, 1)
+    for begin in range(0, C.n, at_a_time):
+        rows = np.abs(C.stored[begin : begin + at_a_time])
+        np.fill_diagonal(rows[:, begin:], math.inf)
+        least = float(rows.min())
+        smallest = min(smallest, least if least > 0.0 else float(rows.min(where=rows > 0.0, initial=math.inf)))
+    return smallest
+
+
+def _device_of(C: Entries) -> Any | None:
+    """Return the device to compute on, or None for the CPU."""
+    device = device_for_matrix(C.n, suits=not C.is_sparse)
+    if device is not None:
+        from spectralz.kernels.device.low_rank import device_bytes
+
+        refuse_too_large(device, device_bytes(C.n, _columns(C)), f"the SDP of {C.n} spins")
+    return device
+
+
+def _solver_on(device: Any | None, C: Entries, seed: int) -> Solver:
     from spectralz.kernels.sdp.low_rank import Csr, Solver
 
+    rng = np.random.default_rng(seed)
+    if C.is_sparse:
+        return Solver(Csr(*C.arrays), _columns(C), rng)
+    if device is None:
+        return Solver(C.dense(), _columns(C), rng)
+    from spectralz.kernels.device.low_rank import DeviceSolver
+
+    return DeviceSolver(C.dense(), _columns(C), rng)
+
+
+def _solve_on(
+    device: Any | None, C: Entries, tol: float, max_iter: int, seed: int, place: tuple[int, int]
+) -> _Solution:
     n = C.n
-    solver = Solver(C.dense() if not C.is_sparse else Csr(*C.arrays), _columns(C), np.random.default_rng(seed))
+    _report(place, n, 0.0)  # on a device the first step is compiled for a second or two
+    solver = _solver_on(device, C, seed)
     solution = _ascend(C, solver, tol, max_iter, place)
     if solution is None and n <= MOST_SPINS_OF_INTERIOR_POINT and not clock.is_up():
         from spectralz.kernels.sdp.interior_point import solve_interior_point
@@ -256,7 +313,7 @@ def _proven(C: Entries, solver: Solver, tol: float) -> _Solution | None:
     for gap in (likely, SAFELY_WITHIN * tol):
         if gap <= SAFELY_WITHIN * tol:
             scaled = y * (bound / (1.0 - gap) / math.fsum(y.tolist()))
-            if _is_proven(C, scaled):
+            if _is_proven(_to_prove(C, solver), scaled):
                 return _Solution(scaled, bound, solver.iterations)
     return None
 
@@ -274,11 +331,17 @@ def _bound(C: Entries, solver: Solver) -> float:
     k: int = solver.point.V.shape[1]
     sizes = C.total
     terms: int = C.longest_row + 3 * k + 20
-    rows = np.einsum("ic,ic->i", solver.point.V, solver.point.G)
-    return math.fsum(rows.tolist()) - 1.01 * terms * UNIT_ROUNDOFF * sizes
+    return math.fsum(solver.point.along.tolist()) - 1.01 * terms * UNIT_ROUNDOFF * sizes
 
 
-def _is_proven(C: Entries, y: FloatArray) -> bool:
+def _to_prove(C: Entries, solver: Solver) -> Entries | Any:
+    """Return the coupling where the certificate is made: on the device if it is there."""
+    return C if solver.held is None else solver.held
+
+
+def _is_proven(C: Entries | Any, y: FloatArray) -> bool:
+    if not isinstance(C, Entries):
+        return is_dominated(C, y)
     return is_dominated(C.dense() if C.n <= MOST_SPINS_FACTORISED_DENSE else C.matrix, y)
 
 
@@ -289,7 +352,7 @@ def _best_provable(C: Entries, y: FloatArray, solver: Solver) -> _Solution:
     # Far from the end this loses little and saves many factorizations.
     excess = EXCESS_IN_A_HURRY if clock.is_up() else 1e-15
     while excess < 1.0 and (1.0 + excess) * float(y.sum()) < float(dominant.sum()):
-        if _is_proven(C, (1.0 + excess) * y):
+        if _is_proven(_to_prove(C, solver), (1.0 + excess) * y):
             return _Solution((1.0 + excess) * y, bound, solver.iterations)
         excess *= 2.0
     return _Solution(dominant, bound, solver.iterations)
@@ -354,14 +417,29 @@ def _excess_by_spin(A: Coupling, D: FloatArray, largest: float) -> FloatArray | 
                 return None
             continue
         C, scale = _scaled_component(A, spins)
-        inside = y[spins] / scale
-        excess = 0.0
-        while not _is_proven(C, (1.0 + excess) * inside):
-            excess = 4.0 * excess if excess else 1e-14
-            if excess > largest or inside.min() <= 0.0:
-                return None
+        excess = _least_excess(C, y[spins] / scale, largest)
+        if excess is None:
+            return None
         found[spins] = excess
     return found
+
+
+def _least_excess(C: Entries, y: FloatArray, largest: float) -> float | None:
+    """Return the share by which y of a component must grow for Diag(y) - C >= 0 to be proven."""
+    device, excess = _device_of(C), 0.0
+    with computing_on(device):
+        held = C if device is None else _sent(C)
+        while not _is_proven(held, (1.0 + excess) * y):
+            excess = 4.0 * excess if excess else 1e-14
+            if excess > largest or y.min() <= 0.0:
+                return None
+    return excess
+
+
+def _sent(C: Entries) -> Any:
+    from spectralz.kernels.device.certificate import sent
+
+    return sent(C.dense())
 
 
 def _report(place: tuple[int, int], size: int, done: float) -> None:

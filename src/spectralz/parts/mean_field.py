@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spectralz._support import clock
+from spectralz._support.devices import computing_on, refuse_too_large
+from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.coupling import frozen
 
@@ -25,13 +27,16 @@ __all__ = [
     "ascend_together_in_time",
     "bound_at",
     "bound_of_model",
+    "bound_on_device",
     "bounds_at",
 ]
 
 # Between two looks at the clock at least one sweep is made, at most this many, and no more than read this many entries
 # of the coupling (some tens of milliseconds).
 SWEEPS_PER_LOOK, ENTRIES_PER_LOOK = 50, 2e7
-# Operations per spin and sweep, in addition to one per entry of the coupling.
+# On a device so many times as many sweeps are made at most, and no more once all means are as good as this.
+DEVICE_PIECES, DEVICE_TOLERANCE = 10, 1e-8
+# Operations per spin and sweep, beside one per entry of the coupling.
 OPERATIONS_PER_SPIN = 60.0
 # For annealed starts: the inverse temperatures (full coupling is 1) at which mean field is first solved, the sweeps
 # over single spins at each, and the size of random moves of the means before. Without these moves, zero stays zero
@@ -116,6 +121,27 @@ def bound_at(h: FloatArray, theta: FloatArray, couplings: Couplings) -> tuple[fl
 
     value, sizes = bound(h, theta, couplings)
     return value, UNIT_ROUNDOFF * ((couplings.longest_row + 16.0) * sizes + 4.0 * abs(value))
+
+
+def bound_on_device(model: Ising, starts: FloatArray, device: Any) -> float:
+    """Return the best bound on log Z, all rounding taken off, that a device finds from several fields, the columns.
+
+    The model is dense. What is found is evaluated here, so that nothing has to be believed of the device.
+    """
+    from spectralz.kernels.device.mean_field import doubled, swept
+
+    refuse_too_large(device, 3 * 8 * model.n**2, f"mean field of {model.n} spins")
+    with computing_on(device):
+        J, theta, h = doubled(model.storage.dense()), np.array(model.field), starts
+        for piece in range(DEVICE_PIECES):
+            h, change = swept(h, theta, J, SWEEPS_PER_LOOK)
+            report("sweeping", (piece + 1) / DEVICE_PIECES)
+            if float(change) <= DEVICE_TOLERANCE or clock.is_up():
+                break
+        del J
+        found = np.array(h)
+    couplings = model.storage.for_kernels()
+    return max(bound_of_model(model, couplings, np.ascontiguousarray(column))[1] for column in found.T)
 
 
 def bound_of_model(model: Ising, couplings: Couplings, h: FloatArray) -> tuple[float, float]:

@@ -12,11 +12,12 @@ Also, <a, x> is sub-Gaussian with variance |a|_2^2, so that E exp(-(<a, x> - T)^
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from spectralz._support.compiling import compiled
+from spectralz._support.devices import computing_on, device_for_matrix
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.low_rank.negative_directions import (
     FACTORS_AT_A_TIME,
@@ -75,23 +76,50 @@ def _cosine_line(slope: NDArray[np.float64], first: int, last: int, step: float,
 
 def _cosine_lines(values: NDArray[np.float64], vectors: NDArray[np.float64], left: NDArray[np.float64]) -> None:
     """Set left_j to E exp(lambda_j <v_j, x>^2) for the negative lambda_j."""
-    product = np.empty(SHORT_BLOCK)
-    at_a_time = SHORT_BLOCK * max(1, FACTORS_AT_A_TIME // (SHORT_BLOCK * max(vectors.shape[1], 1)))
+    device = device_for_matrix(vectors.shape[1])
+    found: dict[int, _Line] = {}
     for j in np.flatnonzero(values < 0.0).tolist():
-        a = math.sqrt(-2.0 * values[j]) * vectors[j]
-        with np.errstate(over="ignore"):
-            period = min(float(np.abs(a).sum()) + TAIL, DEVIATIONS * math.sqrt(1.0 + float(a @ a)))
-        nodes = TAIL * period / (2.0 * math.pi)
-        if nodes > MOST_NODES:  # for weights that leave no digits, and it would take forever
-            left[j] = 0.0
-        else:
-            step, last = 2.0 * math.pi / period, math.ceil(nodes)
-            slope = a * (step / math.pi)
-            # A few nodes at a time, since compiled code does not notice interrupts.
-            left[j] = sum(
-                _cosine_line(slope, first, min(first + at_a_time - 1, last), step, product)
-                for first in range(0, last + 1, at_a_time)
-            )
+        line = _line_of(math.sqrt(-2.0 * values[j]) * vectors[j])
+        left[j] = 0.0  # of weights that leave no digits
+        if line is not None and device is None:
+            left[j] = _sum_of(line)
+        elif line is not None:
+            found[j] = line
+    if found:
+        from spectralz.kernels.device.single_directions import cosine_lines
+
+        slopes, steps, lasts = zip(*found.values(), strict=True)
+        with computing_on(device):
+            left[list(found)] = cosine_lines(np.array(slopes), np.array(steps), np.array(lasts, dtype=np.int64))
+
+
+class _Line(NamedTuple):
+    """The nodes k step, k = 0 ... last, of a negative direction; slope_i are the half turns of its cosines per node."""
+
+    slope: NDArray[np.float64]
+    step: float
+    last: int
+
+
+def _line_of(a: NDArray[np.float64]) -> _Line | None:
+    """Return the nodes of a direction, or None if there are too many of them."""
+    with np.errstate(over="ignore"):
+        period = min(float(np.abs(a).sum()) + TAIL, DEVIATIONS * math.sqrt(1.0 + float(a @ a)))
+    nodes = TAIL * period / (2.0 * math.pi)
+    if nodes > MOST_NODES:  # it would take forever
+        return None
+    step = 2.0 * math.pi / period
+    return _Line(a * (step / math.pi), step, math.ceil(nodes))
+
+
+def _sum_of(line: _Line) -> float:
+    """Sum a line by compiled code, which sees no interrupt: some nodes at a time."""
+    product = np.empty(SHORT_BLOCK)
+    at_a_time = SHORT_BLOCK * max(1, FACTORS_AT_A_TIME // (SHORT_BLOCK * max(len(line.slope), 1)))
+    return sum(
+        _cosine_line(line.slope, first, min(first + at_a_time - 1, line.last), line.step, product)
+        for first in range(0, line.last + 1, at_a_time)
+    )
 
 
 def log_expectations(

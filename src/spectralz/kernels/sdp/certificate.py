@@ -7,11 +7,16 @@ the factorization of I - S minus this margin succeeds, then I - S is semidefinit
 *Dense*, by Cholesky. R' R = M + E with |E_ij| <= g / (1 - g) sqrt(M_ii M_jj), g = (n + 1) u / (1 - (n + 1) u) (Higham
 2002, Theorem 10.3), hence |E|_2 <= g / (1 - g) Tr M, about n^2 u (Rump 2006 makes the same step).
 
-*Sparse*, by SuperLU with pivots on the diagonal. L U = M + E with |E| <= g |L| |U| (Higham 2002, Theorem 9.3) where g
-counts the terms of an inner product; and U is D L' up to F, which can be computed. So M = L D L' + (L F - E). The first
-term is semidefinite if all pivots are positive. The second is symmetric, so its norm is at most its largest row sum,
-which two products with |L| bound. Both theorems hold for any order of the sums; they exclude products by Strassen's
-method.
+*Sparse*, by SuperLU with pivots on the diagonal. L U = M + E with |E| <= g |L| |U| (Higham 2002, Theorem 9.3) where
+g counts the terms of an inner product; and U is D L' up to F, which is at hand. So M = L D L' + (L F - E), the first
+semidefinite if all pivots are positive, the second symmetric and so no larger than its largest row sum, which two
+products with |L| bound. Both theorems hold for any order of the sums; they exclude products by Strassen's method.
+
+*Dense, on a device*, by any factor. Libraries for GPUs may solve with inverted blocks, which Theorem 10.3 does not
+cover, so that their factor L is taken as a guess and multiplied out: L L' is semidefinite whatever L is, and M differs
+from it by the residual that is computed, F, and by what rounding does to the product. That is at most g |L| |L|' entry
+by entry, g = n u / (1 - n u), for any order of the sums and with or without fused multiplications (Higham 2002, Eq.
+(3.13)), and so at most g |L|_F^2 in the 2-norm. F counts by its Frobenius norm.
 """
 
 from __future__ import annotations
@@ -32,12 +37,15 @@ __all__ = ["is_dominated", "rounding_margin"]
 FEW = 4
 # S is C_ij (given to one rounding) times two reciprocals of roots: 6 roundings, and 2 to spare.
 SCALING_ROUNDINGS = 8.0
+# On a device the margin is so many times that by Cholesky, which leaves the residual as much as the product's rounding.
+ROOM_FOR_RESIDUAL = 2.0
 
 
 def is_dominated(C: Any, y: NDArray[np.float64]) -> bool:
-    """Return whether Diag(y) - C >= 0 is proven, for symmetric C with zero diagonal, dense or sparse.
+    """Say whether Diag(y) - C >= 0 is proven, for symmetric C with zero diagonal.
 
-    Each entry of C may have a relative error of one unit roundoff. False proves nothing.
+    C is dense or sparse, or a dense array of JAX on a device, where the proof is then made. The entries of
+    C may each be off by a unit roundoff relative to themselves. False proves nothing.
     """
     if not len(y):
         return True
@@ -45,7 +53,9 @@ def is_dominated(C: Any, y: NDArray[np.float64]) -> bool:
         return False
     with np.errstate(all="ignore"):  # an overflow makes the factorization fail
         roots = 1.0 / np.sqrt(y)
-        return _sparse(C, roots) if sp.issparse(C) else _dense(C, roots)
+        if sp.issparse(C):
+            return _sparse(C, roots)
+        return _dense(C, roots) if isinstance(C, np.ndarray) else _dense_on_device(C, roots)
 
 
 def rounding_margin(n: int) -> float:
@@ -60,15 +70,27 @@ def _dense(C: NDArray[np.float64], roots: NDArray[np.float64]) -> bool:
     M = C * -roots[:, None]
     M *= roots[None, :]
     row_sum = float(np.abs(M).sum(axis=1).max())
-    if not np.isfinite(row_sum):
-        return False
     margin = rounding_margin(n) + SCALING_ROUNDINGS * UNIT_ROUNDOFF * row_sum
-    if margin >= 1.0:
+    if not margin < 1.0:  # nor NaN
         return False
     M[np.diag_indices(n)] = 1.0 - margin
     # LAPACK reads columns: the transpose of a symmetric array is the array, without a copy.
     _, info = dpotrf(M.T, lower=False, clean=False, overwrite_a=True)
     return bool(info == 0)
+
+
+def _dense_on_device(C: Any, roots: NDArray[np.float64]) -> bool:
+    from spectralz.kernels.device.certificate import factor_and_residual, largest_row_sum
+
+    n = len(roots)
+    scaling = SCALING_ROUNDINGS * UNIT_ROUNDOFF * largest_row_sum(C, roots)
+    margin = ROOM_FOR_RESIDUAL * rounding_margin(n) + scaling
+    if not margin < 1.0:  # nor NaN
+        return False
+    squares, residual = factor_and_residual(C, roots, 1.0 - margin)
+    # Both are sums of n^2 terms, good to n^2 units, and the residual's terms are differences good to one.
+    needed = 1.01 * ((n + FEW) * UNIT_ROUNDOFF * squares + residual) + scaling
+    return bool(needed <= margin)  # which no NaN is: where there is no factor, all of it is NaN
 
 
 def _sparse(C: Any, roots: NDArray[np.float64]) -> bool:

@@ -5,8 +5,9 @@ the dual solution there. First some sweeps of the mixing method (Wang, Chang, Ko
 given all others; then a trust region on the product of spheres. With Z = Diag(y) - C the gradient is Z V and the
 Hessian takes a tangent U to the tangent part of Z U; steps come from conjugate gradients preconditioned by Diag(y).
 
-C is a dense array or the three arrays of a CSR matrix. The steps are computed in single precision, which halves their
-cost; the objective is computed in double precision.
+C is a dense array or the three arrays of a CSR matrix. The steps need no more
+than single precision, which halves their cost: what they must lower is computed in double precision.
+``kernels/device/low_rank.py`` has the same ascent with all large arrays on a GPU.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from spectralz._support.compiling import compiled, compiled_in_any_order
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Csr", "Point", "Solver"]
+__all__ = ["Csr", "Descent", "Point", "Solver"]
 
 # Compiled sums may be added in any order: the results here are verified afterwards, not trusted.
 BLOCK = 64
@@ -228,10 +229,36 @@ class Point:
         """The dual solution: the lengths of the rows of C V."""
         return np.asarray(np.sqrt(np.einsum("ic,ic->i", self.G, self.G)))
 
+    @property
+    def along(self) -> NDArray[np.float64]:
+        """<v_i, (C V)_i> of each row, which add up to the value."""
+        return np.asarray(np.einsum("ic,ic->i", self.V, self.G))
+
     def gradient(self) -> NDArray[np.float64]:
         """Z V, written out: the difference of squares |G|^2 - y^2 would cancel."""
-        along = np.einsum("ic,ic->i", self.V, self.G)
-        return np.asarray(along[:, None] * self.V - self.G)
+        return np.asarray(self.along[:, None] * self.V - self.G)
+
+
+class Descent(NamedTuple):
+    """What conjugate gradients found.
+
+    Attributes
+    ----------
+    tangent
+        The step, in double precision.
+    along
+        <gradient, tangent>.
+    distance, lowered
+        The length of the step, and what it lowers the quadratic model by, for a gradient of length 1.
+    is_at_boundary
+        Whether it ends on the boundary of the trust region.
+    """
+
+    tangent: Any
+    along: float
+    distance: float
+    lowered: float
+    is_at_boundary: bool
 
 
 @dataclass(frozen=True)
@@ -262,15 +289,22 @@ class Solver:
         For the start.
     """
 
+    # C on a device, where it is held there: the certificate need not send it once more.
+    held: Any = None
+
     def __init__(self, C: Matrix, columns: int, rng: np.random.Generator) -> None:
         self.is_dense = isinstance(C, np.ndarray)
-        self.C = C
-        self.C_single = _single(C)
         self.n = len(C) if self.is_dense else len(C.indptr) - 1
+        self._hold(C)
         self.iterations = 0
         self.residual = math.inf
         self.move_to(rng.standard_normal((self.n, columns)))
         self._sweep()
+
+    def _hold(self, C: Matrix) -> None:
+        """Keep the coupling, in double and in single precision."""
+        self.C = C
+        self.C_single = _single(C)
 
     def move_to(self, V: NDArray[np.float64]) -> None:
         """Continue from V, with its rows normalized."""
@@ -311,7 +345,7 @@ class Solver:
         point = self.point
         y = np.maximum(point.y, TINY_Y)
         gradient = point.gradient()
-        length = math.sqrt(float(np.einsum("ic,ic,i->", gradient, gradient, 1.0 / y)))
+        length = math.sqrt(self._squared_length(gradient, y))
         self.residual = length / math.sqrt(float(y.sum()))
         self.iterations += 1
         if length == 0.0:
@@ -330,19 +364,37 @@ class Solver:
     def _step(self, y: NDArray[np.float64], gradient: NDArray[np.float64], length: float) -> _Step:
         """Solve the quadratic model, in units in which the gradient has length 1."""
         assert self._radius is not None
+        wanted = max(min(0.1, math.sqrt(self.residual)), 1e-3)
+        found = self._descend(y, gradient, length, self._radius / length, self._most_products(), wanted)
+        # <C, V V'> is minus twice the function that the conjugate gradients lower.
+        slope, gain = -2.0 * found.along, 2.0 * found.lowered * length**2
+        return _Step(found.tangent, length * found.distance, found.is_at_boundary, slope, gain)
+
+    def _squared_length(self, gradient: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+        """Return sum_i |g_i|^2 / y_i."""
+        return float(np.einsum("ic,ic,i->", gradient, gradient, 1.0 / y))
+
+    def _descend(
+        self,
+        y: NDArray[np.float64],
+        gradient: NDArray[np.float64],
+        length: float,
+        radius: float,
+        most: int,
+        wanted: float,
+    ) -> Descent:
+        """Go down the quadratic model within the radius, by conjugate gradients in single precision."""
         tangent, distance, lowered, is_at_boundary = _conjugate_gradients(
             self.C_single,
             self.point.V.astype(np.float32),
             y.astype(np.float32),
             (gradient / length).astype(np.float32),
-            self._radius / length,
-            self._most_products(),
-            max(min(0.1, math.sqrt(self.residual)), 1e-3),
+            radius,
+            most,
+            wanted,
         )
         whole = length * tangent.astype(np.float64)
-        # <C, V V'> is minus twice the function that the conjugate gradients lower.
-        slope = -2.0 * float(np.einsum("ic,ic->", gradient, whole))
-        return _Step(whole, length * distance, is_at_boundary, slope, 2.0 * lowered * length**2)
+        return Descent(whole, float(np.einsum("ic,ic->", gradient, whole)), distance, lowered, is_at_boundary)
 
     def _most_products(self) -> int:
         # Far from the solution exact steps are wasted; the caps were measured.
@@ -381,7 +433,7 @@ class Solver:
         With w an eigenvector of Y^(-1/2) C Y^(-1/2) for a value beyond 1, a column Y^(-1/2) w raises <C, V V'>.
         """
         roots = 1.0 / np.sqrt(np.maximum(self.point.y, TINY_Y))
-        values, vectors = _largest_eigenpairs(self.C, roots, columns)
+        values, vectors = _largest_eigenpairs(self._scaled(roots), columns)
         ascending = values > 1.0
         if not ascending.any():
             return False
@@ -389,6 +441,15 @@ class Solver:
         self.move_to(np.hstack([self.point.V, new * (ESCAPE / np.abs(new).max())]))
         self._keep_columns_until = self.iterations + STEPS_AFTER_ESCAPE
         return True
+
+    def _scaled(self, roots: NDArray[np.float64]) -> Any:
+        """Return C scaled by ``roots`` from both sides, as a matrix of scipy or numpy."""
+        import scipy.sparse as sp
+
+        if self.is_dense:
+            return self.C * roots[:, None] * roots[None, :]
+        scale = sp.diags_array(roots, format="csr")
+        return scale @ sp.csr_array((self.C.data, self.C.indices, self.C.indptr), shape=(self.n, self.n)) @ scale
 
 
 def _adapted_radius(radius: float, step: _Step, fraction: float, ratio: float) -> float:
@@ -402,18 +463,12 @@ def _adapted_radius(radius: float, step: _Step, fraction: float, ratio: float) -
     return min(radius, 10.0 * step.length)
 
 
-def _largest_eigenpairs(C: Matrix, roots: NDArray[np.float64], count: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the largest eigenvalues and eigenvectors of C scaled by ``roots`` from both sides."""
-    import scipy.sparse as sp
+def _largest_eigenpairs(S: Any, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the largest eigenvalues and eigenvectors of a symmetric matrix."""
     from scipy.linalg import eigh
     from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
-    n = len(roots)
-    if isinstance(C, np.ndarray):
-        S: Any = C * roots[:, None] * roots[None, :]
-    else:
-        scale = sp.diags_array(roots, format="csr")
-        S = scale @ sp.csr_array((C.data, C.indices, C.indptr), shape=(n, n)) @ scale
+    n: int = S.shape[0]
     if n <= MOST_SPINS_DECOMPOSED:
         dense = S if isinstance(S, np.ndarray) else S.toarray()
         values, vectors = eigh(dense, subset_by_index=[max(n - count, 0), n - 1])

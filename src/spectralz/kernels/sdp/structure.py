@@ -46,7 +46,7 @@ def _visit(
     Labels are -1 and signs 1 at first. Returns the number of components.
     """
     n = len(label)
-    count = 0
+    count = labelled = 0
     for start in range(n):
         if label[start] >= 0:
             continue
@@ -70,5 +70,8 @@ def _visit(
                     given += 1
                 elif sign[j] != wanted:
                     balanced[count] = False
+            if labelled + given == n and not balanced[count]:
+                return count + 1  # nothing else can be found; of a dense matrix most rows need not be read
+        labelled += given
         count += 1
     return count

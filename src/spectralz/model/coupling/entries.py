@@ -16,7 +16,7 @@ from spectralz.model.checks import as_float_array, refuse_non_finite
 from spectralz.model.coupling.base import Conditioned, Coupling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -29,6 +29,9 @@ __all__ = ["Dense", "Entries", "Sparse"]
 SYMMETRY_TOLERANCE = 1e-10
 # How many entries of a dense matrix are copied at once.
 ENTRIES_AT_A_TIME = 1 << 20
+# Those that are only read together, and rows and columns that are compared together.
+ENTRIES_IN_CACHE = 1 << 17
+BLOCK = 256
 
 
 class Entries(Coupling):
@@ -152,7 +155,7 @@ class Dense(Entries):
             A = A.reshape(0, 0)
         _refuse_not_square(A.shape)
         refuse_non_finite(A, "coupling")
-        if np.array_equal(A, A.T):
+        if _is_symmetric(A):
             return cls(A)
         difference = np.abs(A / 2.0 - A.T / 2.0)
         i, j = (int(k) for k in np.unravel_index(int(np.argmax(difference)), A.shape))
@@ -178,6 +181,19 @@ class Dense(Entries):
     @property
     def longest_row(self) -> int:
         return self.n
+
+    @cached_property
+    def total(self) -> float:
+        return float(sum(np.abs(rows).sum() for rows in self._some_rows()))
+
+    @cached_property
+    def largest(self) -> float:
+        return float(max((np.abs(rows).max(initial=0.0) for rows in self._some_rows()), default=0.0))
+
+    def _some_rows(self) -> Iterator[FloatArray]:
+        """Yield some rows after the other: what is computed of all at once takes as much room as they do."""
+        at_a_time = max(ENTRIES_IN_CACHE // max(self.n, 1), 1)
+        return (self.A[begin : begin + at_a_time] for begin in range(0, self.n, at_a_time))
 
     def row_counts(self) -> IntArray:
         return np.asarray(np.count_nonzero(self.A, axis=1))
@@ -365,6 +381,17 @@ class Sparse(Entries):
 def _refuse_not_square(shape: tuple[int, ...]) -> None:
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ModelError(f"coupling has shape {shape}; it must be a square matrix, n x n")
+
+
+def _is_symmetric(A: FloatArray) -> bool:
+    """Compare a matrix with its transpose, in blocks that stay in the cache."""
+    places = range(0, len(A), BLOCK)
+    return all(
+        np.array_equal(A[i : i + BLOCK, j : j + BLOCK], A[j : j + BLOCK, i : i + BLOCK].T)
+        for i in places
+        for j in places
+        if j <= i
+    )
 
 
 def _refuse_asymmetric(difference: float, size: float, i: int, j: int, a_ij: float, a_ji: float) -> None:

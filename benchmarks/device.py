@@ -1,0 +1,145 @@
+"""Measure linear algebra on a GPU: ``python -m benchmarks.device [TABLE ...] [--sizes N ...]``.
+
+Tables: ``sdp`` for the diagonal SDP, ``spectral`` for Algorithm 2, ``ep``; by default all of them. Every line has the
+seconds of a first call, compilation included, of a second one without it, and those of compiled code on the CPU for up
+to ``--cpu-up-to`` spins. With ``--any-device`` JAX's own CPU is taken where there is no GPU, to try the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import spectralz as sz
+from benchmarks.harness import processor, table
+from spectralz._support import devices
+
+SIZES = (5_000, 10_000, 20_000)
+EP_SIZES = (2_000, 5_000)
+GAP = 1e-6
+
+
+class Timed(NamedTuple):
+    """An answer, and how long it took."""
+
+    answer: Any
+    seconds: float
+
+
+class Options(NamedTuple):
+    """What the command line says."""
+
+    sizes: tuple[int, ...] | None
+    cpu_up_to: int
+
+
+def timed(work: Callable[[], Any]) -> Timed:
+    started = time.perf_counter()
+    answer = work()
+    return Timed(answer, time.perf_counter() - started)
+
+
+def glass(n: int) -> np.ndarray:
+    """Return couplings of Sherrington and Kirkpatrick: normal numbers, the largest eigenvalue of A about 1."""
+    rng = np.random.default_rng(0)
+    A = np.empty((n, n))
+    for i in range(n):  # row by row: the upper triangle, and what is known of the lower one
+        A[i, :i] = A[:i, i]
+        A[i, i] = 0.0
+        A[i, i + 1 :] = rng.standard_normal(n - i - 1) / (2.0 * np.sqrt(n))
+    return A
+
+
+def on_each(solve: Callable[[str], Any], n: int, options: Options) -> tuple[Timed, Timed, Timed | None]:
+    """Solve on the device twice, and on the CPU if that is not too large."""
+    first, second = timed(lambda: solve("gpu")), timed(lambda: solve("gpu"))
+    return first, second, timed(lambda: solve("cpu")) if n <= options.cpu_up_to else None
+
+
+def cells(n: int, found: tuple[Timed, Timed, Timed | None], *more: str) -> list[str]:
+    first, second, here = found
+    own = "-" if here is None else f"{here.seconds:.3f}"
+    row = [f"{n:,}", f"{first.seconds:.3f}", f"{second.seconds:.3f}", own, *more]
+    print(" | ".join(row), file=sys.stderr, flush=True)
+    return row
+
+
+HEADINGS = ["n", "first call, s", "second call, s", "compiled, CPU, s"]
+
+
+def sdp(options: Options) -> str:
+    """Solve the diagonal SDP of a glass to a gap of 1e-6; the matrix is checked and sent each time."""
+    rows = []
+    for n in options.sizes or SIZES:
+        A = glass(n)
+        found = on_each(lambda device, A=A: sz.diagonal_sdp(A, GAP, device=device), n, options)
+        answer = found[1].answer
+        certified = "yes" if answer.feasible and answer.gap <= GAP else "no"
+        apart = "-" if found[2] is None else f"{abs(answer.lower / found[2].answer.lower - 1.0):.0e}"
+        rows.append(cells(n, found, f"{answer.gap:.1e}", certified, str(answer.iterations), apart))
+    return table([*HEADINGS, "gap", "certified", "iterations", "from the CPU's"], rows)
+
+
+def spectral(options: Options) -> str:
+    """Run Algorithm 2 on a glass with fields; the stages are those of the second call."""
+    rows = []
+    for n in options.sizes or SIZES:
+        model = sz.Ising(np.full(n, 0.1), glass(n))
+        found = on_each(lambda device, model=model: sz.log_z(model, "spectral", device=device), n, options)
+        answer = found[1].answer
+        stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in answer.details["seconds"].items())
+        apart = "-" if found[2] is None else f"{abs(answer.log_z - found[2].answer.log_z):.0e}"
+        gap = answer.details["gap"]
+        rows.append(cells(n, found, f"{gap:.1e}", f"{answer.details['factor_error']:.0e}", apart, stages))
+    return table([*HEADINGS, "gap", "factor error", "log Z from the CPU's", "stages, s"], rows)
+
+
+def ep(options: Options) -> str:
+    """Run expectation propagation on a glass at twice its critical temperature."""
+    rows = []
+    for n in options.sizes or EP_SIZES:
+        model = sz.Ising(np.full(n, 0.1), 0.5 * glass(n))
+        found = on_each(lambda device, model=model: sz.log_z(model, "ep", device=device), n, options)
+        answer = found[1].answer
+        apart = "-" if found[2] is None else f"{abs(answer.log_z - found[2].answer.log_z):.0e}"
+        rows.append(cells(n, found, "-" if answer.std_error is None else f"{answer.std_error:.1e}", apart))
+    return table([*HEADINGS, "std_error", "log Z from the CPU's"], rows)
+
+
+# Each table is a function of the options that returns its text.
+TABLES: dict[str, Callable[[Options], str]] = {"sdp": sdp, "spectral": spectral, "ep": ep}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(TABLES)}; all by default")
+    parser.add_argument("--sizes", nargs="+", type=int, metavar="N", help="spins, instead of each table's own")
+    parser.add_argument("--cpu-up-to", type=int, default=0, metavar="N", help="the largest model to solve on the CPU")
+    parser.add_argument("--any-device", action="store_true", help="take JAX's CPU where there is no GPU")
+    given = parser.parse_args(arguments)
+    unknown = sorted(set(given.tables) - set(TABLES))
+    if unknown:
+        parser.error(f"there is no table {unknown[0]!r}; there are {', '.join(TABLES)}")
+    import jax
+
+    found = devices._gpus(jax)
+    if not found and not given.any_device:
+        parser.error("JAX finds no GPU; --any-device takes its CPU")
+    used = found or jax.devices("cpu")
+    before, devices._gpus = devices._gpus, lambda jax: used
+    try:
+        print(f"{used[0].device_kind}, JAX {jax.__version__}, beside {processor()}")
+        for name in given.tables or TABLES:
+            text = TABLES[name](Options(tuple(given.sizes) if given.sizes else None, given.cpu_up_to))
+            print(f"\n{(TABLES[name].__doc__ or name).splitlines()[0]}\n\n{text}", flush=True)
+    finally:
+        devices._gpus = before
+
+
+if __name__ == "__main__":
+    main()
