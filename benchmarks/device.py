@@ -1,16 +1,19 @@
-"""Measure linear algebra on a GPU: ``python -m benchmarks.device [TABLE ...] [--sizes N ...]``.
+"""Measure what a GPU does: ``python -m benchmarks.device [TABLE ...] [--sizes N ...]``.
 
-Tables: ``sdp`` for the diagonal SDP, ``spectral`` for Algorithm 2, ``ep``; by default all of them. Every line has the
-seconds of a first call, compilation included, of a second one without it, and those of compiled code on the CPU for up
-to ``--cpu-up-to`` spins. With ``--any-device`` JAX's own CPU is taken where there is no GPU, to try the file.
+Tables: ``sweep`` for sweeps of dense models, ``sk`` for log Z of a large glass, ``rbm`` for a machine, ``sdp`` for the
+diagonal SDP, ``spectral`` for Algorithm 2, ``ep``; by default all of them. Lines have the seconds of a first call,
+compilation included, of a second one without it, and those of compiled code on the CPU for up to ``--cpu-up-to`` spins.
+With ``--any-device`` JAX's own CPU is taken where there is no GPU, to try the file. The tables are in docs/gpu.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,10 +21,24 @@ import numpy as np
 import spectralz as sz
 from benchmarks.harness import processor, table
 from spectralz._support import devices
+from spectralz._support.threads import available_cores
+from spectralz.parts.annealer import Annealer
 
 SIZES = (5_000, 10_000, 20_000)
 EP_SIZES = (2_000, 5_000)
 GAP = 1e-6
+SWEPT_SIZES = (2_000, 5_000, 20_000)
+STATES = (1_024, 4_096)
+# Points of the path that are timed, on the device and on the CPU.
+POINTS, POINTS_ON_CPU = 30, 3
+# Glasses by their inverse temperature, and how each is annealed.
+GLASS_SIZES = (20_000,)
+GLASSES = {
+    0.6: {"population": 1024, "runs": 2},
+    1.2: {"population": 2048, "runs": 1, "step": 0.004},
+}
+# Visible and hidden units of the machine, its chains and their temperatures.
+MACHINE, CHAINS, TEMPERATURES = (784, 500), 4_096, 10_000
 
 
 class Timed(NamedTuple):
@@ -72,6 +89,86 @@ def cells(n: int, found: tuple[Timed, Timed, Timed | None], *more: str) -> list[
 HEADINGS = ["n", "first call, s", "second call, s", "compiled, CPU, s"]
 
 
+def sweep(options: Options) -> str:
+    """Sweep over states of Sherrington and Kirkpatrick's model from beta = 0 to 1.2: milliseconds per sweep."""
+    rows = []
+    for n in options.sizes or SWEPT_SIZES:
+        model = sz.generators.sk(n, 1.2, 0)
+        for states in STATES if options.sizes is None else STATES[:1]:
+            there = 1e3 * seconds_per_sweep(model, states, "gpu", POINTS)
+            here = 1e3 * seconds_per_sweep(model, states, "cpu", POINTS_ON_CPU) if n <= options.cpu_up_to else None
+            row = [
+                f"{n:,}",
+                f"{states:,}",
+                f"{there:.2f}",
+                *(("-", "-") if here is None else (f"{here:.0f}", f"{here / there:.0f}")),
+            ]
+            print(" | ".join(row), file=sys.stderr, flush=True)
+            rows.append(row)
+    return table(["n", "states", "device, ms", f"compiled, {available_cores()} threads, ms", "times faster"], rows)
+
+
+def seconds_per_sweep(model: sz.Ising, states: int, device: str, points: int) -> float:
+    with devices.using_device(device), Annealer(model) as annealer:
+        chains = annealer.engine.start(states, np.random.default_rng(0))
+        betas = np.linspace(0.0, 1.0, points)
+        chains.sweep(betas, betas, betas, 1)  # compiles
+        return timed(lambda: chains.sweep(betas, betas, betas, 1)).seconds / points
+
+
+def sk(options: Options) -> str:
+    """Anneal a large glass; at beta = 0.6 its log Z is known to about 0.2 (Aizenman, Lebowitz and Ruelle, 1987)."""
+    rows = []
+    for n in options.sizes or GLASS_SIZES:
+        for beta, settings in GLASSES.items():
+            model = sz.generators.sk(n, beta, 0)
+            method = sz.Annealing(device="gpu", max_memory="64 GiB", **settings)
+            found = timed(partial(sz.log_z, model, method))
+            answer = found.answer
+            known = "-"
+            if beta < 1.0:
+                rest = math.log1p(-(beta**2)) + beta**2
+                theory = n * math.log(2.0) + 0.25 * beta**2 * (n - 1) + 0.25 * rest
+                known = f"{theory:.2f} ± {math.sqrt(-0.5 * rest):.2f}"
+            row = [
+                f"{n:,}",
+                f"{beta:g}",
+                f"{answer.log_z:.2f}",
+                f"{answer.std_error:.2f}",
+                f"{answer.std_error / n:.1e}",
+            ]
+            row += ["yes" if answer.trusted else "no", f"{answer.details['families']:.0f}"]
+            row += [str(answer.details["temperatures"]), known, f"{answer.seconds:.1f}", f"{found.seconds:.1f}"]
+            print(" | ".join(row), file=sys.stderr, flush=True)
+            rows.append(row)
+    headings = ["n", "beta", "log Z", "std_error", "per spin", "trusted", "families", "points", "theory"]
+    return table([*headings, "seconds", "with compilation"], rows)
+
+
+def rbm(options: Options) -> str:
+    """Anneal a machine of normal weights, layer by layer."""
+    visible, hidden = MACHINE
+    rng = np.random.default_rng(0)
+    machine = sz.RBM(
+        weights=rng.normal(0.0, 0.08, (visible, hidden)),
+        visible=rng.normal(-1.0, 0.5, visible),
+        hidden=rng.normal(-0.5, 0.5, hidden),
+    )
+    size, points = (CHAINS, TEMPERATURES) if options.sizes is None else (64, 20)
+    rows = []
+    for device in ("gpu", "cpu") if options.cpu_up_to >= visible + hidden else ("gpu",):
+        with devices.using_device(device), Annealer(machine.to_ising()) as annealer:
+            shorter = points if device == "gpu" else max(points // 100, 2)
+            annealer.anneal(np.linspace(0.0, 1.0, 3), size, rng)  # compiles
+            found = timed(partial(annealer.anneal, np.linspace(0.0, 1.0, shorter), size, rng))
+        constant = machine.to_ising().constant
+        row = [device, f"{size:,}", f"{shorter:,}", f"{found.answer.log_z + constant:.4f}"]
+        row += [f"{found.answer.families:.0f}", f"{found.seconds:.2f}", f"{1e3 * found.seconds / shorter:.2f}"]
+        print(" | ".join(row), file=sys.stderr, flush=True)
+        rows.append(row)
+    return table(["device", "chains", "temperatures", "log Z", "families", "seconds", "ms per temperature"], rows)
+
+
 def sdp(options: Options) -> str:
     """Solve the diagonal SDP of a glass to a gap of 1e-6; the matrix is checked and sent each time."""
     rows = []
@@ -112,7 +209,14 @@ def ep(options: Options) -> str:
 
 
 # Each table is a function of the options that returns its text.
-TABLES: dict[str, Callable[[Options], str]] = {"sdp": sdp, "spectral": spectral, "ep": ep}
+TABLES: dict[str, Callable[[Options], str]] = {
+    "sweep": sweep,
+    "sk": sk,
+    "rbm": rbm,
+    "sdp": sdp,
+    "spectral": spectral,
+    "ep": ep,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
