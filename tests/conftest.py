@@ -22,7 +22,36 @@ settings.register_profile(
 )
 settings.load_profile("spectralz")
 
+# Tests that took more than a second and a half on one core, one per line; only `make test-all` runs them. What guards
+# a method alone stays out of the list, however long it takes.
+SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").splitlines())
+
 UAI_FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data" / "uai"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark the tests of the list as slow, before those are left out."""
+    for item in items:
+        if item.nodeid in SLOW:
+            item.add_marker("slow")
+
+
+@pytest.fixture
+def run(capsys, tmp_path, monkeypatch):
+    """Run the command line in an empty folder and return exit code, stdout and stderr."""
+    from spectralz.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return ended.value.code or 0, captured.out, captured.err
+
+    return call
 
 
 @pytest.fixture

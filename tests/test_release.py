@@ -44,13 +44,13 @@ def path_of(page):
 
 
 def wide_lines(text, width=100):
-    """Return lines of prose that are wider. Code, rows of tables and single words that are too long are left out."""
+    """Return lines of prose that are wider. Code, formulas, rows of tables and single long words are left out."""
     code, found = False, []
     for line in text.splitlines():
         words = re.sub(r"^\s*([-*:]|\d+\.)\s", "", line).split()
         if line.lstrip().startswith("```"):
             code = not code
-        elif not code and len(line) > width and not line.lstrip().startswith("|") and len(words) > 1:
+        elif not code and len(line) > width and not line.startswith(("|", "    ")) and len(words) > 1:
             found.append(line)
     return found
 

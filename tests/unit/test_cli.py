@@ -19,27 +19,11 @@ import pytest
 
 import spectralz as sz
 import spectralz.sweeps
-from spectralz.cli import main
 from spectralz.cli.options import method_options
 from spectralz.errors import OptionError
 from spectralz.io import read_evidence
 from spectralz.paper import FIGURES
 from tests.helpers import interrupted, row, started, trial, tried_estimate, write_sweep
-
-
-@pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
-    """Run the command line in an empty folder and return exit code, stdout and stderr."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return ended.value.code or 0, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import typer
 
 import spectralz as sz
 import spectralz.sweeps
-from spectralz.cli import app, main
+from spectralz.cli import app
 from tests.helpers import row, write_sweep
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "command-line.md"
@@ -33,19 +33,6 @@ EXAMPLES = {path: getattr(command.callback, "examples", ()) for path, command in
 BLOCKS = re.findall(r"^```bash\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 PAGE_EXAMPLES = [line for block in BLOCKS for line in block.splitlines()]
 LINES = dict.fromkeys([*(line for lines in EXAMPLES.values() for line in lines), *PAGE_EXAMPLES])
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return ended.value.code or 0, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

@@ -42,19 +42,6 @@ def model(tmp_path, monkeypatch):
     return made
 
 
-@pytest.fixture
-def run(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return ended.value.code or 0, captured.out, captured.err
-
-    return call
-
-
 def answer(run, *arguments):
     code, out, err = run(*arguments, "--json")
     assert code == 0, err

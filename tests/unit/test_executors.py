@@ -24,7 +24,6 @@ import spectralz as sz
 from spectralz._support import clock, threads
 from spectralz._support.executors import Lost, as_executor, current_executor, spread, using_executor, worker_count
 from spectralz._support.threads import using_threads
-from spectralz.cli import main
 from spectralz.errors import LostRunsWarning, ModelError, OptionError
 from spectralz.parts import workers
 from spectralz.parts.annealer import Annealer
@@ -391,7 +390,9 @@ def test_what_takes_no_work_is_refused_before_any(monkeypatch, wrong, verb):
 
 @pytest.mark.parametrize("method", ["exact", "bp", "mf"])
 def test_methods_without_runs_refuse_it(method):
-    with pytest.raises(OptionError, match=f"method '{method}' has no runs .*; these have: auto, annealing, states"):
+    with pytest.raises(
+        OptionError, match=f"method '{method}' has no runs .*; these methods do: auto, annealing, states"
+    ):
         sz.log_z(MODELS["grid"], method, executor=AtOnce())
 
 
@@ -518,17 +519,10 @@ def test_a_dask_worker_that_is_killed_in_the_middle_costs_no_more_than_its_runs(
 
 
 @pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def run(run):
+    """Run the command line in a folder with the files that it reads."""
     sz.write(MODELS["dense"], "m.npz")
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return ended.value.code or 0, captured.out, captured.err
-
-    return call
+    return run
 
 
 SET = [word for key, value in OPTIONS.items() for word in ("-s", f"{key}={value}")]
@@ -568,4 +562,4 @@ def test_the_shell_says_that_there_is_no_scheduler(run, monkeypatch, command):
 def test_the_shell_refuses_methods_without_runs(run, served):
     code, _, err = run("solve", "m.npz", "-m", "exact", "--dask", served)
     assert code == 2
-    assert "these have: auto, annealing, states" in err.replace("\n", " ")
+    assert "these methods do: auto, annealing, states" in err.replace("\n", " ")

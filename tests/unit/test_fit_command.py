@@ -9,27 +9,18 @@ import numpy as np
 import pytest
 
 import spectralz as sz
-from spectralz.cli import main
 from spectralz.errors import FormatError
 from spectralz.io.csv_table import read_table
 from spectralz.io.files import Source
 
 
 @pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.chdir(tmp_path)
+def run(run):
+    """Run the command line in a folder with the files that it reads."""
     X = (sz.sample(sz.generators.complete(n=4, strength=0.4, seed=0), 500, seed=1) + 1) // 2
     Path("data.csv").write_text("a;b;c;d\n" + "\n".join(";".join(map(str, row)) for row in X.tolist()))
     np.save("data.npy", X)
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return ended.value.code or 0, captured.out, captured.err
-
-    return call
+    return run
 
 
 def test_a_table_becomes_a_model_and_a_picture(run):

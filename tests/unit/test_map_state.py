@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import spectralz as sz
-from spectralz.cli import main
 from spectralz.errors import FormatError, OptionError, TooLargeError
 from spectralz.io import read_map, write_map
 from spectralz.parts.heaviest_state import rounding_of
@@ -135,17 +134,10 @@ def test_answers_that_are_none(tmp_path, text, words):
 
 
 @pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
+def run(run):
+    """Run the command line in a folder with the files that it reads."""
     sz.write(MODELS["grid"], "grid.uai")
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return ended.value.code or 0, captured.out, captured.err
-
-    return call
+    return run
 
 
 def test_the_command(run, tmp_path):

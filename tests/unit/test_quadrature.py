@@ -310,6 +310,20 @@ def test_many_factors_of_many_spins_are_the_plain_sums_over_nodes():
         assert errors[j] < 1e-9
 
 
+@pytest.mark.parametrize(
+    ("n", "value", "rest"), [(12, -93.9, 0.05), (10, -400.0, 0.02), (2, -1000.0, 1e-3), (1, -50.0, 0.0)]
+)
+def test_a_factor_that_one_spin_dominates_keeps_its_digits(n, value, rest):
+    """E is down to e^-1000, where plain sums over cosines have nothing left: a spin that stands for a strong field."""
+    v = rest * np.random.default_rng(6).normal(size=n)
+    v[n // 2] = -1.0
+    exponents = value * (all_states(n) @ v) ** 2
+    wanted = np.logaddexp.reduce(exponents) - n * math.log(2)
+    logs, errors = log_expectations(np.array([value]), v[None])
+    assert abs(logs[0] - wanted) <= errors[0] + 1e-12
+    assert errors[0] < 1e-11
+
+
 def test_a_factor_without_digits_says_so():
     v = np.full((1, 21), 1 / math.sqrt(21))
     assert log_expectations(np.array([-1000.0]), v)[1][0] == math.inf

@@ -284,7 +284,7 @@ def test_strange_folders_are_refused_and_left_alone(undisturbed, tmp_path):
     with pytest.raises(OptionError, match=r"no sweep\.json"):
         run(SMALL, tmp_path)
     (tmp_path / "sweep.json").write_bytes((undisturbed / "sweep.json").read_bytes())
-    with pytest.raises(OptionError, match="other columns"):
+    with pytest.raises(OptionError, match="columns other than those"):
         run(SMALL, tmp_path)
     (tmp_path / "sweep.json").write_text("{")
     with pytest.raises(OptionError, match="not the configuration"):

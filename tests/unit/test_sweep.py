@@ -380,7 +380,7 @@ def test_files_are_files_with_names_that_are_text(tmp_path):
 
 
 def test_the_convention_of_the_code_is_refused_where_it_means_nothing():
-    with pytest.raises(OptionError, match="as they are"):
+    with pytest.raises(OptionError, match="not for files and instances"):
         Sweep(
             name="x",
             contestants=(Contestant(label="a", method="mf"),),

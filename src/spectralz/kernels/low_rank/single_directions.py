@@ -23,6 +23,8 @@ from spectralz.kernels.low_rank.negative_directions import (
     FACTORS_AT_A_TIME,
     cos_sin_of_half_turns,
     negative_error,
+    negative_node_count,
+    sum_negative,
 )
 from spectralz.kernels.low_rank.positive_directions import (
     STEP,
@@ -146,4 +148,28 @@ def log_expectations(
             error = negative_error(1, n, norms[j])
             logs[j] = math.log(max(left[j], error))
             errors[j] = -math.log1p(-error / left[j]) if left[j] > error else math.inf
+            if left[j] <= error:
+                logs[j], errors[j] = _with_largest_pinned(value, vectors[j])
     return logs, errors
+
+
+def _with_largest_pinned(value: float, v: NDArray[np.float64]) -> tuple[float, float]:
+    """Return log E exp(value <v, x>^2) of a negative direction and a bound on its error, the largest spin being +1.
+
+    That spin may be either by symmetry. It has a field on the others, and the contour goes through their saddle: where
+    one spin has most of the direction, as the spin that stands for a field, E is tiny and nothing cancels any more.
+    """
+    k = int(np.abs(v).argmax())
+    others = np.delete(v, k)
+    n = len(others)
+    theta = 2.0 * value * v[k] * others
+    with np.errstate(over="ignore"):
+        a = math.sqrt(-2.0 * value) * others[None, :]
+        if not n or not negative_node_count(a) <= MOST_NODES:
+            return value * float(v[k]) ** 2, 0.0 if not n else math.inf
+    upper, lower = (float(each[0]) for each in sum_negative(theta, a[:0], a, np.zeros((1, 0)), lambda _: None))
+    if lower <= -1e300:
+        return upper, math.inf
+    parts = [value * float(v[k]) ** 2, *np.abs(theta).tolist(), -n * math.log(2.0), 0.5 * (upper + lower)]
+    rounding = 8.0 * UNIT_ROUNDOFF * (math.fsum(map(abs, parts)) + n)
+    return math.fsum(parts), 0.5 * (upper - lower) + rounding
