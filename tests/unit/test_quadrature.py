@@ -317,7 +317,7 @@ def test_a_factor_that_one_spin_dominates_keeps_its_digits(n, value, rest):
     """E is down to e^-1000, where plain sums over cosines have nothing left: a spin that stands for a strong field."""
     v = rest * np.random.default_rng(6).normal(size=n)
     v[n // 2] = -1.0
-    exponents = value * (all_states(n) @ v) ** 2
+    exponents = value * (states.all_states(n) @ v) ** 2
     wanted = np.logaddexp.reduce(exponents) - n * math.log(2)
     logs, errors = log_expectations(np.array([value]), v[None])
     assert abs(logs[0] - wanted) <= errors[0] + 1e-12
