@@ -43,6 +43,7 @@ __all__ = ["log_expectations"]
 DEVIATIONS = 8.9  # exp(-8.9^2 / 2) = 6e-18
 SHORT_BLOCK = 24  # nodes at a time; loops of 16 are unrolled by the compiler and then not vectorized
 MOST_NODES = 1e6
+FEW_DIGITS = 1e-9  # an error beyond which another way is tried
 NOTHING = 1e-18  # a product below this adds nothing to a sum of about 1
 
 
@@ -148,8 +149,10 @@ def log_expectations(
             error = negative_error(1, n, norms[j])
             logs[j] = math.log(max(left[j], error))
             errors[j] = -math.log1p(-error / left[j]) if left[j] > error else math.inf
-            if left[j] <= error:
-                logs[j], errors[j] = _with_largest_pinned(value, vectors[j])
+            if errors[j] > FEW_DIGITS:
+                pinned, its_error = _with_largest_pinned(value, vectors[j])
+                if its_error < errors[j]:
+                    logs[j], errors[j] = pinned, its_error
     return logs, errors
 
 
