@@ -87,7 +87,7 @@ def chromium():
 
 @pytest.fixture
 def browser(chromium, page):
-    """Open the page on a desktop in light colours."""
+    """Open the page on a desktop in light colors."""
     resize(chromium, DESKTOP)
     colors(chromium, "light")
     chromium.get_log("browser")
@@ -183,7 +183,7 @@ def test_body_never_scrolls_sideways(browser, size):
 
 
 def contrast(first, second):
-    """Return the contrast of two colours such as ``rgb(0, 0, 0)``, as WCAG 2 has it."""
+    """Return the contrast of two colors such as ``rgb(0, 0, 0)``, as WCAG 2 has it."""
 
     def luminance(color):
         parts = [int(part) / 255 for part in color[color.index("(") + 1 : -1].split(",")[:3]]

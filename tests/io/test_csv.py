@@ -54,11 +54,11 @@ def test_blanks_and_comments(tmp_path, separator):
     assert_weights(sz.read(tmp_path / "m.edges"), rows)
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(["source", "target", "weight", "colour"])))
+@pytest.mark.parametrize("order", list(itertools.permutations(["source", "target", "weight", "color"])))
 def test_a_header_names_the_columns(tmp_path, order):
     lines = [",".join(order)]
     for row in ROWS:
-        cells = dict(zip(("source", "target", "weight"), row, strict=True)) | {"colour": "red"}
+        cells = dict(zip(("source", "target", "weight"), row, strict=True)) | {"color": "red"}
         lines.append(",".join(str(cells[column]) for column in order))
     (tmp_path / "m.csv").write_text("\ufeff" + "\r\n".join(lines).replace("source", "Source"), encoding="utf-8")
     assert_weights(sz.read(tmp_path / "m.csv"), ROWS)

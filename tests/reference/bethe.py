@@ -15,7 +15,7 @@ from tests.reference.states import dense
 SPINS = (-1, 1)
 
 
-def normalised(table):
+def normalized(table):
     total = mpmath.fsum(table.values())
     return {x: value / total for x, value in table.items()}
 
@@ -32,7 +32,7 @@ class LoopyBeliefPropagation:
         self.J = {
             (i, j): 2 * mpmath.mpf(float(A[i, j])) for i, j in itertools.permutations(range(model.n), 2) if A[i, j] != 0
         }
-        self.neighbours = [[j for j in range(model.n) if (i, j) in self.J] for i in range(model.n)]
+        self.neighbors = [[j for j in range(model.n) if (i, j) in self.J] for i in range(model.n)]
         self.messages = {pair: {x: mpmath.mpf(1) / 2 for x in SPINS} for pair in self.J}
 
     def cavity(self, i, j):
@@ -40,15 +40,15 @@ class LoopyBeliefPropagation:
         table = {}
         for x in SPINS:
             table[x] = mpmath.exp(self.theta[i] * x)
-            for k in self.neighbours[i]:
+            for k in self.neighbors[i]:
                 if k != j:
                     table[x] *= self.messages[k, i][x]
-        return normalised(table)
+        return normalized(table)
 
     def update(self, i, j):
         """What i should say to j."""
         table = self.cavity(i, j)
-        return normalised({y: mpmath.fsum(mpmath.exp(self.J[i, j] * x * y) * table[x] for x in SPINS) for y in SPINS})
+        return normalized({y: mpmath.fsum(mpmath.exp(self.J[i, j] * x * y) * table[x] for x in SPINS) for y in SPINS})
 
     def iterate(self, count):
         with mpmath.workdps(50):
@@ -56,7 +56,7 @@ class LoopyBeliefPropagation:
                 wanted = {(i, j): self.update(i, j) for i, j in self.J}
                 # Damping is a mean of logs: a geometric mean of the tables.
                 self.messages = {
-                    pair: normalised(
+                    pair: normalized(
                         {x: new[x] ** (1 - self.damping) * self.messages[pair][x] ** self.damping for x in SPINS}
                     )
                     for pair, new in wanted.items()
@@ -72,7 +72,7 @@ class LoopyBeliefPropagation:
                 total = mpmath.mpf(0)
                 for x in SPINS:
                     term = mpmath.exp(self.theta[i] * x)
-                    for k in self.neighbours[i]:
+                    for k in self.neighbors[i]:
                         term *= mpmath.fsum(mpmath.exp(self.J[i, k] * x * y) * nu[k, i][y] for y in SPINS)
                     total += term
                 value += mpmath.log(total)
@@ -91,7 +91,7 @@ class LoopyBeliefPropagation:
                 mean[i] = float(table[1] - table[-1])
             for i, j in self.J:
                 a, b = self.cavity(i, j), self.cavity(j, i)
-                both = normalised(
+                both = normalized(
                     {(x, y): mpmath.exp(self.J[i, j] * x * y) * a[x] * b[y] for x in SPINS for y in SPINS}
                 )
                 pair[i, j] = float(mpmath.fsum(x * y * p for (x, y), p in both.items()))

@@ -1,4 +1,4 @@
-"""The convex mean-field bound by other means: the primal problem by a general optimiser, D by a barrier method."""
+"""The convex mean-field bound by other means: the primal problem by a general optimizer, D by a barrier method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The convex mean field: never below the truth, at any point, and equal to an independent optimisation."""
+"""The convex mean field: never below the truth, at any point, and equal to an independent optimization."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spectralz as sz
-from spectralz.kernels.convex_mean_field import evaluate, minimise
+from spectralz.kernels.convex_mean_field import evaluate, minimize
 from spectralz.methods.convex_mean_field import ConvexMeanField, _between, _weighted_sdp
 from spectralz.model import coupling_of
 from spectralz.parts.diagonal_sdp import lowered_until_proven
@@ -65,7 +65,7 @@ def test_it_is_the_maximum_of_the_concave_problem(seed, scale, field):
     wanted, m = reference.bound(model.field, A, model.offset, -reference.least_diagonal(C) - np.diag(A))
     assert result.upper == pytest.approx(wanted, abs=1e-6)
     assert sz.marginals(model, ConvexMeanField(rounds=0, tol=1e-10)).mean == pytest.approx(m, abs=1e-4)
-    # and for the very D that is reported, to the digits of the optimiser
+    # and for the very D that is reported, to the digits of the optimizer
     same, _ = reference.bound(model.field, A, model.offset, result.details["diagonal"])
     assert result.upper == pytest.approx(same, abs=1e-8)
 
@@ -202,9 +202,9 @@ def test_the_gap_says_how_far_the_point_is_from_the_least():
     C = states.dense(model)
     np.fill_diagonal(C, 0.0)
     y = -sz.diagonal_sdp(C).diagonal
-    least = evaluate(C, y, model.field, minimise(C, y, model.field, np.zeros(8), 1e-14, 100).m).value
+    least = evaluate(C, y, model.field, minimize(C, y, model.field, np.zeros(8), 1e-14, 100).m).value
     for steps in range(4):
-        found = minimise(C, y, model.field, np.full(8, 0.1), 1e-14, steps)
+        found = minimize(C, y, model.field, np.full(8, 0.1), 1e-14, steps)
         assert -1e-12 <= evaluate(C, y, model.field, found.m).value - least <= found.gap + 1e-12
     assert found.gap < 1e-6
 

@@ -147,7 +147,7 @@ def test_the_certificate_proves_what_holds_and_nothing_else():
 
 @pytest.mark.parametrize("planted", [1e-11, -1e-11, math.nan])
 def test_a_factor_that_is_slightly_wrong_proves_nothing(planted, monkeypatch):
-    """A library may factorise as it likes: what it gives is multiplied out."""
+    """A library may factorize as it likes: what it gives is multiplied out."""
     from spectralz.kernels.device import certificate
 
     C = random_coupling(5)

@@ -13,7 +13,7 @@ from spectralz.kernels.elimination.tree import EliminationTree, forest_of
 
 
 def literal_separators(order, adjacency):
-    """Eliminate by the definition: join all remaining neighbours of each vertex in turn."""
+    """Eliminate by the definition: join all remaining neighbors of each vertex in turn."""
     graph = {v: set(adjacency[v]) for v in order}
     separators = {}
     for v in order:

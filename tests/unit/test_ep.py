@@ -440,7 +440,7 @@ def settled(theta, J, h, tol=1e-8, max_steps=20, is_up=kernel.never):
 
 
 @pytest.mark.parametrize(("strength", "field", "most"), [(0.3, 0.0, 3), (0.3, 0.4, 3), (0.9, 0.0, 7), (0.8, 0.4, 6)])
-def test_few_factorisations_lead_to_the_fixed_point_of_the_climb(strength, field, most):
+def test_few_factorizations_lead_to_the_fixed_point_of_the_climb(strength, field, most):
     theta, J = glass(300, strength, 3, field)
     way, kinds = settled(theta, J, theta)
     slow = climbed(theta, J, theta)

@@ -123,7 +123,7 @@ def test_bipartite_joins_all_of_one_half_to_all_of_the_other(n):
 
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize("side", [1, 2, 3, 5])
-def test_grid_neighbours(side, periodic):
+def test_grid_neighbors(side, periodic):
     edges, _ = sz.generators.grid(side, 1.0, seed=0, periodic=periodic).edges()
     wanted = set()
     for r in range(side):
@@ -171,7 +171,7 @@ def test_rbm_is_bipartite_with_normal_weights():
         assert abs((values**4).mean() - 3) < 4 * np.sqrt(96 / count)
 
 
-def test_spin_glass_3d_neighbours_and_kinds():
+def test_spin_glass_3d_neighbors_and_kinds():
     for side, periodic, degree in ((4, True, 6), (2, True, 3)):
         edges, _ = sz.generators.spin_glass_3d(side, 1.0, seed=0, periodic=periodic).edges()
         assert set(np.bincount(edges.ravel()).tolist()) == {degree}

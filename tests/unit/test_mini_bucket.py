@@ -88,7 +88,7 @@ def test_exact_when_ibound_suffices(order, partition):
 
 
 def test_two_triangles_by_hand():
-    """One split: spin 0 with edges to 1 and 2 at ibound 2, summed in the first mini-bucket, maximised in the second."""
+    """One split: spin 0 with edges to 1 and 2 at ibound 2, summed in the first mini-bucket, maximized in the second."""
     model = sz.Ising.from_edges(3, [(0, 1), (0, 2), (1, 2)], [0.3, -0.5, 0.7], field=[0.2, -0.4, 0.1], offset=1.5)
     result = sz.log_z(model, MiniBucket(ibound=2, order=[0, 1, 2]))
 

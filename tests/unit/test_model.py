@@ -93,15 +93,15 @@ def test_components_are_closed_and_their_weights_add_up(model):
         label[spins] = k
     assert all(label[i] == label[j] for i, j in model.edges()[0])
     # a component is connected: growing from its first spin reaches it all
-    neighbours = {i: set() for i in range(model.n)}
+    neighbors = {i: set() for i in range(model.n)}
     for i, j in model.edges()[0].tolist():
-        neighbours[i].add(j)
-        neighbours[j].add(i)
+        neighbors[i].add(j)
+        neighbors[j].add(i)
     for spins in parts:
         reached, new = set(), {int(spins[0])}
         while new:
             reached |= new
-            new = set().union(*(neighbours[i] for i in new)) - reached
+            new = set().union(*(neighbors[i] for i in new)) - reached
         assert reached == set(spins.tolist())
     X = states.all_states(model.n)[:50]
     total = model.offset + sum(model.submodel(spins).log_weight(X[:, spins]) for spins in parts)

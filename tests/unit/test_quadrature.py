@@ -90,7 +90,7 @@ def test_lost_digits_are_noticed_and_handed_over():
     assert "low_rank took over" in result.status
     assert result.lower <= truth <= result.upper
     assert result.details["left_after_saddle"] == pytest.approx(math.exp(truth - 21 * math.log(2)), rel=1e-6)
-    # A step that divides the lattice makes the programme exact; the paper's does not.
+    # A step that divides the lattice makes the program exact; the paper's does not.
     exact = sz.log_z(model, "low_rank", step=math.sqrt(1000.0 / 21))
     assert exact.kind is sz.Kind.EXACT
     assert exact.log_z == pytest.approx(truth, abs=1e-10)

@@ -280,7 +280,7 @@ def test_bad_options_are_refused(options, words):
 @pytest.mark.parametrize("scale", [1e16, 1e20, 1e60, 1e150])
 @pytest.mark.parametrize("diagonal", ["sdp", "zero"])
 def test_no_weight_takes_forever(scale, diagonal):
-    """Nodes grow as the root of the weight; beyond a million the programme takes over."""
+    """Nodes grow as the root of the weight; beyond a million the program takes over."""
     triangle = np.array([[0, 1, -1], [1, 0, 1], [-1, 1, 0]]) * scale
     model = sz.Ising([scale, 0.0, 0.0], triangle)
     result = sz.log_z(model, "spectral", diagonal=diagonal)

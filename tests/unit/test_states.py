@@ -111,13 +111,13 @@ def test_the_search_finds_what_flips_of_heavy_states_lead_to():
     every = [tuple(x) for x in states.all_states(12).tolist()]
     weight = dict(zip(every, model.log_weight(states.all_states(12)).tolist(), strict=True))
 
-    def neighbours(x):
+    def neighbors(x):
         return [(*x[:i], -x[i], *x[i + 1 :]) for i in range(12)]
 
-    peaks = [x for x in every if all(weight[y] < weight[x] for y in neighbours(x))]
+    peaks = [x for x in every if all(weight[y] < weight[x] for y in neighbors(x))]
     known, queue = set(peaks), list(peaks)
     while queue:
-        for y in neighbours(queue.pop()):
+        for y in neighbors(queue.pop()):
             if y not in known and weight[y] > max(weight.values()) - state_pool.CUTOFF:
                 known.add(y)
                 queue.append(y)

@@ -172,8 +172,8 @@ def test_pictures_and_words():
     assert len(found.plot()) == 4
     axes = found.plot_of("magnetization")
     assert axes.get_ylabel() == "magnetization"
-    with pytest.raises(OptionError, match="there is no 'colour'"):
-        found.plot_of("colour")
+    with pytest.raises(OptionError, match="there is no 'color'"):
+        found.plot_of("color")
     with pytest.raises(OptionError, match="four of them"):
         found.plot([axes])
     plt.close("all")

@@ -49,7 +49,7 @@ def test_matrices_depend_on_it_only_by_rounding(method):
     model = sz.generators.complete(n=520, strength=0.01, seed=0)
     options = {"restarts": 0} if method == "ep" else {}
     one, two = (sz.log_z(model, method, **options, threads=count) for count in (1, 2))
-    assert two.log_z == pytest.approx(one.log_z, rel=1e-10)  # sums of 520 terms, of a few factorisations
+    assert two.log_z == pytest.approx(one.log_z, rel=1e-10)  # sums of 520 terms, of a few factorizations
 
 
 def test_small_matrices_take_one_thread_whatever_is_asked():

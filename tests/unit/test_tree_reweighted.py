@@ -1,4 +1,4 @@
-"""The tree-reweighted bound: never below the truth, and its least value that of an independent optimisation."""
+"""The tree-reweighted bound: never below the truth, and its least value that of an independent optimization."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_the_formula_itself_is_exact_on_trees(path):
 
 
 def best_of_local_polytope(model, rho):
-    """Maximise the objective of Wainwright, Jaakkola and Willsky over means m and pair means c, by SLSQP."""
+    """Maximize the objective of Wainwright, Jaakkola and Willsky over means m and pair means c, by SLSQP."""
     pairs, n = list(rho), model.n
 
     def split(z):
@@ -118,7 +118,7 @@ def best_of_local_polytope(model, rho):
 
 @pytest.mark.parametrize("edges", [TRIANGLE, SQUARE, KITE])
 @pytest.mark.parametrize("strength", [0.5, 1.2])
-def test_equals_an_independent_optimisation_over_the_local_polytope(edges, strength):
+def test_equals_an_independent_optimization_over_the_local_polytope(edges, strength):
     rng = np.random.default_rng(5)
     n = 1 + max(map(max, edges))
     J = strength * rng.uniform(0.5, 1.0, len(edges)) * rng.choice([-1, 1], len(edges))
@@ -197,7 +197,7 @@ def test_large_components_share_their_edges_evenly(monkeypatch):
     assert even.upper == pytest.approx(uniform.upper, abs=1.0)
 
 
-def test_optimised_edges_are_never_worse_and_follow_the_mutual_information():
+def test_optimized_edges_are_never_worse_and_follow_the_mutual_information():
     model = sz.generators.grid(side=4, strength=0.7, seed=2)
     bounds = [sz.log_z(model, TreeReweighted(optimize_edges=k)).upper for k in (0, 1, 4, 12)]
     assert bounds == sorted(bounds, reverse=True)
@@ -228,7 +228,7 @@ def test_the_least_spanning_forest_is_least():
         assert sorted(best) == chosen.tolist()
 
 
-def test_the_messages_minimise_the_bound():
+def test_the_messages_minimize_the_bound():
     network = Network.of(sz.generators.complete(6, 0.4, seed=1))
     trees = tree_reweighted._spanning_trees(network)
     rho = trees.rho(network.graph)

@@ -140,14 +140,14 @@ def test_beliefs_are_the_derivatives_of_the_bound(ibound):
     assert found.kind is sz.Kind.ESTIMATE
 
 
-def test_at_rest_the_beliefs_are_the_derivatives_of_the_optimised_bound():
+def test_at_rest_the_beliefs_are_the_derivatives_of_the_optimized_bound():
     model = sz.generators.complete(6, 0.3, seed=1)
     method = WeightedMiniBucket(ibound=3, order=list(range(6)), max_iter=500)
     found = sz.marginals(model, method)
     assert found.estimate.status.converged
     assert found.estimate.details["split"] > 0
     assert found.estimate.iterations > 20
-    step = 0.02  # wide enough for what is left of the optimisation, 1e-6, to vanish beside it
+    step = 0.02  # wide enough for what is left of the optimization, 1e-6, to vanish beside it
     for i, unit in enumerate(np.eye(6)):
         up, down = (sz.Ising(model.field + s * unit, model.coupling) for s in (step, -step))
         slope = (sz.log_z(up, method).log_z - sz.log_z(down, method).log_z) / (2 * step)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Bound", "Minimum", "evaluate", "minimise"]
+__all__ = ["Bound", "Minimum", "evaluate", "minimize"]
 
 # Up to this |field| on a spin Newton's method needs no help. Beyond it the problem is first solved at higher
 # temperatures, each the second number times the next.
@@ -75,7 +75,7 @@ def evaluate(C: Any, y: NDArray[np.float64], theta: NDArray[np.float64], m: NDAr
     return Bound(value, 1.01 * UNIT_ROUNDOFF * (float(per_spin.sum()) + 2.0 * abs(value)))
 
 
-def minimise(
+def minimize(
     C: Any,
     y: NDArray[np.float64],
     theta: NDArray[np.float64],

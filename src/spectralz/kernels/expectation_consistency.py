@@ -119,8 +119,8 @@ def inverse_in_place(matrix: NDArray[Any]) -> tuple[NDArray[Any], float] | None:
 
         return inverse(matrix, device)
     is_single = matrix.dtype == np.float32
-    factorise, invert = (lapack.spotrf, lapack.spotri) if is_single else (lapack.dpotrf, lapack.dpotri)
-    factor, info = factorise(matrix.T, lower=1, clean=0, overwrite_a=1)  # column-major order, as LAPACK expects
+    factorize, invert = (lapack.spotrf, lapack.spotri) if is_single else (lapack.dpotrf, lapack.dpotri)
+    factor, info = factorize(matrix.T, lower=1, clean=0, overwrite_a=1)  # column-major order, as LAPACK expects
     if info:
         return None
     log_det = 2.0 * float(np.log(factor.diagonal(), dtype=np.float64).sum())
@@ -157,8 +157,8 @@ def factored_in_place(matrix: NDArray[Any]) -> tuple[Callable[[FloatArray], Floa
         return factored(matrix, device)
     kind = matrix.dtype
     is_single = kind == np.float32
-    factorise, solve = (lapack.spotrf, lapack.spotrs) if is_single else (lapack.dpotrf, lapack.dpotrs)
-    factor, info = factorise(matrix.T, lower=1, clean=0, overwrite_a=1)
+    factorize, solve = (lapack.spotrf, lapack.spotrs) if is_single else (lapack.dpotrf, lapack.dpotrs)
+    factor, info = factorize(matrix.T, lower=1, clean=0, overwrite_a=1)
     if info:
         return None
 

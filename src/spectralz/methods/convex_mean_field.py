@@ -131,7 +131,7 @@ class ConvexMeanField(Method):
 
         problem = _Problem(model.storage.without_diagonal(), np.asarray(model.field))
         found = solve_diagonal(problem.coupling, self.tol)
-        choices = [self._minimised(problem, -found.diagonal, np.zeros(model.n))]
+        choices = [self._minimized(problem, -found.diagonal, np.zeros(model.n))]
         gap = found.gap
         for k in range(self.rounds):
             report("choosing the diagonal", k / self.rounds)
@@ -144,11 +144,11 @@ class ConvexMeanField(Method):
         best = min(choices, key=lambda choice: choice.upper)
         return self._outcome(model, choices, best, gap), problem, best
 
-    def _minimised(self, problem: _Problem, y: FloatArray, m: FloatArray) -> _Choice:
+    def _minimized(self, problem: _Problem, y: FloatArray, m: FloatArray) -> _Choice:
         """Find the best m for a feasible y, starting at ``m``."""
-        from spectralz.kernels.convex_mean_field import evaluate, minimise
+        from spectralz.kernels.convex_mean_field import evaluate, minimize
 
-        found = minimise(problem.matrix, y, problem.theta, m, MINIMUM_TOL, self.max_iter)
+        found = minimize(problem.matrix, y, problem.theta, m, MINIMUM_TOL, self.max_iter)
         bound = evaluate(problem.matrix, y, problem.theta, found.m)
         return _Choice(y, found.m, bound.value + bound.rounding, bound.value, found.steps, found.converged)
 
@@ -163,7 +163,7 @@ class ConvexMeanField(Method):
 
         if slope(old) >= 0.0:
             return None
-        new = self._minimised(problem, y, old.m)
+        new = self._minimized(problem, y, old.m)
         if slope(new) <= 0.0:
             return new
         low, high = 0.0, 1.0
@@ -171,7 +171,7 @@ class ConvexMeanField(Method):
             if clock.is_up():
                 break
             share = 0.5 * (low + high)
-            new = self._minimised(problem, _between(old.y, y, share), new.m)
+            new = self._minimized(problem, _between(old.y, y, share), new.m)
             low, high = (share, high) if slope(new) < 0.0 else (low, share)
         return new
 

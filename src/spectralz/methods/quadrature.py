@@ -158,8 +158,8 @@ class Quadrature(Method):
                     raise TooLargeError(
                         "digits were lost to cancellation, and the grid of the dynamic program is too large"
                     )
-        programme = LowRank(step=tuple(steps.tolist()), max_cells=CELLS_FOR_HANDOVER)
-        found = programme.solve_decomposed(model, form)
+        program = LowRank(step=tuple(steps.tolist()), max_cells=CELLS_FOR_HANDOVER)
+        found = program.solve_decomposed(model, form)
         assert found.upper is not None
         positive, negative = _split(form)
         if not len(positive):

@@ -266,12 +266,12 @@ class Spectral(Method):
         from spectralz.kernels.low_rank.single_directions import log_expectations
 
         if self.factor == "dp":
-            return _by_programme(values, vectors, np.sqrt(np.abs(values)) / PAPER_DIVISOR)
+            return _by_program(values, vectors, np.sqrt(np.abs(values)) / PAPER_DIVISOR)
         logs, errors = log_expectations(values, vectors)
         lost = np.flatnonzero(np.isinf(errors))
         if len(lost):
             directions = np.sqrt(np.abs(values[lost])) * np.abs(vectors[lost]).sum(axis=1)
-            logs[lost], errors[lost] = _by_programme(values[lost], vectors[lost], 2.0 * directions / CELLS_FOR_HANDOVER)
+            logs[lost], errors[lost] = _by_program(values[lost], vectors[lost], 2.0 * directions / CELLS_FOR_HANDOVER)
         return logs, errors
 
 
@@ -338,7 +338,7 @@ def _eigenpairs_of(block: FloatArray) -> tuple[FloatArray, FloatArray]:
     return values, vectors
 
 
-def _by_programme(values: FloatArray, vectors: FloatArray, steps: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _by_program(values: FloatArray, vectors: FloatArray, steps: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the factors by Algorithm 1, one at a time."""
     from spectralz.kernels.low_rank.quantized_dp import log_uniform_expectation
 

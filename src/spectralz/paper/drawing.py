@@ -92,8 +92,8 @@ def fitted_exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float |
     if len({n for n, _ in known}) < 2:
         return None
     log_n, log_t = np.log(np.array(known, dtype=np.float64)).T
-    centred = log_n - log_n.mean()
-    return float(centred @ log_t / (centred @ centred))
+    centered = log_n - log_n.mean()
+    return float(centered @ log_t / (centered @ centered))
 
 
 def in_seconds(seconds: float) -> str:

@@ -47,8 +47,8 @@ SPARSE_DENSITY = 0.05
 LEAST_SPARSE_SPINS = 100
 # Entries of a dense coupling that are looked at together.
 ENTRIES_AT_A_TIME = 1 << 17
-# Sparse matrices up to here are factorised as dense ones, which is quicker.
-MOST_SPINS_FACTORISED_DENSE = 600
+# Sparse matrices up to here are factorized as dense ones, which is quicker.
+MOST_SPINS_FACTORIZED_DENSE = 600
 MOST_SPINS_OF_INTERIOR_POINT = 1500
 # Couplings below this share of the largest in their component change nothing beyond rounding.
 NEGLIGIBLE_ENTRY = 2.0**-60
@@ -105,7 +105,7 @@ class _Solution:
 def diagonal_sdp(
     coupling: ArrayLike | Any, tol: float = 1e-8, *, max_iter: int = 500, seed: int = 0, device: str = "auto"
 ) -> DiagonalSDP:
-    """Maximise Tr D subject to A + D negative semidefinite, to a proven gap.
+    """Maximize Tr D subject to A + D negative semidefinite, to a proven gap.
 
     Parameters
     ----------
@@ -342,7 +342,7 @@ def _to_prove(C: Entries, solver: Solver) -> Entries | Any:
 def _is_proven(C: Entries | Any, y: FloatArray) -> bool:
     if not isinstance(C, Entries):
         return is_dominated(C, y)
-    return is_dominated(C.dense() if C.n <= MOST_SPINS_FACTORISED_DENSE else C.matrix, y)
+    return is_dominated(C.dense() if C.n <= MOST_SPINS_FACTORIZED_DENSE else C.matrix, y)
 
 
 def _best_provable(C: Entries, y: FloatArray, solver: Solver) -> _Solution:

@@ -237,9 +237,9 @@ class StatePool:
         rows, spins = np.nonzero(self._log_weight[waiting][:, None] + change > self.log_weight.max() - CUTOFF)
         few = max(SPINS_AT_ONCE // width, 1)  # with very many spins not all neighbors are listed
         rows, spins = rows[:few], spins[:few]
-        neighbours = v[rows]
-        neighbours[np.arange(len(rows)), spins] *= -1
-        self._add(neighbours)
+        neighbors = v[rows]
+        neighbors[np.arange(len(rows)), spins] *= -1
+        self._add(neighbors)
         return True
 
 

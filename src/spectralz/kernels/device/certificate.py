@@ -26,7 +26,7 @@ def largest_row_sum(C: Array, roots: NDArray[Any]) -> float:
 
 
 def factor_and_residual(C: Array, roots: NDArray[Any], diagonal: float) -> tuple[float, float]:
-    """Factorise M, which is -C scaled by ``roots`` from both sides with that diagonal, and multiply out.
+    """Factorize M, which is -C scaled by ``roots`` from both sides with that diagonal, and multiply out.
 
     Returns |L|_F^2 and |M - L L'|_F, which are NaN where M is not positive definite. Rounding may leave M not quite
     symmetric; what is said of it holds of its symmetric part.

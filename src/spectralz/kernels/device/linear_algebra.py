@@ -1,4 +1,4 @@
-"""Factorisations, inverses and eigenvectors of large matrices by JAX: arrays of numpy in, arrays of numpy out.
+"""Factorizations, inverses and eigenvectors of large matrices by JAX: arrays of numpy in, arrays of numpy out.
 
 On a GPU double precision is as fast as the transfer, so that all of it is in double precision; results have the
 precision of what was given.

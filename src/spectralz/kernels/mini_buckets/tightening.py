@@ -68,7 +68,7 @@ class _Groups:
     def sums(self, values: FloatArray) -> FloatArray:
         return np.asarray(np.bincount(self.group, values, minlength=len(self.count)), dtype=np.float64)
 
-    def centred(self, values: FloatArray) -> FloatArray:
+    def centered(self, values: FloatArray) -> FloatArray:
         return np.asarray(values - (self.sums(values) / self.count)[self.group])
 
 
@@ -140,8 +140,8 @@ class _Objective:
     def potentials(self, x: FloatArray) -> Potentials:
         by_field, by_pair, free = np.split(x, self.sections)
         h, J, power = (values.copy() for values in self.start)
-        h[self.fields.members] += self.scale * self.fields.centred(by_field)
-        J[self.pairs.members] += self.scale * self.pairs.centred(by_pair)
+        h[self.fields.members] += self.scale * self.fields.centered(by_field)
+        J[self.pairs.members] += self.scale * self.pairs.centered(by_pair)
         power[self.fields.members] = self.powers.of(free)
         return Potentials(h, J, power)
 
@@ -151,8 +151,8 @@ class _Objective:
         self.latest = found.bound
         power, entropy = potentials.power[self.fields.members], found.entropy[self.fields.members]
         slope = (
-            self.scale * self.fields.centred((found.up - found.down)[self.fields.members]),
-            self.scale * self.pairs.centred(found.pair_mean[self.pairs.members]),
+            self.scale * self.fields.centered((found.up - found.down)[self.fields.members]),
+            self.scale * self.pairs.centered(found.pair_mean[self.pairs.members]),
             self.powers.slope(power, entropy),
         )
         return found.bound.value / self.unit, np.concatenate(slope) / self.unit

@@ -110,7 +110,7 @@ def _choose_block(
     """
     tie: list[float] = rng.random(len(adjacency)).tolist()
     share: list[float] = (1.0 / (1.0 + times_left_out)).tolist()
-    graph = {v: set(neighbours) for v, neighbours in enumerate(adjacency)}
+    graph = {v: set(neighbors) for v, neighbors in enumerate(adjacency)}
     fewest: list[tuple[int, float, int]] = []
     most: list[tuple[float, float, int, int]] = []
 
@@ -145,7 +145,7 @@ def _choose_block(
 def block_of(order: Sequence[int], adjacency: Adjacency, couplings: Couplings) -> Block:
     """Eliminate a block symbolically along an order, and lay out the arrays for the kernel."""
     members = set(order)
-    inner: Adjacency = [neighbours & members if v in members else set() for v, neighbours in enumerate(adjacency)]
+    inner: Adjacency = [neighbors & members if v in members else set() for v, neighbors in enumerate(adjacency)]
     tree = EliminationTree.of_order(order, inner)
     rank = {v: step for step, v in enumerate(tree.order)}
     children: list[list[int]] = [[] for _ in tree.order]
