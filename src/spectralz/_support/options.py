@@ -33,6 +33,7 @@ __all__ = [
     "checked_level",
     "checked_names",
     "checked_positive",
+    "checked_threads",
     "choice",
     "count",
     "flag",
@@ -73,6 +74,11 @@ def apply_checks(options: Any) -> None:
 def threads_option() -> int | None:
     """Declare the option of a method that may use several threads: how many, None for all cores."""
     return option(None, or_none(count(least=1)))
+
+
+def checked_threads(threads: Any) -> int | None:
+    """Return the most threads to use, None for all cores."""
+    return None if threads is None else checked_count(threads, "threads", least=1)
 
 
 def count(least: int, most: int | None = None, why: str = "") -> Check:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support.progress import report
-from spectralz.errors import ModelError, OptionError, TooLargeError
+from spectralz.errors import OptionError, TooLargeError
 from spectralz.methods import Annealing, Exact, Quadrature
 from spectralz.methods.base import MOST_PAIRS
-from spectralz.parts.decomposition import decompose
 from spectralz.parts.pairs import all_pairs
 from spectralz.portfolio.auto import Auto
 from spectralz.portfolio.purse import Purse
@@ -47,14 +46,8 @@ def _affordable(model: Ising, auto: Auto) -> Method:
         plan = exact.plan(model)
         if plan.refusal is None and Purse(seconds / (model.n + 1), with_means=True).pays(plan):
             return exact
-    if "quadrature" not in auto.exclude:
-        quadrature = Quadrature()
-        try:
-            decompose(model, quadrature.max_rank, quadrature.tol)
-        except ModelError:
-            pass
-        else:
-            return quadrature
+    if "quadrature" not in auto.exclude and Quadrature().suits(model):
+        return Quadrature()
     return Annealing(seed=auto.seed, max_memory=auto.max_memory, threads=auto.threads)
 
 

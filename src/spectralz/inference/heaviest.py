@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.options import bytes_in_words, checked_bytes, checked_count
+from spectralz._support.options import bytes_in_words, checked_bytes, checked_count, checked_threads
 from spectralz._support.threads import using_threads
 from spectralz.errors import ModelError, OptionError, TooLargeError, is_interrupt
 from spectralz.inference.asked import Asked
@@ -83,14 +83,13 @@ def map_state(
         raise OptionError(f"method is {method!r}; the heaviest state is found by one of {', '.join(METHODS)}")
     memory = int(checked_bytes(max_memory, "max_memory"))
     allowed = Budget.checked(budget, work)
-    limit = None if threads is None else checked_count(threads, "threads", least=1)
+    limit = checked_threads(threads)
     rng = np.random.default_rng(checked_count(seed, "seed", least=0))
     asked = Asked.about(model, given)
     began = clock.seconds()
     with using_threads(limit), allowed.planning():
         order = None if method == "search" else _order(asked.free, memory, allowed.seconds, method == "exact")
-        search = _searched(asked.free, allowed.seconds, rng) if order is None else None
-        found = search or _eliminated(asked.free, order or [], rng)
+        found = _searched(asked.free, allowed.seconds, rng) if order is None else _eliminated(asked.free, order, rng)
     weight = float(asked.free.log_weight(found.state))
     return MapState(
         state=asked.states(found.state[None])[0],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support.options import checked_count
+from spectralz._support.options import checked_count, checked_threads
 from spectralz._support.threads import using_threads
 from spectralz.errors import ModelError, TooLargeError
 from spectralz.inference.asked import Asked
@@ -75,7 +75,7 @@ def log_ratio(
     first, second = Asked.about(b, None).whole, Asked.about(a, None).whole
     if first.n != second.n:
         raise ModelError(f"a has {second.n} spins and b has {first.n}; a ratio is that of models of the same spins")
-    limit = None if threads is None else checked_count(threads, "threads", least=1)
+    limit = checked_threads(threads)
     allowed = Budget.checked(budget, work)
     rng = np.random.default_rng(checked_count(seed, "seed", least=0))
     auto = Auto(budget=allowed.budget, work=allowed.work, seed=seed, threads=threads)

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.options import checked_count
+from spectralz._support.options import checked_count, checked_threads
 from spectralz._support.progress import report
 from spectralz._support.threads import using_threads
-from spectralz.errors import ModelError, OptionError, TooLargeError, warn_inaccurate
+from spectralz.errors import OptionError, TooLargeError, warn_inaccurate
 from spectralz.inference.asked import Asked
 from spectralz.methods import Exact, Quadrature
 from spectralz.methods.base import has_few_pairs
 from spectralz.parts.cooling import Cooled, cool
-from spectralz.parts.decomposition import decompose
 from spectralz.portfolio.budget import Budget
 from spectralz.portfolio.purse import Purse
 from spectralz.portfolio.verdict import doubt_in
@@ -91,7 +90,7 @@ def thermodynamics(
     if method not in METHODS:
         raise OptionError(f"method is {method!r}; curves are made by one of {', '.join(METHODS)}")
     allowed = Budget.checked(budget, work)
-    limit = None if threads is None else checked_count(threads, "threads", least=1)
+    limit = checked_threads(threads)
     rng = np.random.default_rng(checked_count(seed, "seed", least=0))
     free = Asked.about(model, given).free
     began = clock.seconds()
@@ -163,11 +162,7 @@ def _exact_method(model: Ising, betas: FloatArray, wanted: str, seconds: float) 
         if wanted == "exact":
             raise TooLargeError(str(plan.refusal))
     quadrature = Quadrature()
-    try:
-        decompose(model, quadrature.max_rank, quadrature.tol)
-    except ModelError:
-        if wanted == "quadrature":
-            raise
+    if wanted == "auto" and not quadrature.suits(model):
         return None
     return quadrature if has_few_pairs(model) else None
 

@@ -6,7 +6,7 @@ import difflib
 from typing import TYPE_CHECKING, Any, Literal
 
 from spectralz._support.executors import using_executor
-from spectralz._support.options import checked_count, checked_level, flag
+from spectralz._support.options import checked_count, checked_level, checked_threads, flag
 from spectralz._support.threads import using_threads
 from spectralz.errors import OptionError, SpectralzError, UnknownMethodError, warn_inaccurate
 from spectralz.inference.all_pairs import marginals_of_all_pairs
@@ -204,7 +204,7 @@ def compare(
         raise OptionError(f"methods is {asked!r}; give a list, such as [{asked!r}]")
     chosen = [(as_method(method, {}), method if isinstance(method, str) else method.name) for method in asked]
     checked = Asked.about(model, given).free
-    with using_threads(_checked_threads(threads)):
+    with using_threads(checked_threads(threads)):
         return Comparison(tuple(_row(checked, method, name) for method, name in chosen))
 
 
@@ -265,7 +265,7 @@ def bounds(
     probability = None if level is None else checked_level(level, "level")
     number = checked_count(seed, "seed", least=0)
     asked = Asked.about(model, given)
-    with using_threads(_checked_threads(threads)), allowed.planning():
+    with using_threads(checked_threads(threads)), allowed.planning():
         if probability is None:
             return bracket(asked.free, allowed.seconds, exclude)
         return bracket_with_interval(asked.free, allowed.seconds, exclude, probability, number)
@@ -316,7 +316,3 @@ def as_method(method: str | Method, options: dict[str, Any]) -> Method:
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise UnknownMethodError(f"no method is called {method!r}; {hint}known are {', '.join(METHODS)}")
     return METHODS[method].with_options(options)
-
-
-def _checked_threads(threads: Any) -> int | None:
-    return None if threads is None else checked_count(threads, "threads", least=1)

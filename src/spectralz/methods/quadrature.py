@@ -10,7 +10,7 @@ import numpy as np
 
 from spectralz._support.options import count, option, positive
 from spectralz._support.progress import report, reporter_of
-from spectralz.errors import TooLargeError
+from spectralz.errors import ModelError, TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.methods.low_rank import LowRank
@@ -86,6 +86,14 @@ class Quadrature(Method):
 
     def _solve(self, model: Ising) -> Outcome:
         return self.solve_decomposed(model, decompose(model, self.max_rank, self.tol))
+
+    def suits(self, model: Ising) -> bool:
+        """Return whether the coupling has a rank up to ``max_rank``, apart from its diagonal."""
+        try:
+            decompose(model, self.max_rank, self.tol)
+        except ModelError:
+            return False
+        return True
 
     def solve_decomposed(self, model: Ising, form: Decomposition) -> Outcome:
         """Integrate a coupling that has been decomposed."""
