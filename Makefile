@@ -21,7 +21,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_N
 
 ALL_CORES := -n auto --dist worksteal
 
-.PHONY: help demo compiled checked test test-all test-oldest test-newest coverage lint bench honesty docs site dist fresh-kernels clean
+.PHONY: help demo compiled-forwards compiled-backwards checked test test-all test-oldest test-newest coverage lint bench honesty docs site dist fresh-kernels clean
 .DEFAULT_GOAL := help
 
 help:
@@ -78,11 +78,12 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 # Once, before several processes that run tests would each do so.
-compiled: $(VENV)/.installed-dev
-	$(BIN)/python -c "import spectralz; spectralz.warm_up()"
+# From both ends, in two processes: they meet in the middle.
+compiled-forwards compiled-backwards: $(VENV)/.installed-dev
+	$(BIN)/python -c "import spectralz; spectralz.warm_up(backwards='$@' == 'compiled-backwards')"
 
 checked: $(VENV)/.installed-dev
-	@$(MAKE) --no-print-directory --jobs=2 lint compiled
+	@$(MAKE) --no-print-directory --jobs=3 compiled-forwards compiled-backwards lint
 
 test: checked
 	$(BIN)/python -m pytest $(ALL_CORES)

@@ -22,7 +22,7 @@ settings.register_profile(
 )
 settings.load_profile("spectralz")
 
-# Tests that took more than a second and a half on one core, one per line; only `make test-all` runs them. What guards
+# Tests that took more than about a second on one core, one per line; only `make test-all` runs them. What guards
 # a method alone stays out of the list, however long it takes.
 SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").splitlines())
 
