@@ -196,7 +196,7 @@ def test_first_calls_stay_quick(case, most):
 
 
 def test_listening_is_what_hides_the_notice(capsys):
-    import spectralz.kernels.logsum  # noqa: F401  (so that there is a kernel)
+    import spectralz.kernels.mean_field  # noqa: F401  (so that there is a kernel)
 
     notice = compiling._Notice()
 
