@@ -224,11 +224,11 @@ def test_where_there_is_no_gpu_it_says_so(monkeypatch):
 
 def test_what_the_memory_does_not_hold_is_refused(on_jax, monkeypatch):
     model = sz.generators.complete(12, 0.4, seed=1)
-    monkeypatch.setattr(device_chains, "memory_of", lambda _: 100_000.0)
-    with pytest.raises(DeviceError, match=r"a model of 12 spins .* on cpu, which has 97.7 KiB left"):
+    monkeypatch.setattr(devices, "memory_of", lambda _: 100_000.0)
+    with pytest.raises(DeviceError, match=r"a model of 12 spins needs .* on the cpu, which has 97.7 KiB left"):
         sz.log_z(model, "annealing", device="gpu")
-    monkeypatch.setattr(device_chains, "memory_of", lambda _: 400_000.0)
-    with pytest.raises(DeviceError, match=r"100000 states of 12 spins take .*; use fewer states, or device='cpu'"):
+    monkeypatch.setattr(devices, "memory_of", lambda _: 400_000.0)
+    with pytest.raises(DeviceError, match=r"a population of 100000 states needs .*; use fewer states, or device='cpu'"):
         sz.log_z(model, "annealing", population=100_000, device="gpu")
 
 

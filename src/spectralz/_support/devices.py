@@ -122,11 +122,11 @@ def memory_of(device: Any) -> float:
     return USABLE_MEMORY * float(stats["bytes_limit"] - stats.get("bytes_in_use", 0))
 
 
-def refuse_too_large(device: Any, needed: float, what: str) -> None:
-    """Complain if a device's memory does not hold the bytes that ``what`` needs."""
+def refuse_too_large(device: Any, needed: float, what: str, instead: str = "") -> None:
+    """Complain if a device's memory does not hold the bytes that ``what`` needs; ``instead`` is another way out."""
     free = memory_of(device)
     if needed > free:
         raise DeviceError(
             f"{what} needs {bytes_in_words(int(needed))} on the {device.device_kind}, which has "
-            f"{bytes_in_words(int(free))} left; use device='cpu'"
+            f"{bytes_in_words(int(free))} left; use {instead}device='cpu'"
         )

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.devices import computing_on, memory_of
-from spectralz._support.options import bytes_in_words
-from spectralz.errors import DeviceError
+from spectralz._support.devices import computing_on, refuse_too_large
 from spectralz.parts.collapsed import CollapsedEngine
 from spectralz.parts.lanes import POINTS_PER_REFRESH, log_z_of_fields
 
@@ -49,28 +47,20 @@ class _OnDevice:
 
     n: int
     device: Any
-    bytes_of_model: int
     # Numbers of states for which sweeps have been compiled.
     compiled: set[int]
 
     def lanes_of(self, size: int) -> int:
         """Return how many states are swept for so many that are asked for; refuse what the memory does not hold."""
         lanes = -(-size // TOGETHER) * TOGETHER
-        self._refuse(f"{size} states of {self.n} spins", 4 * NUMBERS_PER_SPIN * self.n * lanes, "fewer states")
+        needed = 4.0 * NUMBERS_PER_SPIN * self.n * lanes
+        refuse_too_large(self.device, needed, f"a population of {size} states", "fewer states, or ")
         return lanes
 
-    def refuse_too_large(self) -> None:
+    def refuse_model(self, bytes_of_model: float) -> None:
         """Refuse a model that the memory of the device does not hold with the fewest states."""
-        needed = self.bytes_of_model + 4 * NUMBERS_PER_SPIN * self.n * TOGETHER
-        self._refuse(f"a model of {self.n} spins and its states", needed, "a smaller model")
-
-    def _refuse(self, what: str, needed: int, instead: str) -> None:
-        left = memory_of(self.device)
-        if needed > left:
-            raise DeviceError(
-                f"{what} take {bytes_in_words(needed)} on {self.device.device_kind}, which has "
-                f"{bytes_in_words(int(left))} left; use {instead}, or device='cpu'"
-            )
+        needed = bytes_of_model + 4.0 * NUMBERS_PER_SPIN * self.n * TOGETHER
+        refuse_too_large(self.device, needed, f"a model of {self.n} spins")
 
 
 class DeviceDenseEngine(_OnDevice):
@@ -84,8 +74,7 @@ class DeviceDenseEngine(_OnDevice):
         self.compiled = set()
         base = theta if base is None else base
         padding, is_gpu = -n % BLOCK, device.platform == "gpu"
-        self.bytes_of_model = BYTES_PER_ENTRY * (n + padding) ** 2
-        self.refuse_too_large()
+        self.refuse_model(BYTES_PER_ENTRY * (n + padding) ** 2)
         coupling = np.zeros((n + padding, n + padding), np.float32)
         coupling[:n, :n] = couplings.data.reshape(n, n)
         fields = (np.pad(each, (0, padding)).astype(np.float32) for each in (base, theta - base))
@@ -221,8 +210,7 @@ class DeviceCollapsedEngine(_OnDevice, CollapsedEngine):
         self.device = device
         self.compiled = set()
         self.n = model.n
-        self.bytes_of_model = 4 * len(sides.kept) * len(sides.summed)
-        self.refuse_too_large()
+        self.refuse_model(4.0 * len(sides.kept) * len(sides.summed))
         super().__init__(model, sides, base=base)
         self.on_device = SidesPath(*(_put(np.asarray(each), device) for each in self.path))
         self.operations = DRAW_OPERATIONS * self.n + 6.0 * ENTRY_OPERATIONS * self.path.weights.size
