@@ -121,3 +121,19 @@ def test_a_frontier_that_is_too_wide_is_refused_before_anything_is_done(monkeypa
     assert plan(sz.generators.grid(side=8, strength=1.0, seed=0)) is None
     with pytest.raises(sz.errors.TooLargeError, match="too wide for mps"):
         sz.log_z(sz.generators.grid(side=8, strength=1.0, seed=0), "mps")
+
+
+def test_on_a_torus_the_other_end_is_as_cheap():
+    """The opposite order of a sweep costs sixteen times as much there; it would check nothing in the time there is."""
+    model = sz.generators.torus(20, 20, 0.3)
+    found = plan(model, bond=16)
+    other = found.reversed(16)
+    assert sorted(other.order) == list(range(model.n))
+    assert other.operations(16) <= 1.5 * found.operations(16)
+    assert found.order.tolist().index(int(other.order[0])) >= model.n // 2  # from the other end
+    assert tuple(found.reversed(16).order) != tuple(found.order)
+
+
+def test_on_a_grid_the_opposite_order_is_taken():
+    found = plan(sz.generators.grid(12, 1.0, seed=0), bond=16)
+    assert tuple(found.reversed(16).order) == tuple(found.order[::-1])

@@ -255,7 +255,7 @@ class MatrixProduct(Method):
 
     def _check(self, model: Ising, chain: Compressed, found: _Findings, samples: int, draws_always: bool) -> None:
         main = found.main
-        backwards = chain.plan.reversed()
+        backwards = chain.plan.reversed(chain.bond)
         # Half the bond shows the effect of truncation, a larger cutoff that of rounding, which cold models amplify.
         bond = max(chain.bond // 2, 1) if main.truncations else chain.bond
         rough = Compressed(model, chain.plan, bond, max(COARSER * self.cutoff, LEAST_COARSE_CUTOFF))

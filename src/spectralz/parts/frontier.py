@@ -47,6 +47,8 @@ MOST_WAYS = 2
 UNSORTED = np.empty(0)
 # A component whose best order so far is cheaper than this per spin, in operations, needs no better one.
 CHEAP_PER_SPIN = 5_000.0
+# An opposite order that costs so many times as much as the order itself is not taken if there is a cheaper one.
+DEAR_REVERSE = 3.0
 
 
 @dataclass(frozen=True)
@@ -135,9 +137,13 @@ class FrontierPlan:
         """Predict the bytes of all tensors that a contraction changes, which sampling keeps if the memory allows."""
         return int(NUMBER_BYTES * self._predicted(bond)[2])
 
-    def reversed(self) -> FrontierPlan | None:
-        """Return the plan in which the spins arrive in the opposite order, or None if it is too wide."""
-        parts = [_part(part.name, self.graph, part.order[::-1].copy(), part.across) for part in self.parts]
+    def reversed(self, bond: int = 32) -> FrontierPlan | None:
+        """Return a plan in which the spins arrive from the other end, or None if it is too wide.
+
+        They arrive in the opposite order, unless that costs far more at this bond dimension and a sweep from the other
+        end does not, as on a torus.
+        """
+        parts = [_from_other_end(self.graph, part, bond) for part in self.parts]
         found = tuple(part for part in parts if part is not None)
         return FrontierPlan.of_parts(self.graph, found) if len(found) == len(parts) else None
 
@@ -207,6 +213,23 @@ def _part(name: str, graph: Graph, order: NDArray[np.int64], across: FloatArray)
 
     placed = place_spins(graph.start, graph.source, order, across, MOST_SITES, MOST_MOVES)
     return None if placed is None else Part(name, order, across, *placed)
+
+
+def _from_other_end(graph: Graph, part: Part, bond: int) -> Part | None:
+    """Return a part in the opposite order, or by a sweep from the other end if that is much cheaper."""
+    best = _part(part.name, graph, part.order[::-1].copy(), part.across)
+    least = np.inf if best is None else best.operations(bond)
+    if part.name != "sweep" or least <= DEAR_REVERSE * part.operations(bond):
+        return best
+    arrival = np.empty(int(part.order.max()) + 1, np.int64)
+    arrival[part.order] = np.arange(len(part.order))
+    for name, order, across in _sweeps(graph, np.sort(part.order)):
+        if arrival[order[0]] < len(order) // 2:  # from the same end
+            continue
+        found = _part(name, graph, order, across)
+        if found is not None and found.operations(bond) < least:
+            best, least = found, found.operations(bond)
+    return best
 
 
 def _best_of_component(graph: Graph, spins: NDArray[np.int64], order: str, bond: int) -> Part | None:
