@@ -145,6 +145,22 @@ def test_the_certificate_proves_what_holds_and_nothing_else():
             assert not is_dominated(held, np.r_[y[1:], bad])
 
 
+@pytest.mark.parametrize("size", [1, 7, N - 1, N, 2 * N])
+def test_a_residual_counts_every_row_once(size, monkeypatch):
+    from spectralz.kernels.device import certificate
+
+    C, roots, wrong = random_coupling(5), np.linspace(0.5, 1.5, N), np.tril(random_coupling(6))
+    M = -C * np.outer(roots, roots)
+    np.fill_diagonal(M, 3.0)
+    monkeypatch.setattr(certificate, "ROWS_AT_A_TIME", size)
+    monkeypatch.setattr(certificate, "_factor_and_residual", certificate._factor_and_residual.__wrapped__)
+    monkeypatch.setattr(jax.lax.linalg, "cholesky", lambda M, **options: jax.numpy.asarray(wrong))
+    with computing_on(DEVICE):
+        squares, residual = certificate.factor_and_residual(jax.numpy.asarray(C), roots, 3.0)
+    assert squares == pytest.approx(np.sum(wrong**2), rel=1e-14)
+    assert residual == pytest.approx(np.linalg.norm(M - wrong @ wrong.T), rel=1e-13)
+
+
 @pytest.mark.parametrize("planted", [1e-11, -1e-11, math.nan])
 def test_a_factor_that_is_slightly_wrong_proves_nothing(planted, monkeypatch):
     """A library may factorize as it likes: what it gives is multiplied out."""

@@ -250,7 +250,7 @@ class DeviceCollapsedChains(_Columns):
 
     def put(self, v: Any) -> None:
         """Let these be the states of the kept side."""
-        from spectralz.kernels.device.dense_sweeps import product
+        from spectralz.kernels.device.products import product
 
         self.v, self.pushes = v, product(self._path.weights.T, v)
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from spectralz.kernels.device.dense_sweeps import logistic, product
+from spectralz.kernels.device.dense_sweeps import logistic
+from spectralz.kernels.device.products import product
 
 if TYPE_CHECKING:
     from jax import Array

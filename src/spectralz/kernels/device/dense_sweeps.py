@@ -20,6 +20,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from spectralz.kernels.device.products import product
+
 if TYPE_CHECKING:
     from jax import Array
 
@@ -30,7 +32,6 @@ __all__ = [
     "energies",
     "logistic",
     "pieces_of",
-    "product",
     "random_key",
     "sweep",
     "sweep_at_random",
@@ -60,11 +61,6 @@ class DensePath(NamedTuple):
     base: Array
     change: Array
     pieces: tuple[Array, ...]
-
-
-def product(a: Array, b: Array) -> Array:
-    """Return a matrix product in the precision that its arguments have."""
-    return jnp.matmul(a, b, precision=lax.Precision.HIGHEST)
 
 
 def pieces_of(coupling: Any, is_gpu: bool) -> tuple[Array, ...]:

@@ -16,6 +16,7 @@ from jax import lax
 from jax.scipy.linalg import cho_solve
 
 from spectralz._support.devices import computing_on, refuse_too_large
+from spectralz.kernels.device import products
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,7 +78,7 @@ def inverse(matrix: NDArray[Any], device: Any) -> tuple[NDArray[Any], float] | N
 def _inverse(matrix: Array) -> tuple[Array, Array]:
     factor, log_det = _factor(matrix)
     half = lax.linalg.triangular_solve(factor, jnp.eye(len(matrix), dtype=factor.dtype), left_side=True, lower=True)
-    found = jnp.matmul(half.T, half, precision=lax.Precision.HIGHEST)
+    found = products.product(half.T, half)
     return (0.5 * (found + found.T)).astype(matrix.dtype), log_det
 
 
@@ -119,7 +120,7 @@ def product(a: NDArray[Any], b: NDArray[Any], device: Any) -> NDArray[Any]:
 
 @jax.jit
 def _product(a: Array, b: Array) -> Array:
-    found = jnp.matmul(a.astype(jnp.float64), b.astype(jnp.float64), precision=lax.Precision.HIGHEST)
+    found = products.product(a.astype(jnp.float64), b.astype(jnp.float64))
     return found.astype(a.dtype)
 
 

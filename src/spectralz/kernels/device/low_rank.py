@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from spectralz.kernels.device.products import product
 from spectralz.kernels.sdp.low_rank import MOST_SPINS_DECOMPOSED, TINY_Y, Descent, Point, Solver
 
 if TYPE_CHECKING:
@@ -38,11 +39,6 @@ def device_bytes(n: int, columns: int) -> float:
     C in double and in single precision; the certificate's matrix, its factor and their product.
     """
     return 36.0 * n**2 + 8.0 * THIN_ARRAYS * n * columns
-
-
-def product(C: Array, V: Array) -> Array:
-    """Return C V in the precision that both have: GPUs would otherwise shorten single precision to 10 bits."""
-    return jnp.matmul(C, V, precision=lax.Precision.HIGHEST)
 
 
 @jax.jit

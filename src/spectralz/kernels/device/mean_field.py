@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from spectralz.kernels.device.products import product
+
 if TYPE_CHECKING:
     from jax import Array
 
@@ -43,7 +45,7 @@ def swept(h: Array, theta: Array, J: Array, sweeps: int) -> tuple[Array, Array]:
         h, mean, change = at
         begin = jnp.minimum(b * size, n - size)  # the last block may overlap the one before
         rows = lax.dynamic_slice_in_dim(J, begin, size)
-        field = jnp.matmul(rows, mean, precision=lax.Precision.HIGHEST)
+        field = product(rows, mean)
         field = field + lax.dynamic_slice_in_dim(theta, begin, size)[:, None]
         new = jnp.tanh(field)
         change = jnp.maximum(change, jnp.abs(new - lax.dynamic_slice_in_dim(mean, begin, size)).max())

@@ -8,12 +8,15 @@ which it adds up.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+
+from spectralz.kernels.device.products import UNTUNED
 
 if TYPE_CHECKING:
     from jax import Array
@@ -45,7 +48,7 @@ def cosine_lines(
     return np.concatenate([np.zeros(0), *found])
 
 
-@jax.jit
+@partial(jax.jit, compiler_options=UNTUNED)
 def _lines(slopes: Array, steps: Array, lasts: Array) -> Array:
     end = jnp.max(lasts)
 
