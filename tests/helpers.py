@@ -54,6 +54,22 @@ class FakeClock:
             self.time += seconds
 
 
+def quadratic_on_spheres(extra):
+    """Return C, V with rows of length 1, y and a gradient that is tangent at V; y is ``extra`` above dominance."""
+    rng = np.random.default_rng(0)
+    n, k = 12, 4
+    C = rng.normal(size=(n, n))
+    C += C.T
+    V = rng.normal(size=(n, k))
+    V /= np.linalg.norm(V, axis=1)[:, None]
+    return C, V, np.abs(C).sum(axis=1) + extra, tangent_at(V, rng.normal(size=(n, k)))
+
+
+def tangent_at(V, U):
+    """Return the part of U whose rows are perpendicular to those of V, which have length 1."""
+    return U - np.sum(U * V, axis=1)[:, None] * V
+
+
 def count_blocks(monkeypatch, clock: FakeClock, seconds_per_entry: float) -> None:
     """Let the clock go on with the tables of blocks of mean field."""
     renew = StructuredMeanField._renew

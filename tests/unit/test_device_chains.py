@@ -10,7 +10,6 @@ import pytest
 
 import spectralz as sz
 from spectralz._support import devices
-from spectralz.cli import main
 from spectralz.errors import DeviceError, MissingDependencyError
 from spectralz.parts import device_chains
 from spectralz.parts.annealer import Annealer
@@ -232,13 +231,12 @@ def test_what_the_memory_does_not_hold_is_refused(on_jax, monkeypatch):
         sz.log_z(model, "annealing", population=100_000, device="gpu")
 
 
-def test_the_command_takes_a_device(tmp_path, monkeypatch, capsys):
-    path = str(tmp_path / "model.npz")
-    sz.write(sz.generators.complete(12, 0.4, seed=1), path)
+def test_the_command_takes_a_device(run, monkeypatch):
+    sz.write(sz.generators.complete(12, 0.4, seed=1), "model.npz")
     monkeypatch.setattr(devices, "_gpus", lambda _: [])
-    with pytest.raises(SystemExit, match="2"):
-        main(["solve", path, "-m", "annealing", "--device", "gpu"])
-    assert "device='gpu' was asked for" in capsys.readouterr().err
-    with pytest.raises(SystemExit, match="2"):
-        main(["solve", path, "--device", "tpu"])
-    assert "--device is 'tpu'; it must be one of 'auto', 'cpu', 'gpu'" in capsys.readouterr().err
+    code, _, err = run("solve", "model.npz", "-m", "annealing", "--device", "gpu")
+    assert code == 2
+    assert "device='gpu' was asked for" in err
+    code, _, err = run("solve", "model.npz", "--device", "tpu")
+    assert code == 2
+    assert "--device is 'tpu'; it must be one of 'auto', 'cpu', 'gpu'" in err

@@ -13,7 +13,7 @@ from spectralz._support.devices import computing_on, using_device
 from spectralz.kernels.low_rank.single_directions import log_expectations
 from spectralz.kernels.sdp.certificate import is_dominated
 from spectralz.parts import diagonal_sdp as sdp
-from tests.helpers import heard
+from tests.helpers import heard, quadratic_on_spheres
 
 jax = pytest.importorskip("jax", reason="JAX comes with the extra [gpu]")
 
@@ -93,15 +93,8 @@ def test_conjugate_gradients_are_those_of_the_compiled_code(radius, most):
     from spectralz.kernels.device.low_rank import conjugate_gradients
     from spectralz.kernels.sdp.low_rank import _conjugate_gradients
 
-    rng = np.random.default_rng(0)
-    n, k = 12, 4
-    C = rng.normal(size=(n, n))
-    C += C.T
-    V = rng.normal(size=(n, k))
-    V /= np.linalg.norm(V, axis=1)[:, None]
-    y = np.abs(C).sum(axis=1) + (1.0 if most > 1 else -8.0)  # with directions of the wrong curvature, too
-    gradient = rng.normal(size=(n, k))
-    gradient -= np.sum(gradient * V, axis=1)[:, None] * V
+    # With directions of the wrong curvature, too.
+    C, V, y, gradient = quadratic_on_spheres(1.0 if most > 1 else -8.0)
     wanted = _conjugate_gradients(C, V, y, gradient, radius, most, 1e-12)
     with computing_on(DEVICE):
         found = conjugate_gradients(C, V, y, gradient, radius, most, 1e-12)

@@ -17,7 +17,7 @@ from spectralz.kernels.sdp.interior_point import solve_interior_point
 from spectralz.kernels.sdp.structure import components_and_balance
 from spectralz.model import coupling_of
 from spectralz.parts import diagonal_sdp as sdp
-from tests.helpers import heard
+from tests.helpers import heard, quadratic_on_spheres, tangent_at
 from tests.reference import semidefinite
 
 
@@ -455,23 +455,12 @@ def test_conjugate_gradients_know_how_far_they_went_and_what_they_gained(radius,
     """What is updated from step to step, against the step itself: its length, and the quadratic there."""
     from spectralz.kernels.sdp.low_rank import _conjugate_gradients
 
-    rng = np.random.default_rng(0)
-    n, k = 12, 4
-    C = rng.normal(size=(n, n))
-    C += C.T
-    V = rng.normal(size=(n, k))
-    V /= np.linalg.norm(V, axis=1)[:, None]
-    y = np.abs(C).sum(axis=1) + 1.0  # Diag(y) - C is positive definite
-
-    def tangent(U):
-        return U - np.sum(U * V, axis=1)[:, None] * V
-
-    gradient = tangent(rng.normal(size=(n, k)))
+    C, V, y, gradient = quadratic_on_spheres(1.0)  # Diag(y) - C is positive definite
     step, length, lowered, is_at_boundary = _conjugate_gradients(C, V, y, gradient, radius, most, 1e-12)
-    quadratic = np.sum(gradient * step) + 0.5 * np.sum(step * tangent(y[:, None] * step - C @ step))
+    quadratic = np.sum(gradient * step) + 0.5 * np.sum(step * tangent_at(V, y[:, None] * step - C @ step))
     assert lowered == pytest.approx(-quadratic, rel=1e-9)
     assert length == pytest.approx(np.sqrt(y @ np.sum(step**2, axis=1)), rel=1e-9)
     assert length <= radius * (1 + 1e-12)
     assert is_at_boundary == (length > 0.999 * radius)
     if most == 40 and not is_at_boundary:  # solved: the residual is gone
-        assert tangent(y[:, None] * step - C @ step) == pytest.approx(-gradient, abs=1e-9)
+        assert tangent_at(V, y[:, None] * step - C @ step) == pytest.approx(-gradient, abs=1e-9)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -95,6 +96,7 @@ def device_for_matrix(rows: int, *, suits: bool = True) -> Any | None:
     return device_for(rows, suits=suits and rows >= FEWEST_ROWS)
 
 
+@cache  # JAX looks for a platform that it knows nothing of again each time
 def _gpus(jax: Any) -> list[Any]:
     try:
         return list(jax.devices("gpu"))

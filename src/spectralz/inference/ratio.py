@@ -16,6 +16,7 @@ from spectralz.methods import Exact, Quadrature
 from spectralz.parts.annealer import Annealer
 from spectralz.parts.bridging import bridge, difference_of
 from spectralz.parts.collective import missed_by
+from spectralz.parts.leading import leading_directions
 from spectralz.parts.populations import combine
 from spectralz.portfolio.auto import Auto
 from spectralz.portfolio.budget import Budget
@@ -121,7 +122,8 @@ def _bridged(first: Ising, second: Ising, seconds: float, rng: np.random.Generat
 def _doubt(model: Ising, found: list[Annealed], rng: np.random.Generator) -> tuple[bool, float]:
     """Return whether states of a model are to be trusted, and what a collective state they missed may add to log Z."""
     mean = combine(found)
-    return doubt_in(mean, mean.log_z + model.constant, missed_by(model, found, rng))
+    missed = missed_by(model, found, rng, leading_directions(model.storage))
+    return doubt_in(mean, mean.log_z + model.constant, missed)
 
 
 def _states(model: Ising, seconds: float, rng: np.random.Generator) -> list[Annealed]:

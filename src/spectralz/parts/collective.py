@@ -15,7 +15,6 @@ import numpy as np
 
 from spectralz.kernels.coupling import frozen
 from spectralz.parts.annealer import Annealer
-from spectralz.parts.leading import leading_directions
 from spectralz.parts.mean_field import ascend_in_time, bound_of_model
 from spectralz.parts.populations import weights_of
 
@@ -109,10 +108,12 @@ def look_elsewhere(
     return replace(heaviest, beyond=heaviest.beyond + together - heaviest.lower)
 
 
-def missed_by(model: Ising, found: Sequence[Annealed], rng: np.random.Generator) -> Elsewhere | None:
-    """Return the heaviest collective state of a model that its populations have not met, or None."""
+def missed_by(
+    model: Ising, found: Sequence[Annealed], rng: np.random.Generator, directions: Sequence[FloatArray]
+) -> Elsewhere | None:
+    """Return the heaviest state along some directions of a model that its populations have not met, or None."""
     with Annealer(model, block_width=0, from_coins=True) as annealer:
-        return look_elsewhere(model, annealer, found, rng, along(annealer, leading_directions(model.storage)))
+        return look_elsewhere(model, annealer, found, rng, along(annealer, directions))
 
 
 def _unmet_overlap(seed: NDArray[np.int8], chains: NDArray[np.int8], found: Sequence[Annealed]) -> float | None:

@@ -19,6 +19,7 @@ from spectralz._support import clock
 from spectralz._support.progress import report
 from spectralz.parts.annealer import Annealer
 from spectralz.parts.collective import missed_by
+from spectralz.parts.leading import leading_directions
 from spectralz.parts.populations import combine, log_means
 from spectralz.parts.survey import LEAST_POINTS
 
@@ -177,11 +178,12 @@ def cool(model: Ising, betas: FloatArray, seconds: float, rng: np.random.Generat
     means = [combine(each) for each in whole.populations]
     log_z, error = found["log_z"]
     found["log_z"] = log_z, np.maximum(error, [mean.std_error for mean in means])
+    directions = leading_directions(model.storage)  # the same at all temperatures
     return Cooled(
         **{"overlap": None, **found},
         means=means,
         elsewhere=[
-            missed_by(model.scaled(float(beta)), each, rng) if each[0].x.shape[1] == model.n else None
+            missed_by(model.scaled(float(beta)), each, rng, directions) if each[0].x.shape[1] == model.n else None
             for beta, each in zip(betas, whole.populations, strict=True)
         ],
         points=math.ceil(points),
