@@ -114,6 +114,7 @@ def _calls_of_large_models() -> list[Callable[[], object]]:
     rows = _ring(5).storage.for_kernels()
     pairs = [(i, j) for i in range(20) for j in range(20, 60)]
     layers = Ising.from_edges(60, pairs, np.linspace(-2.0, 2.0, len(pairs)))
+    magnet = Ising.from_edges(6, [(i, (i + k) % 6) for i in range(6) for k in (1, 2)], 12 * [1.0])
     huge = Ising.from_edges(3, [(0, 1), (1, 2), (0, 2)], [1e30, 1e30, -1e30])  # beyond single precision
     return [
         partial(log_z, _ring(200), "sdp"),  # small models are treated as dense there
@@ -121,6 +122,7 @@ def _calls_of_large_models() -> list[Callable[[], object]]:
         partial(log_z, _ring(MOST_SPINS_UNSCREENED + 1), "exact"),
         partial(log_z, huge, "annealing", population=50, block_width=0),
         partial(log_z, layers, "annealing", population=50),
+        partial(log_z, magnet, "annealing", population=50, clusters=True),
         partial(log_z, layers, "states", population=50),
         partial(log_z, layers, "mps", bond=2, samples=0),
         partial(largest_layer, _ring(5)),

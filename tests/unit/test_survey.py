@@ -22,7 +22,7 @@ from tests.helpers import FakeClock, heard
 class MadeUp:
     """Chains, and their engine, whose energies at each point are the quantiles of a normal law of known deviation."""
 
-    log_z_of_base, operations, bytes_per_state = 0.0, 1.0, 1
+    log_z_of_base, operations, bytes_per_state, together = 0.0, 1.0, 1, 64
 
     def __init__(self, deviation, n=100):
         self.deviation, self.n = deviation, n

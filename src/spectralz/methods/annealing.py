@@ -14,6 +14,7 @@ from spectralz._support.options import (
     checked_fraction,
     checked_level,
     count,
+    flag,
     option,
     or_none,
     positive,
@@ -21,7 +22,7 @@ from spectralz._support.options import (
     threads_option,
 )
 from spectralz._support.progress import reporter_of
-from spectralz.errors import TooLargeError, is_interrupt, warn_inaccurate
+from spectralz.errors import OptionError, TooLargeError, is_interrupt, warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.parts.annealer import RESAMPLE_BELOW, Annealer
 from spectralz.parts.blocks import MOST_BLOCK_WIDTH
@@ -64,6 +65,11 @@ class Annealing(Method):
         0 draws single spins only. None chooses 6 if a spin has up to 4.5 neighbors on average (as on a grid), 4 up to
         6.5 (as on a lattice of three dimensions), and 0 beyond that or with more than 2,000 spins; blocks are then
         drawn as often as pays.
+    clusters
+        Whether whole clusters of spins are turned before each sweep (Swendsen and Wang's move), from the point of the
+        path on where clusters become large. This is what ferromagnets need near and below their critical point; where
+        couplings are frustrated it is right, but of no use. None turns them on sparse graphs of at least 256 spins with
+        weak fields whose couplings are not frustrated.
     seed
         The same seed gives the same answer.
     max_memory
@@ -85,6 +91,7 @@ class Annealing(Method):
        2015.
     .. [3] Neal, "Annealed importance sampling", Statistics and Computing 11, 2001.
     .. [4] Hamze, de Freitas, "From fields to trees", UAI 2004.
+    .. [5] Swendsen, Wang, "Nonuniversal critical dynamics in Monte Carlo simulations", Phys. Rev. Lett. 58, 1987.
 
     Examples
     --------
@@ -106,6 +113,7 @@ class Annealing(Method):
     block_width: int | None = option(
         None, or_none(count(least=0, most=MOST_BLOCK_WIDTH, why="for tables of 2^block_width entries per spin"))
     )
+    clusters: bool | None = option(None, or_none(flag))
     seed: int = option(0, count(least=0))
     max_memory: int | str = option(4 * 2**30, checked_bytes)
     threads: int | None = threads_option()
@@ -144,6 +152,7 @@ class Annealing(Method):
             step=self.step,
             resample_below=self.resample_below,
             block_width=self.block_width,
+            clusters=self.clusters,
             in_double=in_double,
         )
 
@@ -168,6 +177,11 @@ class Annealing(Method):
         is_interrupted = False
         with self._annealer(model) as annealer:
             self._refuse_too_large(annealer)
+            if self.clusters and not annealer.can_turn_clusters:
+                raise OptionError(
+                    "clusters is True, which needs a sparse graph with log-odds up to 1,000; this model is dense, or "
+                    "colder, or bipartite with a side that is summed out; use clusters=None"
+                )
             betas = annealer.temperatures(rng)
             try:
                 for run in annealer.runs(betas, self.population, self.runs, rng, reporter_of("annealing")):

@@ -27,6 +27,7 @@ from spectralz._support import clock
 from spectralz._support.devices import device_for
 from spectralz._support.threads import NO_MATRICES, thread_count, using_threads
 from spectralz.parts.blocks import blocks_of
+from spectralz.parts.clusters import suit
 from spectralz.parts.collapsed import CollapsedEngine, sides_of
 from spectralz.parts.device_chains import DeviceCollapsedEngine, DeviceDenseEngine
 from spectralz.parts.lanes import DenseEngine, DoubleEngine, SparseEngine, fits_single_precision
@@ -123,6 +124,9 @@ class Annealer:
     from_coins
         Whether the path begins from n fair coins, so that its points are temperatures: beta times the model. Otherwise
         it begins from what is close to the model, and is shorter.
+    clusters
+        Whether clusters of spins are turned where they are large, None where that is of use; only sparse graphs have
+        them, in single precision.
     in_double
         Whether states are drawn in double precision, from independent spins on.
     """
@@ -136,6 +140,7 @@ class Annealer:
         resample_below: float = RESAMPLE_BELOW,
         block_width: int | None = None,
         from_coins: bool = False,
+        clusters: bool | None = None,
         in_double: bool = False,
     ) -> None:
         self._model = model
@@ -148,7 +153,9 @@ class Annealer:
         self.step = step
         self.resample_below = resample_below
         self.in_double = in_double
-        self.blocks = blocks_of(model, block_width, self.couplings)
+        self.clusters = suit(model, self.couplings) if clusters is None else clusters
+        # Clusters do what blocks are for, unless these are asked for.
+        self.blocks = blocks_of(model, 0 if self.clusters and block_width is None else block_width, self.couplings)
         self.subgraph: Subgraph | None = None
         self.from_coins = from_coins
         self.engine: Engine = self._engine(model)
@@ -191,7 +198,7 @@ class Annealer:
             return CollapsedEngine(model, sides, self._spread, base)
         if self.couplings.is_dense:
             return DenseEngine(self.theta, self.couplings, self._spread, base)
-        return SparseEngine(self.theta, self.couplings, self._spread, self.blocks, self.subgraph, base)
+        return SparseEngine(self.theta, self.couplings, self._spread, self.blocks, self.subgraph, base, self.clusters)
 
     def __enter__(self) -> Annealer:
         if self.engine.multiplies:  # in our own threads
@@ -206,6 +213,11 @@ class Annealer:
     # ---------------------------------------------------------------------------------------------- the path
 
     @property
+    def can_turn_clusters(self) -> bool:
+        """Whether chains can turn clusters of spins."""
+        return isinstance(self.engine, SparseEngine) and not self.in_double
+
+    @property
     def can_begin_from_subgraph(self) -> bool:
         """Whether the path may begin from couplings of a subgraph, and there are some."""
         if self.in_double or self.from_coins:
@@ -215,7 +227,9 @@ class Annealer:
     def begin_from(self, subgraph: Subgraph | None) -> None:
         """Let the path begin from a subgraph of small treewidth, or from independent spins."""
         self.subgraph = subgraph
-        self.engine = SparseEngine(self.theta, self.couplings, self._spread, self.blocks, subgraph)
+        self.engine = SparseEngine(
+            self.theta, self.couplings, self._spread, self.blocks, subgraph, clusters=self.clusters
+        )
 
     def survey(self, rng: np.random.Generator) -> Survey:
         """Measure the length of the path."""
@@ -352,13 +366,17 @@ class Annealer:
         return self.seconds_per_point(self.engine.together) / (self.engine.together * self.sweeps)
 
     def seconds_per_point(self, size: int) -> float:
-        """Return the time that so many states take at a point of the path, all threads at work, as measured."""
-        zeros = np.zeros(TIMED_POINTS)
+        """Return the mean time that so many states take at a point of the path, all threads at work, as measured."""
         chains = self.engine.start(size, np.random.default_rng(0))
-        chains.sweep(zeros[:1], zeros[:1], zeros[:1], self.sweeps)  # compiles, and sums up fields
+        seconds, slow = self._seconds_at(0.0, chains), self.engine.slow_share
+        return (1.0 - slow) * seconds + slow * self._seconds_at(1.0, chains) if slow else seconds
+
+    def _seconds_at(self, beta: float, chains: Chains) -> float:
+        points = np.full(TIMED_POINTS, beta)
+        chains.sweep(points[:1], points[:1], points[:1], self.sweeps)  # compiles, and sums up fields
         began = clock.now()
-        clock.charge(self.operations(TIMED_POINTS, size))
-        chains.sweep(zeros, zeros, zeros, self.sweeps)
+        clock.charge(self.operations(TIMED_POINTS, chains.size))
+        chains.sweep(points, points, points, self.sweeps)
         return (clock.now() - began) / TIMED_POINTS
 
     def seconds_of_many(self, seconds: float) -> float:

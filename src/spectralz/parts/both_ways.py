@@ -147,7 +147,9 @@ def anneal_both_ways(
     ``ordered`` are states along leading eigenvectors. If they have larger log-weights after relaxing than the annealed
     states, which may be stuck with domain walls, the way back starts from them.
     """
-    relaxing = max(int(RELAXING_SHARE * len(betas)), 1)
+    # Where clusters are turned few sweeps are needed, and they take long.
+    share = RELAXING_SHARE * (annealer.engine.slow_share or 1.0)
+    relaxing = max(int(share * len(betas)), 1)
     clock.charge(annealer.operations(2 * len(betas) + relaxing, size))
     base = annealer.engine.log_z_of_base
     chains = annealer.engine.start(size, rng)

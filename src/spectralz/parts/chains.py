@@ -63,6 +63,8 @@ class Engine(Protocol):
     # Whether it is made faster by threads of ours, and how many states take about as long as one.
     takes_threads: bool
     together: int
+    # The share of the path, at its end, on which a sweep takes longer than at its beginning.
+    slow_share: float
 
     def start(self, size: int, rng: np.random.Generator) -> Chains:
         """Return states drawn from the base, exactly and independently."""

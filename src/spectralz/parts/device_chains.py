@@ -44,6 +44,7 @@ class _OnDevice:
     multiplies = False  # linear algebra of the CPU
     takes_threads = False
     together = TOGETHER
+    slow_share = 0.0
 
     n: int
     device: Any

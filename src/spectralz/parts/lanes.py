@@ -7,6 +7,7 @@ The base of the path has the model's own fields and no couplings, or those of a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from spectralz.kernels.coupling import frozen
 from spectralz.kernels.single_spin import log_2cosh
+from spectralz.parts.clusters import CLUSTERED_TOGETHER, first_point, move_operations, turn_clusters
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,6 +61,7 @@ class Compiled:
 
     takes_threads = True
     together = 64
+    slow_share = 0.0
 
 
 class SparseEngine(Compiled):
@@ -76,6 +79,8 @@ class SparseEngine(Compiled):
         What the path begins from; independent spins if there is none.
     base
         Fields of those independent spins; by default the model's own.
+    clusters
+        Whether clusters of spins are turned before each sweep, from the point of the path on where they are large.
     """
 
     multiplies = False
@@ -88,6 +93,7 @@ class SparseEngine(Compiled):
         blocks: BlockTurns | None = None,
         subgraph: Subgraph | None = None,
         base: FloatArray | None = None,
+        clusters: bool = False,
     ) -> None:
         from spectralz.kernels.sampling.lanes import SparsePath
 
@@ -109,6 +115,11 @@ class SparseEngine(Compiled):
         self.log_z_of_base = log_z_of_fields(self.base) if subgraph is None else subgraph.log_z
         self.operations = sparse_operations(self.n, len(couplings.data))
         self.operations += blocks.operations if blocks is not None else 0.0
+        self.clusters_from = first_point(self.path) if clusters else math.inf
+        if self.clusters_from < 1.0:
+            self.slow_share = 1.0 - self.clusters_from
+            self.together = CLUSTERED_TOGETHER
+            self.operations += self.slow_share * move_operations(self.n, len(couplings.data))
         self.bytes_per_state = 2 * self.n + 64
         self.spread = spread
 
@@ -296,6 +307,7 @@ class SparseChains(_SpinBySpin):
         self._couplings = engine.couplings
         self._blocks = engine.blocks
         self._subgraph = engine.subgraph
+        self._clusters_from = engine.clusters_from
         self._counters = rng.integers(2**64, size=self._lanes, dtype=np.uint64)
         self._point = 0
 
@@ -352,8 +364,21 @@ class SparseChains(_SpinBySpin):
     def _sweep(self, chunk: int, at: FloatArray, sweeps: int, energies: FloatArray) -> None:
         from spectralz.kernels.sampling.lanes import LANES, sweep_sparse
 
-        scaled, log_odds = np.empty(len(self._path.data), np.float32), np.empty(LANES, np.float32)
-        sweep_sparse(self._x[chunk], self._random[chunk], at, sweeps, self._path, scaled, log_odds, energies)
+        x, random, path = self._x[chunk], self._random[chunk], self._path
+        scaled, log_odds = np.empty(len(path.data), np.float32), np.empty(LANES, np.float32)
+        is_slow = at >= self._clusters_from
+        edges = sorted({0, *(np.flatnonzero(is_slow[1:] | is_slow[:-1]) + 1).tolist(), len(at)})
+        for begin, end in pairwise(edges):  # points with clusters one by one, those without together
+            if is_slow[begin]:
+                self._turn_clusters(chunk, float(at[begin]))
+            sweep_sparse(x, random, at[begin:end], sweeps, path, scaled, log_odds, energies[begin:end])
+
+    def _turn_clusters(self, chunk: int, beta: float) -> None:
+        """Turn clusters of the states of a chunk."""
+        from spectralz.kernels.sampling.lanes import LANES
+
+        count = min(self.size - chunk * LANES, LANES)
+        turn_clusters(self._x[chunk], self._random[chunk], count, beta, self._path, self._spread)
 
 
 class DoubleChains(SparseChains):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray
     from spectralz.parts.chains import Engine
 
-__all__ = ["LEAST_POINTS", "Survey", "neighbors", "survey"]
+__all__ = ["LEAST_POINTS", "SWEEPS", "Survey", "neighbors", "states_of_survey", "survey"]
 
 # No step is longer than one over this, however even the weights of few states look: a collective mode has hardly any
 # energy at high temperature, and weights of infinite variance at low temperature.
@@ -92,15 +92,21 @@ def neighbors(points: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.concatenate([points[:1], points[:-1]]), np.concatenate([points[1:], points[-1:]])
 
 
+def states_of_survey(engine: Engine) -> int:
+    """Return the number of states that survey a path; fewer where each takes long."""
+    return min(STATES, engine.together)
+
+
 def survey(engine: Engine, rng: np.random.Generator) -> Survey:
     """Move along the path in long steps and measure its length; once the time is up the steps grow."""
-    chains = engine.start(STATES, rng)
+    states = states_of_survey(engine)
+    chains = engine.start(states, rng)
     change = max(CHANGE, CHANGE_PER_ROOT * math.sqrt(engine.n))
     points, deviations = [0.0], []
     while True:
         here, before = points[-1], points[max(len(points) - 2, 0)]
         ahead = min(here + 1.0 / LEAST_POINTS, 1.0)
-        clock.charge(STATES * SWEEPS * engine.operations)
+        clock.charge(states * SWEEPS * engine.operations)
         back, on = chains.sweep(np.array([before]), np.array([here]), np.array([ahead]), SWEEPS)
         found = (
             float(deviation_of(on[0])) / (ahead - here)

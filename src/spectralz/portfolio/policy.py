@@ -67,6 +67,8 @@ SPREAD_WANTED, SPREAD_POWER = 0.25, 0.7
 # to states that go both ways: with many spins log-weights are a sum of many parts and nearly normal. Going both ways
 # takes this many times as long.
 HOPELESS_SPREAD_SPINS, LEAST_HOPELESS_SPREAD, MOST_HOPELESS_SPREAD = 40_000.0, 4.0, 40.0
+# The same where clusters are turned, in few states. They are if there is time for this many points with clusters.
+HOPELESS_SPREAD_OF_FEW, FEWEST_CLUSTER_POINTS = 1.0, 100
 BOTH_WAYS_TIMES = 2.6
 # If samples are available, marginals come from a pool of states only if it holds this share of P(x).
 SHARE_FOR_MARGINALS = 0.99

@@ -24,6 +24,7 @@ from spectralz.methods.expectation_propagation import MANY_SPINS, ExpectationPro
 from spectralz.methods.mean_field import MeanField
 from spectralz.parts.annealer import Annealer
 from spectralz.parts.both_ways import both_ways_in_runs
+from spectralz.parts.clusters import CLUSTERED_TOGETHER, move_operations
 from spectralz.parts.collective import Elsewhere, along, heaviest_of, look_elsewhere
 from spectralz.parts.lanes import dense_operations
 from spectralz.parts.leading import leading_directions
@@ -31,8 +32,7 @@ from spectralz.parts.outcome import MarginalOutcome, Outcome
 from spectralz.parts.populations import Annealed, Mean, combine, marginals_of, outcome_of_runs, with_rounding
 from spectralz.parts.state_pool import MOST_STATES, Share, StatePool, collect, pool_marginals, pool_outcome
 from spectralz.parts.subgraph import Subgraph, width_of
-from spectralz.parts.survey import LEAST_POINTS, Survey
-from spectralz.parts.survey import STATES as SURVEY_STATES
+from spectralz.parts.survey import LEAST_POINTS, Survey, states_of_survey
 from spectralz.parts.survey import SWEEPS as SURVEY_SWEEPS
 from spectralz.parts.workers import Workers
 from spectralz.portfolio import policy
@@ -250,9 +250,9 @@ class Portfolio:
             if needed > policy.HOPELESS_TIMES * self._left_for_annealing:
                 self._refuse_annealing(needed)
                 return
-        with Annealer(self.model) as annealer:
+        left = self._left_for_annealing
+        with Annealer(self.model, clusters=None if self._has_time_for_clusters(left) else False) as annealer:
             self._workers = annealer.workers
-            left = self._left_for_annealing
             end = clock.now() + left
             whole = self._plan(annealer, policy.NEXT_ROUND_SHARE * left, math.inf)
             if whole is None:
@@ -262,7 +262,7 @@ class Portfolio:
             path = self._begin(annealer, left)
             length = float(path.length[-1])
             first = self._plan(annealer, policy.FIRST_ROUND_SHARE * left, length**2)
-            is_hopeless = length**2 / whole.points > self._hopeless_spread
+            is_hopeless = length**2 / whole.points > self._hopeless_spread(annealer)
             if first is None or is_hopeless:
                 self._go_both_ways(annealer, path, whole, end)
                 return
@@ -277,7 +277,7 @@ class Portfolio:
                     return
                 spread = last.spread[-1] * (len(last.points) / plan.points) ** policy.SPREAD_POWER
                 is_stuck = len(found) > plan.runs and not self._trusts_annealing
-                if not self._has_pool and (spread > self._hopeless_spread or is_stuck):
+                if not self._has_pool and (spread > self._hopeless_spread(annealer) or is_stuck):
                     self._go_both_ways(annealer, path, plan, end)
                     return
                 wanted = sum(run.effort for run in found) * self._wanted_growth()
@@ -285,8 +285,15 @@ class Portfolio:
                     plan = self._plan_of(annealer, wanted, last.dissipation, found) or plan
                 found = self._round(annealer, path, plan, found)
 
-    @property
-    def _hopeless_spread(self) -> float:
+    def _has_time_for_clusters(self, left: float) -> bool:
+        """Say whether clusters could be turned at enough points; otherwise more points without them do better."""
+        entries = 2 * self.model.edge_count
+        one = policy.FEWEST_RUNS * CLUSTERED_TOGETHER * move_operations(self.model.n, entries)
+        return policy.NEXT_ROUND_SHARE * left * clock.OPERATIONS_PER_SECOND >= policy.FEWEST_CLUSTER_POINTS * one
+
+    def _hopeless_spread(self, annealer: Annealer) -> float:
+        if annealer.engine.together < policy.STATES_TOGETHER:  # each takes long, and so there are few of them
+            return policy.HOPELESS_SPREAD_OF_FEW
         most = min(policy.HOPELESS_SPREAD_SPINS / self.model.n, policy.MOST_HOPELESS_SPREAD)
         return max(most, policy.LEAST_HOPELESS_SPREAD)
 
@@ -352,7 +359,7 @@ class Portfolio:
 
     def _survey(self, annealer: Annealer, left: float) -> Survey:
         """Measure the length of the path; where there is no time for it, take it for straight."""
-        states = max(SURVEY_STATES, annealer.engine.together)  # as many take as long
+        states = max(states_of_survey(annealer.engine), annealer.engine.together)  # as many take as long
         needed = states * SURVEY_SWEEPS * (LEAST_POINTS + 1) * annealer.seconds_per_sweep
         if needed > policy.SURVEY_SHARE * left:
             return Survey(np.array([0.0, 1.0]), np.array([0.0, math.sqrt(self.model.n)]))

@@ -1,0 +1,133 @@
+"""Turn whole clusters of spins of 64 states, compiled: Swendsen and Wang's move.
+
+A pair whose coupling is satisfied is joined with probability 1 - exp(-2 |J|). Spins that are joined, directly or by
+others, are a cluster, and each cluster is turned or left as it is, with odds given by the fields of its spins alone.
+The move leaves any Boltzmann distribution as it is. Where couplings are frustrated its clusters are too large to be of
+use.
+
+Pairs are joined in all states at once, a bit for each of them. Clusters are then found state by state, which takes most
+of the time and may be done for different states by different threads. Spins turn in all states at once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spectralz._support.compiling import compiled, inner
+from spectralz.kernels.sampling.lanes import LANES, drawn, next_word
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.sampling.lanes import SparsePath
+
+__all__ = ["Joined", "choose_clusters", "join_pairs", "turn_spins"]
+
+WORDS, LAST_WORD = 2.0**32, 2.0**32 - 1.0
+ONE_BIT = np.uint64(1)
+
+
+class Joined(NamedTuple):
+    """The spins of each edge, and the states in which they are joined, one bit for each."""
+
+    first: NDArray[np.int32]
+    second: NDArray[np.int32]
+    states: NDArray[np.uint64]
+
+
+@compiled
+def join_pairs(x: NDArray[np.int8], state: NDArray[np.uint32], beta: float, path: SparsePath, joined: Joined) -> int:
+    """Join pairs of the states ``x``, (n, 64), at a point of the path; return the number of edges.
+
+    ``joined`` has room for all edges; those without a coupling at this point are left out.
+    """
+    edges = 0
+    for i in range(len(x)):
+        for place in range(path.indptr[i], path.indptr[i + 1]):
+            j = path.indices[place]
+            coupling = path.data[place] + beta * path.data_change[place]
+            if j <= i or coupling == 0.0:
+                continue
+            chance = np.uint32(min(-math.expm1(-2.0 * abs(coupling)) * WORDS, LAST_WORD))
+            satisfied = np.int8(1) if coupling > 0.0 else np.int8(-1)
+            states = np.uint64(0)
+            for lane in range(LANES):
+                is_joined = (x[i, lane] * x[j, lane] == satisfied) & (next_word(state, lane) < chance)
+                states |= np.uint64(is_joined) << np.uint64(lane)
+            joined.first[edges], joined.second[edges], joined.states[edges] = i, j, states
+            edges += 1
+    return edges
+
+
+@compiled
+def choose_clusters(
+    x: NDArray[np.int8],
+    state: NDArray[np.uint32],
+    begin: int,
+    end: int,
+    beta: float,
+    path: SparsePath,
+    joined: Joined,
+    edges: int,
+    turned: NDArray[np.uint64],
+) -> None:
+    """Find the clusters of the states ``begin`` to ``end``, and write where each spin turns to ``turned``, as bits."""
+    n = len(x)
+    parents, log_odds, stays = np.empty(n, np.int32), np.empty(n), np.empty(n, np.bool_)
+    has_fields = False
+    for i in range(n):
+        has_fields = has_fields or path.field[i] + beta * path.field_change[i] != 0.0
+        turned[i] = 0
+    for lane in range(begin, end):
+        bit = ONE_BIT << np.uint64(lane)
+        _find_clusters(joined, edges, bit, parents)
+        for i in range(n):
+            log_odds[i] = 0.0
+        if has_fields:
+            for i in range(n):
+                field = path.field[i] + beta * path.field_change[i]
+                log_odds[parents[i]] += 2.0 * field * x[i, lane]
+        for i in range(n):
+            root = parents[i]
+            if root == i:  # the first of its cluster
+                stays[i] = drawn(np.float32(log_odds[i]), next_word(state, lane)) > 0
+            if not stays[root]:
+                turned[i] |= bit
+
+
+@compiled
+def turn_spins(x: NDArray[np.int8], turned: NDArray[np.uint64]) -> None:
+    """Turn spins where a bit in some row of ``turned``, (rows, n), says so."""
+    for i in range(len(x)):
+        states = np.uint64(0)
+        for row in range(len(turned)):
+            states |= turned[row, i]
+        for lane in range(LANES):
+            x[i, lane] = -x[i, lane] if (states >> np.uint64(lane)) & ONE_BIT else x[i, lane]
+
+
+@inner
+def _find_clusters(joined: Joined, edges: int, bit: Any, parents: NDArray[np.int32]) -> None:
+    """Write the first spin of each spin's cluster to ``parents``."""
+    n = len(parents)
+    for i in range(n):
+        parents[i] = i
+    for edge in range(edges):
+        if joined.states[edge] & bit:
+            first, second = _root(parents, joined.first[edge]), _root(parents, joined.second[edge])
+            parents[max(first, second)] = min(first, second)
+    # The root of a cluster is its first spin, so that those of all spins before have been found.
+    for i in range(n):
+        parents[i] = parents[parents[i]]
+
+
+@inner
+def _root(parents: NDArray[np.int32], i: Any) -> Any:
+    """Return the root of a spin's cluster, and halve the way to it."""
+    while parents[i] != i:
+        parents[i] = parents[parents[i]]
+        i = parents[i]
+    return i
