@@ -153,7 +153,8 @@ class Annealer:
         self.step = step
         self.resample_below = resample_below
         self.in_double = in_double
-        self.clusters = suit(model, self.couplings) if clusters is None else clusters
+        is_single = not in_double and fits_single_precision(self.theta, self.couplings)
+        self.clusters = is_single and (suit(model, self.couplings) if clusters is None else clusters)
         # Clusters do what blocks are for, unless these are asked for.
         self.blocks = blocks_of(model, 0 if self.clusters and block_width is None else block_width, self.couplings)
         self.subgraph: Subgraph | None = None
