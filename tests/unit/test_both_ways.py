@@ -148,7 +148,7 @@ def test_a_cold_ferromagnet_goes_back_from_the_ordered_states():
     found = []
     for start in (None, ordered):
         rng = np.random.default_rng(7)
-        with Annealer(model, clusters=False) as annealer:
+        with Annealer(model) as annealer:
             found.append(anneal_both_ways(annealer, annealer.survey(rng).spaced(60), 128, rng, start))
     plain, better = found
     assert not plain.is_ordered

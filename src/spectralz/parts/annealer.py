@@ -125,8 +125,8 @@ class Annealer:
         Whether the path begins from n fair coins, so that its points are temperatures: beta times the model. Otherwise
         it begins from what is close to the model, and is shorter.
     clusters
-        Whether clusters of spins are turned where they are large, None where that is of use; only sparse graphs have
-        them, in single precision.
+        Whether clusters of spins are turned where they are large; None if that is of use. Only sparse graphs have them,
+        in single precision. Each state takes long, so this is for few states through many points.
     in_double
         Whether states are drawn in double precision, from independent spins on.
     """
@@ -140,7 +140,7 @@ class Annealer:
         resample_below: float = RESAMPLE_BELOW,
         block_width: int | None = None,
         from_coins: bool = False,
-        clusters: bool | None = None,
+        clusters: bool | None = False,
         in_double: bool = False,
     ) -> None:
         self._model = model

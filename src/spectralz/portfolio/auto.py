@@ -299,7 +299,7 @@ class Auto(Method):
     def _annealing(self, model: Ising) -> Annealing:
         """Return annealing with a population that suits the budget."""
         default = Annealing(max_memory=self.max_memory)
-        with Annealer(model) as annealer:
+        with Annealer(model, clusters=default.clusters) as annealer:
             affordable = self._budget.seconds / annealer.seconds_per_state() / default.runs
         return replace(default, population=int(max(min(default.population, affordable), policy.FEWEST_TO_DRAW_FROM)))
 
