@@ -199,6 +199,9 @@ class Annealer:
             return CollapsedEngine(model, sides, self._spread, base)
         if self.couplings.is_dense:
             return DenseEngine(self.theta, self.couplings, self._spread, base)
+        return self._sparse_engine(base)
+
+    def _sparse_engine(self, base: FloatArray | None = None) -> SparseEngine:
         return SparseEngine(self.theta, self.couplings, self._spread, self.blocks, self.subgraph, base, self.clusters)
 
     def __enter__(self) -> Annealer:
@@ -228,9 +231,7 @@ class Annealer:
     def begin_from(self, subgraph: Subgraph | None) -> None:
         """Let the path begin from a subgraph of small treewidth, or from independent spins."""
         self.subgraph = subgraph
-        self.engine = SparseEngine(
-            self.theta, self.couplings, self._spread, self.blocks, subgraph, clusters=self.clusters
-        )
+        self.engine = self._sparse_engine()
 
     def survey(self, rng: np.random.Generator) -> Survey:
         """Measure the length of the path."""

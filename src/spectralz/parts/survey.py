@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray
     from spectralz.parts.chains import Engine
 
-__all__ = ["LEAST_POINTS", "SWEEPS", "Survey", "neighbors", "states_of_survey", "survey"]
+__all__ = ["LEAST_POINTS", "SWEEPS", "Survey", "neighbors", "survey"]
 
 # No step is longer than one over this, however even the weights of few states look: a collective mode has hardly any
 # energy at high temperature, and weights of infinite variance at low temperature.
@@ -92,14 +92,9 @@ def neighbors(points: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.concatenate([points[:1], points[:-1]]), np.concatenate([points[1:], points[-1:]])
 
 
-def states_of_survey(engine: Engine) -> int:
-    """Return the number of states that survey a path; fewer where each takes long."""
-    return min(STATES, engine.together)
-
-
 def survey(engine: Engine, rng: np.random.Generator) -> Survey:
     """Move along the path in long steps and measure its length; once the time is up the steps grow."""
-    states = states_of_survey(engine)
+    states = min(STATES, engine.together)  # fewer where each takes long
     chains = engine.start(states, rng)
     change = max(CHANGE, CHANGE_PER_ROOT * math.sqrt(engine.n))
     points, deviations = [0.0], []

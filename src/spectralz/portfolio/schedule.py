@@ -32,7 +32,7 @@ from spectralz.parts.outcome import MarginalOutcome, Outcome
 from spectralz.parts.populations import Annealed, Mean, combine, marginals_of, outcome_of_runs, with_rounding
 from spectralz.parts.state_pool import MOST_STATES, Share, StatePool, collect, pool_marginals, pool_outcome
 from spectralz.parts.subgraph import Subgraph, width_of
-from spectralz.parts.survey import LEAST_POINTS, Survey, states_of_survey
+from spectralz.parts.survey import LEAST_POINTS, Survey
 from spectralz.parts.survey import SWEEPS as SURVEY_SWEEPS
 from spectralz.parts.workers import Workers
 from spectralz.portfolio import policy
@@ -359,7 +359,7 @@ class Portfolio:
 
     def _survey(self, annealer: Annealer, left: float) -> Survey:
         """Measure the length of the path; where there is no time for it, take it for straight."""
-        states = max(states_of_survey(annealer.engine), annealer.engine.together)  # as many take as long
+        states = annealer.engine.together  # as many take as long
         needed = states * SURVEY_SWEEPS * (LEAST_POINTS + 1) * annealer.seconds_per_sweep
         if needed > policy.SURVEY_SHARE * left:
             return Survey(np.array([0.0, 1.0]), np.array([0.0, math.sqrt(self.model.n)]))
