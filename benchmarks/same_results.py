@@ -1,9 +1,10 @@
-"""Compare the results of two versions of the package: every method with fixed options on 200 models.
+"""Compare the results of two versions of the package: every method and every verb on models of all kinds.
 
-``python -m benchmarks.same_results record FILE`` writes the answers of the installed version. Run it once with each
-version (``PYTHONPATH=OTHER/src`` chooses another checkout). Then ``python -m benchmarks.same_results compare OLD NEW``
-lists what differs by more than rounding. ``auto`` and ``bounds`` depend on the clock and are not compared; ``choose``
-of ``auto`` is.
+``python -m benchmarks.same_results record FILE`` writes the answers of the installed version: every method with fixed
+options on 200 small models, and every public verb on larger ones, planned by operations (``work=``) instead of the
+clock. Run it once with each version (``PYTHONPATH=OTHER/src`` chooses another checkout). Then ``python -m
+benchmarks.same_results compare OLD NEW`` lists what differs by more than rounding. Give both versions one thread
+(``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1``): linear algebra adds up in another order with two.
 """
 
 from __future__ import annotations
@@ -85,6 +86,86 @@ def models() -> Iterator[sz.Ising]:
             yield sz.Ising(10.0 * rng.standard_normal(n), (A + A.T) / 2.0, offset=-2.0)
 
 
+# Operations of each verb, and inverse temperatures of the curves.
+WORK = 3e8
+BETAS = (0.3, 1.0)
+WITHOUT_EXACT = ("exact", "quadrature")
+
+
+def larger_models() -> Iterator[tuple[str, sz.Ising | sz.RBM]]:
+    """Yield models on which verbs go through every engine and every step of `auto`, with a name each."""
+    make = sz.generators
+    rng = np.random.default_rng(20261116)
+    huge = 500.0 * np.triu(rng.normal(size=(30, 30)), 1)
+    glass = [(i, (i + step) % 400) for i in range(400) for step in (1, 20)]
+    yield "dense warm", make.complete(n=40, strength=0.1, seed=1)
+    yield "dense cold", make.complete(n=40, strength=1.0, seed=2)
+    yield "dense large", make.complete(n=300, strength=0.05, seed=3)
+    yield "grid with blocks", make.grid(side=12, strength=1.0, seed=4)
+    yield "torus, critical", make.torus(rows=20, columns=20, strength=0.4406868)
+    yield "signs on a torus", sz.Ising.from_edges(400, glass, rng.choice([-1.0, 1.0], len(glass)))
+    yield "3D glass", make.spin_glass_3d(side=6, strength=0.7, seed=5)
+    yield "random graph", make.erdos_renyi(n=300, p=0.01, strength=1.0, seed=6)
+    yield "two phases", sz.Ising(np.full(60, 0.01), 0.04 * (np.ones((60, 60)) - np.eye(60)))
+    yield "RBM", make.rbm(visible=40, hidden=25, scale=0.4, seed=7)
+    yield "RBM with biases", sz.RBM(rng.normal(size=(50, 30)), rng.normal(size=50), rng.normal(size=30))
+    yield "beyond single precision", sz.Ising(rng.normal(size=30), huge + huge.T)
+    yield "sparse, beyond single precision", 3000.0 * make.grid(side=6, strength=1.0, seed=8)
+    yield "Hopfield", make.hopfield(n=60, patterns=5, strength=1.0, seed=9)
+
+
+def of_quantity(found: Any) -> dict[str, Any]:
+    return {"value": float(found), "error": found.std_error, "trusted": found.trusted, "status": str(found.status)}
+
+
+def verb_log_z(model: Any) -> dict[str, Any]:
+    found = sz.log_z(model, exclude=WITHOUT_EXACT, work=WORK, seed=3)
+    tried = [[row.method, row.log_z, row.std_error, str(row.verdict), row.why] for row in found.tried]
+    names = ("log_z", "std_error", "lower", "upper", "trusted")
+    return {name: getattr(found, name) for name in names} | {"status": str(found.status), "tried": tried}
+
+
+def verb_marginals(model: Any) -> dict[str, Any]:
+    found = sz.marginals(model, exclude=WITHOUT_EXACT, work=WORK, seed=3)
+    return {"mean": found.mean.tolist(), "pair_mean": found.pair_mean.tolist()}
+
+
+def verb_bounds(model: Any) -> dict[str, Any]:
+    found = sz.bounds(model, work=WORK)
+    return {"lower": found.lower, "upper": found.upper, "methods": [found.lower_method, found.upper_method]}
+
+
+def verb_thermodynamics(model: Any) -> dict[str, Any]:
+    found = sz.thermodynamics(model, BETAS, "annealing", work=WORK, seed=3)
+    names = ("log_z", "log_z_error", "energy", "heat_capacity", "heat_capacity_error", "trusted")
+    return {name: np.asarray(getattr(found, name)).tolist() for name in names} | {"status": str(found.status)}
+
+
+def verb_log_ratio(model: Any) -> dict[str, Any]:
+    ising = model.to_ising() if isinstance(model, sz.RBM) else model
+    return of_quantity(sz.log_ratio(1.02 * ising, ising, work=WORK, seed=3))
+
+
+def verb_map_state(model: Any) -> dict[str, Any]:
+    found = sz.map_state(model, work=WORK, seed=3)
+    return {"log_weight": found.log_weight, "upper": found.upper, "status": str(found.status)}
+
+
+def verb_sample(model: Any) -> dict[str, Any]:
+    return {"states": sz.sample(model, 5, "auto", exclude=WITHOUT_EXACT, work=WORK, seed=3).tolist()}
+
+
+VERBS = {
+    "log_z": verb_log_z,
+    "marginals": verb_marginals,
+    "bounds": verb_bounds,
+    "thermodynamics": verb_thermodynamics,
+    "log_ratio": verb_log_ratio,
+    "map_state": verb_map_state,
+    "sample": verb_sample,
+}
+
+
 def answer(model: sz.Ising, method: str, options: dict[str, Any]) -> dict[str, Any]:
     """Run one method on one model: log Z, marginals and samples, as plain values."""
     found: dict[str, Any] = {}
@@ -116,6 +197,13 @@ def record(path: Path) -> None:
         for label, (method, options) in METHODS.items():
             rows[f"{k} {label}"] = answer(model, method, options)
         print(f"\r{k + 1} of {MODELS} models", end="", file=sys.stderr, flush=True)
+    for name, larger in larger_models():
+        for verb, call in VERBS.items():
+            try:
+                rows[f"{name.replace(' ', '_')} {verb}"] = call(larger)
+            except sz.SpectralzError as error:
+                rows[f"{name.replace(' ', '_')} {verb}"] = {"error": f"{type(error).__name__}: {error}"}
+            print(f"\r{verb} of {name}".ljust(60), end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     path.write_text(json.dumps({"version": sz.__version__, "rows": rows}))
 
