@@ -22,19 +22,7 @@ settings.register_profile(
 )
 settings.load_profile("spectralz")
 
-# Tests that took more than about a second on one core, one per line; only `make test-all` runs them. What guards
-# a method alone stays out of the list, however long it takes.
-SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").splitlines())
-
 UAI_FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data" / "uai"
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Mark the tests of the list as slow, before those are left out."""
-    for item in items:
-        if item.nodeid in SLOW:
-            item.add_marker("slow")
 
 
 @pytest.fixture

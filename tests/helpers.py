@@ -105,6 +105,19 @@ def heard() -> Iterator[list[tuple[str, float]]]:
         yield told
 
 
+# --- parameters -----------------------------------------------------------------------------------------------------
+
+
+def with_slow(cases, slow):
+    """Return the cases of a parametrized test with those of ``slow`` marked, each of which must be a case."""
+    cases = list(cases)
+    assert all(case in cases for case in slow), f"of {slow}, some are no cases"
+    return [
+        pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow) if case in slow else case
+        for case in cases
+    ]
+
+
 # --- interrupts -----------------------------------------------------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ def example(name):
     return module
 
 
+@pytest.mark.slow
 def test_demo_ends_with_a_table_and_a_picture(tmp_path, capsys, clock):
     clock.step = 0.05
     example("demo").main(tmp_path, side=5)
@@ -31,6 +32,7 @@ def test_demo_ends_with_a_table_and_a_picture(tmp_path, capsys, clock):
     assert "banded" in out
 
 
+@pytest.mark.slow
 def test_the_smallest_case_of_every_benchmark_runs(tmp_path, monkeypatch, capsys):
     from benchmarks import exact, harness, logsum, start_up, uai_2014
 
@@ -48,6 +50,7 @@ def test_the_smallest_case_of_every_benchmark_runs(tmp_path, monkeypatch, capsys
     assert "times ours" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_low_rank_benchmark_runs(tmp_path):
     from benchmarks import low_rank
 
@@ -156,6 +159,7 @@ def test_the_benchmark_of_the_bounds_runs(monkeypatch):
     assert bounds.attractive((), ()).count("\n") == 4
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_annealing_runs(monkeypatch):
     from benchmarks import annealing
 
@@ -185,6 +189,7 @@ def test_the_benchmark_of_auto_goes_on_where_it_stopped(monkeypatch, tmp_path):
     assert auto.uai_table([{**row, "name": "grid", "n": "6"}]).count("\n") == 2
 
 
+@pytest.mark.slow
 def test_two_versions_can_be_compared(tmp_path, monkeypatch, capsys):
     from benchmarks import same_results
 

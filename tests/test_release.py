@@ -21,6 +21,7 @@ import yaml
 
 import spectralz as sz
 from spectralz.paper import FIGURES
+from tests.helpers import with_slow
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -73,9 +74,12 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name} points to {target}"
 
 
+SLOW_PAGES = ("annealing", "auto", "bounds", "compressed", "learning", "sampling", "sweeps", "trust")
+
+
 # What a page asks for in little time may be in doubt on a busy machine, and then warns.
 @pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
-@pytest.mark.parametrize("page", pages(), ids=path_of)
+@pytest.mark.parametrize("page", with_slow(pages(), [ROOT / "docs" / f"{name}.md" for name in SLOW_PAGES]), ids=path_of)
 def test_python_blocks_of_the_pages_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}

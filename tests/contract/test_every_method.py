@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spectralz as sz
+from tests.helpers import with_slow
 from tests.reference import states
 from tests.strategies import low_rank_models, models
 
@@ -129,7 +130,7 @@ def test_the_model_is_not_changed_and_the_answer_is_the_same_twice(name):
     assert np.array_equal(model.coupling, A)
 
 
-@EVERY
+@pytest.mark.parametrize("name", with_slow(sz.METHODS, ["mps", "wmbe"]))
 @given(data=st.data())
 @settings(max_examples=20)
 def test_marginals_have_their_shapes_and_ranges(name, data):

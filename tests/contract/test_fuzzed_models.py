@@ -12,6 +12,7 @@ import pytest
 import spectralz as sz
 from spectralz.errors import SpectralzError
 from tests.contract.fuzz import CELLS_FOR_HANDOVER, HANDOVERS, assert_holds, assert_means_hold, random_model
+from tests.helpers import with_slow
 from tests.reference import states
 
 RUNS = [(name, {}) for name in sz.METHODS]
@@ -42,7 +43,7 @@ def check(seed: int) -> None:
                 assert_means_hold(model, method, **options)
 
 
-@pytest.mark.parametrize("first", range(0, MODELS, AT_A_TIME))
+@pytest.mark.parametrize("first", with_slow(range(0, MODELS, AT_A_TIME), [0, 10, 30]))
 def test_no_method_is_wrong_about_fuzzed_models(first):
     for seed in range(first, first + AT_A_TIME):
         check(seed)

@@ -99,6 +99,7 @@ def test_dimod_reads_our_json(tmp_path_factory, model, labels):
     assert again == sz.Ising.from_edges(model.n, *model.edges(), model.field, model.constant, names)
 
 
+@pytest.mark.slow
 @given(models(max_spins=5), st.booleans())
 def test_dimod_reads_our_coo(tmp_path_factory, model, has_gaps):
     path = tmp_path_factory.mktemp("coo") / "m.coo"
@@ -187,6 +188,7 @@ def test_json_that_is_none(tmp_path):
         sz.read(tmp_path / "m.json")
 
 
+@pytest.mark.slow
 def test_dimod_is_not_needed(tmp_path):
     (tmp_path / "m.json").write_text(json.dumps(GOOD))
     code = "import sys; sys.modules['dimod'] = None; import spectralz as sz; print(sz.read('m.json').names)"

@@ -52,6 +52,7 @@ def test_an_unknown_suffix_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_what_gzip_packs_to_next_to_nothing_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "UNPACKED_IN_ANY_CASE", 2**21)
     monkeypatch.setattr(files, "CHUNK", 2**16)

@@ -217,12 +217,14 @@ def assert_model_or_format_error(folder, data, formats):
     assert path.read_bytes() == data
 
 
+@pytest.mark.slow
 @given(st.lists(WORDS, max_size=30).map("".join))
 @settings(max_examples=400)
 def test_random_words_give_a_model_or_a_format_error(tmp_path_factory, text):
     assert_model_or_format_error(tmp_path_factory.mktemp("fuzz"), text.encode(), [None, *names()])
 
 
+@pytest.mark.slow
 @given(st.sampled_from([*TEXTS, "qbsolv"]), st.data())
 @settings(max_examples=600)
 def test_damaged_files_give_a_model_or_a_format_error(tmp_path_factory, name, data):

@@ -70,6 +70,7 @@ def test_writing_and_reading_keeps_every_weight(tmp_path_factory, model):
     assert np.allclose(sz.read(path).log_weight(X), model.log_weight(X), rtol=1e-13, atol=1e-12)
 
 
+@pytest.mark.slow
 @given(models(max_spins=8, scales=(0.0, 1e-3, 1.0, 30.0, 400.0)), st.floats(1e-3, 1e3))
 @settings(max_examples=300)
 def test_no_constant_comes_of_rounding(tmp_path_factory, model, size):
@@ -188,12 +189,14 @@ WORDS = st.sampled_from(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.one_of(st.lists(WORDS, max_size=40).map(" ".join).map(str.encode), st.binary(max_size=80)))
 @settings(max_examples=500)
 def test_fuzzed_words_give_a_model_or_a_format_error(tmp_path_factory, content):
     _model_or_format_error(tmp_path_factory.mktemp("fuzz"), content)
 
 
+@pytest.mark.slow
 @given(networks(), st.data())
 @settings(max_examples=500)
 def test_damaged_files_give_a_model_or_a_format_error(tmp_path_factory, network, data):
@@ -214,6 +217,7 @@ def _model_or_format_error(folder, content):
             assert name in str(error)
 
 
+@pytest.mark.slow
 def test_reading_takes_linear_time_and_no_recursion(tmp_path):
     """20,000 factors in one go; the slow readers of the field need minutes for a hundredth of that."""
     model = sz.generators.grid(80, 1.0, seed=0)

@@ -73,6 +73,7 @@ def plan(model, **options):
     return sz.Exact(max_memory=2**60, max_terms=2**50, **options).plan(model)
 
 
+@pytest.mark.slow
 def test_the_search_finds_narrow_orders():
     """Known widths: a torus of 12 x 12 takes 23, and the rules of thumb find these random graphs at 25 and 32."""
     torus = sz.generators.square(12, 12, 1.0, seed=0, periodic=True)
@@ -85,6 +86,7 @@ def test_the_search_finds_narrow_orders():
     assert plan(kings).width <= 17
 
 
+@pytest.mark.slow
 def test_a_chimera_graph_takes_its_row_sweep():
     model = sz.generators.chimera(5, 5, 1.0, seed=0)
     assert plan(model, search=0).width <= 24

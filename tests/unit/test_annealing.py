@@ -16,7 +16,7 @@ from spectralz.parts import populations
 from spectralz.parts import survey as survey_part
 from spectralz.parts.annealer import Annealer
 from spectralz.parts.populations import Annealed, combine, marginals_of, sample_of
-from tests.helpers import interrupt_at
+from tests.helpers import interrupt_at, with_slow
 from tests.reference import states
 
 
@@ -130,6 +130,7 @@ UNBIASED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "resample_below"),
     [("complete", 0.0), ("complete", 0.5), ("grid", 0.5), ("grid", 1.0), ("bipartite", 0.0), ("bipartite", 1.0)],
@@ -186,7 +187,7 @@ def test_temperatures_rise_and_spread_the_weights_as_told(monkeypatch):
         assert 0.02 < p.sum() * (p @ weight**2) / (p @ weight) ** 2 - 1.0 < 0.08
 
 
-@pytest.mark.parametrize("scale", [1e-200, 1e100])
+@pytest.mark.parametrize("scale", [1e-200, pytest.param(1e100, marks=pytest.mark.slow)])
 def test_any_scale_has_an_end(scale):
     model = sz.generators.complete(n=10, strength=scale, seed=0, field_strength=scale)
     result = sz.log_z(model, "annealing", population=200)
@@ -194,7 +195,7 @@ def test_any_scale_has_an_end(scale):
     assert abs(result.log_z - truth) <= 5 * result.std_error + 1e-12 * abs(truth)
 
 
-@pytest.mark.parametrize("strength", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("strength", with_slow([0.1, 1.0, 5.0], [0.1, 5.0]))
 def test_the_error_bar_covers_the_error(strength):
     inside = 0
     for seed in range(40):
@@ -277,17 +278,17 @@ def test_samples_of_a_population_without_families_come_with_a_warning():
 # ------------------------------------------------------------------------------------------------------- the running
 
 
-@pytest.mark.parametrize("population", [100, 1000])  # runs side by side, and parts of one run
-@pytest.mark.parametrize(
-    "model",
-    [
-        sz.generators.complete(n=15, strength=0.5, seed=0),
-        sz.generators.grid(side=4, strength=2.0, seed=0),
-        sz.generators.complete(n=10, strength=1e4, seed=0),
-    ],
-    ids=["dense", "sparse", "rows"],
-)
-def test_the_number_of_threads_changes_nothing(model, population):
+THREADED = {
+    "dense": sz.generators.complete(n=15, strength=0.5, seed=0),
+    "sparse": sz.generators.grid(side=4, strength=2.0, seed=0),
+    "rows": sz.generators.complete(n=10, strength=1e4, seed=0),
+}
+
+
+# Of 100 states, runs side by side; of 1000, parts of one run.
+@pytest.mark.parametrize(("name", "population"), with_slow(itertools.product(THREADED, [100, 1000]), [("rows", 1000)]))
+def test_the_number_of_threads_changes_nothing(name, population):
+    model = THREADED[name]
     whole, *parts = (
         sz.log_z(model, "annealing", population=population, step=0.5, threads=threads) for threads in (1, 2, 3)
     )

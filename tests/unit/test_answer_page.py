@@ -156,6 +156,7 @@ def test_the_closest_method_is_named():
     assert "Of the methods that are not exact, mf is closest, with an error of -0.25." in Page(text).words
 
 
+@pytest.mark.slow
 def test_words_of_users_are_escaped():
     shown = tried_estimate(status=sz.Status(BAD), tried=(trial(BAD, "chosen", log_z=1.0, why=BAD),))
     failed = sz.ComparisonRow(sz.Exact(), None, sz.SpectralzError(BAD), BAD)

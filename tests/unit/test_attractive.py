@@ -119,6 +119,7 @@ def test_bp_says_so():
     assert result.lower <= sz.log_z(model, "exact").upper
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("clock")
 def test_bounds_have_the_row_where_it_applies():
     model = sz.generators.torus(rows=6, columns=6, strength=0.6, field=0.05)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -17,7 +18,7 @@ from spectralz.parts.annealer import Annealer
 from spectralz.portfolio import bounders, policy, schedule
 from spectralz.portfolio.auto import _added, _error_of_sum
 from spectralz.portfolio.schedule import Portfolio
-from tests.helpers import answer, bracket, interrupt_at, interrupted, started, verdicts, wait_until
+from tests.helpers import answer, bracket, interrupt_at, interrupted, started, verdicts, wait_until, with_slow
 
 # What a budget buys is then the same on every machine, and nothing waits for it.
 pytestmark = [
@@ -59,8 +60,10 @@ FAMILIES = {
 }
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("strength", [0.05, 0.3, 1.0, 8.0])
+@pytest.mark.parametrize(
+    ("strength", "family"),
+    with_slow(itertools.product([0.05, 0.3, 1.0, 8.0], FAMILIES), [(8.0, "complete"), (8.0, "sparse")]),
+)
 def test_answers_are_good_and_their_errors_honest(family, strength):
     model = FAMILIES[family](strength, 11)
     truth = sz.log_z(model, "exact").log_z
@@ -91,6 +94,7 @@ def test_a_larger_budget_gives_a_smaller_error():
     assert abs(long.log_z - short.log_z) < 4 * math.hypot(short.std_error, long.std_error)
 
 
+@pytest.mark.slow
 def test_a_loose_tolerance_stops_early():
     model = sz.generators.complete(20, 0.3, seed=0)
     loose, tight = (sz.log_z(model, exclude=["exact"], tol=tol, budget=2) for tol in (0.5, 1e-4))
@@ -100,7 +104,7 @@ def test_a_loose_tolerance_stops_early():
     assert runs[1] >= runs[0] + 2
 
 
-@pytest.mark.parametrize("left_out", ["ep", "annealing", "states", "wmbe"])
+@pytest.mark.parametrize("left_out", [pytest.param("ep", marks=pytest.mark.slow), "annealing", "states", "wmbe"])
 def test_what_is_excluded_is_not_run(left_out):
     model = sz.generators.complete(12, 0.5, seed=0)
     result = sz.log_z(model, exclude=["exact", left_out], budget=1)
@@ -130,6 +134,7 @@ def test_bad_options_are_refused_by_name(options):
         sz.Auto(**options)
 
 
+@pytest.mark.slow
 def test_strong_frozen_models_beyond_all_estimates_say_so():
     # A large spin glass at low temperature in no time: whatever comes out must not be called trusted and tight.
     model = sz.generators.spin_glass_3d(side=9, strength=6.0, seed=0)
@@ -169,6 +174,7 @@ def two_components(strength=0.5):
     return sz.Ising(np.concatenate([first.field, [0.7], second.field]), A, offset=1.5)
 
 
+@pytest.mark.slow
 def test_components_are_solved_apart_and_their_errors_added():
     model = two_components()
     truth = sz.log_z(model, "exact").log_z
@@ -319,6 +325,7 @@ with listening(tell):
 """
 
 
+@pytest.mark.slow
 def test_sigint_ends_the_command_with_the_best_answer(tmp_path):
     sz.write(sz.generators.complete(60, 0.3, seed=0), tmp_path / "model.npz")
     (tmp_path / "spectralz").write_text(COMMAND)
@@ -350,6 +357,7 @@ def test_any_scale_has_an_answer(scale):
     assert abs(result.log_z - truth) <= 3 * result.std_error + 1e-12 * abs(truth)
 
 
+@pytest.mark.slow
 def test_very_many_spins_have_an_answer_too(clock):
     clock.step = 0.02
     model = sz.generators.grid(150, 0.3, seed=0)

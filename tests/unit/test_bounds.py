@@ -63,7 +63,8 @@ def test_the_quick_sum_agrees_with_fifty_digits():
         assert abs(value - states.solve(model)[0]) <= rounding + 1e-14
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
 def test_every_bound_of_many_models_is_on_its_side(seed):
     rng = np.random.default_rng(seed)
     for _ in range(300):
@@ -136,6 +137,7 @@ def test_where_exact_could_solve_the_model_a_row_says_so():
         assert "exact" not in [row.method for row in sz.bounds(other, budget=3.0, exclude=left_out).rows]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("clock")
 def test_dense_models_begin_with_the_sdp():
     found = sz.bounds(sz.generators.complete(60, 0.5, seed=0), budget=2.0)

@@ -116,6 +116,7 @@ def test_a_slow_machine_gives_few_states_instead_of_none(monkeypatch):
     assert abs(result.log_z - truth) < 4 * result.std_error
 
 
+@pytest.mark.slow
 @UNTRUSTED
 def test_a_machine_too_slow_for_any_state_says_what_they_would_take(monkeypatch):
     clock = FakeClock(step=1e-6)

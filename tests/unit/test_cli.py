@@ -252,6 +252,7 @@ def as_process(arguments, **options):
     )
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_plain_text(grid, tmp_path):
     done = as_process(["solve", "grid.uai"], cwd=tmp_path)
     assert done.returncode == 0
@@ -281,6 +282,7 @@ def on_terminal(arguments, cwd, **env):
     return written.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("grid")
 def test_no_color_is_respected(tmp_path):
     color = re.compile("\x1b\\[[0-9;]*(3[0-7]|9[0-7])m")
@@ -290,13 +292,16 @@ def test_no_color_is_respected(tmp_path):
     assert "certified" in plain
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_quietly(grid, tmp_path):
     command = f"{sys.executable} -m spectralz solve grid.uai --json | true"
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize(("suffix", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+@pytest.mark.parametrize(
+    ("suffix", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), pytest.param("pdf", b"%PDF", marks=pytest.mark.slow)]
+)
 def test_compare_draws_a_picture(run, tmp_path, suffix, start):
     sz.write(sz.generators.complete(6, 0.5, seed=0), tmp_path / "m.npz")
     out = tmp_path / f"compare.{suffix}"
@@ -407,6 +412,7 @@ def test_solve_warns_where_methods_disagree(run, grid, answer):
     assert run("solve", "grid.uai")[2] == ""
 
 
+@pytest.mark.slow
 def test_solve_prints_ascii_where_the_output_has_no_more(tmp_path):
     sz.write(sz.generators.complete(12, 0.2, seed=0), tmp_path / "m é.npz")
     env = {**os.environ, "PYTHONIOENCODING": "ascii"}
@@ -476,6 +482,7 @@ def test_an_interrupt_at_any_time_shows_no_traceback(tmp_path, delay):
         assert err in ("", "interrupted\n")
 
 
+@pytest.mark.slow
 def test_where_interrupts_are_ignored_they_stay_ignored(grid, tmp_path):
     command = [sys.executable, "-m", "spectralz", "solve", "grid.uai"]
     process = subprocess.Popen(

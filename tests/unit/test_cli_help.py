@@ -15,7 +15,7 @@ import typer
 import spectralz as sz
 import spectralz.sweeps
 from spectralz.cli import app
-from tests.helpers import row, write_sweep
+from tests.helpers import row, with_slow, write_sweep
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "command-line.md"
 ROOT = typer.main.get_command(app)
@@ -79,9 +79,12 @@ def test_every_command_has_help_with_examples_and_words_for_every_option(run, pa
         assert parameter.help, f"{own} {parameter.name} is not explained"
 
 
-# All of the paper's figures take longer than the other lines together.
+# Pipes start processes. All of the paper's figures take longer than the other lines together.
+SLOW_EXAMPLES = ("|", "paper all", "sweep config", "grid.uai -x sdp,trw", "-m search --states", "-m annealing -w")
+
+
 @pytest.mark.parametrize(
-    "line", [pytest.param(line, marks=pytest.mark.slow) if "paper all" in line else line for line in LINES]
+    "line", with_slow(LINES, [line for line in LINES if any(words in line for words in SLOW_EXAMPLES)])
 )
 @pytest.mark.usefixtures("folder")
 def test_every_example_runs(run, line):
@@ -169,8 +172,6 @@ COMPLETED = [
     (["compare", "x.uai", "--methods", "exact,mb"], ["exact,mbe"]),
     (["solve", "-m", "bp", "--set", "da"], ["damping="]),
     (["solve", "gri"], []),  # which leaves it to the shell: files
-]
-COMPLETED_TOO = [
     (["generate", "rank"], ["rank-one"]),
     (["solve", "--bud"], ["--budget"]),
     (["solve", "x.uai", "--method", "w"], ["wmbe"]),
@@ -181,14 +182,14 @@ COMPLETED_TOO = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("words", "offered"), [*COMPLETED, *(pytest.param(*case, marks=pytest.mark.slow) for case in COMPLETED_TOO)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("words", "offered"), COMPLETED)
 def test_the_tab_key_completes(words, offered):
     assert completed(words) == offered
 
 
-@pytest.mark.parametrize("shell", ["bash", *(pytest.param(shell, marks=pytest.mark.slow) for shell in ("zsh", "fish"))])
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_can_be_shown(shell):
     environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
     done = subprocess.run(

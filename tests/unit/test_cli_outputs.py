@@ -105,26 +105,31 @@ def shell(tmp_path, line):
     return int((tmp_path / "code").read_text()), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["methods", "methods --json", "--help", "solve -h", "solve m.uai --json --marginals"])
 def test_a_reader_that_goes_is_no_error(run, tmp_path, line):
     assert shell(tmp_path, f"spectralz {line} | true") == (0, "")
 
 
+@pytest.mark.slow
 def test_an_error_is_one_whoever_reads_it(run, tmp_path):
     assert shell(tmp_path, "spectralz solve nowhere.uai 2>&1 | true")[0] == 2
 
 
+@pytest.mark.slow
 def test_files_are_written_where_nobody_reads_the_answer(run, tmp_path):
     assert shell(tmp_path, "spectralz solve m.uai --pr a.PR | true")[0] == 0
     assert (tmp_path / "a.PR").exists()
 
 
+@pytest.mark.slow
 @needs_full
 @pytest.mark.parametrize("line", ["methods", "solve m.uai", "convert m.uai - --to uai"])
 def test_standard_output_that_is_full_is_an_error(run, tmp_path, line):
     assert shell(tmp_path, f"spectralz {line} >{FULL}") == (2, "error: standard output: No space left on device\n")
 
 
+@pytest.mark.slow
 def test_standard_streams_may_be_closed(run, tmp_path):
     assert shell(tmp_path, "spectralz methods >&-") == (0, "")
     code, err = shell(tmp_path, "spectralz convert m.uai - --to uai >&-")

@@ -66,6 +66,7 @@ def test_given_spins_are_summed_over_no_more(run, model):
     assert np.allclose([each["probability"] for each in found["marginals"]], (1 + means) / 2, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_every_command_takes_evidence_beta_and_format(run, model):
     Path("m.txt").write_text(Path("m.json").read_text())
     asked = ["m.txt", "--format", "json", "-e", "m.evid", "-g", "b=-1", "--beta", "0.5"]
@@ -112,7 +113,12 @@ def test_a_mar_answer_has_all_spins(run, model):
         ("m.json", ["c,d=+1"], "c,d is given twice"),  # by the file of evidence
         ("m.json", ["q=+1"], "no spin is called 'q'; its names a, b, a=b"),
         ("m.json", ["0=+1"], "no spin is called '0'"),
-        ("m.uai", ["a=+1"], "this model has no names, its spins are named by integers from 0 to 3"),
+        pytest.param(
+            "m.uai",
+            ["a=+1"],
+            "this model has no names, its spins are named by integers from 0 to 3",
+            marks=pytest.mark.slow,
+        ),
         ("m.uai", ["4=+1"], "there is no spin 4; spins run from 0 to 3"),
         ("m.uai", ["-1=+1"], "no spin is called '-1'"),
     ],
@@ -332,6 +338,7 @@ def test_every_json_object_says_what_and_by_which_version_and_the_page_names_its
     assert set(sz.describe(sz.read("m.json"))) <= set(answer(run, "info", "m.json"))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("model")
 def test_solve_and_compare_write_pages(run):
     code, _, err = run("solve", "m.json", "-g", "a=+1", "--marginals", "--html", "answer.html")

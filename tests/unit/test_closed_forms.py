@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 
 import mpmath
@@ -12,6 +13,7 @@ import pytest
 import spectralz as sz
 from spectralz.closed_forms import kaufman
 from spectralz.errors import OptionError, TooLargeError
+from tests.helpers import with_slow
 from tests.reference import closed_forms as reference
 from tests.reference import states
 
@@ -68,11 +70,9 @@ def test_torus_against_elimination(shape, J):
     assert_close(sz.closed_forms.torus(*shape, J), exact.log_z, tol=1e-12)
 
 
-SOME = [pytest.param(J, marks=pytest.mark.slow) for J in (1e-6, 0.3, 8.0, -0.6, -8.0)]
-
-
-@pytest.mark.parametrize("J", [CRITICAL, *SOME])
-@pytest.mark.parametrize("shape", [(12, 12), pytest.param((11, 12), marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("J", [CRITICAL, 1e-6, 0.3, 8.0, -0.6, -8.0])
+@pytest.mark.parametrize("shape", [(12, 12), (11, 12)])
 def test_torus_of_144_spins_against_elimination(shape, J):
     exact = sz.log_z(sz.generators.torus(*shape, J), "exact")
     assert_close(sz.closed_forms.torus(*shape, J), exact.log_z, tol=1e-12)
@@ -129,8 +129,7 @@ def test_a_million_by_a_million_spins():
         assert large == pytest.approx(sz.closed_forms.torus(1000, 1000, J) / 10**6, rel=1e-13)
 
 
-@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e5])
-@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(("sign", "scale"), with_slow(itertools.product([1, -1], [1e-8, 1.0, 1e5]), [(-1, 1.0)]))
 def test_long_open_chain_in_fifty_digits(scale, sign):
     n, J, h = 2000, sign * 0.7 * scale, 0.3 * scale
     wanted = reference.chain(np.full(n, h), np.full(n - 1, J))

@@ -116,6 +116,7 @@ def test_the_share_is_that_of_the_side():
     assert outcome.lower < sz.log_z(model, "exact").log_z
 
 
+@pytest.mark.slow
 def test_the_search_finds_nearly_all_weight_on_a_side():
     model = machine(18, 200, strength=0.3, seed=2)
     pool = StatePool(model, 20_000)

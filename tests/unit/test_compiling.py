@@ -40,6 +40,7 @@ def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("kernels")
 
 
+@pytest.mark.slow
 def test_a_first_call_says_once_that_it_compiles_and_does_not_count_it(cache):
     out, err = run_in_fresh_process(FIRST_CALL.format(call="sz.log_z(model)"), NUMBA_CACHE_DIR=cache)
     assert err == "spectralz: compiling, once\n"
@@ -48,6 +49,7 @@ def test_a_first_call_says_once_that_it_compiles_and_does_not_count_it(cache):
     assert reported < 0.5 * passed
 
 
+@pytest.mark.slow
 def test_what_was_compiled_is_found_again_without_a_word(cache):
     _, err = run_in_fresh_process(FIRST_CALL.format(call="sz.log_z(model)"), NUMBA_CACHE_DIR=cache)
     assert err == ""
@@ -61,6 +63,7 @@ def test_the_budget_of_bounds_is_not_spent_on_compiling(tmp_path):
     assert reported < 2.0
 
 
+@pytest.mark.slow
 def test_who_listens_to_progress_hears_of_it_and_nobody_else(tmp_path):
     code = """
 import spectralz as sz

@@ -34,6 +34,7 @@ def test_no_time_is_a_reason():
     assert "would take about" in compressed(sz.generators.grid(60, 1.0, 0), seconds=0.2)
 
 
+@pytest.mark.slow
 def test_bonds_grow_while_the_answer_is_not_good_enough(monkeypatch):
     """A king's graph wants a bond of 32: at 8 the error is a hundredth, and it ends below the tolerance."""
     bonds = []

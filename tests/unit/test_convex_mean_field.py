@@ -70,6 +70,7 @@ def test_it_is_the_maximum_of_the_concave_problem(seed, scale, field):
     assert result.upper == pytest.approx(same, abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "scale", "field"), [(0, 0.2, 2.0), (1, 1.0, 2.0), (3, 1.0, 2.0)])
 def test_its_rounds_find_the_best_diagonal(seed, scale, field):
     model = random_model(seed, n=5, scale=scale, field=field)
@@ -82,6 +83,7 @@ def test_its_rounds_find_the_best_diagonal(seed, scale, field):
     assert sz.log_z(model, "convex_mf").upper - least <= 0.1 * (first - least) + 2e-4
 
 
+@pytest.mark.slow
 @given(model=models(max_spins=8))
 @settings(max_examples=60)
 def test_the_best_diagonal_is_no_worse_than_the_sdp_alone(model):
@@ -178,6 +180,7 @@ def test_what_lies_between_two_diagonals_is_rounded_up():
         assert _between(y, y, share)[2] == 0.0
 
 
+@pytest.mark.slow
 def test_the_method_reports_a_feasible_diagonal():
     for seed in range(40):
         model = random_model(seed, n=5, field=3.0, positive=seed % 2 == 0)
@@ -209,6 +212,7 @@ def test_the_gap_says_how_far_the_point_is_from_the_least():
     assert found.gap < 1e-6
 
 
+@pytest.mark.slow
 def test_sparse_and_dense_agree_and_progress_is_reported():
     model = sz.generators.grid(12, 0.7, seed=0)
     with heard() as told:

@@ -156,6 +156,7 @@ def test_sides_are_drawn_and_weighed_as_they_should(computing):
     assert changes[1] == pytest.approx(weight(0.8) - weight(0.6), abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model", [sz.generators.complete(12, 0.4, seed=1), sz.generators.bipartite(14, 0.6, seed=2)], ids=["dense", "sides"]
 )
@@ -170,7 +171,7 @@ def test_annealing_on_a_device_is_right_and_the_same_twice(on_jax, model):
     assert found.log_z != other.log_z
 
 
-@pytest.mark.parametrize("bipartite", [False, True])
+@pytest.mark.parametrize("bipartite", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_chains_begin_where_they_should_and_take_what_they_should(on_jax, bipartite):
     model = sz.generators.bipartite(14, 0.6, seed=2) if bipartite else sz.generators.complete(12, 0.4, seed=1)
     rng = np.random.default_rng(0)

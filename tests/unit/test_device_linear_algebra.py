@@ -103,6 +103,7 @@ def test_conjugate_gradients_are_those_of_the_compiled_code(radius, most):
     assert bool(found[3]) == wanted[3]
 
 
+@pytest.mark.slow
 def test_a_start_too_narrow_is_widened(monkeypatch):
     from spectralz.kernels.device.low_rank import DeviceSolver
 
@@ -154,7 +155,7 @@ def test_a_residual_counts_every_row_once(size, monkeypatch):
     assert residual == pytest.approx(np.linalg.norm(M - wrong @ wrong.T), rel=1e-13)
 
 
-@pytest.mark.parametrize("planted", [1e-11, -1e-11, math.nan])
+@pytest.mark.parametrize("planted", [pytest.param(1e-11, marks=pytest.mark.slow), -1e-11, math.nan])
 def test_a_factor_that_is_slightly_wrong_proves_nothing(planted, monkeypatch):
     """A library may factorize as it likes: what it gives is multiplied out."""
     from spectralz.kernels.device import certificate

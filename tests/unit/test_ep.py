@@ -21,7 +21,7 @@ from spectralz.kernels.coupling import Couplings
 from spectralz.methods import expectation_propagation
 from spectralz.methods.expectation_propagation import ExpectationPropagation
 from spectralz.parts.mean_field import bound_at, bounds_at
-from tests.helpers import heard
+from tests.helpers import heard, with_slow
 from tests.reference import states
 from tests.reference.expectation_propagation import ExpectationConsistency, loops
 
@@ -163,7 +163,17 @@ def test_marginals_at_weak_coupling_are_nearly_those_of_enumeration():
         assert np.abs(found.pair_mean - pair_mean[tuple(found.edges.T)]).max() < 5e-3
 
 
-@pytest.mark.parametrize("family", benchmark.FAMILIES)
+SLOW_FAMILIES = [
+    "complete",
+    "Erdos-Renyi, p = 0.5",
+    "4 x 4 grid",
+    "tree",
+    "4 x 4 grid, ferromagnetic",
+    "tree, ferromagnetic",
+]
+
+
+@pytest.mark.parametrize("family", with_slow(benchmark.FAMILIES, SLOW_FAMILIES))
 def test_the_error_is_within_twice_its_scale(family):
     misses = []
     for s in (0.05, 0.2, 0.5, 1.0, 2.0, 8.0):
@@ -179,6 +189,7 @@ def test_the_error_is_within_twice_its_scale(family):
     assert sum(misses) <= 1
 
 
+@pytest.mark.slow
 def test_weak_couplings_have_a_small_scale_and_strong_ones_a_warning():
     for seed in range(10_000, 10_010):
         weak = sz.log_z(sz.generators.complete(20, 0.05, seed), "ep")
@@ -270,6 +281,7 @@ def test_a_shelf_counts_with_its_length():
     assert 0.01 < result.details["missed"] < 0.1
 
 
+@pytest.mark.slow
 def test_phases_of_a_lattice_are_not_believed():
     """15 x 14 spins at K = 0.4356: trusted, and off by 20 of its errors."""
     result = sz.log_z(sz.generators.torus(15, 14, 0.4356), "ep")
@@ -439,7 +451,10 @@ def settled(theta, J, h, tol=1e-8, max_steps=20, is_up=kernel.never):
         return many.settled(theta, J, start, tol, max_steps, is_up, lambda: None), kinds
 
 
-@pytest.mark.parametrize(("strength", "field", "most"), [(0.3, 0.0, 3), (0.3, 0.4, 3), (0.9, 0.0, 7), (0.8, 0.4, 6)])
+@pytest.mark.parametrize(
+    ("strength", "field", "most"),
+    with_slow([(0.3, 0.0, 3), (0.3, 0.4, 3), (0.9, 0.0, 7), (0.8, 0.4, 6)], [(0.3, 0.0, 3), (0.3, 0.4, 3)]),
+)
 def test_few_factorizations_lead_to_the_fixed_point_of_the_climb(strength, field, most):
     theta, J = glass(300, strength, 3, field)
     way, kinds = settled(theta, J, theta)

@@ -30,6 +30,7 @@ WAYS = [
 SLICED = {"algorithm": "elimination", "max_memory": 64, "max_terms": 2**40}
 
 
+@pytest.mark.slow
 @given(models(), st.sampled_from([*WAYS, SLICED]))
 def test_log_z_is_the_sum_over_states(model, way):
     wanted, _, _ = states.solve(model)

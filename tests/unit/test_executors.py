@@ -31,7 +31,7 @@ from spectralz.parts.both_ways import both_ways_in_runs
 from spectralz.parts.workers import Workers
 from spectralz.portfolio import policy
 from spectralz.portfolio.rounds import plan_round
-from tests.helpers import heard
+from tests.helpers import heard, with_slow
 
 # One whose spins are swept in turn, one with matrix products, one with a side that is summed out.
 MODELS = {
@@ -88,7 +88,7 @@ def test_threads_give_the_same_answer(name, count):
         assert_the_same(sz.marginals(MODELS[name], "annealing", **OPTIONS, executor=executor), name)
 
 
-@pytest.mark.parametrize("count", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", with_slow([1, 2, 3], [2, 3]))
 def test_processes_give_the_same_answer(count):
     with processes(count) as executor:
         for name, model in MODELS.items():
@@ -103,6 +103,7 @@ def test_an_executor_that_works_at_once_gives_the_same_answer(are_copies):
         assert executor.given == OPTIONS["runs"]
 
 
+@pytest.mark.slow
 def test_other_options_travel_too():
     model = MODELS["grid"]
     said = []
@@ -188,6 +189,7 @@ def test_auto_counts_the_same_operations_whatever_the_workers(count):
     assert there.details["operations"] == here.details["operations"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
 def test_auto_keeps_all_workers_busy():
     model = sz.generators.complete(n=30, strength=0.5, seed=0)
@@ -257,6 +259,7 @@ def killed(_):
     os._exit(1)
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_ends_with_an_answer():
     """A pool of processes breaks as a whole: what was done before counts, or all is made here."""
     with processes(1) as executor:
@@ -269,6 +272,7 @@ def test_a_process_that_dies_ends_with_an_answer():
     assert "after which all were made here" in found.status
 
 
+@pytest.mark.slow
 def test_what_a_pool_had_done_before_a_process_died_counts():
     with processes(1) as executor:
         found = list(spread(executor, killed_by_three, [1, 2, 3, 4]))

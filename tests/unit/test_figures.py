@@ -314,6 +314,7 @@ def test_ours_are_dashed_in_the_colour_of_what_they_improve():
     assert drawing.styles(FIGURES["fig2c"].full.contestants)["Quadrature"].color == looks["Algorithm 2"].color
 
 
+@pytest.mark.slow
 def test_a_picture_has_a_known_format():
     for file_format, opening in {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}.items():
         assert drawing.picture(FIGURES["fig3c"], some_rows("fig3c"), file_format).startswith(opening)
@@ -442,6 +443,7 @@ def test_the_claims_of_running_time():
     assert not any(check(alone())[1] for check in (like_bp, mbe_does_not, mf_is_fastest))
 
 
+@pytest.mark.slow
 def test_importing_the_figures_is_light():
     code = "import sys, spectralz.paper; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -360,6 +360,7 @@ def test_a_wrong_model_is_seen_by_its_third_moments():
     assert sz.fit(Y).goodness().third_z > 10
 
 
+@pytest.mark.slow
 def test_a_graph_is_chosen():
     truth = sz.generators.chain(n=8, strength=0.5)
     X = sz.sample(truth, 3000, seed=0)

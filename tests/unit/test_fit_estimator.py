@@ -44,6 +44,7 @@ def test_parameters_are_got_and_set():
         estimator.set_params(C=1.0)
 
 
+@pytest.mark.slow
 def test_scikit_learn_clones_and_cross_validates_it(rows):
     X = rows
     base, selection = pytest.importorskip("sklearn.base"), pytest.importorskip("sklearn.model_selection")

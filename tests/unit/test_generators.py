@@ -291,6 +291,7 @@ def test_random_regular_is_simple_and_regular(n, degree):
         assert model.is_sparse
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "degree"), [(6, 2), (6, 3)])
 def test_small_regular_graphs_are_equally_likely(n, degree):
     """Of the 70 graphs of degree 2 on 6 spins, 60 are hexagons and 10 two triangles; of degree 3 they are the rest."""

@@ -183,6 +183,7 @@ def test_enough_states_are_exact(periodic):
         assert found.gap < 1e-9
 
 
+@pytest.mark.slow
 def test_cold_grids_need_few_states():
     for seed in range(3):
         model = sz.generators.grid(12, 6.0, seed=seed)

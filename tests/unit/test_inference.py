@@ -55,6 +55,7 @@ def test_nan_never_leaves_a_method():
         sz.log_z(MODEL, Unfinished(value=float("nan")))
 
 
+@pytest.mark.slow
 def test_auto_says_what_it_would_choose_and_what_ran(clock):
     clock.step = 0.02
     assert sz.Auto(max_memory="1 GiB").choose(MODEL) == sz.Exact(max_memory=2**30)
@@ -100,6 +101,7 @@ def test_results_survive_pickling():
     assert result.method == Unfinished()
 
 
+@pytest.mark.slow
 def test_describe_on_models_without_anything():
     for model in (sz.Ising([], []), sz.Ising([1.0], [[0.0]])):
         about = sz.describe(model)

@@ -165,6 +165,7 @@ def check_coverage(missed, count):
         assert stats.binom.sf(number - 1, each, 1.0 - level) > 1e-4, (source, level, number)
 
 
+@pytest.mark.slow
 def test_intervals_of_many_models_hold():
     missed, width = misses(150)
     check_coverage(missed, 150)
@@ -177,7 +178,7 @@ def test_intervals_of_two_thousand_models_hold():
     check_coverage(missed, 2000)
 
 
-@pytest.mark.parametrize("bias", [-0.5, math.log(2.0)])
+@pytest.mark.parametrize("bias", [pytest.param(-0.5, marks=pytest.mark.slow), math.log(2.0)])
 def test_the_check_finds_a_bias_in_the_weights(monkeypatch, bias):
     # A factor that is lost; the larger one may also exceed the bound, which is an error of its own.
     draw = Drawing.draw
@@ -191,6 +192,7 @@ def test_the_check_finds_a_bias_in_the_weights(monkeypatch, bias):
         check_coverage(misses(30)[0], 30)
 
 
+@pytest.mark.slow
 def test_the_check_finds_a_wrong_probability(monkeypatch):
     draw = Drawing.draw
 
@@ -226,7 +228,7 @@ def test_runs_for_an_interval_are_in_double_precision(model, engine):
         assert isinstance(annealer.engine, DoubleEngine | RowEngine if engine is None else engine)
 
 
-@pytest.mark.parametrize("block_width", [0, 2])
+@pytest.mark.parametrize("block_width", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_weights_in_double_precision_have_z_as_their_mean(block_width):
     model = sz.generators.grid(3, 1.0, seed=1)
     with Annealer(model, in_double=True, block_width=block_width, resample_below=0.0) as annealer:
@@ -249,7 +251,7 @@ def test_states_of_the_base_are_drawn_as_independent_spins():
 # --- asking for them ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["wmbe", "annealing"])
+@pytest.mark.parametrize("method", ["wmbe", pytest.param("annealing", marks=pytest.mark.slow)])
 def test_none_by_default_and_the_rest_of_the_answer_is_the_same(method):
     model = sz.generators.grid(4, 1.0, seed=0)
     options = {"ibound": 3} if method == "wmbe" else {"population": 50}
@@ -346,6 +348,7 @@ def small_tables(monkeypatch):
     monkeypatch.setattr(policy, "MOST_BLOCK_WIDTH", 2)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_tables")
 def test_bounds_with_a_level_have_both_kinds_side_by_side():
     model = sz.generators.grid(8, 1.0, seed=0)
@@ -388,7 +391,7 @@ def test_without_work_to_spend_the_interval_is_what_is_proven():
 
 
 @pytest.mark.usefixtures("small_tables")
-@pytest.mark.parametrize("victim", ["wmbe", "annealing"])
+@pytest.mark.parametrize("victim", ["wmbe", pytest.param("annealing", marks=pytest.mark.slow)])
 def test_an_interrupt_of_a_source_keeps_the_rest(monkeypatch, victim):
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -474,6 +477,7 @@ def test_bounds_drawn():
     assert "ends with probability 99.9%" in [text.get_text() for text in axes.get_legend().get_texts()]
 
 
+@pytest.mark.slow
 def test_an_answer_shown():
     from matplotlib.figure import Figure
 

@@ -146,6 +146,7 @@ def sparse():
     return sz.generators.random_regular(n=400, degree=3, strength=0.3, seed=5)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
 def test_bp_is_tried_and_chosen_by_its_scale_but_not_trusted(sparse):
     result = sz.log_z(sparse, exclude=OTHERS, work=1e9)
@@ -160,6 +161,7 @@ def test_bp_is_tried_and_chosen_by_its_scale_but_not_trusted(sparse):
     assert np.allclose(means.mean, sz.marginals(sparse, "bp").mean, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
 def test_bp_is_left_out_if_excluded_or_not_needed(sparse):
     assert "bp" in METHODS_TRIED
@@ -172,6 +174,7 @@ def test_bp_is_left_out_if_excluded_or_not_needed(sparse):
     assert row_of(result) is None
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
 def test_bp_says_why_it_did_not_run(sparse, monkeypatch):
     poor = row_of(sz.log_z(sparse, exclude=OTHERS, work=1e6))

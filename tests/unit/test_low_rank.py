@@ -186,6 +186,7 @@ def test_low_rank_plus_diagonal_is_found(kind, rank):
         assert np.allclose(np.diag(A) + form.shift, np.diag(L), atol=1e-9 * np.abs(A).max())
 
 
+@pytest.mark.slow
 def test_what_is_not_of_low_rank_is_refused():
     assert find_low_rank(np.asarray(sz.generators.complete(40, 1.0, 0).coupling), 3) is None
     with pytest.raises(ModelError, match="rank of at most 3"):

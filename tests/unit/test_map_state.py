@@ -50,6 +50,7 @@ def test_the_search_finds_it_too(name):
     assert found.upper >= found.log_weight
 
 
+@pytest.mark.slow
 def test_no_bound_is_below_any_state_whatever_the_numbers():
     rng = np.random.default_rng(3)
     for _ in range(60):
@@ -71,6 +72,7 @@ def test_a_large_grid_is_proven_and_the_search_comes_close():
     assert exact.gap == 0.0 <= search.gap
 
 
+@pytest.mark.slow
 def test_the_same_work_finds_the_same_state():
     model = sz.generators.complete(40, 1.0, seed=0)
     first, second = (sz.map_state(model, "search", work=1e8, threads=threads) for threads in (1, 2))

@@ -41,6 +41,7 @@ def test_pairs_are_listed_unasked_only_if_they_are_few(monkeypatch):
     assert not sz.Exact().run_marginals(model).has_pairs
 
 
+@pytest.mark.slow
 def test_components_and_evidence_and_units_without_pairs():
     blocks = np.kron(np.eye(3), np.full((4, 4), 0.2) - 0.2 * np.eye(4))
     model = sz.Ising(np.linspace(-1, 1, 12), blocks)
@@ -75,8 +76,8 @@ def test_pairs_is_true_false_or_none():
     [
         ("mf", {"max_iter": 3}),
         ("ep", {"max_iter": 1, "restarts": 0, "correction": False}),
-        ("annealing", {"population": 4, "runs": 2}),
-        ("auto", {"work": 2e8, "exclude": ["wmbe", "trw", "sdp", "convex_mf"]}),
+        pytest.param("annealing", {"population": 4, "runs": 2}, marks=pytest.mark.slow),
+        pytest.param("auto", {"work": 2e8, "exclude": ["wmbe", "trw", "sdp", "convex_mf"]}, marks=pytest.mark.slow),
     ],
 )
 def test_no_list_of_edges_is_made_of_a_large_dense_model(name, options, monkeypatch):

@@ -94,6 +94,7 @@ def narrow_figures():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bracket", "comparison", "means", "names"])
 def test_figures_for_narrow_screens_have_text_to_be_read_that_does_not_overlap(name):
     figure = narrow_figures()[name]
@@ -107,12 +108,14 @@ def test_figures_for_narrow_screens_have_text_to_be_read_that_does_not_overlap(n
         assert all(after.x0 >= before.x1 for before, after in pairwise(box for box in boxes if box.width))
 
 
+@pytest.mark.slow
 def test_a_wide_bracket_has_its_panels_under_each_other_on_a_narrow_screen():
     whole, near = narrow_figures()["bracket"].axes
     assert whole.get_position().y0 > near.get_position().y1
     assert labels(near) == labels(whole)
 
 
+@pytest.mark.slow
 def test_names_that_do_not_fit_are_left_out_one_by_one():
     axes = narrow_figures()["names"].axes[0]
     shown = [label.get_text() for label in axes.get_xticklabels()]

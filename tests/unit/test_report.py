@@ -52,6 +52,7 @@ def test_page_is_well_formed_and_says_what_it_is(folder):
     assert all((folder / target).is_file() for target in targets if not target.startswith("#"))
 
 
+@pytest.mark.slow
 def test_pictures_are_inside_have_words_and_a_size(folder):
     drawings = page_of(folder).all("svg")
     assert [drawing["class"] for drawing in drawings] == ["wide", "narrow"] * 2
@@ -62,6 +63,7 @@ def test_pictures_are_inside_have_words_and_a_size(folder):
         assert int(drawing["height"]) > 0
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_from_anywhere(folder):
     text = write_report(folder, FIGURES).read_text()
     assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)|<iframe|<script [^>]*src", text)
@@ -120,6 +122,7 @@ def test_claim_that_cannot_be_checked_says_so(folder):
     assert ["WMBE bounds", "These rows do not say: KeyError: 'WMBE-10'", "not checked"] in rows
 
 
+@pytest.mark.slow
 def test_files_lie_beside_the_page(folder):
     write_report(folder, FIGURES)
     for name in ("fig3a", "mine"):
@@ -132,6 +135,7 @@ def test_files_lie_beside_the_page(folder):
         assert len(table) == 9
 
 
+@pytest.mark.slow
 def test_same_rows_make_the_same_bytes(folder):
     write_report(folder, FIGURES)
     before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
@@ -166,6 +170,7 @@ def test_sweep_of_a_user_needs_no_figure(folder):
     assert "spectralz sweep config.toml" in page.words
 
 
+@pytest.mark.slow
 def test_sweep_without_truth_shows_log_z(tmp_path):
     write_sweep(tmp_path / "large", [row(truth=None, error=None, log_z=1.0 + i, x=i / 2, n=None) for i in range(4)])
     page = page_of(tmp_path)
@@ -348,6 +353,7 @@ def test_sweep_that_has_not_begun_does_not_stop_the_rest(folder):
     assert not (folder / "later.csv").exists()
 
 
+@pytest.mark.slow
 def test_drawing_that_fails_is_told_and_leaves_no_old_picture(folder):
     def fail(rows, axes):
         raise RuntimeError("no <ink>")
@@ -360,6 +366,7 @@ def test_drawing_that_fails_is_told_and_leaves_no_old_picture(folder):
     assert (folder / "fig3a.csv").exists()
 
 
+@pytest.mark.slow
 def test_large_drawing_is_shown_as_pixels(folder, monkeypatch):
     monkeypatch.setattr(inline, "LARGEST_SVG", 5)
     page = page_of(folder)

@@ -77,6 +77,7 @@ def here(monkeypatch):
 # Rows.
 
 
+@pytest.mark.slow
 def test_rows_equal_a_loop_over_tasks_and_methods(undisturbed):
     rows = iter(read_rows(undisturbed / "rows.csv"))
     for task in SMALL.tasks():
@@ -98,6 +99,7 @@ def test_rows_equal_a_loop_over_tasks_and_methods(undisturbed):
     assert next(rows, None) is None
 
 
+@pytest.mark.slow
 def test_a_failing_method_is_a_row(undisturbed):
     failed = [row for row in read_rows(undisturbed / "rows.csv") if row.label == "too small"]
     assert len(failed) == 6
@@ -167,6 +169,7 @@ def environment(task, contestants, truth):
     return [replace(row, failure=json.dumps({name: os.environ[name] for name in pool.ONE_THREAD})) for row in rows]
 
 
+@pytest.mark.slow
 def test_workers_have_one_thread(tmp_path, monkeypatch):
     monkeypatch.setattr(pool, "run_task", environment)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
@@ -178,6 +181,7 @@ def test_workers_have_one_thread(tmp_path, monkeypatch):
     assert "NUMBA_NUM_THREADS" not in os.environ
 
 
+@pytest.mark.slow
 def test_progress_is_told(tmp_path):
     with heard() as told:
         path = run(SMALL, tmp_path, workers=1, limit=2)
@@ -359,6 +363,7 @@ def test_killed_three_times_the_rows_equal_an_undisturbed_run(tmp_path):
     assert all(row in rows for row in before)
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_the_rows_and_says_how_to_go_on(tmp_path):
     def interrupt(task, fraction):
         if fraction > 0.4:
@@ -388,6 +393,7 @@ def deadly(task, contestants, truth):
     return run_task(task, contestants, truth)
 
 
+@pytest.mark.slow
 def test_a_task_that_kills_its_workers_is_rows_with_a_failure(tmp_path, monkeypatch):
     monkeypatch.setattr(pool, "run_task", deadly)
     rows = read_rows(run(SMALL, tmp_path, workers=2))
@@ -457,7 +463,8 @@ def test_an_address_that_is_none_is_refused_at_once(tmp_path, address):
         run(SMALL, tmp_path, dask=address)
 
 
-@pytest.mark.parametrize("length", [131_073, pytest.param(10**6, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("length", [131_073, 10**6])
 def test_lines_of_any_length_are_rows(tmp_path, length):
     """Options may hold a number per spin, and a failure whatever a library says."""
     path = run(SMALL, tmp_path, workers=1)

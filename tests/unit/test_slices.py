@@ -104,6 +104,7 @@ def test_plans_count_all_slices_and_keep_the_limits():
         sz.sample(model, 3, "exact", **options)
 
 
+@pytest.mark.slow
 def test_components_are_sliced_apart():
     """Two components of which each is sliced cost the sum of both, and lone spins nothing."""
     one = sz.generators.grid(5, 1.0, seed=0)

@@ -147,6 +147,7 @@ def test_one_block_is_exact(model):
     assert np.allclose(found.pair_mean, means.pair_mean, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("strength", "width"), [(0.2, 5), (1.0, 5), (4.0, 5)])
 def test_strips_are_much_closer_than_single_spins(strength, width):
     model = sz.generators.grid(20, strength, seed=0)

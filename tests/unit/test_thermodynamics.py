@@ -108,6 +108,7 @@ def test_low_rank_models_of_many_spins():
     assert np.argmax(found.heat_capacity) > 0
 
 
+@pytest.mark.slow
 def test_the_same_work_gives_the_same_curves():
     first, second = (
         sz.thermodynamics(MODELS["grid"], [0.5, 1.0], "annealing", work=1e7, seed=1, threads=threads)

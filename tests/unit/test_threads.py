@@ -28,7 +28,10 @@ def blas_threads():
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize(
     "method",
-    [sz.Annealing(population=11_000, runs=1, step=1.0), sz.States(population=1000, runs=2, max_states=20_000)],
+    [
+        pytest.param(sz.Annealing(population=11_000, runs=1, step=1.0), marks=pytest.mark.slow),
+        sz.States(population=1000, runs=2, max_states=20_000),
+    ],
     ids=["annealing", "states"],
 )
 def test_results_do_not_depend_on_the_number_of_threads(name, method):
@@ -75,7 +78,12 @@ def test_inside_a_block_the_last_number_counts_and_none_changes_nothing():
 
 @pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
 @pytest.mark.parametrize(
-    "verb", [sz.log_z, sz.marginals, lambda *arguments, **options: sz.sample(arguments[0], 3, arguments[1], **options)]
+    "verb",
+    [
+        pytest.param(sz.log_z, marks=pytest.mark.slow),
+        sz.marginals,
+        lambda *arguments, **options: sz.sample(arguments[0], 3, arguments[1], **options),
+    ],
 )
 def test_the_option_reaches_the_annealer(monkeypatch, verb):
     seen = []
@@ -125,6 +133,7 @@ def test_a_container_s_quota_counts(monkeypatch, tmp_path, text, cores):
     assert available_cores() == cores
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", threads.VARIABLES)
 def test_a_worker_of_a_sweep_has_one_thread(name):
     others = {key: value for key, value in os.environ.items() if key not in threads.VARIABLES}
@@ -142,6 +151,7 @@ def test_variables_that_make_no_sense_are_not_heard(monkeypatch, text):
     assert thread_count() == available_cores()
 
 
+@pytest.mark.slow
 def test_an_exact_answer_does_not_look_for_libraries_of_linear_algebra():
     code = (
         "import sys\nimport spectralz as sz\nsz.log_z(sz.generators.grid(3, 1.0, seed=0))\n"

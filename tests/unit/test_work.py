@@ -61,7 +61,7 @@ def without_seconds(result):
 # ------------------------------------------------------------------------------------------------ the same every time
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ["dense", "grid", pytest.param("islands", marks=pytest.mark.slow)])
 def test_runs_are_the_same_with_any_number_of_threads(name):
     first = solve(name, threads=1)
     assert first.std_error > 0
@@ -80,6 +80,7 @@ def test_the_clock_on_the_wall_is_not_looked_at(monkeypatch, name):
     assert without_seconds(second) == without_seconds(first)
 
 
+@pytest.mark.slow
 def test_a_fresh_process_says_the_same():
     code = (
         "import json\nfrom tests.unit.test_work import solve, without_seconds\n"
@@ -129,6 +130,7 @@ def points_of(result):
     return int(re.search(r"up to (\d+) temperatures", row.why)[1])
 
 
+@pytest.mark.slow
 def test_more_work_means_more_states():
     model = MODELS["dense"]()
     some, more = (sz.log_z(model, exclude=["exact", "states"], work=work, tol=1e-9) for work in (1e8, 2e8))
@@ -140,7 +142,7 @@ def test_more_work_means_more_states():
     ("model", "work"),
     [
         (sz.generators.complete(n=60, strength=0.3, seed=0), 3e8),
-        (sz.generators.grid(side=20, strength=1.0, seed=0), 1e9),
+        pytest.param(sz.generators.grid(side=20, strength=1.0, seed=0), 1e9, marks=pytest.mark.slow),
     ],
     ids=["dense", "grid"],
 )
