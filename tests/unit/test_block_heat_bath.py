@@ -218,7 +218,6 @@ def test_no_spins() -> None:
     assert choose_blocks([], 2, 3, np.random.default_rng(0)) == [[]]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 1000.0], ids=["lanes", "rows"])
 def test_annealing_with_blocks_is_unbiased(monkeypatch: pytest.MonkeyPatch, scale: float) -> None:
     monkeypatch.setattr(blocks_part, "MOST_SWEEPS_BETWEEN", 2)  # or short paths would have no turn
@@ -231,7 +230,7 @@ def test_annealing_with_blocks_is_unbiased(monkeypatch: pytest.MonkeyPatch, scal
         betas = annealer.temperatures(rng)
         assert annealer.blocks is not None
         assert len(annealer.blocks.due(betas, 0)) > 3
-        ratios = np.exp([annealer.anneal(betas, 10, rng).log_z - exact for _ in range(600)])
+        ratios = np.exp([annealer.anneal(betas, 100, rng).log_z - exact for _ in range(100)])
     assert ratios.std() > 0.05  # or there would be nothing to test
     assert abs(ratios.mean() - 1.0) < 3.0 * ratios.std() / math.sqrt(len(ratios))
 
