@@ -164,7 +164,19 @@ def test_continuous_integration_runs_make_and_nothing_else():
             assert all(re.fullmatch(r"[A-Z_]+=.*", setting) for setting in settings)
             assert recipe(target) is not None
             targets.add(target)
-    assert targets == {"lint", "test", "test-oldest", "dist"}
+    assert targets == {"lint", "test", "test-all", "test-oldest", "dist"}
+
+
+def test_the_slow_tests_run_once_a_week():
+    (job,) = (name for name in workflow()["jobs"] if any("test-all" in command for command in commands(name)))
+    assert workflow()["jobs"][job]["if"] == " || ".join(
+        f"github.event_name == '{event}'" for event in ("schedule", "workflow_dispatch")
+    )
+    assert workflow()["jobs"][job]["timeout-minutes"] == 120
+    ((_, hour, day, month, weekday),) = (each["cron"].split() for each in workflow()[True]["schedule"])  # "on" is True
+    assert weekday in "0123456"
+    assert (day, month) == ("*", "*")
+    assert hour != "*"
 
 
 def test_continuous_integration_may_only_read_and_stops_what_is_out_of_date():
