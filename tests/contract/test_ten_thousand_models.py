@@ -1,42 +1,49 @@
-"""No wrong bound, no false "exact", no number that is none: thousands of models against whole numbers."""
+"""No wrong bound, no false "exact", no NaN, no refusal without a reason: thousands of models against whole numbers."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tests import fuzzed
-from tests.reference import states
+from tests.contract.fuzz import CELLS_FOR_HANDOVER, HANDOVERS, METHODS, broken_promises, random_model
 
-EACH = 200
-MODELS = 10_000
+IN_EVERY_RUN, MODELS = 200, 10_000
+EACH, EACH_IF_SLOW = 50, 200
 
 
 @pytest.fixture(autouse=True)
 def coarse_grids(monkeypatch):
-    """The dynamic program, where the quadrature hands over to it, proves as much on a coarser grid."""
-    for method in ("spectral", "quadrature"):
-        monkeypatch.setattr(f"spectralz.methods.{method}.CELLS_FOR_HANDOVER", 20_000)
+    for name in HANDOVERS:
+        monkeypatch.setattr(name, CELLS_FOR_HANDOVER)
+
+
+def check(first, count):
+    models = {number: random_model(np.random.default_rng([1, number])) for number in range(first, first + count)}
+    assert broken_promises(models) == []
+
+
+@pytest.mark.parametrize("first", range(0, IN_EVERY_RUN, EACH))
+def test_what_methods_say_of_fuzzed_models_is_so(first):
+    check(first, EACH)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(IN_EVERY_RUN, MODELS, EACH_IF_SLOW))
+def test_what_methods_say_of_ten_thousand_fuzzed_models_is_so(first):
+    check(first, EACH_IF_SLOW)
 
 
 @pytest.mark.parametrize(
-    "first", [0, *(pytest.param(first, marks=pytest.mark.slow) for first in range(EACH, MODELS, EACH))]
+    ("number", "name"),
+    [
+        # Fields of 1e200 make a matrix whose eigenvalues LAPACK does not find, and its error comes through.
+        pytest.param(1018, "spectral, zero", marks=pytest.mark.xfail(reason="LinAlgError beside huge fields")),
+        pytest.param(2729, "spectral, zero", marks=pytest.mark.xfail(reason="LinAlgError beside huge fields")),
+        # Fields of 1e-321 beside large couplings: the least excess is divided by a scale that small.
+        pytest.param(3969, "spectral, max_eigenvalue", marks=pytest.mark.xfail(reason="overflow beside tiny fields")),
+        pytest.param(5801, "spectral, max_eigenvalue", marks=pytest.mark.xfail(reason="overflow beside tiny fields")),
+    ],
 )
-def test_what_is_proven_of_fuzzed_models_is_true(first):
-    models = {index: fuzzed.fuzzed(np.random.default_rng([1, index])) for index in range(first, first + EACH)}
-    broken = {index: words for index, model in models.items() if (words := fuzzed.broken_promises(model))}
-    assert not broken
-
-
-def test_broken_promises_are_found():
-    """A sum that loses a term is a wrong bound, and so is one that is off by a unit of the last place."""
-    model = fuzzed.fuzzed(np.random.default_rng(3))
-    result = fuzzed.PROVING["exact"].run(model)
-    truth = states.log_z(model)
-    assert fuzzed.broken(result, truth, 1.0) == []
-    beyond = np.nextafter(float(truth), np.inf)
-    assert len(fuzzed.broken(replace(result, lower=beyond), truth, 1.0)) == 1
-    assert len(fuzzed.broken(replace(result, upper=np.nextafter(float(truth), -np.inf)), truth, 1.0)) == 1
-    assert len(fuzzed.broken(replace(result, log_z=result.log_z + 1e-3), truth, 1.0)) == 1
+def test_what_is_not_mended_yet(number, name):
+    model = random_model(np.random.default_rng([1, number]))
+    assert broken_promises({0: model}, {name: METHODS[name]}) == []

@@ -11,7 +11,7 @@ import spectralz as sz
 from spectralz.errors import FormatError, OptionError, TooLargeError
 from spectralz.io import read_map, write_map
 from spectralz.parts.heaviest_state import rounding_of
-from tests.fuzzed import fuzzed
+from tests.contract.fuzz import random_model
 from tests.reference.states import all_states
 
 MODELS = {
@@ -54,7 +54,7 @@ def test_the_search_finds_it_too(name):
 def test_no_bound_is_below_any_state_whatever_the_numbers():
     rng = np.random.default_rng(3)
     for _ in range(60):
-        model = fuzzed(rng)
+        model = random_model(rng)
         truth, rounding = heaviest(model), 2.0 * rounding_of(model)
         exact, search = sz.map_state(model), sz.map_state(model, "search", work=1e5)
         assert exact.proven
