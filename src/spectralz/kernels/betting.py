@@ -19,18 +19,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
+    from spectralz.kernels.arrays import FloatArray
 
 __all__ = ["Bets", "lower_end"]
 
-FloatArray: TypeAlias = "NDArray[np.float64]"
 
 # exp(700) does not overflow yet. Larger samples count as this many times the mean in question, which lowers the end.
 LARGEST_RATIO = 700.0

@@ -18,8 +18,8 @@ from spectralz.kernels.k_trees import _pop, _push
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    FloatArray = NDArray[np.float64]
-    IntArray = NDArray[np.int64]
+    from spectralz.kernels.arrays import FloatArray, IntArray
+
 
 __all__ = ["grow_blocks", "write_separators"]
 

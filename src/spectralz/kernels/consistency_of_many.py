@@ -20,7 +20,6 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectralz.kernels.expectation_consistency import (
     LARGEST_PRECISION,
@@ -37,9 +36,12 @@ from spectralz.kernels.single_spin import entropy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.arrays import FloatArray
+
 __all__ = ["Way", "deviations_to", "looser_bound", "reaction_scale", "relaxed", "settled", "tap_start"]
 
-FloatArray = NDArray[np.float64]
 
 # If the next residual will be larger than this, its inverse is computed in single precision.
 ROUGH = 1e-3

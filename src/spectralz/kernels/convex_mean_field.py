@@ -27,7 +27,7 @@ from spectralz.kernels.single_spin import log_2cosh
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
+    from spectralz.kernels.arrays import FloatArray
 
 __all__ = ["Bound", "Minimum", "evaluate", "minimize"]
 
@@ -49,7 +49,7 @@ BISECTIONS = 40
 class Minimum(NamedTuple):
     """The point that was reached, and how far g there can be above its minimum: ``gap`` is r' K r."""
 
-    m: NDArray[np.float64]
+    m: FloatArray
     gap: float
     steps: int
     converged: bool
@@ -62,7 +62,7 @@ class Bound(NamedTuple):
     rounding: float
 
 
-def evaluate(C: Any, y: NDArray[np.float64], theta: NDArray[np.float64], m: NDArray[np.float64]) -> Bound:
+def evaluate(C: Any, y: FloatArray, theta: FloatArray, m: FloatArray) -> Bound:
     """Return g(m): a bound on log Z without the constant, at any m of size at most 1."""
     Km = y * m - C @ m
     h = theta - 2.0 * Km
@@ -75,14 +75,7 @@ def evaluate(C: Any, y: NDArray[np.float64], theta: NDArray[np.float64], m: NDAr
     return Bound(value, 1.01 * UNIT_ROUNDOFF * (float(per_spin.sum()) + 2.0 * abs(value)))
 
 
-def minimize(
-    C: Any,
-    y: NDArray[np.float64],
-    theta: NDArray[np.float64],
-    m: NDArray[np.float64],
-    tol: float,
-    max_iter: int,
-) -> Minimum:
+def minimize(C: Any, y: FloatArray, theta: FloatArray, m: FloatArray, tol: float, max_iter: int) -> Minimum:
     """Lower g from ``m`` until the gap is at most ``tol`` times n + sum y, by at most ``max_iter`` Newton steps."""
     if not len(m):
         return Minimum(m, 0.0, 0, True)
@@ -99,17 +92,11 @@ def minimize(
 
 
 def _newton(
-    C: Any,
-    y: NDArray[np.float64],
-    theta: NDArray[np.float64],
-    m: NDArray[np.float64],
-    temperature: float,
-    tol: float,
-    max_iter: int,
+    C: Any, y: FloatArray, theta: FloatArray, m: FloatArray, temperature: float, tol: float, max_iter: int
 ) -> Minimum:
     """Minimize g of the model whose log-weights are divided by the temperature."""
 
-    def apply_to(v: NDArray[np.float64]) -> NDArray[np.float64]:
+    def apply_to(v: FloatArray) -> FloatArray:
         return np.asarray((y * v - C @ v) / temperature)
 
     theta = theta / temperature
@@ -131,12 +118,8 @@ def _newton(
 
 
 def _direction(
-    apply_to: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    y: NDArray[np.float64],
-    h: NDArray[np.float64],
-    r: NDArray[np.float64],
-    Kr: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    apply_to: Callable[[FloatArray], FloatArray], y: FloatArray, h: FloatArray, r: FloatArray, Kr: FloatArray
+) -> FloatArray:
     """Return Newton's direction (I + 2 S K)^-1 r with S = Diag(1 - t^2).
 
     It is r - 2 S^1/2 e where (I + 2 S^1/2 K S^1/2) e = S^1/2 K r, positive definite whatever underflows in S; solved by
@@ -164,9 +147,7 @@ def _direction(
     return np.asarray(r - 2.0 * root * e)
 
 
-def _line_minimum(
-    h: NDArray[np.float64], m: NDArray[np.float64], d: NDArray[np.float64], Kd: NDArray[np.float64]
-) -> float:
+def _line_minimum(h: FloatArray, m: FloatArray, d: FloatArray, Kd: FloatArray) -> float:
     """Return the share of the step d, from 0 to 1, at which g is least along it; each evaluation costs O(n)."""
     linear, quadratic = 2.0 * float(m @ Kd), 2.0 * float(d @ Kd)
 

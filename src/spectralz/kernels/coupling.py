@@ -10,6 +10,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import FloatArray, IntArray
+
 __all__ = ["Couplings", "frozen"]
 
 
@@ -44,13 +46,13 @@ class Couplings(NamedTuple):
         Whether every row has all n entries: entry ``indptr[i] + j`` is then that of column j.
     """
 
-    data: NDArray[np.float64]
+    data: FloatArray
     indices: NDArray[np.int32]
-    indptr: NDArray[np.int64]
+    indptr: IntArray
     is_dense: bool
 
     @classmethod
-    def of_dense(cls, J: NDArray[np.float64]) -> Couplings:
+    def of_dense(cls, J: FloatArray) -> Couplings:
         """Return the rows of a square array."""
         n = len(J)
         starts = n * np.arange(n + 1, dtype=np.int64)
@@ -62,7 +64,7 @@ class Couplings(NamedTuple):
         indices, indptr = J.indices.astype(np.int32, copy=False), J.indptr.astype(np.int64, copy=False)
         return cls(frozen(J.data), frozen(indices), frozen(indptr), False)
 
-    def times(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+    def times(self, v: FloatArray) -> FloatArray:
         """Return the product of the matrix and a vector."""
         n = len(v)
         if self.is_dense:
@@ -71,7 +73,7 @@ class Couplings(NamedTuple):
 
         return np.asarray(sp.csr_array((self.data, self.indices, self.indptr), shape=(n, n)) @ v)
 
-    def row_sums_of_sizes(self) -> NDArray[np.float64]:
+    def row_sums_of_sizes(self) -> FloatArray:
         """Return sum_j |J_ij| for each row i."""
         n = len(self.indptr) - 1
         sums = np.zeros(n)

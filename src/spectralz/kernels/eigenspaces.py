@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from spectralz.kernels.arrays import FloatArray
 
 __all__ = ["canonical_basis", "make_canonical"]
 
@@ -24,9 +24,7 @@ EQUAL = 1e-6
 PREFERENCE = 0.01
 
 
-def canonical_basis(
-    values: NDArray[np.float64], vectors: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def canonical_basis(values: FloatArray, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return eigenpairs, values in ascending order, with the canonical basis of each eigenspace.
 
     A new vector's value is its Rayleigh quotient, so that the sum of the values stays the same.
@@ -36,7 +34,7 @@ def canonical_basis(
     return new_values, new_vectors
 
 
-def make_canonical(values: NDArray[np.float64], vectors: NDArray[np.float64]) -> None:
+def make_canonical(values: FloatArray, vectors: FloatArray) -> None:
     """Do the same in place: of tens of thousands of spins a copy takes as much room as the model."""
     from scipy.linalg import qr
 

@@ -19,7 +19,7 @@ from spectralz.kernels.logsum import exp_minus
 from spectralz.kernels.sums import add
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from spectralz.kernels.arrays import FloatArray
 
 __all__ = ["BLOCK_SPINS", "combine", "enumerate_blocks", "rounding_bound"]
 
@@ -39,8 +39,8 @@ def rounding_bound(n: int, total_weight: float) -> float:
 
 
 def enumerate_blocks(
-    field: NDArray[np.float64], coupling: NDArray[np.float64], begin: int, end: int, moments: bool
-) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    field: FloatArray, coupling: FloatArray, begin: int, end: int, moments: bool
+) -> tuple[float, FloatArray, FloatArray]:
     """Sum the weights of blocks ``begin`` to ``end`` of states.
 
     Parameters
@@ -75,17 +75,17 @@ def enumerate_blocks(
 
 @compiled
 def _sum_blocks(
-    field: NDArray[np.float64],
-    coupling: NDArray[np.float64],
+    field: FloatArray,
+    coupling: FloatArray,
     begin: int,
     end: int,
     moments: bool,
     low: int,
-    among_low: NDArray[np.float64],
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
-    x: NDArray[np.float64],
-    weight: NDArray[np.float64],
+    among_low: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+    x: FloatArray,
+    weight: FloatArray,
 ) -> float:
     """Add up the sums of the blocks and return the largest log-weight; the last two arguments are work arrays."""
     n = len(field)
@@ -137,13 +137,7 @@ def _sum_blocks(
 
 
 @inner
-def _add_moments(
-    low: int,
-    weight: NDArray[np.float64],
-    x: NDArray[np.float64],
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
-) -> None:
+def _add_moments(low: int, weight: FloatArray, x: FloatArray, first: FloatArray, second: FloatArray) -> None:
     """Add one block's moments, using the Walsh-Hadamard transform of its weights.
 
     Entry m of the transform is the sum of weight times the product of the spins whose bits are set in m.
@@ -171,9 +165,8 @@ def _add_moments(
 
 
 def combine(
-    a: tuple[float, NDArray[np.float64], NDArray[np.float64]],
-    b: tuple[float, NDArray[np.float64], NDArray[np.float64]],
-) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    a: tuple[float, FloatArray, FloatArray], b: tuple[float, FloatArray, FloatArray]
+) -> tuple[float, FloatArray, FloatArray]:
     """Add two results of :func:`enumerate_blocks`."""
     if b[0] > a[0]:
         a, b = b, a

@@ -13,7 +13,7 @@ import numpy as np
 from spectralz.kernels import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from spectralz.kernels.arrays import FloatArray
 
 __all__ = ["Parts", "balanced", "exact_sum", "pair_rounding", "trace_of_terms", "two_product"]
 
@@ -42,7 +42,7 @@ def exact_sum(parts: Parts) -> tuple[float, float]:
     return total, abs(math.fsum([*parts.numbers, -total])) * (1.0 + 2.0 * UNIT_ROUNDOFF) + parts.left_out
 
 
-def two_product(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def two_product(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the product of each pair of numbers, rounded, and what rounding took from it, exactly (Dekker).
 
     The numbers must not be so large that their products with 2^27 overflow, nor so small that the rounding error is not
@@ -53,15 +53,13 @@ def two_product(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray
     return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-def _halves(a: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _halves(a: FloatArray) -> tuple[FloatArray, FloatArray]:
     large = SPLITTER * a
     high = large - (large - a)
     return high, a - high
 
 
-def balanced(
-    values: NDArray[np.float64], vectors: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def balanced(values: FloatArray, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the nonzero terms values_j v_j v_j', scaled so that the largest |v_ji| of each is between 1/2 and 1.
 
     Powers of two are moved between a value and its vector, without rounding.
@@ -71,7 +69,7 @@ def balanced(
     return np.ldexp(values[used], 2 * power), np.ldexp(vectors[used], -power[:, None])
 
 
-def trace_of_terms(values: NDArray[np.float64], vectors: NDArray[np.float64]) -> Parts:
+def trace_of_terms(values: FloatArray, vectors: FloatArray) -> Parts:
     """Return the trace of sum_j values_j v_j v_j', the v_j being the rows of ``vectors``, in twice the precision."""
     numbers: list[float] = []
     sizes = 0.0
@@ -87,7 +85,7 @@ def trace_of_terms(values: NDArray[np.float64], vectors: NDArray[np.float64]) ->
     return Parts(numbers, 8.0 * UNIT_ROUNDOFF**2 * sizes + NOTHING)
 
 
-def pair_rounding(values: NDArray[np.float64], vectors: NDArray[np.float64], roundings: float) -> float:
+def pair_rounding(values: FloatArray, vectors: FloatArray, roundings: float) -> float:
     """Bound the error of the given number of roundings in sum_j values_j v_ji v_jk, added up over all i != k.
 
     Entries that are lost when terms are :func:`balanced` are included.
@@ -100,7 +98,7 @@ def pair_rounding(values: NDArray[np.float64], vectors: NDArray[np.float64], rou
     return 1.01 * (roundings * UNIT_ROUNDOFF * math.fsum(sizes) + math.fsum(lost))
 
 
-def _pair_sum(vector: NDArray[np.float64]) -> float:
+def _pair_sum(vector: FloatArray) -> float:
     """Return the sum of |v_i v_k| over all i != k, without losing digits if one v_i is huge."""
     sizes = np.sort(np.abs(vector))
     return 2.0 * float(sizes[1:] @ np.cumsum(sizes[:-1]))

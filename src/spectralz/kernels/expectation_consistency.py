@@ -21,7 +21,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from spectralz._support.devices import device_for_matrix
@@ -29,6 +28,10 @@ from spectralz.kernels.single_spin import entropy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.arrays import FloatArray
 
 __all__ = [
     "INNER_TOLERANCE",
@@ -48,7 +51,6 @@ __all__ = [
     "variances",
 ]
 
-FloatArray = NDArray[np.float64]
 
 # A variance below this is that of a fixed spin; its square root still makes couplings of 1e100 negligible.
 LEAST_VARIANCE = 1e-300
@@ -313,12 +315,7 @@ def gradient(theta: FloatArray, J: FloatArray, point: Point) -> FloatArray:
 
 
 def improved(
-    theta: FloatArray,
-    J: FloatArray,
-    point: Point,
-    shift: float,
-    least_gain: float,
-    is_up: Callable[[], bool] = never,
+    theta: FloatArray, J: FloatArray, point: Point, shift: float, least_gain: float, is_up: Callable[[], bool] = never
 ) -> tuple[Point, float] | None:
     """Make a Newton step that does not lower Phi, with the curvature raised by ``shift`` or more if needed.
 

@@ -13,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
+    from spectralz.kernels.arrays import IntArray
 
 __all__ = ["post_order", "runs"]
 
@@ -60,7 +60,7 @@ def post_order(
     return steps[::-1]
 
 
-def runs(sizes: NDArray[np.int64], most: int) -> list[tuple[int, int]]:
+def runs(sizes: IntArray, most: int) -> list[tuple[int, int]]:
     """Divide steps of the given sizes into runs, begin and end, of about ``most`` entries each.
 
     Between runs, progress is reported and interrupts are noticed.

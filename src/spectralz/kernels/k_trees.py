@@ -22,7 +22,8 @@ from spectralz.kernels.sampling.lanes import LANES, drawn, next_word
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    FloatArray = NDArray[np.float64]
+    from spectralz.kernels.arrays import FloatArray, IntArray
+
 
 __all__ = ["Growth", "draw_from_tables", "grow", "sum_out"]
 
@@ -44,15 +45,15 @@ class Growth(NamedTuple):
         Which entries of the coupling's CSR matrix are in the subgraph.
     """
 
-    spins: NDArray[np.int64]
-    joined: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    bag: NDArray[np.int64]
+    spins: IntArray
+    joined: IntArray
+    sizes: IntArray
+    bag: IntArray
     kept: NDArray[np.bool_]
 
 
 @inner
-def _push(gains: FloatArray, entries: NDArray[np.int64], size: int, gain: float, spin: int, bag: int) -> None:
+def _push(gains: FloatArray, entries: IntArray, size: int, gain: float, spin: int, bag: int) -> None:
     """Push an entry onto a binary heap, the largest gain on top; ties go to the latest bag."""
     k = size
     while k > 0:
@@ -67,7 +68,7 @@ def _push(gains: FloatArray, entries: NDArray[np.int64], size: int, gain: float,
 
 
 @inner
-def _pop(gains: FloatArray, entries: NDArray[np.int64], size: int) -> None:
+def _pop(gains: FloatArray, entries: IntArray, size: int) -> None:
     """Pop the top of a heap of ``size`` entries; it is left just behind the last one."""
     top_gain, top_spin, top_bag = gains[0], entries[0, 0], entries[0, 1]
     last = size - 1
@@ -94,7 +95,7 @@ def _pop(gains: FloatArray, entries: NDArray[np.int64], size: int) -> None:
 
 
 @compiled
-def grow(indptr: NDArray[np.int64], indices: NDArray[np.int32], strength: FloatArray, width: int) -> Growth:
+def grow(indptr: IntArray, indices: NDArray[np.int32], strength: FloatArray, width: int) -> Growth:
     """Grow a partial k-tree over all spins; the ``strength`` of each entry of the CSR matrix is positive."""
     n = len(indptr) - 1
     spins, sizes, bag = np.empty(n, np.int64), np.zeros(n, np.int64), np.full(n, NOBODY)
@@ -204,10 +205,10 @@ def _log_sum(a: float, b: float) -> float:
 def sum_out(
     growth: Growth,
     field: FloatArray,
-    indptr: NDArray[np.int64],
+    indptr: IntArray,
     indices: NDArray[np.int32],
     data: FloatArray,
-    begin: NDArray[np.int64],
+    begin: IntArray,
     log_odds: NDArray[np.float32],
 ) -> float:
     """Return log Z of the subgraph, and write every spin's log-odds given the spins that it was joined to.
@@ -259,11 +260,7 @@ def sum_out(
 
 @compiled
 def draw_from_tables(
-    x: NDArray[np.int8],
-    state: NDArray[np.uint32],
-    growth: Growth,
-    begin: NDArray[np.int64],
-    log_odds: NDArray[np.float32],
+    x: NDArray[np.int8], state: NDArray[np.uint32], growth: Growth, begin: IntArray, log_odds: NDArray[np.float32]
 ) -> None:
     """Draw 64 states of the subgraph into ``x``, (n, 64)."""
     places = np.empty(LANES, np.int64)

@@ -17,8 +17,7 @@ from spectralz.kernels.coupling import frozen
 from spectralz.kernels.single_spin import entropy
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from spectralz.kernels.arrays import FloatArray
     from spectralz.kernels.coupling import Couplings
 
 __all__ = ["ascend", "ascend_together", "bound", "bounds"]
@@ -27,13 +26,7 @@ __all__ = ["ascend", "ascend_together", "bound", "bounds"]
 SPINS_TOGETHER = 64
 
 
-def ascend(
-    h: NDArray[np.float64],
-    theta: NDArray[np.float64],
-    couplings: Couplings,
-    sweeps: int,
-    tol: float,
-) -> tuple[int, float]:
+def ascend(h: FloatArray, theta: FloatArray, couplings: Couplings, sweeps: int, tol: float) -> tuple[int, float]:
     """Sweep over the spins, setting each h_i to its best given the others; return the sweeps made and the last change.
 
     Each step maximizes the bound over one spin, so that it never decreases. Stops once no mean changes by more than
@@ -45,12 +38,7 @@ def ascend(
 
 @compiled_in_any_order
 def _ascend(
-    h: NDArray[np.float64],
-    mean: NDArray[np.float64],
-    theta: NDArray[np.float64],
-    couplings: Couplings,
-    sweeps: int,
-    tol: float,
+    h: FloatArray, mean: FloatArray, theta: FloatArray, couplings: Couplings, sweeps: int, tol: float
 ) -> tuple[int, float]:
     change = 0.0
     for sweep in range(sweeps):
@@ -74,12 +62,7 @@ def _ascend(
     return sweeps, change
 
 
-def ascend_together(
-    h: NDArray[np.float64],
-    mean: NDArray[np.float64],
-    theta: NDArray[np.float64],
-    J: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def ascend_together(h: FloatArray, mean: FloatArray, theta: FloatArray, J: FloatArray) -> FloatArray:
     """Sweep once over the spins of several starts, one per column, like :func:`ascend`; return the largest changes.
 
     Each row of a large matrix is then read once for all of them.
@@ -94,13 +77,7 @@ def ascend_together(
 
 
 @compiled_in_any_order
-def _ascend_block(
-    h: NDArray[np.float64],
-    mean: NDArray[np.float64],
-    field: NDArray[np.float64],
-    J: NDArray[np.float64],
-    change: NDArray[np.float64],
-) -> None:
+def _ascend_block(h: FloatArray, mean: FloatArray, field: FloatArray, J: FloatArray, change: FloatArray) -> None:
     spins, starts = h.shape
     moved = np.empty(starts)
     for i in range(spins):
@@ -115,9 +92,7 @@ def _ascend_block(
                 field[j, k] += J[j, i] * moved[k]
 
 
-def bounds(
-    h: NDArray[np.float64], theta: NDArray[np.float64], couplings: Couplings
-) -> tuple[NDArray[np.float64], float]:
+def bounds(h: FloatArray, theta: FloatArray, couplings: Couplings) -> tuple[FloatArray, float]:
     """Return the result of :func:`bound` for each column of fields; the couplings are dense."""
     n, mean = len(h), np.tanh(h)
     terms = mean * (theta[:, None] + 0.5 * (couplings.data.reshape(n, n) @ mean)) + entropy(h)
@@ -125,11 +100,7 @@ def bounds(
     return np.array([math.fsum(column.tolist()) for column in terms.T]), sizes
 
 
-def bound(
-    h: NDArray[np.float64],
-    theta: NDArray[np.float64],
-    couplings: Couplings,
-) -> tuple[float, float]:
+def bound(h: FloatArray, theta: FloatArray, couplings: Couplings) -> tuple[float, float]:
     """Return the lower bound on log Z of the product distribution, and the sum of sizes that enters its rounding error.
 
     <theta, m> + sum of J_ij m_i m_j over pairs + entropy.

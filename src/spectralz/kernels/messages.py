@@ -25,6 +25,8 @@ from spectralz.kernels.logsum import exp_minus, log1p_exp_minus, log_2cosh, log_
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import FloatArray, IntArray
+
 __all__ = [
     "Graph",
     "bethe_terms",
@@ -59,14 +61,14 @@ class Graph(NamedTuple):
         For each edge (i, j): the slots of the messages into i and into j; m x 2.
     """
 
-    start: NDArray[np.int64]
-    source: NDArray[np.int64]
-    reverse: NDArray[np.int64]
-    edge: NDArray[np.int64]
-    slots: NDArray[np.int64]
+    start: IntArray
+    source: IntArray
+    reverse: IntArray
+    edge: IntArray
+    slots: IntArray
 
 
-def graph_of(n: int, pairs: NDArray[np.int64]) -> Graph:
+def graph_of(n: int, pairs: IntArray) -> Graph:
     """Lay out the messages of a graph; ``pairs`` (m x 2) lists each edge once."""
     m = len(pairs)
     source, target = pairs.T.ravel(), pairs[:, ::-1].T.ravel()
@@ -112,14 +114,7 @@ def _log_pair_sum(J: float, a: float, b: float) -> float:
 
 
 @inner
-def _fields_of(
-    theta: float,
-    weight: NDArray[np.float64],
-    u: NDArray[np.float64],
-    begin: int,
-    end: int,
-    without: NDArray[np.float64],
-) -> float:
+def _fields_of(theta: float, weight: FloatArray, u: FloatArray, begin: int, end: int, without: FloatArray) -> float:
     """Write the fields of one spin without each of its messages into ``without``; return its whole field."""
     total = theta
     for s in range(begin, end):
@@ -132,9 +127,7 @@ def _fields_of(
     return total
 
 
-def fields(
-    graph: Graph, field: NDArray[np.float64], weight: NDArray[np.float64], u: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def fields(graph: Graph, field: FloatArray, weight: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return every spin's field under the messages ``u``, and for each slot that field without the slot's message."""
     total, without = np.empty(len(field)), np.empty(len(u))
     _write_fields(graph.start, field, weight, u, total, without)
@@ -143,18 +136,13 @@ def fields(
 
 @compiled
 def _write_fields(
-    start: NDArray[np.int64],
-    field: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    u: NDArray[np.float64],
-    total: NDArray[np.float64],
-    without: NDArray[np.float64],
+    start: IntArray, field: FloatArray, weight: FloatArray, u: FloatArray, total: FloatArray, without: FloatArray
 ) -> None:
     for i in range(len(field)):
         total[i] = _fields_of(field[i], weight, u, start[i], start[i + 1], without)
 
 
-def messages_between(J: NDArray[np.float64], h: NDArray[np.float64]) -> NDArray[np.float64]:
+def messages_between(J: FloatArray, h: FloatArray) -> FloatArray:
     """Return ``message(J, h)`` for arrays of both."""
     u = np.empty(len(J))
     _write_messages(J, h, u)
@@ -162,7 +150,7 @@ def messages_between(J: NDArray[np.float64], h: NDArray[np.float64]) -> NDArray[
 
 
 @compiled
-def _write_messages(J: NDArray[np.float64], h: NDArray[np.float64], u: NDArray[np.float64]) -> None:
+def _write_messages(J: FloatArray, h: FloatArray, u: FloatArray) -> None:
     for k in range(len(u)):
         u[k] = message(J[k], h[k])
 
@@ -178,14 +166,14 @@ def _larger_change(residual: float, old: float, new: float) -> float:
 
 def parallel_iterations(
     graph: Graph,
-    field: NDArray[np.float64],
-    coupling: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    u: NDArray[np.float64],
+    field: FloatArray,
+    coupling: FloatArray,
+    weight: FloatArray,
+    u: FloatArray,
     damping: float,
     tol: float,
     count: int,
-) -> tuple[NDArray[np.float64], int, float]:
+) -> tuple[FloatArray, int, float]:
     """Update all messages at once, up to ``count`` times or until none moves by more than ``tol``.
 
     Returns
@@ -207,14 +195,14 @@ def parallel_iterations(
 
 @compiled
 def _renew_all(
-    start: NDArray[np.int64],
-    reverse: NDArray[np.int64],
-    field: NDArray[np.float64],
-    coupling: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    old: NDArray[np.float64],
-    new: NDArray[np.float64],
-    without: NDArray[np.float64],
+    start: IntArray,
+    reverse: IntArray,
+    field: FloatArray,
+    coupling: FloatArray,
+    weight: FloatArray,
+    old: FloatArray,
+    new: FloatArray,
+    without: FloatArray,
     damping: float,
 ) -> float:
     """Write the new messages; return the largest change before damping."""
@@ -231,15 +219,15 @@ def _renew_all(
 
 def sequential_iterations(
     graph: Graph,
-    order: NDArray[np.int64],
-    field: NDArray[np.float64],
-    coupling: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    u: NDArray[np.float64],
+    order: IntArray,
+    field: FloatArray,
+    coupling: FloatArray,
+    weight: FloatArray,
+    u: FloatArray,
     damping: float,
     tol: float,
     count: int,
-) -> tuple[NDArray[np.float64], int, float]:
+) -> tuple[FloatArray, int, float]:
     """Update the messages one after the other, in sweeps backwards and forwards along ``order``.
 
     Backwards every spin writes to the spins before it, forwards to those after it, so that an iteration updates each
@@ -264,16 +252,16 @@ def sequential_iterations(
 
 @compiled
 def _renew_in_turn(
-    start: NDArray[np.int64],
-    source: NDArray[np.int64],
-    reverse: NDArray[np.int64],
-    order: NDArray[np.int64],
-    position: NDArray[np.int64],
-    field: NDArray[np.float64],
-    coupling: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    u: NDArray[np.float64],
-    without: NDArray[np.float64],
+    start: IntArray,
+    source: IntArray,
+    reverse: IntArray,
+    order: IntArray,
+    position: IntArray,
+    field: FloatArray,
+    coupling: FloatArray,
+    weight: FloatArray,
+    u: FloatArray,
+    without: FloatArray,
     damping: float,
 ) -> float:
     """Update the messages in one sweep backwards and one forwards; return the largest change before damping."""
@@ -293,11 +281,8 @@ def _renew_in_turn(
 
 
 def bethe_terms(
-    graph: Graph,
-    field: NDArray[np.float64],
-    coupling: NDArray[np.float64],
-    without: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    graph: Graph, field: FloatArray, coupling: FloatArray, without: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     r"""Return log Z_i of every spin and log Z_ij of every edge; Bethe's log Z is the first sum minus the second.
 
     With the cavity fields h_{i\j} as variables (Mezard and Montanari, Chapter 14), and without the norms 2 cosh
@@ -315,14 +300,14 @@ def bethe_terms(
 
 @compiled
 def _write_bethe_terms(
-    start: NDArray[np.int64],
-    reverse: NDArray[np.int64],
-    slots: NDArray[np.int64],
-    field: NDArray[np.float64],
-    coupling: NDArray[np.float64],
-    without: NDArray[np.float64],
-    spin: NDArray[np.float64],
-    edge: NDArray[np.float64],
+    start: IntArray,
+    reverse: IntArray,
+    slots: IntArray,
+    field: FloatArray,
+    coupling: FloatArray,
+    without: FloatArray,
+    spin: FloatArray,
+    edge: FloatArray,
 ) -> None:
     for i in range(len(field)):
         total, rest = field[i], 0.0
@@ -336,12 +321,7 @@ def _write_bethe_terms(
         edge[e] = _log_pair_sum(coupling[s], without[s], without[r])
 
 
-def forest_terms(
-    up: NDArray[np.int64],
-    total: NDArray[np.float64],
-    without: NDArray[np.float64],
-    coupling: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def forest_terms(up: IntArray, total: FloatArray, without: FloatArray, coupling: FloatArray) -> FloatArray:
     """Return the term that each spin contributes when a forest is summed out toward the roots.
 
     For each spin ``up`` holds the slot of its parent's message, or -1. The sum of the terms is log Z.
@@ -353,11 +333,7 @@ def forest_terms(
 
 @compiled
 def _write_forest_terms(
-    up: NDArray[np.int64],
-    total: NDArray[np.float64],
-    without: NDArray[np.float64],
-    coupling: NDArray[np.float64],
-    terms: NDArray[np.float64],
+    up: IntArray, total: FloatArray, without: FloatArray, coupling: FloatArray, terms: FloatArray
 ) -> None:
     for i in range(len(total)):
         s = up[i]
@@ -365,13 +341,8 @@ def _write_forest_terms(
 
 
 def reweighted_terms(
-    graph: Graph,
-    field: NDArray[np.float64],
-    coupling: NDArray[np.float64],
-    parent: NDArray[np.float64],
-    root: NDArray[np.float64],
-    without: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    graph: Graph, field: FloatArray, coupling: FloatArray, parent: FloatArray, root: FloatArray, without: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Return the terms of the tree-reweighted upper bound at any cavity fields, and their sizes for rounding errors.
 
     Parameters
@@ -399,15 +370,15 @@ def reweighted_terms(
 
 @compiled
 def _write_reweighted_terms(
-    start: NDArray[np.int64],
-    reverse: NDArray[np.int64],
-    field: NDArray[np.float64],
-    coupling: NDArray[np.float64],
-    parent: NDArray[np.float64],
-    root: NDArray[np.float64],
-    without: NDArray[np.float64],
-    terms: NDArray[np.float64],
-    sizes: NDArray[np.float64],
+    start: IntArray,
+    reverse: IntArray,
+    field: FloatArray,
+    coupling: FloatArray,
+    parent: FloatArray,
+    root: FloatArray,
+    without: FloatArray,
+    terms: FloatArray,
+    sizes: FloatArray,
 ) -> None:
     for i in range(len(field)):
         argument, size = field[i], abs(field[i])
@@ -424,9 +395,7 @@ def _write_reweighted_terms(
         sizes[i] = (2.0 * (start[i + 1] - start[i]) + 32.0) * (size + rest_size)
 
 
-def breadth_first(
-    graph: Graph, used: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def breadth_first(graph: Graph, used: NDArray[np.bool_]) -> tuple[IntArray, IntArray, IntArray]:
     """Walk through the graph along the edges in ``used``, component by component.
 
     Returns
@@ -446,13 +415,13 @@ def breadth_first(
 
 @compiled
 def _walk(
-    start: NDArray[np.int64],
-    source: NDArray[np.int64],
-    reverse: NDArray[np.int64],
+    start: IntArray,
+    source: IntArray,
+    reverse: IntArray,
     is_used: NDArray[np.bool_],
-    order: NDArray[np.int64],
-    up: NDArray[np.int64],
-    label: NDArray[np.int64],
+    order: IntArray,
+    up: IntArray,
+    label: IntArray,
 ) -> None:
     taken = given = count = 0
     for first in range(len(order)):
@@ -474,7 +443,7 @@ def _walk(
         count += 1
 
 
-def orient(graph: Graph, used: NDArray[np.bool_]) -> NDArray[np.float64]:
+def orient(graph: Graph, used: NDArray[np.bool_]) -> FloatArray:
     """Return how often a spin is another's parent, for the forest of the edges ``used`` and uniformly drawn roots.
 
     For each slot this is the probability that the receiving spin is the parent of the sending one. It equals the share
@@ -492,9 +461,7 @@ def orient(graph: Graph, used: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 
 @compiled
-def _add_up(
-    order: NDArray[np.int64], up: NDArray[np.int64], source: NDArray[np.int64], below: NDArray[np.float64]
-) -> None:
+def _add_up(order: IntArray, up: IntArray, source: IntArray, below: FloatArray) -> None:
     """Add every spin's number to its parent's, starting from the last spin of the walk."""
     for k in range(len(order) - 1, -1, -1):
         i = order[k]
@@ -502,13 +469,7 @@ def _add_up(
             below[source[up[i]]] += below[i]
 
 
-def climb(
-    graph: Graph,
-    field: NDArray[np.float64],
-    coupling: NDArray[np.float64],
-    x: NDArray[np.float64],
-    max_sweeps: int,
-) -> NDArray[np.float64]:
+def climb(graph: Graph, field: FloatArray, coupling: FloatArray, x: FloatArray, max_sweeps: int) -> FloatArray:
     """Improve a state by flips of single spins until none gains (iterated conditional modes) or the sweeps are over."""
     x = x.copy()
     for _ in range(max_sweeps):
@@ -518,13 +479,7 @@ def climb(
 
 
 @compiled
-def _flip_what_gains(
-    start: NDArray[np.int64],
-    source: NDArray[np.int64],
-    field: NDArray[np.float64],
-    coupling: NDArray[np.float64],
-    x: NDArray[np.float64],
-) -> int:
+def _flip_what_gains(start: IntArray, source: IntArray, field: FloatArray, coupling: FloatArray, x: FloatArray) -> int:
     """Sweep once over the spins; return how many were flipped."""
     flips = 0
     for i in range(len(field)):

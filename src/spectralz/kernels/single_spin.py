@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from spectralz.kernels.arrays import FloatArray
 
 __all__ = ["entropy", "log_2cosh"]
 
 
-def log_2cosh(h: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_2cosh(h: FloatArray) -> FloatArray:
     """Return log(exp(h) + exp(-h))."""
     size = np.abs(h)
     return np.asarray(size + np.log1p(np.exp(-2.0 * size)))
 
 
-def entropy(h: NDArray[np.float64]) -> NDArray[np.float64]:
+def entropy(h: FloatArray) -> FloatArray:
     """Return log 2cosh h - h tanh h, written so that terms of size |h| do not cancel."""
     size = np.abs(h)
     small = np.exp(-2.0 * size)

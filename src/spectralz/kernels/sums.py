@@ -10,7 +10,7 @@ import numpy as np
 from spectralz._support.compiling import inner
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from spectralz.kernels.arrays import FloatArray
 
 __all__ = ["add", "log_sum"]
 
@@ -27,7 +27,7 @@ def add(total: float, lost: float, value: float) -> tuple[float, float]:
     return new, lost + ((total - (new - rest)) + (value - rest))
 
 
-def log_sum(logs: NDArray[np.float64]) -> float:
+def log_sum(logs: FloatArray) -> float:
     """Return log of the sum of exp(logs), added without rounding errors.
 
     ``scipy.special.logsumexp`` takes 4 times as long for 500 numbers, and the spectral method calls it for every

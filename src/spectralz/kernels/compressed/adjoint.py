@@ -29,8 +29,7 @@ from spectralz.kernels.compressed.chain import LENGTH as SITES
 from spectralz.kernels.compressed.drawing import LEFT, LENGTH, RIGHT, gate, rows_of, tensor_at, undo
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.compressed.chain import Chain, Kept, Weights
     from spectralz.kernels.compressed.drawing import Walk
     from spectralz.kernels.compressed.placing import Steps
@@ -39,19 +38,19 @@ __all__ = ["means_back"]
 
 
 @compiled_for_kernels
-def _site(chain: Chain, p: int) -> NDArray[np.float64]:
+def _site(chain: Chain, p: int) -> FloatArray:
     slot = chain.slot[p]
     left, right = chain.left[slot], chain.right[slot]
     return rows_of(chain.tensors, slot, left, 2 * right)
 
 
 @compiled_for_kernels
-def _transposed_product(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+def _transposed_product(a: FloatArray, b: FloatArray) -> FloatArray:
     return np.dot(a.T, b)
 
 
 @compiled_for_kernels
-def _inner_product(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+def _inner_product(a: FloatArray, b: FloatArray) -> float:
     total = 0.0
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
@@ -60,7 +59,7 @@ def _inner_product(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 
 @compiled_for_kernels
-def _scaled_into(values: NDArray[np.float64], row: NDArray[np.float64]) -> None:
+def _scaled_into(values: FloatArray, row: FloatArray) -> None:
     """Write a matrix into a row, divided by its largest size."""
     rows, columns = values.shape
     largest = 0.0
@@ -92,7 +91,7 @@ def _extend(walk: Walk, kept: Kept, chain: Chain, from_left: int, from_right: in
 
 
 @compiled_for_kernels
-def _chosen(tensor: NDArray[np.float64], x: int) -> NDArray[np.float64]:
+def _chosen(tensor: FloatArray, x: int) -> FloatArray:
     """Return the matrix that a spin chooses."""
     columns = tensor.shape[1] // 2
     matrix = np.empty((tensor.shape[0], columns))
@@ -104,16 +103,8 @@ def _chosen(tensor: NDArray[np.float64], x: int) -> NDArray[np.float64]:
 
 @compiled_for_kernels
 def _sandwich(
-    matrix: NDArray[np.float64],
-    walk: Walk,
-    kept: Kept,
-    chain: Chain,
-    past: int,
-    future: int,
-    x: int,
-    y: int,
-    is_from_left: bool,
-) -> NDArray[np.float64]:
+    matrix: FloatArray, walk: Walk, kept: Kept, chain: Chain, past: int, future: int, x: int, y: int, is_from_left: bool
+) -> FloatArray:
     """Multiply a product by the matrices of one site: of x in the past and of y in the future, where present."""
     if past >= 0:
         chosen = _chosen(tensor_at(walk, kept, past), x)
@@ -132,10 +123,10 @@ def _joint(
     kept: Kept,
     walk: Walk,
     chain: Chain,
-    up: NDArray[np.float64],
-    down: NDArray[np.float64],
-    same: NDArray[np.float64],
-    other: NDArray[np.float64],
+    up: FloatArray,
+    down: FloatArray,
+    same: FloatArray,
+    other: FloatArray,
 ) -> None:
     """Write the weights of the two values of the spin of a step, and of its edges being satisfied or not."""
     low, high, place, v = steps.low[t], steps.high[t], steps.place[t], steps.spin[t]
@@ -201,20 +192,20 @@ def _joint(
 
 @compiled_for_kernels
 def _summed(
-    coupling: NDArray[np.float64],
+    coupling: FloatArray,
     walk: Walk,
     kept: Kept,
     chain: Chain,
-    matrix: NDArray[np.float64],
+    matrix: FloatArray,
     i: int,
     low: int,
     place: int,
     s: int,
-    slots: NDArray[np.int64],
-    past: NDArray[np.int64],
-    future: NDArray[np.int64],
+    slots: IntArray,
+    past: IntArray,
+    future: IntArray,
     is_from_left: bool,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Multiply a product by a site of the span, its spin summed out and that of the step held fixed."""
     is_own = low + i == place
     if is_own and past[i] < 0:
@@ -289,10 +280,10 @@ def means_back(
     chain: Chain,
     bond: int,
     cutoff: float,
-    up: NDArray[np.float64],
-    down: NDArray[np.float64],
-    same: NDArray[np.float64],
-    other: NDArray[np.float64],
+    up: FloatArray,
+    down: FloatArray,
+    same: FloatArray,
+    other: FloatArray,
 ) -> None:
     """Go back from step ``end`` to ``begin`` with the table of the future in ``chain``.
 

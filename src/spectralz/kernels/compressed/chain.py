@@ -20,6 +20,7 @@ from spectralz._support.compiling import compiled, compiled_for_kernels, inlined
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.compressed.placing import Steps
 
 __all__ = [
@@ -43,8 +44,8 @@ LOG, LOG_REST, DISCARDED, LARGEST_DISCARDED, SIGN = 0, 1, 2, 3, 4
 class Weights(NamedTuple):
     """The weights of a model: its fields, and the coupling of each slot of the graph."""
 
-    field: NDArray[np.float64]
-    coupling: NDArray[np.float64]
+    field: FloatArray
+    coupling: FloatArray
 
 
 class Chain(NamedTuple):
@@ -69,14 +70,14 @@ class Chain(NamedTuple):
         dropped at the largest dimension; and the sign of the table, 0 once it has vanished.
     """
 
-    tensors: NDArray[np.float64]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    spin: NDArray[np.int64]
-    slot: NDArray[np.int64]
-    free: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    total: NDArray[np.float64]
+    tensors: FloatArray
+    left: IntArray
+    right: IntArray
+    spin: IntArray
+    slot: IntArray
+    free: IntArray
+    counts: IntArray
+    total: FloatArray
 
 
 class Kept(NamedTuple):
@@ -93,13 +94,13 @@ class Kept(NamedTuple):
         positions from ``first[t]`` on.
     """
 
-    numbers: NDArray[np.float64]
-    site_offset: NDArray[np.int64]
-    site_left: NDArray[np.int64]
-    site_right: NDArray[np.int64]
-    site_spin: NDArray[np.int64]
-    start: NDArray[np.int64]
-    first: NDArray[np.int64]
+    numbers: FloatArray
+    site_offset: IntArray
+    site_left: IntArray
+    site_right: IntArray
+    site_spin: IntArray
+    start: IntArray
+    first: IntArray
 
     @classmethod
     def with_room(cls, steps: int, sites: int, numbers: int) -> Kept:
@@ -142,7 +143,7 @@ def empty_chain(width: int, bond: int) -> Chain:
 
 
 @compiled_for_kernels
-def load(chain: Chain, slot: int, is_flipped: bool) -> NDArray[np.float64]:
+def load(chain: Chain, slot: int, is_flipped: bool) -> FloatArray:
     """Return a copy of a tensor as a wide matrix, with left and right exchanged if asked."""
     left, right = chain.left[slot], chain.right[slot]
     own = chain.tensors[slot]
@@ -161,7 +162,7 @@ def load(chain: Chain, slot: int, is_flipped: bool) -> NDArray[np.float64]:
 
 
 @compiled_for_kernels
-def store(chain: Chain, slot: int, tensor: NDArray[np.float64], is_flipped: bool) -> None:
+def store(chain: Chain, slot: int, tensor: FloatArray, is_flipped: bool) -> None:
     """Write a tensor, a wide matrix, into its slot."""
     a, b = tensor.shape[0], tensor.shape[1] // 2
     chain.left[slot], chain.right[slot] = (b, a) if is_flipped else (a, b)
@@ -178,31 +179,31 @@ def store(chain: Chain, slot: int, tensor: NDArray[np.float64], is_flipped: bool
 
 
 @compiled_for_kernels
-def tall(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
+def tall(tensor: FloatArray) -> FloatArray:
     """Return a tensor as a matrix with its spin in the row; a wide one has it in the column."""
     return tensor.reshape(2 * tensor.shape[0], tensor.shape[1] // 2)
 
 
 @compiled_for_kernels
-def wide(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
+def wide(tensor: FloatArray) -> FloatArray:
     """Return a tall matrix as a wide one."""
     return tensor.reshape(tensor.shape[0] // 2, 2 * tensor.shape[1])
 
 
 @compiled_for_kernels
-def product(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+def product(a: FloatArray, b: FloatArray) -> FloatArray:
     """Return the product of two matrices."""
     return np.dot(a, b)
 
 
 @compiled_for_kernels
-def product_with_transposed(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+def product_with_transposed(a: FloatArray, b: FloatArray) -> FloatArray:
     """Return the product of a matrix and the transposed of another."""
     return np.dot(a, b.T)
 
 
 @compiled_for_kernels
-def _columns(matrix: NDArray[np.float64], first: int, count: int) -> NDArray[np.float64]:
+def _columns(matrix: FloatArray, first: int, count: int) -> FloatArray:
     """Return a copy of some columns, one row after the other."""
     chosen = np.empty((len(matrix), count))
     for i in range(len(matrix)):
@@ -212,19 +213,19 @@ def _columns(matrix: NDArray[np.float64], first: int, count: int) -> NDArray[np.
 
 
 @compiled_for_kernels
-def _qr(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _qr(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     q, r = np.linalg.qr(matrix)
     return _columns(q, 0, q.shape[1]), _columns(r, 0, r.shape[1])
 
 
 @compiled_for_kernels
-def _svd(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _svd(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     u, values, v = np.linalg.svd(matrix, False)
     return _columns(u, 0, u.shape[1]), values, _columns(v, 0, v.shape[1])
 
 
 @compiled_for_kernels
-def _take_out(log: NDArray[np.float64], values: NDArray[np.float64]) -> None:
+def _take_out(log: FloatArray, values: FloatArray) -> None:
     """Divide numbers by their largest size and add its log to the total; mark a table that has vanished."""
     rows, columns = values.shape
     largest = 0.0
@@ -304,7 +305,7 @@ def _remove(chain: Chain, low: int, high: int, is_gone: NDArray[np.bool_]) -> No
 
 
 @inlined
-def _kept_rank(chain: Chain, values: NDArray[np.float64], bond: int, cutoff: float) -> int:
+def _kept_rank(chain: Chain, values: FloatArray, bond: int, cutoff: float) -> int:
     """Return how many singular values are kept, and record the weight of those dropped."""
     rank = 1
     while rank < len(values) and values[rank] > cutoff * values[0]:
@@ -325,15 +326,13 @@ def _kept_rank(chain: Chain, values: NDArray[np.float64], bond: int, cutoff: flo
 
 
 @compiled_for_kernels
-def _from_left(tensor: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def _from_left(tensor: FloatArray, matrix: FloatArray) -> FloatArray:
     """Return a tensor times a matrix on its right; a matrix without rows stands for the identity."""
     return wide(matrix if len(tensor) == 0 else product(tall(tensor), matrix))
 
 
 @compiled_for_kernels
-def _add_columns(
-    block: NDArray[np.float64], to: int, weight: float, part: NDArray[np.float64], first: int, count: int
-) -> None:
+def _add_columns(block: FloatArray, to: int, weight: float, part: FloatArray, first: int, count: int) -> None:
     """Add some columns of a matrix, times a weight, to those of another."""
     for i in range(len(block)):
         for j in range(count):
@@ -346,9 +345,9 @@ def change_span(
     low: int,
     high: int,
     place: int,
-    own: NDArray[np.float64],
+    own: FloatArray,
     copies_old: bool,
-    coupling: NDArray[np.float64],
+    coupling: FloatArray,
     is_coupled: NDArray[np.bool_],
     is_gone: NDArray[np.bool_],
     goes_up: bool,
@@ -452,7 +451,7 @@ def change_span(
 
 
 @inlined
-def _absorb(chain: Chain, place: int, matrix: NDArray[np.float64], is_flipped: bool) -> None:
+def _absorb(chain: Chain, place: int, matrix: FloatArray, is_flipped: bool) -> None:
     """Multiply what is left of a span without sites into a neighboring site, or into the total if there is none."""
     length = chain.counts[LENGTH]
     if length == 0:
@@ -472,7 +471,7 @@ def _absorb(chain: Chain, place: int, matrix: NDArray[np.float64], is_flipped: b
 
 
 @inlined
-def own_matrix(steps: Steps, weights: Weights, t: int) -> NDArray[np.float64]:
+def own_matrix(steps: Steps, weights: Weights, t: int) -> FloatArray:
     """Return the factor of a spin's site: its field, and the coupling to the neighbor whose site it takes."""
     h = weights.field[steps.spin[t]]
     matrix = np.zeros((2, 2))

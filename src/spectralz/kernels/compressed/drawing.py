@@ -21,6 +21,7 @@ from spectralz.kernels.compressed.chain import product, product_with_transposed,
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.compressed.chain import Kept, Weights
     from spectralz.kernels.compressed.placing import Steps
 
@@ -48,15 +49,15 @@ class Walk(NamedTuple):
         Sum over the draws of the smaller share that had a wrong sign.
     """
 
-    offset: NDArray[np.int64]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    spin: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    from_left: NDArray[np.float64]
-    from_right: NDArray[np.float64]
-    log_q: NDArray[np.float64]
-    negative: NDArray[np.float64]
+    offset: IntArray
+    left: IntArray
+    right: IntArray
+    spin: IntArray
+    counts: IntArray
+    from_left: FloatArray
+    from_right: FloatArray
+    log_q: FloatArray
+    negative: FloatArray
 
 
 def new_walk(width: int, bond: int, states: int) -> Walk:
@@ -75,7 +76,7 @@ def new_walk(width: int, bond: int, states: int) -> Walk:
 
 
 @compiled_for_kernels
-def _scale(rows: NDArray[np.float64]) -> None:
+def _scale(rows: FloatArray) -> None:
     """Divide each row by the largest of its sizes."""
     for b in range(rows.shape[0]):
         largest = 0.0
@@ -87,14 +88,14 @@ def _scale(rows: NDArray[np.float64]) -> None:
 
 
 @compiled_for_kernels
-def tensor_at(walk: Walk, kept: Kept, p: int) -> NDArray[np.float64]:
+def tensor_at(walk: Walk, kept: Kept, p: int) -> FloatArray:
     """Return the tensor of a position, as a wide matrix."""
     left, r = walk.left[p], walk.right[p]
     return kept.numbers[walk.offset[p] : walk.offset[p] + 2 * left * r].reshape(left, 2 * r)
 
 
 @compiled_for_kernels
-def rows_of(products: NDArray[np.float64], k: int, states: int, d: int) -> NDArray[np.float64]:
+def rows_of(products: FloatArray, k: int, states: int, d: int) -> FloatArray:
     """Return the matrix at the beginning of a row."""
     return products[k, : states * d].reshape(states, d)
 
@@ -118,7 +119,7 @@ def _extend_left(walk: Walk, kept: Kept, x: NDArray[np.int8], wanted: int) -> No
 
 
 @compiled_for_kernels
-def _times_right(tensor: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def _times_right(tensor: FloatArray, rows: FloatArray) -> FloatArray:
     """Return tensor times vector for both spins: (states, left, 2)."""
     return product_with_transposed(rows, tall(tensor)).reshape(len(rows), len(tensor), 2)
 
@@ -201,14 +202,7 @@ def _move(walk: Walk, p: int, q: int) -> None:
 
 @inlined
 def _draw_single(
-    walk: Walk,
-    kept: Kept,
-    x: NDArray[np.int8],
-    place: int,
-    J: float,
-    v: int,
-    u: NDArray[np.float64],
-    draws: bool,
+    walk: Walk, kept: Kept, x: NDArray[np.int8], place: int, J: float, v: int, u: FloatArray, draws: bool
 ) -> None:
     """Draw the one spin that a step summed out, whose neighbor v is known."""
     states = len(walk.log_q)
@@ -235,12 +229,12 @@ def _draw_several(
     x: NDArray[np.int8],
     low: int,
     high: int,
-    coupling: NDArray[np.float64],
+    coupling: FloatArray,
     is_drawn: NDArray[np.bool_],
     v: int,
-    field: NDArray[np.float64],
+    field: FloatArray,
     is_v_drawn: bool,
-    u: NDArray[np.float64],
+    u: FloatArray,
     draws: bool,
 ) -> None:
     """Draw what a step summed out: the positions ``is_drawn`` from ``low`` to ``high``, and v if it was summed out.
@@ -317,9 +311,7 @@ def _draw_several(
 
 
 @inlined
-def _draw_free(
-    walk: Walk, x: NDArray[np.int8], v: int, field: NDArray[np.float64], u: NDArray[np.float64], draws: bool
-) -> None:
+def _draw_free(walk: Walk, x: NDArray[np.int8], v: int, field: FloatArray, u: FloatArray, draws: bool) -> None:
     """Draw a spin all of whose neighbors are known, exactly."""
     for b in range(len(walk.log_q)):
         h = field[b]
@@ -342,7 +334,7 @@ def go_back(
     kept: Kept,
     walk: Walk,
     x: NDArray[np.int8],
-    random: NDArray[np.float64],
+    random: FloatArray,
     draws: bool,
 ) -> None:
     """Go back from step ``end`` to ``begin`` and draw what they summed out into x (spins x states).

@@ -17,6 +17,8 @@ from spectralz._support.compiling import compiled, inner
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import FloatArray, IntArray
+
 __all__ = ["Steps", "place_spins", "predict"]
 
 
@@ -44,27 +46,22 @@ class Steps(NamedTuple):
         and whether they are summed out now.
     """
 
-    spin: NDArray[np.int64]
-    place: NDArray[np.int64]
+    spin: IntArray
+    place: IntArray
     is_new: NDArray[np.bool_]
-    taken: NDArray[np.int64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
+    taken: IntArray
+    low: IntArray
+    high: IntArray
     is_gone: NDArray[np.bool_]
     goes_up: NDArray[np.bool_]
-    start: NDArray[np.int64]
-    near: NDArray[np.int64]
-    near_place: NDArray[np.int64]
+    start: IntArray
+    near: IntArray
+    near_place: IntArray
     near_gone: NDArray[np.bool_]
 
 
 def place_spins(
-    start: NDArray[np.int64],
-    source: NDArray[np.int64],
-    order: NDArray[np.int64],
-    across: NDArray[np.float64],
-    max_width: int,
-    max_moves: int,
+    start: IntArray, source: IntArray, order: IntArray, across: FloatArray, max_width: int, max_moves: int
 ) -> tuple[Steps, int] | None:
     """Lay out the chain for spins that arrive in a given order; return the steps and the most sites at once.
 
@@ -105,7 +102,7 @@ def place_spins(
 
 
 @inner
-def _position_across(across: NDArray[np.float64], chain: NDArray[np.int64], length: int, y: float) -> int:
+def _position_across(across: FloatArray, chain: IntArray, length: int, y: float) -> int:
     """Return how many sites of a sorted chain have a coordinate of at most y."""
     low, high = 0, length
     while low < high:
@@ -118,14 +115,7 @@ def _position_across(across: NDArray[np.float64], chain: NDArray[np.int64], leng
 
 
 @compiled
-def _place(
-    steps: Steps,
-    start: NDArray[np.int64],
-    source: NDArray[np.int64],
-    across: NDArray[np.float64],
-    max_width: int,
-    max_moves: int,
-) -> int:
+def _place(steps: Steps, start: IntArray, source: IntArray, across: FloatArray, max_width: int, max_moves: int) -> int:
     n, spins = len(steps.spin), len(start) - 1
     is_sorted = len(across) > 0
     chain = np.empty(min(max_width, n) + 1, np.int64)

@@ -9,15 +9,13 @@ import numpy as np
 from spectralz._support.compiling import compiled
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from spectralz.kernels.arrays import FloatArray, IntArray
 
 __all__ = ["distances_from", "narrow_front"]
 
 
 @compiled
-def distances_from(
-    start: NDArray[np.int64], source: NDArray[np.int64], root: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def distances_from(start: IntArray, source: IntArray, root: int) -> tuple[IntArray, FloatArray]:
     """Return the distance of every spin from one, and the number of shortest paths; -1 and 0 if there is none.
 
     Paths are counted up to 1e9.
@@ -45,9 +43,7 @@ def distances_from(
 
 
 @compiled
-def narrow_front(
-    start: NDArray[np.int64], source: NDArray[np.int64], root: int, size: int, max_width: int
-) -> tuple[NDArray[np.int64], bool]:
+def narrow_front(start: IntArray, source: IntArray, root: int, size: int, max_width: int) -> tuple[IntArray, bool]:
     """Return an order of the ``size`` spins connected to one that keeps the frontier small, and whether it was found.
 
     The next spin is the neighbor of the frontier that leaves the smallest frontier; among equals, the one that was

@@ -17,14 +17,7 @@ from spectralz.kernels.device.products import product
 if TYPE_CHECKING:
     from jax import Array
 
-__all__ = [
-    "SidesPath",
-    "changes_of_weight",
-    "drawn_side",
-    "log_weights",
-    "sweep_sides",
-    "sweep_sides_at_random",
-]
+__all__ = ["SidesPath", "changes_of_weight", "drawn_side", "log_weights", "sweep_sides", "sweep_sides_at_random"]
 
 
 class SidesPath(NamedTuple):
@@ -61,10 +54,7 @@ def log_weights(v: Array, pushes: Array, beta: Array, path: SidesPath) -> Array:
 def sweep_sides_at_random(v: Array, pushes: Array, key: Any, beta: Array, path: SidesPath) -> tuple[Array, Array, Any]:
     """Sweep once with random numbers of the key; return the kept side, its pushes and the next key."""
     key, first, second = jax.random.split(key, 3)
-    noises = (
-        logistic(first, pushes.shape),
-        logistic(second, v.shape),
-    )
+    noises = (logistic(first, pushes.shape), logistic(second, v.shape))
     return *sweep_sides(v, pushes, beta, path, noises), key
 
 

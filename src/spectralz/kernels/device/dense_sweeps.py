@@ -179,13 +179,7 @@ def _turned_in_one(
         _block_kernel,
         out_shape=jax.eval_shape(lambda: before),
         grid=(states // TILE,),
-        in_specs=[
-            pl.BlockSpec((1,), lambda t: (0,)),
-            tile,
-            tile,
-            pl.BlockSpec((BLOCK, BLOCK), lambda t: (0, 0)),
-            tile,
-        ],
+        in_specs=[pl.BlockSpec((1,), lambda t: (0,)), tile, tile, pl.BlockSpec((BLOCK, BLOCK), lambda t: (0, 0)), tile],
         out_specs=tile,
         interpret=interpret,
     )(beta.reshape(1), before, field, own, least)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from jax import Array
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import FloatArray
+
 __all__ = ["eigenpairs_in_place", "eigenvalues", "factored", "inverse", "product", "refuse_matrix"]
 
 # Matrices that are on the device together: what is given, what is found, and the workspaces of the library.
@@ -31,7 +33,7 @@ MATRICES = 6
 ROWS_AT_A_TIME = 1024
 
 
-def eigenpairs_in_place(matrix: NDArray[np.float64], device: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def eigenpairs_in_place(matrix: FloatArray, device: Any) -> tuple[FloatArray, FloatArray]:
     """Return the eigenvalues of a symmetric matrix in ascending order, and its eigenvectors as columns.
 
     The eigenvectors are written over the matrix, each of them in a row, so that no more room is taken here.
@@ -47,7 +49,7 @@ def eigenpairs_in_place(matrix: NDArray[np.float64], device: Any) -> tuple[NDArr
     return found, matrix.T
 
 
-def eigenvalues(matrix: NDArray[np.float64], device: Any) -> NDArray[np.float64]:
+def eigenvalues(matrix: FloatArray, device: Any) -> FloatArray:
     """Return the eigenvalues of a symmetric matrix in ascending order."""
     refuse_matrix(len(matrix), device)
     with computing_on(device):
@@ -82,9 +84,7 @@ def _inverse(matrix: Array) -> tuple[Array, Array]:
     return (0.5 * (found + found.T)).astype(matrix.dtype), log_det
 
 
-def factored(
-    matrix: NDArray[Any], device: Any
-) -> tuple[Callable[[NDArray[np.float64]], NDArray[np.float64]], float] | None:
+def factored(matrix: NDArray[Any], device: Any) -> tuple[Callable[[FloatArray], FloatArray], float] | None:
     """Return what solves with a symmetric matrix, and its log det; None if it is not positive definite."""
     refuse_matrix(len(matrix), device)
     with computing_on(device):
@@ -92,7 +92,7 @@ def factored(
         if not np.isfinite(float(log_det)):
             return None
 
-    def solved(right: NDArray[np.float64]) -> NDArray[np.float64]:
+    def solved(right: FloatArray) -> FloatArray:
         with computing_on(device):
             return np.array(_solved(factor, jnp.asarray(right)))
 

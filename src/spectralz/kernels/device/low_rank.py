@@ -20,7 +20,8 @@ from spectralz.kernels.sdp.low_rank import MOST_SPINS_DECOMPOSED, TINY_Y, Descen
 
 if TYPE_CHECKING:
     from jax import Array
-    from numpy.typing import NDArray
+
+    from spectralz.kernels.arrays import FloatArray
 
 __all__ = ["DevicePoint", "DeviceSolver", "device_bytes"]
 
@@ -183,12 +184,12 @@ class DevicePoint(Point):
     squares: Any
 
     @property
-    def along(self) -> NDArray[np.float64]:
+    def along(self) -> FloatArray:
         """<v_i, (C V)_i> of each row."""
         return np.asarray(self.products)
 
     @property
-    def y(self) -> NDArray[np.float64]:
+    def y(self) -> FloatArray:
         """The dual solution: the lengths of the rows of C V."""
         return np.sqrt(np.asarray(self.squares))
 
@@ -200,7 +201,7 @@ class DevicePoint(Point):
 class DeviceSolver(Solver):
     """Ascend <C, V V'> for a dense C, on a device; all of it must happen inside ``computing_on(device)``."""
 
-    def _hold(self, C: NDArray[np.float64]) -> None:
+    def _hold(self, C: FloatArray) -> None:
         self.held = self.C = jnp.asarray(C)
         self.C_single = self.C.astype(jnp.float32)
 
@@ -212,12 +213,10 @@ class DeviceSolver(Solver):
         self.iterations += FIRST_STEPS
         self.move_to(_first_steps(self.C_single, self.point.V.astype(np.float32)).astype(np.float64))
 
-    def _squared_length(self, gradient: Any, y: NDArray[np.float64]) -> float:
+    def _squared_length(self, gradient: Any, y: FloatArray) -> float:
         return float(np.asarray(_rows(gradient, gradient)) @ (1.0 / y))
 
-    def _descend(
-        self, y: NDArray[np.float64], gradient: Any, length: float, radius: float, most: int, wanted: float
-    ) -> Descent:
+    def _descend(self, y: FloatArray, gradient: Any, length: float, radius: float, most: int, wanted: float) -> Descent:
         tangent, *numbers = _descended(self.C_single, self.point.V, y, gradient, length, radius, most, wanted)
         along, distance, lowered, is_at_boundary = (number.item() for number in numbers)
         return Descent(tangent, along, distance, lowered, is_at_boundary)
@@ -225,12 +224,12 @@ class DeviceSolver(Solver):
     def _drop_columns(self) -> None:
         pass
 
-    def _scaled(self, roots: NDArray[np.float64]) -> Any:
+    def _scaled(self, roots: FloatArray) -> Any:
         if self.n <= MOST_SPINS_DECOMPOSED:
             return np.asarray(self.C) * roots[:, None] * roots[None, :]
         from scipy.sparse.linalg import LinearOperator
 
-        def times(x: NDArray[np.float64]) -> NDArray[np.float64]:
+        def times(x: FloatArray) -> FloatArray:
             return roots * np.asarray(product(self.C, jnp.asarray(roots * x.ravel())))
 
         return LinearOperator((self.n, self.n), matvec=times, dtype=np.float64)

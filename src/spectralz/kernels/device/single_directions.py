@@ -20,7 +20,8 @@ from spectralz.kernels.device.products import UNTUNED
 
 if TYPE_CHECKING:
     from jax import Array
-    from numpy.typing import NDArray
+
+    from spectralz.kernels.arrays import FloatArray, IntArray
 
 __all__ = ["cosine_lines", "cosine_of_half_turns"]
 
@@ -30,9 +31,7 @@ DIRECTIONS, NODES = 64, 64
 SERIES = [(-1.0) ** m / math.factorial(2 * m) for m in range(10, -1, -1)]
 
 
-def cosine_lines(
-    slopes: NDArray[np.float64], steps: NDArray[np.float64], lasts: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def cosine_lines(slopes: FloatArray, steps: FloatArray, lasts: IntArray) -> FloatArray:
     """Return the sums over |k| = 0 ... last_j of the normal density at k step_j times prod_i cos(pi k slope_ji)."""
     found = []
     for begin in range(0, len(steps), DIRECTIONS):

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.elimination.tree import Adjacency
 
 __all__ = ["MOST_SPINS_TO_ANNEAL", "annealed_order", "steps_in"]
@@ -124,7 +125,7 @@ class _Tree:
                 self.parent[c], self.next[c], self.first[at] = at, self.first[at], c
         self.best_parent = self.parent.copy()
 
-    def anneal(self, betas: NDArray[np.float64], sweeps: int, max_width: int, seed: int) -> float:
+    def anneal(self, betas: FloatArray, sweeps: int, max_width: int, seed: int) -> float:
         """Turn the tree, with the given sweeps at each temperature; return the cost of the best tree on the way."""
         room = np.zeros(self.neighbors.shape[1], dtype=np.uint64)
         return float(
@@ -164,7 +165,7 @@ def _set_bits(row: NDArray[np.uint64], places: list[int]) -> None:
 
 
 @inner
-def _cost(width: NDArray[np.int64], max_width: int) -> float:
+def _cost(width: IntArray, max_width: int) -> float:
     """Return the table entries, scaled up by the price of the widest table and by a penalty for excess width."""
     total = 0.0
     widest = 0
@@ -175,7 +176,7 @@ def _cost(width: NDArray[np.int64], max_width: int) -> float:
 
 
 @inner
-def _put_in_place(first: NDArray[np.int64], following: NDArray[np.int64], of: int, old: int, new: int) -> None:
+def _put_in_place(first: IntArray, following: IntArray, of: int, old: int, new: int) -> None:
     """Replace ``old`` by ``new`` among the children of ``of``."""
     if first[of] == old:
         first[of] = new
@@ -190,17 +191,17 @@ def _put_in_place(first: NDArray[np.int64], following: NDArray[np.int64], of: in
 def _anneal(
     neighbors: NDArray[np.uint64],
     separator: NDArray[np.uint64],
-    width: NDArray[np.int64],
-    parent: NDArray[np.int64],
-    first: NDArray[np.int64],
-    following: NDArray[np.int64],
-    betas: NDArray[np.float64],
+    width: IntArray,
+    parent: IntArray,
+    first: IntArray,
+    following: IntArray,
+    betas: FloatArray,
     sweeps: int,
     max_width: int,
     random: NDArray[np.uint64],
-    log_of_pair: NDArray[np.float64],
+    log_of_pair: FloatArray,
     new: NDArray[np.uint64],
-    best_parent: NDArray[np.int64],
+    best_parent: IntArray,
 ) -> float:
     n, words = neighbors.shape
     best = _cost(width, max_width)

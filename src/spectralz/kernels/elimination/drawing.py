@@ -19,6 +19,7 @@ from spectralz.kernels.elimination.tables import Block, compressed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.elimination.program import Program, Report, Steps
     from spectralz.kernels.elimination.tree import EliminationTree
 
@@ -55,12 +56,12 @@ def sample_program(program: Program, n: int, size: int, rng: np.random.Generator
 @compiled
 def _draw(
     steps: Steps,
-    spin: NDArray[np.int64],
-    separator_start: NDArray[np.int64],
-    separator_spin: NDArray[np.int64],
-    arena: NDArray[np.float64],
-    where: NDArray[np.int64],
-    uniform: NDArray[np.float64],
+    spin: IntArray,
+    separator_start: IntArray,
+    separator_spin: IntArray,
+    arena: FloatArray,
+    where: IntArray,
+    uniform: FloatArray,
     x: NDArray[np.int8],
 ) -> None:
     """Draw every spin, the last eliminated first, from its distribution given the spins of its separator."""

@@ -16,8 +16,7 @@ from spectralz.kernels.logsum import log_add_exp
 from spectralz.kernels.sums import add
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.elimination.program import Program, Report, Steps
 
 __all__ = ["forward", "log_z_of_program"]
@@ -40,11 +39,11 @@ def forward(
     steps: Steps,
     begin: int,
     end: int,
-    arena: NDArray[np.float64],
-    where: NDArray[np.int64],
+    arena: FloatArray,
+    where: IntArray,
     top: int,
     keep: bool,
-    total: NDArray[np.float64],
+    total: FloatArray,
     block: Block,
 ) -> int:
     """Run steps begin to end on the stack ``arena[:top]``, add their shifts to ``total``, return the new top.

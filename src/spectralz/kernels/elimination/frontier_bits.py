@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import IntArray
     from spectralz.kernels.mini_buckets.passes import Forest
 
 __all__ = ["Bits", "FrontierBits"]
@@ -35,18 +36,18 @@ class Bits(NamedTuple):
 
     stays: NDArray[np.uint64]  # one row of words per spin: the bits of spins that are still needed when it is added
     own: NDArray[np.uint64]  # its own bit; none if it has no neighbors left to come
-    part_start: NDArray[np.int64]  # the mini-buckets of each spin
-    part: NDArray[np.int64]  # which step of the forest each is
-    run_start: NDArray[np.int64]  # the runs of each of them
-    run_word: NDArray[np.int64]
+    part_start: IntArray  # the mini-buckets of each spin
+    part: IntArray  # which step of the forest each is
+    run_start: IntArray  # the runs of each of them
+    run_word: IntArray
     run_shift: NDArray[np.uint64]
     run_mask: NDArray[np.uint64]
     run_at: NDArray[np.uint64]
-    bit_start: NDArray[np.int64]
-    bit: NDArray[np.int64]  # bits of the separator in the order of the state's bits
-    pair_start: NDArray[np.int64]  # the edges from each spin to earlier ones
-    pair_edge: NDArray[np.int64]
-    pair_word: NDArray[np.int64]
+    bit_start: IntArray
+    bit: IntArray  # bits of the separator in the order of the state's bits
+    pair_start: IntArray  # the edges from each spin to earlier ones
+    pair_edge: IntArray
+    pair_word: IntArray
     pair_shift: NDArray[np.uint64]
 
 
@@ -71,11 +72,11 @@ class FrontierBits:
     order: list[int]
     words: int
     width: int
-    merging: NDArray[np.int64]
+    merging: IntArray
     bits: Bits
 
     @classmethod
-    def of_order(cls, order: Sequence[int], edges: NDArray[np.int64], forest: Forest) -> FrontierBits:
+    def of_order(cls, order: Sequence[int], edges: IntArray, forest: Forest) -> FrontierBits:
         """Assign the bits; the forest's mini-buckets must have been made for the reverse order."""
         n = len(order)
         place = np.empty(n, dtype=np.int64)
@@ -131,7 +132,7 @@ class FrontierBits:
         )
 
 
-def _slots(n: int, early: NDArray[np.int64], late: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[list[int]]]:
+def _slots(n: int, early: IntArray, late: IntArray) -> tuple[IntArray, list[list[int]]]:
     """Return the bit of each spin, by place in the order (-1: needs none), and which spins give theirs back when."""
     last = np.arange(n)
     np.maximum.at(last, early, late)
@@ -160,7 +161,7 @@ def _slots(n: int, early: NDArray[np.int64], late: NDArray[np.int64]) -> tuple[N
     return slot, ends
 
 
-def _parts(n: int, forest: Forest) -> tuple[NDArray[np.int64], NDArray[np.int64], list[list[int]]]:
+def _parts(n: int, forest: Forest) -> tuple[IntArray, IntArray, list[list[int]]]:
     """Return the forest's steps by spin in the order of adding, and the ranks of their separators."""
     added = n - 1 - forest.rank
     part = np.argsort(added, kind="stable").astype(np.int64)

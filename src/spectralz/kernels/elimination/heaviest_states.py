@@ -31,8 +31,9 @@ from spectralz.kernels.sampling.heat_bath import GOLDEN, MIX_1, MIX_2, SHIFT_1, 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.elimination.frontier_bits import Bits
-    from spectralz.kernels.mini_buckets.passes import FloatArray, IntArray, Steps
+    from spectralz.kernels.mini_buckets.passes import Steps
 
     Words = NDArray[np.uint64]
     Places = NDArray[np.int32]

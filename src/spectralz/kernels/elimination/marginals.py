@@ -18,8 +18,7 @@ from spectralz.kernels.elimination.tables import BLOCK_BITS, Block, compressed, 
 from spectralz.kernels.logsum import exp_minus
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.elimination.program import Program, Report, Steps
     from spectralz.kernels.elimination.segments import Segments
 
@@ -31,9 +30,9 @@ class ProgramMarginals:
     """log Z, and the probabilities of each step's spin and each edge of the program."""
 
     log_z: float
-    up: NDArray[np.float64]  # P(x = +1), by spin of the model
-    down: NDArray[np.float64]
-    pair_mean: NDArray[np.float64]  # E[x_i x_j], by edge of the model
+    up: FloatArray  # P(x = +1), by spin of the model
+    down: FloatArray
+    pair_mean: FloatArray  # E[x_i x_j], by edge of the model
 
 
 def marginals_of_program(
@@ -83,7 +82,7 @@ def marginals_of_program(
     return ProgramMarginals(float(total[0] + total[1]), up, down, pair_mean)
 
 
-def _live_slots(program: Program, end: int) -> NDArray[np.int64]:
+def _live_slots(program: Program, end: int) -> IntArray:
     """Return the slots on the stack after the first ``end`` steps."""
     used_by = np.full(program.steps, -1, dtype=np.int64)
     used_by[program.child_slot] = np.repeat(np.arange(program.steps), np.diff(program.child_start))
@@ -93,18 +92,18 @@ def _live_slots(program: Program, end: int) -> NDArray[np.int64]:
 @compiled
 def _backward(
     steps: Steps,
-    spin: NDArray[np.int64],
-    pair_edge: NDArray[np.int64],
+    spin: IntArray,
+    pair_edge: IntArray,
     begin: int,
     end: int,
-    arena: NDArray[np.float64],
-    where: NDArray[np.int64],
+    arena: FloatArray,
+    where: IntArray,
     block: Block,
-    difference: NDArray[np.float64],
-    bar: NDArray[np.float64],
-    up: NDArray[np.float64],
-    down: NDArray[np.float64],
-    pair_mean: NDArray[np.float64],
+    difference: FloatArray,
+    bar: FloatArray,
+    up: FloatArray,
+    down: FloatArray,
+    pair_mean: FloatArray,
 ) -> None:
     """Run steps end to begin in reverse, collecting the marginals of spins and edges on the way.
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import IntArray
     from spectralz.kernels.elimination.tree import Adjacency, Order
 
 __all__ = ["MOST_SPINS_FOR_MIN_FILL", "count_bits", "min_fill"]
@@ -78,13 +79,13 @@ def _fill_of(bits: NDArray[np.uint64], v: int) -> int:
 @compiled
 def _min_fill_of_bits(
     bits: NDArray[np.uint64],
-    priority: NDArray[np.int64],
+    priority: IntArray,
     ignore_degree: bool,
     max_width: int,
-    fill: NDArray[np.int64],
-    degree: NDArray[np.int64],
+    fill: IntArray,
+    degree: IntArray,
     affected: NDArray[np.bool_],
-    order: NDArray[np.int64],
+    order: IntArray,
 ) -> int:
     """Write the min-fill order (ties: fewest neighbors, then priority); return its length, short where too wide.
 

@@ -16,15 +16,13 @@ from spectralz.kernels.elimination.tree import separators_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from spectralz.kernels.arrays import IntArray
     from spectralz.kernels.elimination.tree import Adjacency, Order
 
 __all__ = ["ORDERS", "adjacency_of", "banded", "degeneracy"]
 
 
-def adjacency_of(n: int, edges: NDArray[np.int64]) -> Adjacency:
+def adjacency_of(n: int, edges: IntArray) -> Adjacency:
     """Return the set of neighbors of each vertex."""
     adjacency: Adjacency = [set() for _ in range(n)]
     for i, j in edges.tolist():

@@ -21,8 +21,7 @@ from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.forest import runs
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.elimination.tree import EliminationTree
 
 __all__ = ["Program", "Report", "Steps"]
@@ -36,46 +35,40 @@ Report = Callable[[float], None]
 class Steps(NamedTuple):
     """The arrays of a :class:`Program` that all passes read, as a named tuple for compiled functions."""
 
-    field: NDArray[np.float64]
-    width: NDArray[np.int64]
-    slot: NDArray[np.int64]
-    pair_start: NDArray[np.int64]
-    pair_bit: NDArray[np.int64]
-    pair_weight: NDArray[np.float64]
-    child_start: NDArray[np.int64]
-    child_slot: NDArray[np.int64]
-    child_mask: NDArray[np.int64]
+    field: FloatArray
+    width: IntArray
+    slot: IntArray
+    pair_start: IntArray
+    pair_bit: IntArray
+    pair_weight: FloatArray
+    child_start: IntArray
+    child_slot: IntArray
+    child_mask: IntArray
 
 
 @dataclass(frozen=True)
 class Program:
     """The steps of an elimination as arrays; those of step t are at ``start[t]:start[t + 1]`` of the ragged ones."""
 
-    spin: NDArray[np.int64]
-    field: NDArray[np.float64]
-    width: NDArray[np.int64]
-    slot: NDArray[np.int64]
-    pair_start: NDArray[np.int64]
-    pair_bit: NDArray[np.int64]  # where the other spin stands in the separator
-    pair_weight: NDArray[np.float64]
-    pair_edge: NDArray[np.int64]  # which edge of the model it is
-    pair_end: NDArray[np.int64]  # which step eliminates the other spin
-    child_start: NDArray[np.int64]
-    child_slot: NDArray[np.int64]
-    child_mask: NDArray[np.int64]  # which spins of the separator are also in the child's table
-    separator_start: NDArray[np.int64]
-    separator_spin: NDArray[np.int64]  # the spins of each step's separator, bit 0 first
-    heights: NDArray[np.int64]  # of the stack, before each step and after the last
+    spin: IntArray
+    field: FloatArray
+    width: IntArray
+    slot: IntArray
+    pair_start: IntArray
+    pair_bit: IntArray  # where the other spin stands in the separator
+    pair_weight: FloatArray
+    pair_edge: IntArray  # which edge of the model it is
+    pair_end: IntArray  # which step eliminates the other spin
+    child_start: IntArray
+    child_slot: IntArray
+    child_mask: IntArray  # which spins of the separator are also in the child's table
+    separator_start: IntArray
+    separator_spin: IntArray  # the spins of each step's separator, bit 0 first
+    heights: IntArray  # of the stack, before each step and after the last
     peak: int
 
     @classmethod
-    def of_tree(
-        cls,
-        tree: EliminationTree,
-        edges: NDArray[np.int64],
-        weights: NDArray[np.float64],
-        field: NDArray[np.float64],
-    ) -> Program:
+    def of_tree(cls, tree: EliminationTree, edges: IntArray, weights: FloatArray, field: FloatArray) -> Program:
         """Lay out a tree's steps with the weights ``J`` of the edges and the fields."""
         steps = len(tree.order)
         rank = np.full(len(field), -1, dtype=np.int64)

@@ -15,6 +15,8 @@ from spectralz._support.compiling import compiled, inner
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import IntArray
+
 __all__ = ["Count", "core_of", "count_min_degree", "has_narrow_front"]
 
 # While other spins are eliminated, a spin may have up to this many times as many neighbors as the widest separator.
@@ -40,7 +42,7 @@ class Count(NamedTuple):
     is_known: bool
 
 
-def count_min_degree(indptr: NDArray[np.int64], indices: NDArray[np.int32], max_width: int) -> Count:
+def count_min_degree(indptr: IntArray, indices: NDArray[np.int32], max_width: int) -> Count:
     """Eliminate spins of least degree first; ``indptr`` and ``indices`` are the rows of the adjacency matrix."""
     degree = np.diff(indptr)
     room = ROOM * max(max_width, 1)
@@ -52,7 +54,7 @@ def count_min_degree(indptr: NDArray[np.int64], indices: NDArray[np.int32], max_
 
 @compiled
 def _count_min_degree(
-    indptr: NDArray[np.int64], indices: NDArray[np.int32], max_width: int, room: int
+    indptr: IntArray, indices: NDArray[np.int32], max_width: int, room: int
 ) -> tuple[int, float, bool]:
     n = len(indptr) - 1
     neighbors = np.empty((n, room), dtype=np.int32)
@@ -109,14 +111,7 @@ def _count_min_degree(
 
 
 @inner
-def _append(
-    v: int,
-    d: int,
-    head: NDArray[np.int64],
-    tail: NDArray[np.int64],
-    following: NDArray[np.int64],
-    before: NDArray[np.int64],
-) -> None:
+def _append(v: int, d: int, head: IntArray, tail: IntArray, following: IntArray, before: IntArray) -> None:
     following[v], before[v] = -1, tail[d]
     if tail[d] >= 0:
         following[tail[d]] = v
@@ -126,14 +121,7 @@ def _append(
 
 
 @inner
-def _remove(
-    v: int,
-    d: int,
-    head: NDArray[np.int64],
-    tail: NDArray[np.int64],
-    following: NDArray[np.int64],
-    before: NDArray[np.int64],
-) -> None:
+def _remove(v: int, d: int, head: IntArray, tail: IntArray, following: IntArray, before: IntArray) -> None:
     if before[v] >= 0:
         following[before[v]] = following[v]
     else:
@@ -145,7 +133,7 @@ def _remove(
 
 
 @compiled
-def has_narrow_front(indptr: NDArray[np.int64], indices: NDArray[np.int32], max_width: int) -> bool:
+def has_narrow_front(indptr: IntArray, indices: NDArray[np.int32], max_width: int) -> bool:
     """Sweep a front through every component from one end; return whether it has at most ``max_width`` spins."""
     n = len(indptr) - 1
     seen, reached = np.full(n, -1), np.zeros(n, dtype=np.bool_)
@@ -199,7 +187,7 @@ def has_narrow_front(indptr: NDArray[np.int64], indices: NDArray[np.int32], max_
 
 
 @compiled
-def core_of(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> int:
+def core_of(indptr: IntArray, indices: NDArray[np.int32]) -> int:
     """Return the degeneracy of a graph: the largest minimum degree of any subgraph."""
     n = len(indptr) - 1
     degree = np.empty(n, dtype=np.int64)

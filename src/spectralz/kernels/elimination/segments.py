@@ -48,10 +48,7 @@ def plan_segments(tree: EliminationTree) -> Segments:
     while best is None or (best.entries > KEEP_ALL_ENTRIES and count <= min(len(kept), 1024)):
         bounds = _even_bounds(kept, total / count)
         remembered = sum(heights[bound] for bound in bounds)
-        busiest = max(
-            (heights[begin] + sum(kept[begin:end]) for begin, end in itertools.pairwise(bounds)),
-            default=0,
-        )
+        busiest = max((heights[begin] + sum(kept[begin:end]) for begin, end in itertools.pairwise(bounds)), default=0)
         entries = max(remembered + 2 * (busiest + widest) + max(heights), remembered + tree.peak)
         if best is None or entries < best.entries:
             best = Segments(bounds, entries)

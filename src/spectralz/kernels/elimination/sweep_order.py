@@ -17,14 +17,13 @@ from spectralz.kernels.elimination.tree import separators_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from spectralz.kernels.arrays import IntArray
     from spectralz.kernels.elimination.tree import Adjacency, Order
 
 __all__ = ["frontier_sizes", "sweep_order", "swept"]
 
 
-def frontier_sizes(order: Sequence[int], edges: NDArray[np.int64]) -> NDArray[np.int64]:
+def frontier_sizes(order: Sequence[int], edges: IntArray) -> IntArray:
     """Return how many spins are in the frontier after each step.
 
     Examples

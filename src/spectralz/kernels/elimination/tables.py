@@ -14,8 +14,7 @@ import numpy as np
 from spectralz._support.compiling import inner
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.elimination.program import Program, Steps
 
 __all__ = ["BLOCK_BITS", "Block", "compressed", "fill_block"]
@@ -26,10 +25,10 @@ BLOCK_BITS = 9
 class Block(NamedTuple):
     """Work arrays for one block: the log-weights of x_v = -1 and +1, and what is the same in all blocks of a step."""
 
-    minus: NDArray[np.float64]
-    plus: NDArray[np.float64]
-    low_field: NDArray[np.float64]  # what the spins in the low bits add to the field of x_v
-    places: NDArray[np.int64]  # of a block's entries in the table of the first child, of the second, ...
+    minus: FloatArray
+    plus: FloatArray
+    low_field: FloatArray  # what the spins in the low bits add to the field of x_v
+    places: IntArray  # of a block's entries in the table of the first child, of the second, ...
 
     @classmethod
     def of(cls, program: Program) -> Block:
@@ -54,15 +53,7 @@ def compressed(index: int, mask: int) -> int:
 
 
 @inner
-def fill_block(
-    steps: Steps,
-    t: int,
-    number: int,
-    low: int,
-    arena: NDArray[np.float64],
-    where: NDArray[np.int64],
-    block: Block,
-) -> None:
+def fill_block(steps: Steps, t: int, number: int, low: int, arena: FloatArray, where: IntArray, block: Block) -> None:
     """Write the log-weights of x_v = -1 and +1 for all separator states of one block; number 0 must come first."""
     minus, plus, low_field, places = block
     size = 1 << low

@@ -27,7 +27,7 @@ from spectralz.kernels.sums import add
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
+    from spectralz.kernels.arrays import FloatArray, IntArray
 
 __all__ = [
     "cos_sin_of_half_turns",
@@ -49,13 +49,13 @@ FACTORS_AT_A_TIME = 1 << 24
 TINY = 1e-44  # square of the modulus below which a product of factors no larger than 1 is negligible
 
 
-def negative_steps(a: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def negative_steps(a: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return step and half the number of nodes for each negative direction: 2 pi / h = 2 |a_j|_1 + 8.5."""
     steps = 2.0 * math.pi / (2.0 * np.abs(a).sum(axis=1) + TAIL)
     return steps, np.ceil(TAIL / steps).astype(np.int64)
 
 
-def negative_node_count(a: NDArray[np.float64]) -> float:
+def negative_node_count(a: FloatArray) -> float:
     """Return the number of nodes for the negative directions a (r x n), half of them by symmetry.
 
     It may exceed int64, for which `negative_steps` does not work.
@@ -77,9 +77,7 @@ def negative_error(r: int, n: int, norm: float) -> float:
     return 6e-16 * r * 2.0 + UNIT_ROUNDOFF * (8.0 * n + (r + 8) * norm + 50.0)
 
 
-def error_of_means(
-    theta: NDArray[np.float64], push: NDArray[np.float64], a: NDArray[np.float64], t: NDArray[np.float64], terms: int
-) -> float:
+def error_of_means(theta: FloatArray, push: FloatArray, a: FloatArray, t: FloatArray, terms: int) -> float:
     """Bound the total error of the m_i = tanh(theta_i + push_i - <a_i, t>) with inner products of ``terms`` numbers.
 
     A large field makes z_i inexact, but then m_i hardly depends on it, unless the directions cancel the field.
@@ -123,9 +121,7 @@ def cos_sin_of_half_turns(c: float) -> tuple[float, float]:
     return sign * cosine, sign * sine
 
 
-def saddle_point(
-    theta: NDArray[np.float64], push: NDArray[np.float64], a: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], float]:
+def saddle_point(theta: FloatArray, push: FloatArray, a: FloatArray) -> tuple[FloatArray, float]:
     """Minimize F(t) = |t|^2 / 2 + sum_i log 2 cosh(theta_i + push_i - <a_i, t>) by Newton's method with halved steps.
 
     Returns t and F(t) - sum_i |theta_i|, since a large field would swamp the digits of everything else.
@@ -138,13 +134,13 @@ def saddle_point(
 
 @compiled
 def _descend(
-    theta: NDArray[np.float64],
-    push: NDArray[np.float64],
-    a: NDArray[np.float64],
-    t: NDArray[np.float64],
-    new_t: NDArray[np.float64],
-    direction: NDArray[np.float64],
-    hessian: NDArray[np.float64],
+    theta: FloatArray,
+    push: FloatArray,
+    a: FloatArray,
+    t: FloatArray,
+    new_t: FloatArray,
+    direction: FloatArray,
+    hessian: FloatArray,
 ) -> float:
     """Move t to the minimum and return F there, minus all |theta_i|; the last three arguments are work arrays."""
     r, n = a.shape
@@ -185,7 +181,7 @@ def _descend(
 
 
 @inner
-def _solve(H: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+def _solve(H: FloatArray, b: FloatArray) -> float:
     """Replace b by H^-1 b and return <b, H^-1 b>, by Cholesky's factors; only H on and below the diagonal is read."""
     r = len(b)
     square = 0.0
@@ -206,9 +202,7 @@ def _solve(H: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 
 @inner
-def _saddle_value(
-    theta: NDArray[np.float64], push: NDArray[np.float64], a: NDArray[np.float64], t: NDArray[np.float64]
-) -> float:
+def _saddle_value(theta: FloatArray, push: FloatArray, a: FloatArray, t: FloatArray) -> float:
     value = lost = 0.0
     for j in range(len(t)):
         value += 0.5 * t[j] * t[j]
@@ -220,14 +214,12 @@ def _saddle_value(
     return value + lost
 
 
-def tilted_means(
-    theta: NDArray[np.float64], push: NDArray[np.float64], a: NDArray[np.float64], t: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def tilted_means(theta: FloatArray, push: FloatArray, a: FloatArray, t: FloatArray) -> FloatArray:
     """Return m_i = tanh(theta_i + push_i - <a_i, t>)."""
     return np.asarray(np.tanh(theta + (push - t @ a)))
 
 
-def first_node(halves: NDArray[np.int64]) -> NDArray[np.int64]:
+def first_node(halves: IntArray) -> IntArray:
     """Return the first node of a grid from -halves to halves, in the first direction from 0."""
     node = -halves
     node[:1] = 0
@@ -235,7 +227,7 @@ def first_node(halves: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 @inner
-def next_node(node: NDArray[np.int64], halves: NDArray[np.int64]) -> bool:
+def next_node(node: IntArray, halves: IntArray) -> bool:
     """Advance to the next node of the grid; return False at the end."""
     for j in range(len(node) - 1, -1, -1):
         node[j] += 1
@@ -247,17 +239,17 @@ def next_node(node: NDArray[np.int64], halves: NDArray[np.int64]) -> bool:
 
 @inner
 def _line_sum(
-    base: NDArray[np.float64],
-    slope: NDArray[np.float64],
-    m: NDArray[np.float64],
+    base: FloatArray,
+    slope: FloatArray,
+    m: FloatArray,
     first: int,
     last: int,
     step: float,
     lead_phase: float,
     t: float,
     is_half: bool,
-    re: NDArray[np.float64],
-    im: NDArray[np.float64],
+    re: FloatArray,
+    im: FloatArray,
 ) -> float:
     """Sum one line of nodes x = k step, k = first ... last: normal density times the real part of the product.
 
@@ -297,12 +289,7 @@ def _line_sum(
 
 
 def _integral_at_saddle(
-    m: NDArray[np.float64],
-    a: NDArray[np.float64],
-    t: NDArray[np.float64],
-    steps: NDArray[np.float64],
-    halves: NDArray[np.int64],
-    report: Callable[[float], None],
+    m: FloatArray, a: FloatArray, t: FloatArray, steps: FloatArray, halves: IntArray, report: Callable[[float], None]
 ) -> float:
     """Return the integral over the negative directions, with exp(F(t)) divided out: at most 1.
 
@@ -328,19 +315,19 @@ def _integral_at_saddle(
 
 @compiled
 def _sum_lines(
-    a: NDArray[np.float64],
-    m: NDArray[np.float64],
-    t: NDArray[np.float64],
-    steps: NDArray[np.float64],
-    halves: NDArray[np.int64],
-    lead: NDArray[np.int64],
-    slope: NDArray[np.float64],
+    a: FloatArray,
+    m: FloatArray,
+    t: FloatArray,
+    steps: FloatArray,
+    halves: IntArray,
+    lead: IntArray,
+    slope: FloatArray,
     first: int,
     last: int,
     lines: int,
-    base: NDArray[np.float64],
-    re: NDArray[np.float64],
-    im: NDArray[np.float64],
+    base: FloatArray,
+    re: FloatArray,
+    im: FloatArray,
 ) -> tuple[float, bool]:
     """Sum nodes first to last of some lines along the last direction, from ``lead`` on in the grid of the others.
 
@@ -367,12 +354,8 @@ def _sum_lines(
 
 
 def sum_negative(
-    theta: NDArray[np.float64],
-    positive: NDArray[np.float64],
-    negative: NDArray[np.float64],
-    g: NDArray[np.float64],
-    report: Callable[[float], None],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    theta: FloatArray, positive: FloatArray, negative: FloatArray, g: FloatArray, report: Callable[[float], None]
+) -> tuple[FloatArray, FloatArray]:
     """Return log of the negative directions' integral at points g (m x r) of the positive ones, from above and below.
 
     sum_i |theta_i| is subtracted from all of them. If all digits are lost the lower value is -1e300.

@@ -18,17 +18,14 @@ from spectralz.kernels.low_rank.negative_directions import FACTORS_AT_A_TIME, fi
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import FloatArray, IntArray
+
 __all__ = ["inner_moments"]
 
 
 def inner_moments(
-    m: NDArray[np.float64],
-    a: NDArray[np.float64],
-    t: NDArray[np.float64],
-    steps: NDArray[np.float64],
-    halves: NDArray[np.int64],
-    pairs: bool,
-) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    m: FloatArray, a: FloatArray, t: FloatArray, steps: FloatArray, halves: IntArray, pairs: bool
+) -> tuple[float, FloatArray, FloatArray]:
     """Return the integral at the saddle t, with its moments of x_i and, with ``pairs``, of x_i x_j (i < j).
 
     ``m`` are the tilted means at t. Compiled code does not notice interrupts, so it is called for a few nodes at a
@@ -47,16 +44,16 @@ def inner_moments(
 
 @compiled
 def _add_moments(
-    a: NDArray[np.float64],
-    m: NDArray[np.float64],
-    t: NDArray[np.float64],
-    steps: NDArray[np.float64],
-    halves: NDArray[np.int64],
-    node: NDArray[np.int64],
+    a: FloatArray,
+    m: FloatArray,
+    t: FloatArray,
+    steps: FloatArray,
+    halves: IntArray,
+    node: IntArray,
     nodes: int,
     pairs: bool,
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
+    first: FloatArray,
+    second: FloatArray,
     even: NDArray[np.complex128],
     odd: NDArray[np.complex128],
     right: NDArray[np.complex128],

@@ -25,7 +25,7 @@ from scipy.sparse.csgraph import connected_components
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
+    from spectralz.kernels.arrays import FloatArray, IntArray
 
 __all__ = ["LowRankForm", "find_low_rank", "residual_sum"]
 
@@ -54,20 +54,20 @@ class LowRankForm:
         The sum of |A_ij - sum_k values_k v_ki v_kj| over i != j: no state's log-weight has a larger error.
     """
 
-    values: NDArray[np.float64]
-    vectors: NDArray[np.float64]
-    shift: NDArray[np.float64]
+    values: FloatArray
+    vectors: FloatArray
+    shift: FloatArray
     residual: float
 
 
-def find_low_rank(A: NDArray[np.float64], max_rank: int, tol: float = 0.0, seed: int = 0) -> LowRankForm | None:
+def find_low_rank(A: FloatArray, max_rank: int, tol: float = 0.0, seed: int = 0) -> LowRankForm | None:
     """Return a form of rank at most ``max_rank``, or None if none was found; components are treated separately.
 
     With ``tol``, weak directions are left out, as long as the residual stays below about that much.
     """
     n = len(A)
     values: list[float] = []
-    vectors: list[NDArray[np.float64]] = []
+    vectors: list[FloatArray] = []
     shift, residual = np.zeros(n), 0.0
     for spins in _components(A):
         part = A if len(spins) == n else A[np.ix_(spins, spins)]
@@ -83,7 +83,7 @@ def find_low_rank(A: NDArray[np.float64], max_rank: int, tol: float = 0.0, seed:
     return LowRankForm(np.array(values), np.array(vectors).reshape(len(values), n), shift, residual)
 
 
-def _components(A: NDArray[np.float64]) -> list[NDArray[np.int64]]:
+def _components(A: FloatArray) -> list[IntArray]:
     n = len(A)
     if n < 2 or np.all(A[0, 1:] != 0.0):
         return [np.arange(n)] if n else []
@@ -91,7 +91,7 @@ def _components(A: NDArray[np.float64]) -> list[NDArray[np.int64]]:
     return [np.flatnonzero(label == k) for k in range(label.max() + 1)]
 
 
-def _connected_form(A: NDArray[np.float64], max_rank: int, tol: float, rng: np.random.Generator) -> LowRankForm | None:
+def _connected_form(A: FloatArray, max_rank: int, tol: float, rng: np.random.Generator) -> LowRankForm | None:
     n = len(A)
     own = np.array(np.diagonal(A))
     if n == 1:
@@ -122,8 +122,8 @@ def _connected_form(A: NDArray[np.float64], max_rank: int, tol: float, rng: np.r
 
 
 def _candidate_diagonals(
-    C: NDArray[np.float64], own: NDArray[np.float64], max_rank: int, floor: float, rng: np.random.Generator
-) -> Iterator[NDArray[np.float64]]:
+    C: FloatArray, own: FloatArray, max_rank: int, floor: float, rng: np.random.Generator
+) -> Iterator[FloatArray]:
     """Yield diagonals to try for C, which has none: from splits of the spins, and some more if the spins are few.
 
     The additional ones are its own, ``own``, and this or zero, shifted so that an eigenvalue is zero.
@@ -161,13 +161,8 @@ def _candidate_diagonals(
 
 
 def _block_vectors(
-    A: NDArray[np.float64],
-    P: NDArray[np.int64],
-    Q: NDArray[np.int64],
-    max_rank: int,
-    floor: float,
-    rng: np.random.Generator,
-) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+    A: FloatArray, P: IntArray, Q: IntArray, max_rank: int, floor: float, rng: np.random.Generator
+) -> tuple[FloatArray | None, FloatArray | None]:
     """Return the singular vectors of A[P, Q], by a randomized range finder; None if its rank exceeds ``max_rank``."""
     columns = min(max_rank + OVERSAMPLING, len(P), len(Q))
     probe = np.zeros((len(A), columns))
@@ -183,9 +178,7 @@ def _block_vectors(
     return basis @ left[:, :rank], right[:rank].T
 
 
-def _polished(
-    C: NDArray[np.float64], diagonal: NDArray[np.float64], max_rank: int, floor: float, off: float
-) -> LowRankForm:
+def _polished(C: FloatArray, diagonal: FloatArray, max_rank: int, floor: float, off: float) -> LowRankForm:
     """Return the leading eigenpairs of C + Diag(diagonal), refitting the diagonal to them while that helps."""
     best: LowRankForm | None = None
     for _ in range(MOST_POLISHES):
@@ -201,9 +194,7 @@ def _polished(
     return best
 
 
-def _leading_eigenpairs(
-    A: NDArray[np.float64], shift: NDArray[np.float64], max_rank: int, floor: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _leading_eigenpairs(A: FloatArray, shift: FloatArray, max_rank: int, floor: float) -> tuple[FloatArray, FloatArray]:
     n = len(A)
     columns = min(max_rank + OVERSAMPLING, n)
     probe = np.random.default_rng(1).normal(size=(n, columns))
@@ -217,7 +208,7 @@ def _leading_eigenpairs(
     return values[order], (basis @ inner[:, order]).T
 
 
-def residual_sum(A: NDArray[np.float64], values: NDArray[np.float64], vectors: NDArray[np.float64]) -> float:
+def residual_sum(A: FloatArray, values: FloatArray, vectors: FloatArray) -> float:
     """Return the sum of |A - V' Diag(values) V| off the diagonal, a few rows at a time."""
     total = 0.0
     for begin in range(0, len(A), ROWS_AT_A_TIME):

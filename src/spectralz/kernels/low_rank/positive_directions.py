@@ -22,7 +22,7 @@ from spectralz.kernels.logsum import log_2cosh_excess
 from spectralz.kernels.sums import add
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from spectralz.kernels.arrays import FloatArray, IntArray
 
 __all__ = [
     "LOG_SQRT_2PI",
@@ -45,16 +45,16 @@ SUM_ERROR = 1e-14
 CHUNK = 512  # spins at a time, a power of two
 
 
-def positive_node_count(a: NDArray[np.float64]) -> float:
+def positive_node_count(a: FloatArray) -> float:
     """Return the number of nodes of the whole grid of the positive directions a (r x n), which may exceed int64."""
     return math.prod(2.0 * half + 1.0 for half in _half_counts(a))
 
 
-def _half_counts(a: NDArray[np.float64]) -> list[int]:
+def _half_counts(a: FloatArray) -> list[int]:
     return [math.ceil((norm + TAIL) / STEP) for norm in np.abs(a).sum(axis=1).tolist()]
 
 
-def positive_rounding(rank: int, n: int, norms: NDArray[np.float64]) -> float:
+def positive_rounding(rank: int, n: int, norms: FloatArray) -> float:
     """Bound the error of the log of the sum over the nodes, for directions with the |a_j|_1 that are given.
 
     The trapezoidal rule, the cut tails and the sum itself contribute 1e-14. The rounding errors of the terms enter by
@@ -79,15 +79,15 @@ class Nodes:
         the largest.
     """
 
-    g: NDArray[np.float64]
-    log_term: NDArray[np.float64]
-    log_term_lower: NDArray[np.float64]
+    g: FloatArray
+    log_term: FloatArray
+    log_term_lower: FloatArray
 
 
-Integrand = Callable[["NDArray[np.float64]"], tuple["NDArray[np.float64]", "NDArray[np.float64]"]]
+Integrand = Callable[["FloatArray"], tuple["FloatArray", "FloatArray"]]
 
 
-def positive_nodes(a: NDArray[np.float64], integrand: Integrand) -> Nodes:
+def positive_nodes(a: FloatArray, integrand: Integrand) -> Nodes:
     """Evaluate the integrand where it matters: from a coarse grid down to the nodes themselves.
 
     ``integrand(g)`` gives upper and lower values of log K at points (m x r). log K is convex, being a log-partition
@@ -106,7 +106,7 @@ def positive_nodes(a: NDArray[np.float64], integrand: Integrand) -> Nodes:
     corners = np.array(list(itertools.product((0, 1), repeat=r)), dtype=np.int64) @ strides
     cutoff = NEGLIGIBLE + math.log(math.prod(shape))
 
-    def terms(keys: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def terms(keys: IntArray) -> tuple[FloatArray, FloatArray]:
         g = _points(keys, shape, halves)
         upper, lower = integrand(g)
         gauss = 0.5 * (g**2).sum(axis=1)
@@ -135,14 +135,14 @@ def positive_nodes(a: NDArray[np.float64], integrand: Integrand) -> Nodes:
     return Nodes(_points(keys, shape, halves), upper + weight, lower + weight)
 
 
-def _points(keys: NDArray[np.int64], shape: tuple[int, ...], halves: NDArray[np.int64]) -> NDArray[np.float64]:
+def _points(keys: IntArray, shape: tuple[int, ...], halves: IntArray) -> FloatArray:
     """Return the nodes g (m x r) at the given places of the grid."""
     lattice = np.stack(np.unravel_index(keys, shape), axis=-1) - halves
     return STEP * lattice.astype(np.float64)
 
 
 @compiled
-def sum_positive(theta: NDArray[np.float64], a: NDArray[np.float64], g: NDArray[np.float64]) -> NDArray[np.float64]:
+def sum_positive(theta: FloatArray, a: FloatArray, g: FloatArray) -> FloatArray:
     """Return sum_i log 2 cosh(theta_i + <a_i, g>) - theta_i at points g (m x r), a (r x n), for theta_i >= 0.
 
     theta_i, which all points have in common, is left out so that no large field swamps the digits of the others. For a

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import FloatArray, IntArray
+
 __all__ = ["Grid", "log_sum_of_cells", "log_tables", "log_uniform_expectation", "sample_backwards"]
 
 # Stands for log 0: finite, so that the difference of two is not NaN, and below all sums of weights.
@@ -53,14 +55,14 @@ class Grid:
         2.
     """
 
-    step: NDArray[np.float64]
-    first: NDArray[np.int64]
-    jump: NDArray[np.int64]
-    half: NDArray[np.int64]
-    deviation: NDArray[np.float64]
+    step: FloatArray
+    first: IntArray
+    jump: IntArray
+    half: IntArray
+    deviation: FloatArray
 
     @classmethod
-    def of_directions(cls, u: NDArray[np.float64], step: NDArray[np.float64]) -> Grid:
+    def of_directions(cls, u: FloatArray, step: FloatArray) -> Grid:
         """Quantize the directions u (r x n)."""
         n = u.shape[1]
         c = step[:, None]
@@ -79,7 +81,7 @@ class Grid:
         return product
 
     @property
-    def strides(self) -> NDArray[np.int64]:
+    def strides(self) -> IntArray:
         """How far apart neighbors along each direction lie in the row of cells."""
         sizes = 2 * self.half + 1
         return np.concatenate([np.cumprod(sizes[::-1])[::-1][1:], [1]]).astype(np.int64)
@@ -90,26 +92,26 @@ class Grid:
         return int(((self.first + self.half) * self.strides).sum())
 
     @property
-    def shifts(self) -> NDArray[np.int64]:
+    def shifts(self) -> IntArray:
         """How far a spin that is +1 moves a cell along the row."""
         return (self.jump * self.strides[:, None]).sum(axis=0)
 
-    def exponents(self, signs: NDArray[np.float64]) -> NDArray[np.float64]:
+    def exponents(self, signs: FloatArray) -> FloatArray:
         """Return sum_j sign_j (c_j k_j)^2 for every cell of the row (line 14)."""
         return _sum_over_cells([sign * y**2 for sign, y in zip(signs.tolist(), self._axes(), strict=True)])
 
-    def slack(self) -> NDArray[np.float64]:
+    def slack(self) -> FloatArray:
         """Return for every cell how much a state's true exponent can differ: sum_j d_j (2 c_j |k_j| + d_j)."""
         pairs = zip(self.deviation.tolist(), self._axes(), strict=True)
         return _sum_over_cells([deviation * (2.0 * np.abs(y) + deviation) for deviation, y in pairs])
 
-    def _axes(self) -> list[NDArray[np.float64]]:
+    def _axes(self) -> list[FloatArray]:
         """Return c_j k_j for k_j = -b_j ... b_j."""
         halves = zip(self.step.tolist(), self.half.tolist(), strict=True)
         return [step * np.arange(-half, half + 1) for step, half in halves]
 
 
-def _sum_over_cells(axes: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+def _sum_over_cells(axes: list[FloatArray]) -> FloatArray:
     """Add up one number from each axis for every cell, the cells in one row."""
     total = np.zeros(1)
     for axis in axes:
@@ -119,13 +121,7 @@ def _sum_over_cells(axes: list[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 @inner
 def _add_spin(
-    old: NDArray[np.float64],
-    new: NDArray[np.float64],
-    low: int,
-    high: int,
-    shift: int,
-    log_minus: float,
-    log_plus: float,
+    old: FloatArray, new: FloatArray, low: int, high: int, shift: int, log_minus: float, log_plus: float
 ) -> None:
     """Apply Claim 2 for one spin: new(k) = P(-1) old(k) + P(+1) old(k - shift) for low <= k <= high."""
     for k in range(low, high + 1):
@@ -134,13 +130,13 @@ def _add_spin(
 
 @compiled
 def _add_spins(
-    rows: NDArray[np.float64],
-    shifts: NDArray[np.int64],
-    log_minus: NDArray[np.float64],
-    log_plus: NDArray[np.float64],
+    rows: FloatArray,
+    shifts: IntArray,
+    log_minus: FloatArray,
+    log_plus: FloatArray,
     begin: int,
     end: int,
-    window: NDArray[np.int64],
+    window: IntArray,
     margin: int,
     keep: bool,
 ) -> None:
@@ -155,14 +151,14 @@ def _add_spins(
 
 
 def log_tables(
-    shifts: NDArray[np.int64],
-    log_minus: NDArray[np.float64],
-    log_plus: NDArray[np.float64],
+    shifts: IntArray,
+    log_minus: FloatArray,
+    log_plus: FloatArray,
     start: int,
     cells: int,
     keep: bool,
     report: Callable[[float], None],
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Return log t_n as one row, or with ``keep`` all of log t_0 to log t_n as rows (Alg. 1, lines 6 to 13).
 
     A margin as wide as the largest jump on either side of the row replaces the tests for its ends.
@@ -181,7 +177,7 @@ def log_tables(
 
 
 @compiled
-def log_sum_of_cells(log_t: NDArray[np.float64], exponent: NDArray[np.float64]) -> float:
+def log_sum_of_cells(log_t: FloatArray, exponent: FloatArray) -> float:
     """Return log of sum_k t(k) exp(exponent(k)) (line 14)."""
     largest = LOG_ZERO
     for k in range(len(log_t)):
@@ -195,7 +191,7 @@ def log_sum_of_cells(log_t: NDArray[np.float64], exponent: NDArray[np.float64]) 
     return largest + np.log(total + lost)
 
 
-def _uniform_table(jumps: NDArray[np.int64], start: int, cells: int) -> NDArray[np.float64]:
+def _uniform_table(jumps: IntArray, start: int, cells: int) -> FloatArray:
     """Return t_n for independent unbiased spins, a few at a time, since compiled code does not notice interrupts."""
     t = np.zeros(cells)
     t[start] = 1.0
@@ -207,7 +203,7 @@ def _uniform_table(jumps: NDArray[np.int64], start: int, cells: int) -> NDArray[
 
 
 @compiled
-def _add_uniform_spins(t: NDArray[np.float64], jumps: NDArray[np.int64], window: NDArray[np.int64]) -> None:
+def _add_uniform_spins(t: FloatArray, jumps: IntArray, window: IntArray) -> None:
     """Apply Claim 2 in place, from the side that is read before it is written, inside the reachable window."""
     low, high = window
     for jump in jumps:
@@ -224,7 +220,7 @@ def _add_uniform_spins(t: NDArray[np.float64], jumps: NDArray[np.int64], window:
     window[0], window[1] = low, high
 
 
-def log_uniform_expectation(u: NDArray[np.float64], sign: float, step: float) -> tuple[float, float]:
+def log_uniform_expectation(u: FloatArray, sign: float, step: float) -> tuple[float, float]:
     """Return log E exp(sign <u, x>^2) over uniform x by Algorithm 1 with rank 1, and a bound on its error.
 
     This is E_j of Algorithm 2, line 7.
@@ -244,12 +240,7 @@ def log_uniform_expectation(u: NDArray[np.float64], sign: float, step: float) ->
 
 @compiled
 def sample_backwards(
-    rows: NDArray[np.float64],
-    shifts: NDArray[np.int64],
-    log_minus: NDArray[np.float64],
-    log_plus: NDArray[np.float64],
-    ends: NDArray[np.int64],
-    uniform: NDArray[np.float64],
+    rows: FloatArray, shifts: IntArray, log_minus: FloatArray, log_plus: FloatArray, ends: IntArray, uniform: FloatArray
 ) -> NDArray[np.int8]:
     """Draw a state for each final cell of ``ends``, spin by spin backwards through all the tables."""
     size, n = uniform.shape

@@ -26,17 +26,11 @@ from spectralz.kernels.low_rank.negative_directions import (
     negative_node_count,
     sum_negative,
 )
-from spectralz.kernels.low_rank.positive_directions import (
-    STEP,
-    TAIL,
-    positive_nodes,
-    positive_rounding,
-    sum_positive,
-)
+from spectralz.kernels.low_rank.positive_directions import STEP, TAIL, positive_nodes, positive_rounding, sum_positive
 from spectralz.kernels.sums import log_sum
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from spectralz.kernels.arrays import FloatArray
 
 __all__ = ["log_expectations"]
 
@@ -48,7 +42,7 @@ NOTHING = 1e-18  # a product below this adds nothing to a sum of about 1
 
 
 @compiled
-def _cosine_line(slope: NDArray[np.float64], first: int, last: int, step: float, product: NDArray[np.float64]) -> float:
+def _cosine_line(slope: FloatArray, first: int, last: int, step: float, product: FloatArray) -> float:
     """Sum the normal density times prod_i cos(pi k slope_i) over |k| = first ... last; ``product`` is a work array."""
     n = len(slope)
     total = 0.0
@@ -77,7 +71,7 @@ def _cosine_line(slope: NDArray[np.float64], first: int, last: int, step: float,
     return total * step / math.sqrt(2.0 * math.pi)
 
 
-def _cosine_lines(values: NDArray[np.float64], vectors: NDArray[np.float64], left: NDArray[np.float64]) -> None:
+def _cosine_lines(values: FloatArray, vectors: FloatArray, left: FloatArray) -> None:
     """Set left_j to E exp(lambda_j <v_j, x>^2) for the negative lambda_j."""
     device = device_for_matrix(vectors.shape[1])
     found: dict[int, _Line] = {}
@@ -99,12 +93,12 @@ def _cosine_lines(values: NDArray[np.float64], vectors: NDArray[np.float64], lef
 class _Line(NamedTuple):
     """The nodes k step, k = 0 ... last, of a negative direction; slope_i are the half turns of its cosines per node."""
 
-    slope: NDArray[np.float64]
+    slope: FloatArray
     step: float
     last: int
 
 
-def _line_of(a: NDArray[np.float64]) -> _Line | None:
+def _line_of(a: FloatArray) -> _Line | None:
     """Return the nodes of a direction, or None if there are too many of them."""
     with np.errstate(over="ignore"):
         period = min(float(np.abs(a).sum()) + TAIL, DEVIATIONS * math.sqrt(1.0 + float(a @ a)))
@@ -125,9 +119,7 @@ def _sum_of(line: _Line) -> float:
     )
 
 
-def log_expectations(
-    values: NDArray[np.float64], vectors: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def log_expectations(values: FloatArray, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return log E exp(lambda_j <v_j, x>^2) over uniform x for every row v_j of ``vectors``, and bounds on the errors.
 
     An infinite error bound means that all digits were lost, or that more than a million nodes would be needed.
@@ -156,7 +148,7 @@ def log_expectations(
     return logs, errors
 
 
-def _with_largest_pinned(value: float, v: NDArray[np.float64]) -> tuple[float, float]:
+def _with_largest_pinned(value: float, v: FloatArray) -> tuple[float, float]:
     """Return log E exp(value <v, x>^2) of a negative direction and a bound on its error, the largest spin being +1.
 
     That spin may be either by symmetry. It has a field on the others, and the contour goes through their saddle: where

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,20 +22,10 @@ from spectralz.kernels.mini_buckets.scopes import divide_by_scope, post_order_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from spectralz.kernels.arrays import FloatArray, IntArray
 
-__all__ = [
-    "LEAST_POWER",
-    "Cover",
-    "Powers",
-    "cover_by_content",
-    "cover_by_scope",
-    "inverse_of",
-    "take_out",
-]
+__all__ = ["LEAST_POWER", "Cover", "Powers", "cover_by_content", "cover_by_scope", "inverse_of", "take_out"]
 
-FloatArray: TypeAlias = "NDArray[np.float64]"
-IntArray: TypeAlias = "NDArray[np.int64]"
 Report = Callable[[float], None]
 # Takes the number of mini-buckets of a bucket; returns the weight of the first one, and that of each other one.
 Powers = Callable[[int], tuple[float, float]]

@@ -14,7 +14,7 @@ exp(bound) (Liu, Fisher, Ihler, "Probabilistic variational bounds for graphical 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,12 +25,11 @@ from spectralz.kernels.mini_buckets.passes import tables_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.mini_buckets.passes import Bound, Forest, Potentials, Report
 
 __all__ = ["LANES", "Drawing", "Drawn"]
 
-FloatArray: TypeAlias = "NDArray[np.float64]"
-IntArray: TypeAlias = "NDArray[np.int64]"
 
 # States that are drawn side by side.
 LANES = 64

@@ -7,7 +7,7 @@ neighbors, and joins these only if they fit into one mini-bucket. If they always
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,12 +22,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.elimination.tree import Adjacency, Order
 
 __all__ = ["orders_of"]
 
-FloatArray: TypeAlias = "NDArray[np.float64]"
-IntArray: TypeAlias = "NDArray[np.int64]"
 
 # The orders that "best" tries.
 SEVERAL = ("narrow", "min-degree", "min-fill", "banded")

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -35,8 +35,7 @@ from spectralz.kernels.mini_buckets.cover import LEAST_POWER, inverse_of, take_o
 from spectralz.kernels.mini_buckets.scopes import number_bits
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.mini_buckets.cover import Cover, Powers
 
 __all__ = [
@@ -54,8 +53,6 @@ __all__ = [
     "tables_of",
 ]
 
-FloatArray: TypeAlias = "NDArray[np.float64]"
-IntArray: TypeAlias = "NDArray[np.int64]"
 Report = Callable[[float], None]
 
 # The weight of the minimum: negative weights approach it, as positive weights approach the maximum.

@@ -5,17 +5,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spectralz._support.compiling import compiled
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from spectralz.kernels.arrays import FloatArray, IntArray
 
-    FloatArray: TypeAlias = NDArray[np.float64]
-    IntArray: TypeAlias = NDArray[np.int64]
 
 __all__ = ["divide_by_scope", "number_bits", "post_order_of"]
 

@@ -17,7 +17,8 @@ from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.mini_buckets.passes import Bound, Forest, Potentials, beliefs_of, bound_of, contrasts_of
 
 if TYPE_CHECKING:
-    from spectralz.kernels.mini_buckets.passes import FloatArray, IntArray, Report
+    from spectralz.kernels.arrays import FloatArray, IntArray
+    from spectralz.kernels.mini_buckets.passes import Report
 
 __all__ = ["Tightened", "Tightening", "lower_powers", "tighten"]
 
@@ -160,10 +161,7 @@ class _Objective:
     def rounding(self, potentials: Potentials) -> float:
         """Bound the error of the sums of the shares, including the rounding of these sums."""
         missed = 0.0
-        for groups, now, then in (
-            (self.fields, potentials.h, self.start.h),
-            (self.pairs, potentials.J, self.start.J),
-        ):
+        for groups, now, then in ((self.fields, potentials.h, self.start.h), (self.pairs, potentials.J, self.start.J)):
             a, b = now[groups.members], then[groups.members]
             missed += float(np.abs(groups.sums(a) - groups.sums(b)).sum())
             largest = float(groups.count.max(initial=0))

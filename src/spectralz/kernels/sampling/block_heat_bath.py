@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.coupling import Couplings
     from spectralz.kernels.elimination.tree import Adjacency
 
@@ -61,16 +62,16 @@ class Block(NamedTuple):
         For each child, the entry of its table that belongs to each working entry of its parent.
     """
 
-    spins: NDArray[np.int64]
-    separators: NDArray[np.int64]
-    separators_from: NDArray[np.int64]
-    tables_from: NDArray[np.int64]
-    pairs: NDArray[np.int64]
-    pairs_from: NDArray[np.int64]
-    outside: NDArray[np.int64]
-    outside_from: NDArray[np.int64]
-    children: NDArray[np.int64]
-    children_from: NDArray[np.int64]
+    spins: IntArray
+    separators: IntArray
+    separators_from: IntArray
+    tables_from: IntArray
+    pairs: IntArray
+    pairs_from: IntArray
+    outside: IntArray
+    outside_from: IntArray
+    children: IntArray
+    children_from: IntArray
     maps: NDArray[np.int32]
 
     @property
@@ -101,9 +102,7 @@ def choose_blocks(adjacency: Adjacency, width: int, count: int, rng: np.random.G
     return blocks
 
 
-def _choose_block(
-    adjacency: Adjacency, width: int, times_left_out: NDArray[np.int64], rng: np.random.Generator
-) -> list[int]:
+def _choose_block(adjacency: Adjacency, width: int, times_left_out: IntArray, rng: np.random.Generator) -> list[int]:
     """Repeatedly eliminate a spin with the fewest neighbors; if that has more than ``width``, leave a spin out.
 
     The spin left out is the one with the most neighbors, discounted by how often it was left out before.
@@ -186,11 +185,11 @@ def block_of(order: Sequence[int], adjacency: Adjacency, couplings: Couplings) -
     )
 
 
-def _starts(lengths: Sequence[int]) -> NDArray[np.int64]:
+def _starts(lengths: Sequence[int]) -> IntArray:
     return np.concatenate([[0], np.cumsum(np.array(lengths, dtype=np.int64))]).astype(np.int64)
 
 
-def _rows(lists: Sequence[Sequence[tuple[int, int]]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _rows(lists: Sequence[Sequence[tuple[int, int]]]) -> tuple[IntArray, IntArray]:
     """Concatenate lists of pairs, and return where each begins."""
     flat = np.array([pair for pairs in lists for pair in pairs], dtype=np.int64).reshape(-1, 2)
     return flat, _starts([len(pairs) for pairs in lists])
@@ -198,12 +197,12 @@ def _rows(lists: Sequence[Sequence[tuple[int, int]]]) -> tuple[NDArray[np.int64]
 
 def block_heat_bath(
     x: NDArray[np.int8],
-    h: NDArray[np.float64],
-    energy: NDArray[np.float64],
+    h: FloatArray,
+    energy: FloatArray,
     counters: NDArray[np.uint64],
     beta: float,
     block: Block,
-    theta: NDArray[np.float64],
+    theta: FloatArray,
     couplings: Couplings,
 ) -> None:
     """Redraw a block of every state, given its other spins, at inverse temperature ``beta``.
@@ -236,22 +235,22 @@ class _Room(NamedTuple):
         Of one step's spin, given its separator and all spins outside.
     """
 
-    terms: NDArray[np.float64]
-    tables: NDArray[np.float64]
-    work: NDArray[np.float64]
-    fields: NDArray[np.float64]
-    log_odds: NDArray[np.float64]
+    terms: FloatArray
+    tables: FloatArray
+    work: FloatArray
+    fields: FloatArray
+    log_odds: FloatArray
 
 
 @compiled
 def _draw_blocks(
     x: NDArray[np.int8],
-    h: NDArray[np.float64],
-    energy: NDArray[np.float64],
+    h: FloatArray,
+    energy: FloatArray,
     counters: NDArray[np.uint64],
     beta: float,
     block: Block,
-    theta: NDArray[np.float64],
+    theta: FloatArray,
     couplings: Couplings,
     room: _Room,
 ) -> None:
@@ -292,7 +291,7 @@ def _draw_blocks(
 
 
 @inner
-def _add_pairs(beta: float, data: NDArray[np.float64], block: Block, terms: NDArray[np.float64]) -> None:
+def _add_pairs(beta: float, data: FloatArray, block: Block, terms: FloatArray) -> None:
     for step in range(len(block.spins)):
         begin = 2 * block.tables_from[step]
         half = block.tables_from[step + 1] - block.tables_from[step]

@@ -22,7 +22,8 @@ from spectralz.kernels.sampling.lanes import LANES, _exp_minus, drawn, next_word
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    FloatArray = NDArray[np.float64]
+    from spectralz.kernels.arrays import FloatArray
+
 
 __all__ = ["CollapsedPath", "draw_side", "sweep_collapsed"]
 

@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import FloatArray, IntArray
+
 __all__ = ["ascend", "flip_changes", "sums_of_logs"]
 
 
 @compiled_in_any_order
-def sums_of_logs(fields: NDArray[np.float64], sums: NDArray[np.float64]) -> None:
+def sums_of_logs(fields: FloatArray, sums: FloatArray) -> None:
     """Write the sum of log 2cosh over each row of ``fields`` to ``sums``."""
     rows, columns = fields.shape
     for r in range(rows):
@@ -28,13 +30,13 @@ def sums_of_logs(fields: NDArray[np.float64], sums: NDArray[np.float64]) -> None
 # Compiled separately: an inlined function keeps its own rules for sums, and this sum may be added in any order.
 @compiled_in_any_order
 def _change(
-    fields: NDArray[np.float64],
-    logs: NDArray[np.float64],
+    fields: FloatArray,
+    logs: FloatArray,
     push: float,
     i: int,
-    data: NDArray[np.float64],
+    data: FloatArray,
     indices: NDArray[np.int32],
-    indptr: NDArray[np.int64],
+    indptr: IntArray,
 ) -> float:
     """Return the change of the sum of log 2cosh when kept spin i flips, by J times ``push`` in each field."""
     change, begin, count = 0.0, indptr[i], indptr[i + 1] - indptr[i]
@@ -50,13 +52,13 @@ def _change(
 
 @inner
 def _turn(
-    fields: NDArray[np.float64],
-    logs: NDArray[np.float64],
+    fields: FloatArray,
+    logs: FloatArray,
     push: float,
     i: int,
-    data: NDArray[np.float64],
+    data: FloatArray,
     indices: NDArray[np.int32],
-    indptr: NDArray[np.int64],
+    indptr: IntArray,
 ) -> None:
     """Update the fields after a flip of kept spin i."""
     begin, count = indptr[i], indptr[i + 1] - indptr[i]
@@ -75,13 +77,13 @@ def _turn(
 @compiled_in_any_order
 def flip_changes(
     v: NDArray[np.int8],
-    fields: NDArray[np.float64],
-    field: NDArray[np.float64],
-    data: NDArray[np.float64],
+    fields: FloatArray,
+    field: FloatArray,
+    data: FloatArray,
     indices: NDArray[np.int32],
-    indptr: NDArray[np.int64],
-    logs: NDArray[np.float64],
-    changes: NDArray[np.float64],
+    indptr: IntArray,
+    logs: FloatArray,
+    changes: FloatArray,
 ) -> None:
     """Write the change of the log-weight for the flip of each kept spin of each state.
 
@@ -101,12 +103,12 @@ def flip_changes(
 @compiled_in_any_order
 def ascend(
     v: NDArray[np.int8],
-    fields: NDArray[np.float64],
-    field: NDArray[np.float64],
-    data: NDArray[np.float64],
+    fields: FloatArray,
+    field: FloatArray,
+    data: FloatArray,
     indices: NDArray[np.int32],
-    indptr: NDArray[np.int64],
-    logs: NDArray[np.float64],
+    indptr: IntArray,
+    logs: FloatArray,
     most_sweeps: int,
 ) -> None:
     """Flip kept spins of states, one after the other, while that increases their weight; arrays as above."""

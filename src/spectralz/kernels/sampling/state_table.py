@@ -16,6 +16,8 @@ from spectralz.kernels.sampling.heat_bath import GOLDEN, MIX_1, MIX_2, SHIFT_1, 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import IntArray
+
 __all__ = ["contains", "insert", "pack"]
 
 EMPTY = -1
@@ -38,7 +40,7 @@ def pack(x: NDArray[np.int8]) -> NDArray[np.uint64]:
 
 
 @inner
-def _place(table: NDArray[np.int64], keys: NDArray[np.uint64], asked: NDArray[np.uint64], r: int) -> np.int64:
+def _place(table: IntArray, keys: NDArray[np.uint64], asked: NDArray[np.uint64], r: int) -> np.int64:
     """Return the slot of the table that holds row r of ``asked``, or the empty slot where it belongs."""
     _, words = asked.shape
     z = GOLDEN
@@ -61,7 +63,7 @@ def _place(table: NDArray[np.int64], keys: NDArray[np.uint64], asked: NDArray[np
 
 @compiled
 def insert(
-    table: NDArray[np.int64], keys: NDArray[np.uint64], count: int, new: NDArray[np.uint64], is_new: NDArray[np.bool_]
+    table: IntArray, keys: NDArray[np.uint64], count: int, new: NDArray[np.uint64], is_new: NDArray[np.bool_]
 ) -> int:
     """Add the rows of ``new`` that are not yet among the first ``count`` keys; return the new number of keys.
 
@@ -84,9 +86,7 @@ def insert(
 
 
 @compiled
-def contains(
-    table: NDArray[np.int64], keys: NDArray[np.uint64], asked: NDArray[np.uint64], found: NDArray[np.bool_]
-) -> None:
+def contains(table: IntArray, keys: NDArray[np.uint64], asked: NDArray[np.uint64], found: NDArray[np.bool_]) -> None:
     """Return for each row of ``asked`` whether it is a key."""
     for r in range(len(asked)):
         found[r] = table[_place(table, keys, asked, r)] != EMPTY

@@ -29,7 +29,7 @@ import scipy.sparse as sp
 from spectralz.kernels import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from spectralz.kernels.arrays import FloatArray
 
 __all__ = ["is_dominated", "rounding_margin"]
 
@@ -41,7 +41,7 @@ SCALING_ROUNDINGS = 8.0
 ROOM_FOR_RESIDUAL = 2.0
 
 
-def is_dominated(C: Any, y: NDArray[np.float64]) -> bool:
+def is_dominated(C: Any, y: FloatArray) -> bool:
     """Say whether Diag(y) - C >= 0 is proven, for symmetric C with zero diagonal.
 
     C is dense or sparse, or a dense array of JAX on a device, where the proof is then made. The entries of
@@ -63,7 +63,7 @@ def rounding_margin(n: int) -> float:
     return 1.01 * (n + FEW) * n * UNIT_ROUNDOFF
 
 
-def _dense(C: NDArray[np.float64], roots: NDArray[np.float64]) -> bool:
+def _dense(C: FloatArray, roots: FloatArray) -> bool:
     from scipy.linalg.lapack import dpotrf
 
     n = len(roots)
@@ -79,7 +79,7 @@ def _dense(C: NDArray[np.float64], roots: NDArray[np.float64]) -> bool:
     return bool(info == 0)
 
 
-def _dense_on_device(C: Any, roots: NDArray[np.float64]) -> bool:
+def _dense_on_device(C: Any, roots: FloatArray) -> bool:
     from spectralz.kernels.device.certificate import factor_and_residual, largest_row_sum
 
     n = len(roots)
@@ -93,7 +93,7 @@ def _dense_on_device(C: Any, roots: NDArray[np.float64]) -> bool:
     return bool(needed <= margin)  # which no NaN is: where there is no factor, all of it is NaN
 
 
-def _sparse(C: Any, roots: NDArray[np.float64]) -> bool:
+def _sparse(C: Any, roots: FloatArray) -> bool:
     from scipy.sparse.linalg import splu
 
     n = len(roots)
@@ -124,7 +124,7 @@ def _sparse(C: Any, roots: NDArray[np.float64]) -> bool:
     return False
 
 
-def _lu_margin(L: Any, U: Any, pivots: NDArray[np.float64]) -> float:
+def _lu_margin(L: Any, U: Any, pivots: FloatArray) -> float:
     """Bound |M - L D L'|_2, D the diagonal of U."""
     L, U = sp.csr_array(L), sp.csr_array(U)
     F = sp.csr_array(U - sp.diags_array(pivots, format="csr") @ L.T)

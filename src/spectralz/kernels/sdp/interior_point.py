@@ -16,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
+    from spectralz.kernels.arrays import FloatArray
 
 __all__ = ["solve_interior_point"]
 
@@ -24,9 +24,7 @@ STEP_BACK = 0.95
 MAX_ITERATIONS = 60
 
 
-def solve_interior_point(
-    C: NDArray[np.float64], tol: float, report: Callable[[float], None]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def solve_interior_point(C: FloatArray, tol: float, report: Callable[[float], None]) -> tuple[FloatArray, FloatArray]:
     """Return y, strictly feasible, and V with X = V V'; the relative gap is about ``tol``.
 
     ``C`` is dense, symmetric, with zero diagonal. If rounding stops the progress before ``tol`` is reached, the last
@@ -64,14 +62,14 @@ def solve_interior_point(
     return y, factor / np.linalg.norm(factor, axis=1, keepdims=True)
 
 
-def _inverse(Z: NDArray[np.float64]) -> NDArray[np.float64]:
+def _inverse(Z: FloatArray) -> FloatArray:
     inverse = np.linalg.inv(Z)
     return np.asarray((inverse + inverse.T) / 2.0, dtype=np.float64)
 
 
 def _corrected_direction(
-    X: NDArray[np.float64], Z_inverse: NDArray[np.float64], schur: NDArray[np.float64], gap: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    X: FloatArray, Z_inverse: FloatArray, schur: FloatArray, gap: float
+) -> tuple[FloatArray, FloatArray] | None:
     """Return Mehrotra's direction: aim at gap 0 first, then correct for the second-order term, aiming at mu."""
     n = len(X)
     # Predictor, mu = 0: X + dX + Z^-1 Diag(dy) X = 0 and diag(dX) = 0.
@@ -89,7 +87,7 @@ def _corrected_direction(
     return (dX, dy) if np.all(np.isfinite(dy)) and np.all(np.isfinite(dX)) else None
 
 
-def _longest_step(P: NDArray[np.float64], dP: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]] | None:
+def _longest_step(P: FloatArray, dP: FloatArray) -> tuple[float, FloatArray] | None:
     """Return a step of at most 1 that keeps P + step dP positive definite, and the Cholesky factor there."""
     step = 1.0
     for _ in range(60):

@@ -23,6 +23,8 @@ from spectralz._support.compiling import compiled, compiled_in_any_order
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import FloatArray
+
 __all__ = ["Csr", "Descent", "Point", "Solver"]
 
 # Compiled sums may be added in any order: the results here are verified afterwards, not trusted.
@@ -80,9 +82,7 @@ def _sparse_product(
 
 
 @compiled_in_any_order
-def _settle_block(
-    C: NDArray[np.float64], V: NDArray[np.float64], G: NDArray[np.float64], change: NDArray[np.float64]
-) -> None:
+def _settle_block(C: FloatArray, V: FloatArray, G: FloatArray, change: FloatArray) -> None:
     """Set each row of a block to the direction of its row of G = C V, and update G of the others."""
     n, k = V.shape
     for i in range(n):
@@ -103,7 +103,7 @@ def _settle_block(
 
 
 @compiled_in_any_order
-def _sweep_sparse(C: Csr, V: NDArray[np.float64], g: NDArray[np.float64]) -> None:
+def _sweep_sparse(C: Csr, V: FloatArray, g: FloatArray) -> None:
     data, indices, indptr = C
     n, k = V.shape
     for i in range(n):
@@ -124,13 +124,7 @@ def _sweep_sparse(C: Csr, V: NDArray[np.float64], g: NDArray[np.float64]) -> Non
 
 
 def _conjugate_gradients(
-    C: Matrix,
-    V: NDArray[Any],
-    y: NDArray[Any],
-    gradient: NDArray[Any],
-    radius: float,
-    max_products: int,
-    wanted: float,
+    C: Matrix, V: NDArray[Any], y: NDArray[Any], gradient: NDArray[Any], radius: float, max_products: int, wanted: float
 ) -> tuple[NDArray[Any], float, float, bool]:
     """Minimize <gradient, U> + <U, Z U> / 2 over tangents U within the radius (Steihaug 1983).
 
@@ -157,7 +151,7 @@ def _descend(
     step: NDArray[Any],
     residual: NDArray[Any],
     direction: NDArray[Any],
-    known: NDArray[np.float64],
+    known: FloatArray,
     image: NDArray[Any],
     V: NDArray[Any],
     y: NDArray[Any],
@@ -220,21 +214,21 @@ class Point:
         <C, V V'>.
     """
 
-    V: NDArray[np.float64]
-    G: NDArray[np.float64]
+    V: FloatArray
+    G: FloatArray
     value: float
 
     @property
-    def y(self) -> NDArray[np.float64]:
+    def y(self) -> FloatArray:
         """The dual solution: the lengths of the rows of C V."""
         return np.asarray(np.sqrt(np.einsum("ic,ic->i", self.G, self.G)))
 
     @property
-    def along(self) -> NDArray[np.float64]:
+    def along(self) -> FloatArray:
         """<v_i, (C V)_i> of each row, which add up to the value."""
         return np.asarray(np.einsum("ic,ic->i", self.V, self.G))
 
-    def gradient(self) -> NDArray[np.float64]:
+    def gradient(self) -> FloatArray:
         """Z V, written out: the difference of squares |G|^2 - y^2 would cancel."""
         return np.asarray(self.along[:, None] * self.V - self.G)
 
@@ -265,7 +259,7 @@ class Descent(NamedTuple):
 class _Step:
     """A step of the trust region: its direction, its length, and the predicted gain of <C, V V'>."""
 
-    tangent: NDArray[np.float64]
+    tangent: FloatArray
     length: float
     is_at_boundary: bool
     slope: float
@@ -306,7 +300,7 @@ class Solver:
         self.C = C
         self.C_single = _single(C)
 
-    def move_to(self, V: NDArray[np.float64]) -> None:
+    def move_to(self, V: FloatArray) -> None:
         """Continue from V, with its rows normalized."""
         self.point = self._at(V)
         self._radius: float | None = None
@@ -314,7 +308,7 @@ class Solver:
         self._idle = 0
         self._keep_columns_until = 0
 
-    def _at(self, V: NDArray[np.float64]) -> Point:
+    def _at(self, V: FloatArray) -> Point:
         V = V / np.sqrt(np.einsum("ic,ic->i", V, V))[:, None]
         G = np.empty_like(V)
         _product(self.C, V, G)
@@ -361,7 +355,7 @@ class Solver:
         self._idle = self._idle + 1 if is_idle else 0
         self._best = min(self._best, self.residual)
 
-    def _step(self, y: NDArray[np.float64], gradient: NDArray[np.float64], length: float) -> _Step:
+    def _step(self, y: FloatArray, gradient: FloatArray, length: float) -> _Step:
         """Solve the quadratic model, in units in which the gradient has length 1."""
         assert self._radius is not None
         wanted = max(min(0.1, math.sqrt(self.residual)), 1e-3)
@@ -370,18 +364,12 @@ class Solver:
         slope, gain = -2.0 * found.along, 2.0 * found.lowered * length**2
         return _Step(found.tangent, length * found.distance, found.is_at_boundary, slope, gain)
 
-    def _squared_length(self, gradient: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    def _squared_length(self, gradient: FloatArray, y: FloatArray) -> float:
         """Return sum_i |g_i|^2 / y_i."""
         return float(np.einsum("ic,ic,i->", gradient, gradient, 1.0 / y))
 
     def _descend(
-        self,
-        y: NDArray[np.float64],
-        gradient: NDArray[np.float64],
-        length: float,
-        radius: float,
-        most: int,
-        wanted: float,
+        self, y: FloatArray, gradient: FloatArray, length: float, radius: float, most: int, wanted: float
     ) -> Descent:
         """Go down the quadratic model within the radius, by conjugate gradients in single precision."""
         tangent, distance, lowered, is_at_boundary = _conjugate_gradients(
@@ -442,7 +430,7 @@ class Solver:
         self._keep_columns_until = self.iterations + STEPS_AFTER_ESCAPE
         return True
 
-    def _scaled(self, roots: NDArray[np.float64]) -> Any:
+    def _scaled(self, roots: FloatArray) -> Any:
         """Return C scaled by ``roots`` from both sides, as a matrix of scipy or numpy."""
         import scipy.sparse as sp
 

@@ -13,10 +13,12 @@ from spectralz.kernels.coupling import Couplings
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import FloatArray, IntArray
+
 __all__ = ["components_and_balance"]
 
 
-def components_and_balance(A: Any) -> list[tuple[NDArray[np.int64], bool]]:
+def components_and_balance(A: Any) -> list[tuple[IntArray, bool]]:
     """Return the spins of each connected component, in order, and whether its signs are balanced.
 
     Balanced means that no cycle has an odd number of negative couplings: then there are spins s with s_i s_j A_ij >= 0
@@ -35,11 +37,7 @@ def components_and_balance(A: Any) -> list[tuple[NDArray[np.int64], bool]]:
 
 @compiled
 def _visit(
-    couplings: Couplings,
-    label: NDArray[np.int64],
-    balanced: NDArray[np.bool_],
-    sign: NDArray[np.float64],
-    waiting: NDArray[np.int64],
+    couplings: Couplings, label: IntArray, balanced: NDArray[np.bool_], sign: FloatArray, waiting: IntArray
 ) -> int:
     """Traverse the graph and give each spin its component and the sign that it needs.
 
