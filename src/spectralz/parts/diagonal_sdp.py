@@ -417,7 +417,9 @@ def _excess_by_spin(A: Coupling, D: FloatArray, largest: float) -> FloatArray | 
                 return None
             continue
         C, scale = _scaled_component(A, spins)
-        excess = _least_excess(C, y[spins] / scale, largest)
+        with np.errstate(over="ignore"):  # couplings that are tiny beside y prove anything
+            relative = np.minimum(y[spins] / scale, np.finfo(float).max)
+        excess = _least_excess(C, relative, largest)
         if excess is None:
             return None
         found[spins] = excess
