@@ -68,6 +68,11 @@ __all__ = ["bounds", "compare", "print_comparison", "sample", "solve"]
 OPTIONS_OF_BOUNDS = ("budget", "work", "exclude", "threads", "level", "seed")
 
 
+def _names(name: str, letter: str, words: str) -> Any:
+    """Return an option that takes names of methods."""
+    return typer.Option(name, letter, metavar="NAMES", help=words, autocompletion=completion.list_of_methods)
+
+
 @examples(
     "spectralz solve grid.uai",
     "spectralz solve glass.npz --budget 3 --plot glass.png         # less time, and a picture of the answer",
@@ -86,14 +91,7 @@ def solve(
     budget: Budget = None,
     work: Work = None,
     exclude: Annotated[
-        str | None,
-        typer.Option(
-            "--exclude",
-            "-x",
-            metavar="NAMES",
-            help="Methods that auto leaves out, separated by commas.",
-            autocompletion=completion.list_of_methods,
-        ),
+        str | None, _names("--exclude", "-x", "Methods that auto leaves out, separated by commas.")
     ] = None,
     threads: Threads = None,
     device: Device = "auto",
@@ -251,28 +249,12 @@ def _warn_of_disagreement(estimate: sz.Estimate) -> None:
 )
 def compare(
     file: ModelFile,
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            "--methods",
-            "-m",
-            metavar="NAMES",
-            help="Names separated by commas; all if not given.",
-            autocompletion=completion.list_of_methods,
-        ),
-    ] = None,
+    methods: Annotated[str | None, _names("--methods", "-m", "Names separated by commas; all if not given.")] = None,
     settings: Settings = None,
     budget: Budget = None,
     work: Work = None,
     exclude: Annotated[
-        str | None,
-        typer.Option(
-            "--exclude",
-            "-x",
-            metavar="NAMES",
-            help="Methods to leave out of the comparison, separated by commas.",
-            autocompletion=completion.list_of_methods,
-        ),
+        str | None, _names("--exclude", "-x", "Methods to leave out of the comparison, separated by commas.")
     ] = None,
     threads: Threads = None,
     device: Device = "auto",
@@ -439,14 +421,7 @@ def sample(
     budget: Budget = None,
     work: Work = None,
     exclude: Annotated[
-        str | None,
-        typer.Option(
-            "--exclude",
-            "-x",
-            metavar="NAMES",
-            help="Methods that auto leaves out, separated by commas.",
-            autocompletion=completion.list_of_methods,
-        ),
+        str | None, _names("--exclude", "-x", "Methods that auto leaves out, separated by commas.")
     ] = None,
     threads: Threads = None,
     device: Device = "auto",
