@@ -15,7 +15,10 @@ import numpy as np
 
 import spectralz as sz
 from benchmarks.harness import processor, table
-from spectralz.parts.annealer import Annealer
+from spectralz.sampling.path import path_to
+from spectralz.sampling.plan import spaced_by
+from spectralz.sampling.run import anneal
+from spectralz.sampling.spread import crew_for
 
 FIRST_SEED = 800_000
 UNBIASED = {
@@ -33,9 +36,11 @@ def unbiased() -> str:
         truth = sz.log_z(model, "exact").log_z
         for below in (0.0, 0.5, 1.0):
             rng = np.random.default_rng(FIRST_SEED)
-            with Annealer(model, step=1.0, resample_below=below) as annealer:
-                betas = annealer.temperatures(rng)
-                logs = np.array([annealer.anneal(betas, 32, rng).log_z for _ in range(RUNS)])
+            path = path_to(model)
+            with crew_for(path) as crew:
+                betas = spaced_by(path, 1.0, rng, crew.parallel)
+                runs = (anneal(path, betas, 32, rng, resample_below=below, parallel=crew.parallel) for _ in range(RUNS))
+                logs = np.array([run.log_z for run in runs])
             ratio = np.exp(logs + model.constant - truth)
             error = ratio.std(ddof=1) / math.sqrt(RUNS)
             cells = [f"{ratio.mean():.4f}", f"{error:.4f}", f"{(ratio.mean() - 1.0) / error:+.1f}"]
@@ -60,9 +65,10 @@ def error_bars(models: int = 150) -> str:
 
 def importance_sampling(model: sz.Ising, chains: int = 200, steps: int = 1000) -> float:
     """Return log Z by plain annealed importance sampling: even temperatures, one sweep of single spins at each."""
-    with Annealer(model, resample_below=0.0, block_width=0) as annealer:
-        betas = np.linspace(0.0, 1.0, steps + 1)
-        return annealer.anneal(betas, chains, np.random.default_rng(1)).log_z + model.constant
+    path, betas = path_to(model, block_width=0), np.linspace(0.0, 1.0, steps + 1)
+    with crew_for(path) as crew:
+        run = anneal(path, betas, chains, np.random.default_rng(1), resample_below=0.0, parallel=crew.parallel)
+    return run.log_z + model.constant
 
 
 def rival(models: int = 5) -> str:

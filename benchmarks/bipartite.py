@@ -17,11 +17,14 @@ import numpy as np
 import spectralz as sz
 from benchmarks.harness import processor, table
 from spectralz.kernels.coupling import Couplings
-from spectralz.parts.annealer import Annealer
-from spectralz.parts.collapsed import CollapsedEngine, sides_of
-from spectralz.parts.lanes import DenseEngine
-from spectralz.parts.populations import mean_and_shares
-from spectralz.parts.state_pool import StatePool, fill, search
+from spectralz.sampling.base_rates import base_rates
+from spectralz.sampling.engines.collapsed import collapsed_engine, sides_that_pay
+from spectralz.sampling.engines.dense import dense_engine
+from spectralz.sampling.path import path_to
+from spectralz.sampling.pool import fill, search, state_pool
+from spectralz.sampling.populations import mean_and_shares
+from spectralz.sampling.quench import quench
+from spectralz.sampling.spread import crew_for
 
 SHAPES = ((64, 100), (64, 500), (784, 10), (784, 20), (784, 500))
 STATES, SECONDS, SEEDS = 256, 1.0, (1, 2, 3)
@@ -70,12 +73,12 @@ def sweeps(models: dict[str, sz.Ising]) -> str:
     """Return times of sweeps, and variances of log-weights at equal time."""
     lines = []
     for name, model in models.items():
-        sides = sides_of(model)
+        sides = sides_that_pay(model)
         assert sides is not None
         began = time.perf_counter()
-        collapsed = CollapsedEngine(model, sides)
+        collapsed = collapsed_engine(model, sides, base_rates(model, sides))
         chosen = time.perf_counter() - began
-        dense = DenseEngine(model.field, Couplings.of_dense(2.0 * model.storage.dense()))
+        dense = dense_engine(model.field, Couplings.of_dense(2.0 * model.storage.dense()), model.field)
         cells = [name, f"{chosen:.2f}"]
         for engine in (dense, collapsed):
             each = seconds_per_sweep(engine)
@@ -95,13 +98,14 @@ def states(models: dict[str, sz.Ising]) -> str:
     """Return the sums over states of the smaller side, from quenches of random states and a search among neighbors."""
     lines = []
     for name, model in models.items():
-        with Annealer(model) as annealer:
-            annealer.quench(np.ones((1, model.n), dtype=np.int8))
-            StatePool(model, 2).add(np.ones((1, model.n), dtype=np.int8))
+        path = path_to(model)
+        with crew_for(path) as crew:
+            quench(path, np.ones((1, model.n), dtype=np.int8))  # compiles
+            state_pool(model, 2).add(np.ones((1, model.n), dtype=np.int8))
             began = time.perf_counter()
-            pool = StatePool(model, 20_000)
-            fill(pool, annealer, [], 200, np.random.default_rng(0))
-            search(pool, annealer, 5.0)
+            pool = state_pool(model, 20_000)
+            fill(pool, path, [], 200, np.random.default_rng(0), crew.parallel)
+            search(pool, path, 5.0, crew.parallel)
             seconds = time.perf_counter() - began
         kind = "exact" if pool.is_complete else "lower bound"
         lines.append([name, f"{pool.space.width}", f"{len(pool)}", f"{pool.lower:.6f}", kind, f"{seconds:.2f}"])

@@ -22,7 +22,9 @@ import spectralz as sz
 from benchmarks.harness import processor, table
 from spectralz._support import devices
 from spectralz._support.threads import available_cores
-from spectralz.parts.annealer import Annealer
+from spectralz.sampling.path import path_to
+from spectralz.sampling.run import anneal
+from spectralz.sampling.spread import crew_for
 
 SIZES = (5_000, 10_000, 20_000)
 EP_SIZES = (2_000, 5_000)
@@ -109,8 +111,9 @@ def sweep(options: Options) -> str:
 
 
 def seconds_per_sweep(model: sz.Ising, states: int, device: str, points: int) -> float:
-    with devices.using_device(device), Annealer(model) as annealer:
-        chains = annealer.engine.start(states, np.random.default_rng(0))
+    path = path_to(model)
+    with devices.using_device(device), crew_for(path) as crew:
+        chains = path.engine.start(states, np.random.default_rng(0), crew.parallel)
         betas = np.linspace(0.0, 1.0, points)
         chains.sweep(betas, betas, betas, 1)  # compiles
         return timed(lambda: chains.sweep(betas, betas, betas, 1)).seconds / points
@@ -157,10 +160,11 @@ def rbm(options: Options) -> str:
     size, points = (CHAINS, TEMPERATURES) if options.sizes is None else (64, 20)
     rows = []
     for device in ("gpu", "cpu") if options.cpu_up_to >= visible + hidden else ("gpu",):
-        with devices.using_device(device), Annealer(machine.to_ising()) as annealer:
+        path = path_to(machine.to_ising())
+        with devices.using_device(device), crew_for(path) as crew:
             shorter = points if device == "gpu" else max(points // 100, 2)
-            annealer.anneal(np.linspace(0.0, 1.0, 3), size, rng)  # compiles
-            found = timed(partial(annealer.anneal, np.linspace(0.0, 1.0, shorter), size, rng))
+            anneal(path, np.linspace(0.0, 1.0, 3), size, rng, parallel=crew.parallel)  # compiles
+            found = timed(partial(anneal, path, np.linspace(0.0, 1.0, shorter), size, rng, parallel=crew.parallel))
         constant = machine.to_ising().constant
         row = [device, f"{size:,}", f"{shorter:,}", f"{found.answer.log_z + constant:.4f}"]
         row += [f"{found.answer.families:.0f}", f"{found.seconds:.2f}", f"{1e3 * found.seconds / shorter:.2f}"]

@@ -24,9 +24,12 @@ import spectralz as sz
 from benchmarks.bipartite import trained
 from benchmarks.harness import processor, table
 from benchmarks.known_models import kac_ward_log_z
+from benchmarks.one_state_at_a_time import draw_states, heat_bath
 from spectralz._support.threads import using_threads
-from spectralz.kernels.sampling.heat_bath import draw_states, heat_bath, refresh
-from spectralz.parts.annealer import Annealer
+from spectralz.kernels.sampling.heat_bath import refresh
+from spectralz.sampling.path import path_to
+from spectralz.sampling.run import anneal
+from spectralz.sampling.spread import crew_for
 
 FIRST_SEED = 900_000
 CRITICAL = 0.5 * math.log(1.0 + math.sqrt(2.0))
@@ -60,10 +63,11 @@ def a_state_at_a_time(model: sz.Ising, states: int, points: int) -> float:
 
 def together(model: sz.Ising, states: int, points: int, threads: int = 1) -> float:
     """Return the seconds of 64 states at once on the same path, weights included."""
-    with using_threads(threads), Annealer(model, block_width=0, resample_below=0.0) as annealer:
+    path = path_to(model, block_width=0)
+    with using_threads(threads), crew_for(path) as crew:
         betas = np.linspace(0.0, 1.0, points)
         began = time.perf_counter()
-        annealer.anneal(betas, states, np.random.default_rng(0))
+        anneal(path, betas, states, np.random.default_rng(0), resample_below=0.0, parallel=crew.parallel)
         return time.perf_counter() - began
 
 

@@ -18,14 +18,14 @@ import pytest
 
 import spectralz as sz
 from spectralz._support.progress import listening
-from spectralz.parts.annealer import Annealer
-from spectralz.parts.collapsed import CollapsedChains
-from spectralz.parts.lanes import DenseChains, SparseChains
 from spectralz.parts.outcome import Outcome
-from spectralz.parts.rows import RowChains
 from spectralz.parts.structured_mean_field import StructuredMeanField
 from spectralz.portfolio.verdict import Answer
 from spectralz.report import Claim, Figure
+from spectralz.sampling.engines.collapsed import CollapsedChains
+from spectralz.sampling.engines.dense import DenseChains
+from spectralz.sampling.engines.sparse import SparseChains
+from spectralz.sampling.run import anneal
 from spectralz.sweeps import Contestant, Row, Sweep
 from spectralz.sweeps.rows import header, to_csv
 from tests.reference import states
@@ -87,13 +87,13 @@ def count_sweeps(monkeypatch, clock: FakeClock, seconds_per_spin: float) -> None
 
     def counted(sweep):
         def swept(self, before, at, after, sweeps):
-            n = self._x.shape[1] if isinstance(self, SparseChains | DenseChains) else self._engine.n
+            n = self._engine.n if isinstance(self, CollapsedChains) else self._x.shape[1]
             clock.advance(seconds_per_spin * len(at) * sweeps * self.size * n)
             return sweep(self, before, at, after, sweeps)
 
         return swept
 
-    for chains in (SparseChains, DenseChains, RowChains, CollapsedChains):
+    for chains in (SparseChains, DenseChains, CollapsedChains):
         monkeypatch.setattr(chains, "sweep", counted(chains.sweep))
 
 
@@ -124,14 +124,21 @@ def with_slow(cases, slow):
 def interrupt_at(monkeypatch, call):
     """Let an annealing run be interrupted: the ``call``-th, counted from 0."""
     calls = itertools.count()
-    original = Annealer.anneal
 
-    def anneal(self, *arguments):
+    def interrupted(*arguments, **options):
         if next(calls) == call:
             raise KeyboardInterrupt
-        return original(self, *arguments)
+        return anneal(*arguments, **options)
 
-    monkeypatch.setattr(Annealer, "anneal", anneal)
+    replace_anneal(monkeypatch, interrupted)
+
+
+def replace_anneal(monkeypatch, function):
+    """Let every annealing run be made by another function."""
+    for module in ("run", "spread", "curves", "bridge", "search"):
+        monkeypatch.setattr(f"spectralz.sampling.{module}.anneal", function)
+    for module in ("schedule", "bounders"):
+        monkeypatch.setattr(f"spectralz.portfolio.{module}.anneal", function)
 
 
 def started(command, **options):

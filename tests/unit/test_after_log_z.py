@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
 
 import spectralz as sz
 from spectralz.errors import ModelError, OptionError, TooLargeError
-from spectralz.parts.annealer import Annealer
-from spectralz.parts.bridging import bridge
+from spectralz.sampling.bridge import Bridge, bridge
+from spectralz.sampling.engines.between import difference_of
+from spectralz.sampling.path import from_model, path_to
+from spectralz.sampling.phases import MissedState
+from spectralz.sampling.plan import STEP, spaced_by
+from spectralz.sampling.populations import Run
+from spectralz.sampling.run import anneal
+from spectralz.sampling.spread import anneal_many, crew_for
+from spectralz.trust.ratios import judge_bridge
 from tests.reference.states import all_states
 
 MODELS = {
@@ -166,14 +174,190 @@ def test_the_way_from_one_model_to_another_is_right_and_so_is_its_error():
         rng = np.random.default_rng(seed)
         runs = []
         for model in (first, second):
-            with Annealer(model) as annealer:
-                runs.append(list(annealer.runs(annealer.temperatures(rng), 100, 6, rng)))
-        found = bridge(first, second, *runs, seconds=0.2, rng=rng)
+            path = path_to(model)
+            with crew_for(path) as crew:
+                runs.append(list(anneal_many(crew, path, spaced_by(path, STEP, rng), 100, 6, rng)))
+        way = bridge(first, second, *runs, seconds=0.2, rng=rng)
+        found = judge_bridge(way, [(runs[0], first.constant, None), (runs[1], second.constant, None)])
         truth = sz.log_z(second).log_z - sz.log_z(first).log_z - second.constant + first.constant
-        deviations.append((found.value - truth) / found.std_error)
+        assert found.trusted
+        deviations.append((found.log_z - truth) / found.std_error)
         errors.append(found.std_error)
     assert 0.4 < np.sqrt(np.mean(np.square(deviations))) < 1.6
     assert max(errors) < 0.1
+
+
+# The way between two tiny models, whose states are listed.
+
+PAIRS = {
+    "dense": (sz.generators.complete(6, 0.5, seed=2), sz.generators.complete(6, 0.7, seed=3)),
+    "sparse": (
+        sz.Ising.from_edges(5, [(0, 1), (1, 2), (2, 3)], [0.8, -0.5, 0.6], [0.2, 0.0, -0.4, 0.1, 0.5], offset=2.0),
+        sz.Ising.from_edges(5, [(0, 1), (2, 3), (3, 4)], [-0.6, 0.9, 0.7], [-0.3, 0.4, 0.0, 0.6, -0.2], offset=-1.0),
+    ),
+}
+
+
+def ratio_of(first, second):
+    """Return log(Z_second / Z_first) without constants, by enumeration."""
+    above, below = (np.logaddexp.reduce(np.asarray(model.log_weight(all_states(model.n)))) for model in (second, first))
+    return float(above - below) - second.constant + first.constant
+
+
+def as_run(x, weight, family=None):
+    return Run(0.0, x, weight, np.arange(len(x)) if family is None else family, 0.0)
+
+
+def exact_states(model, size, rng):
+    """Return a population of independent states of a model."""
+    p = probabilities(model)
+    return as_run(all_states(model.n)[rng.choice(len(p), size, p=p)], np.full(size, 1.0 / size))
+
+
+@pytest.mark.parametrize("resample_below", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.parametrize("pair", PAIRS)
+def test_the_way_from_exact_states_has_the_ratio_as_its_mean(pair, is_weighted, resample_below):
+    first, second = PAIRS[pair]
+    path, rng = from_model(first, second), np.random.default_rng(0)
+    every, points, size = all_states(first.n), np.array([0.0, 0.4, 1.0]), 2**first.n
+    # Every state once, with its probability as its weight: without the weights the answer would be another.
+    whole = as_run(every, probabilities(first))
+    ratios = []
+    for _ in range(150):
+        start = whole if is_weighted else exact_states(first, size, rng)
+        end = anneal(path, points, size, rng, sweeps=1, resample_below=resample_below, start=start)
+        ratios.append(math.exp(end.log_z - ratio_of(first, second)))
+    error = np.std(ratios, ddof=1) / math.sqrt(len(ratios))
+    assert 0.001 < error < 0.06
+    assert abs(np.mean(ratios) - 1.0) < 4.0 * error
+    unweighted = np.logaddexp.reduce(difference_of(first, second, every)) - math.log(size)
+    assert abs(math.exp(unweighted - ratio_of(first, second)) - 1.0) > 8.0 * error
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_weights_and_families_of_the_start_are_carried(pair):
+    first, second = PAIRS[pair]
+    path, size = from_model(first, second), 2**first.n
+    weight = np.random.default_rng(1).dirichlet(np.ones(size))
+    family = np.arange(size) // 3
+    start = as_run(all_states(first.n), weight, family)
+    seen = []
+    rng = np.random.default_rng(2)
+    end = anneal(path, np.array([0.0, 1.0]), size, rng, resample_below=0.0, start=start, stops={0: seen.append})
+    (begun,) = seen
+    assert begun.log_z == pytest.approx(0.0, abs=1e-12)
+    assert begun.weight == pytest.approx(weight)
+    change = np.asarray(second.log_weight(begun.x) - first.log_weight(begun.x)) - second.constant + first.constant
+    total = weight @ np.exp(change)
+    assert end.log_z == pytest.approx(math.log(total))
+    assert end.weight == pytest.approx(weight * np.exp(change) / total)
+    for run in seen, [end]:
+        assert np.array_equal(run[0].family, family)
+    shares = np.bincount(family, weights=end.weight, minlength=size)
+    assert end.variance == pytest.approx(((shares - 1.0 / size) ** 2).sum())
+    assert np.array_equal(start.x, all_states(first.n))  # what was given is left as it was
+
+
+def test_states_without_weight_die_on_the_way():
+    first, second = PAIRS["dense"]
+    size, rng = 64, np.random.default_rng(3)
+    weight = np.where(np.arange(size) % 4 == 1, 4.0 / size, 0.0)
+    start = as_run(all_states(6), weight, np.arange(size)[::-1].copy())
+    end = anneal(from_model(first, second), np.linspace(0.0, 1.0, 4), size, rng, resample_below=1.0, start=start)
+    assert set(end.family) <= set(start.family[weight > 0.0])
+    assert len(set(end.family)) > 4
+    assert np.isfinite(end.log_z)
+
+
+@pytest.mark.parametrize("resample_below", [0.0, 1.0])
+def test_states_that_cannot_move_are_resampled_by_their_weights(resample_below):
+    # Two spins held together in either way: what is resampled wrongly, no sweep mends.
+    first, second = (sz.Ising.from_edges(2, [(0, 1)], [30.0], [field, field]) for field in (0.0, 0.6))
+    size, rng = 2000, np.random.default_rng(6)
+    x = np.repeat(np.array([[1, 1], [-1, -1]], np.int8), size // 2, axis=0)
+    weight = np.where(x[:, 0] > 0, 0.25, 0.75) / (size / 2)
+    points = np.array([0.0, 0.3, 0.7, 1.0])
+    start = as_run(x, weight)
+    end = anneal(from_model(first, second), points, size, rng, resample_below=resample_below, start=start)
+    up, down = 0.25 * math.exp(1.2), 0.75 * math.exp(-1.2)
+    assert math.exp(end.log_z) == pytest.approx(up + down, rel=0.005)
+    assert end.weight[end.x[:, 0] > 0].sum() == pytest.approx(up / (up + down), rel=0.005)
+    assert np.array_equal(end.x, start.x[end.family])
+    assert (len(set(end.family)) < size) == (resample_below > 0.0)
+
+
+def test_states_on_the_way_follow_the_models_in_between():
+    first, second = PAIRS["sparse"]
+    rng, count = np.random.default_rng(4), 20_000
+    start = exact_states(first, count, rng)
+    seen = []
+    anneal(from_model(first, second), np.array([0.6]), count, rng, sweeps=20, start=start, stops={0: seen.append})
+    mean = probabilities(0.4 * first + 0.6 * second) @ all_states(5)
+    assert np.abs(seen[0].x.mean(axis=0) - mean).max() < 5.0 / math.sqrt(count)
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_a_bridge_between_exact_states_is_right(pair):
+    first, second = PAIRS[pair]
+    rng = np.random.default_rng(5)
+    there, back = ([exact_states(model, 200, rng) for _ in range(8)] for model in (first, second))
+    way = bridge(first, second, there, back, seconds=1e6, rng=rng)
+    assert len(way.there) == len(way.back) == 8
+    assert way.models >= 1
+    found = judge_bridge(way, [(there, first.constant, None), (back, second.constant, None)])
+    assert found.trusted
+    assert found.why == ""
+    assert 0.0 < found.std_error < 0.1
+    assert abs(found.log_z - ratio_of(first, second)) < 4.0 * found.std_error
+    # Weights count, on both ways: states of all kinds alike, weighted by what they are in their model.
+    whole = [[as_run(all_states(model.n), probabilities(model)) for _ in range(8)] for model in (first, second)]
+    way = bridge(first, second, *whole, seconds=1e6, rng=rng)
+    found = judge_bridge(way, [])
+    assert abs(found.log_z - ratio_of(first, second)) < 4.0 * found.std_error
+
+
+# Judged by hand.
+
+
+def some_states(families=100, size=100):
+    """Return runs with so many families."""
+    x = np.ones((size, 1), np.int8)
+    return [Run(0.0, x, np.full(size, 1.0 / size), np.arange(size) % families, 0.0) for _ in range(4)]
+
+
+def test_the_middle_of_a_bridge_and_its_error_by_hand():
+    found = judge_bridge(Bridge(np.log([1.0, 3.0]), np.log([2.0, 2.0]), 5), [])
+    assert found.log_z == pytest.approx(math.log(2.0))
+    # The jackknife over two runs: log 1 and log 3, whose variance is (log 3 / 2)^2; half of its root
+    assert found.std_error == pytest.approx(math.log(3.0) / 4.0)
+    assert found.trusted
+    # Ways that are apart by more than their scatter
+    apart = judge_bridge(Bridge(np.full(4, 0.2), np.full(4, 0.8), 5), [])
+    assert apart.log_z == pytest.approx(0.5)
+    assert apart.std_error == pytest.approx(0.3)
+
+
+def test_a_bridge_is_not_trusted_if_something_is_wrong():
+    close = Bridge(np.array([0.00, 0.02, 0.01, 0.01]), np.array([0.01, 0.03, 0.02, 0.00]), 5)
+    good, few = (some_states(), 1.0, None), (some_states(families=2), 1.0, None)
+    assert judge_bridge(close, [good, good]).trusted
+    for states in ([few, good], [good, few]):
+        assert not judge_bridge(close, states).trusted
+    # One run out of eight gets lost: its mean log is far away, but the log of the mean hardly moves.
+    lost = Bridge(np.append(np.zeros(7), -100.0), np.zeros(8), 5)
+    assert not judge_bridge(lost, [good, good]).trusted
+    assert "out of equilibrium" in judge_bridge(lost, [good, good]).why
+    # Of what was missed, a small share widens the error, a large one is too much.
+    error = judge_bridge(close, []).std_error
+    small, large = ((some_states(), 1.0, MissedState(lower, 0.9, 0.5)) for lower in (1.0 - math.log(199.0), 1.0))
+    judged = judge_bridge(close, [good, small])
+    assert judged.trusted
+    assert judged.std_error == pytest.approx(max(error, 0.01))
+    judged = judge_bridge(close, [large, good])
+    assert not judged.trusted
+    assert judged.std_error == pytest.approx(math.log1p(math.exp(0.5)))
+    assert judged.log_z == judge_bridge(close, []).log_z
 
 
 @pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")

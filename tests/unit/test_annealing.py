@@ -11,11 +11,13 @@ from scipy import stats
 
 import spectralz as sz
 from spectralz._support.progress import listening
-from spectralz.kernels.sampling.heat_bath import GOLDEN, draw_states, heat_bath, refresh
-from spectralz.parts import populations
-from spectralz.parts import survey as survey_part
-from spectralz.parts.annealer import Annealer
-from spectralz.parts.populations import Annealed, combine, marginals_of, sample_of
+from spectralz.sampling import plan, populations
+from spectralz.sampling.engines.double import double_engine
+from spectralz.sampling.path import path_to
+from spectralz.sampling.plan import STEP, spaced_by, survey
+from spectralz.sampling.populations import Run, marginals_of, sample_of
+from spectralz.sampling.run import anneal, prolonged
+from spectralz.trust.runs import judge_runs, summary_of
 from tests.helpers import interrupt_at, with_slow
 from tests.reference import states
 
@@ -26,21 +28,23 @@ def probabilities(model, beta=1.0):
     return weight / weight.sum()
 
 
+def chains_from_coins(model, x, seed=0):
+    """Return chains in double precision that begin in given states, on the path from fair coins."""
+    engine = double_engine(np.ascontiguousarray(model.field), model.storage.for_kernels(), np.zeros(model.n))
+    return engine.start_from(x, np.random.default_rng(seed))
+
+
 def swept(model, x, beta, sweeps, seed=0):
-    """Sweep copies of states; return them with the fields and energies that the kernel leaves."""
-    x = x.copy()
-    h, energy = np.empty(x.shape), np.empty(len(x))
-    counters = np.random.default_rng(seed).integers(2**64, size=len(x), dtype=np.uint64)
-    couplings = model.storage.for_kernels()
-    refresh(x, h, model.field, couplings)
-    heat_bath(x, h, energy, counters, beta, sweeps, model.field, couplings)
-    return x, h, energy
+    """Sweep copies of states in double precision; return them with the energies that are recorded."""
+    chains = chains_from_coins(model, x, seed)
+    back, _ = chains.sweep(np.zeros(1), np.array([beta]), np.ones(1), sweeps)
+    return chains.states(), -back[0] / beta
 
 
-def at_the_base(annealer, size, rng):
+def at_the_base(path, size, rng):
     """Return the states of a run whose path begins, after the sweeps at its first point."""
-    chains, zero = annealer.engine.start(size, rng), np.zeros(1)
-    chains.sweep(zero, zero, zero, annealer.sweeps)
+    chains, zero = path.engine.start(size, rng), np.zeros(1)
+    chains.sweep(zero, zero, zero, 1)
     return chains.states()
 
 
@@ -56,11 +60,16 @@ def small_models():
 @pytest.mark.parametrize("model", small_models())
 def test_fields_and_energies_are_those_of_the_states(model):
     x = np.random.default_rng(0).choice(np.array([-1, 1], dtype=np.int8), size=(50, model.n))
-    x, h, energy = swept(model, x, 0.8, 7)
+    x, energy = swept(model, x, 0.8, 7)
+    assert np.allclose(energy, model.log_weight(x) - model.constant, atol=1e-12)
+    if not model.storage.for_kernels().is_dense:  # sums fields up anew for every spin
+        return
+    chains = chains_from_coins(model, x)
+    chains.sweep(np.zeros(1), np.array([0.8]), np.ones(1), 7)
     J = 2.0 * states.dense(model)
     np.fill_diagonal(J, 0.0)
-    assert np.allclose(h, model.field + x @ J, atol=1e-12)
-    assert np.allclose(energy, model.log_weight(x) - model.constant, atol=1e-12)
+    h = chains._h.reshape(-1, model.n)[: chains.size]
+    assert np.allclose(h, model.field + chains.states() @ J, atol=1e-12)
 
 
 @pytest.mark.parametrize("model", small_models())
@@ -80,7 +89,7 @@ def test_a_sweep_has_the_transition_matrix_of_the_heat_bath(model, beta):
         transition = transition @ step
     for start in (0, 5):
         count = 40_000
-        x, _, _ = swept(model, np.repeat(every[start : start + 1], count, axis=0), beta, 1, seed=start)
+        x, _ = swept(model, np.repeat(every[start : start + 1], count, axis=0), beta, 1, seed=start)
         seen = np.bincount(states.places_of(x), minlength=len(every))
         likely = transition[start] * count > 5
         expected = np.append(transition[start][likely], transition[start][~likely].sum()) * count
@@ -91,21 +100,25 @@ def test_a_sweep_has_the_transition_matrix_of_the_heat_bath(model, beta):
 
 
 def test_random_numbers_are_even_and_do_not_repeat():
-    x = np.empty((4000, 64), dtype=np.int8)
-    counters = np.random.default_rng(3).integers(2**64, size=4000, dtype=np.uint64)
-    before = counters.copy()
-    draw_states(x, counters)
-    assert np.array_equal(counters, before + np.full(4000, 64, dtype=np.uint64) * GOLDEN)
+    zero = np.zeros(64)
+    engine = double_engine(zero, sz.Ising(field=zero).storage.for_kernels(), zero)
+    x = engine.start(4000, np.random.default_rng(3)).states()
     assert len(np.unique(x, axis=0)) == 4000
     assert abs(x.mean()) < 4 / math.sqrt(x.size)
     assert np.abs(x.T.astype(float) @ x / 4000 - np.eye(64)).max() < 6 / math.sqrt(4000)
 
 
-def test_huge_fields_and_couplings_do_not_overflow():
-    model = sz.Ising([1e299, -1e299, 0.0], [[0, 1e298, 0], [1e298, 0, -1e298], [0, -1e298, 0]])
-    x, h, energy = swept(model, states.all_states(3), 1.0, 3)
-    assert np.isfinite(h).all()
+@pytest.mark.parametrize("is_dense", [False, True])
+def test_huge_fields_and_couplings_do_not_overflow(is_dense):
+    model = sz.Ising.from_edges(3, [(0, 1), (1, 2)], [2e298, -2e298], [1e299, -1e299, 0.0])
+    model = sz.Ising(model.field, states.dense(model)) if is_dense else model
+    assert model.storage.for_kernels().is_dense == is_dense
+    x, energy = swept(model, states.all_states(3), 1.0, 3)
     assert np.isfinite(energy).all()
+    if is_dense:
+        chains = chains_from_coins(model, states.all_states(3))
+        chains.sweep(np.zeros(1), np.ones(1), np.ones(1), 3)
+        assert np.isfinite(chains._h).all()
     assert np.array_equal(x, np.tile([1, -1, 1], (8, 1)))
 
 
@@ -142,13 +155,13 @@ RESAMPLED = [("complete", 0.0), ("complete", 0.5), ("grid", 0.5), ("grid", 1.0),
     ],
 )
 def test_the_estimate_of_z_is_unbiased_over_many_short_runs(name, resample_below, count, monkeypatch):
-    monkeypatch.setattr(survey_part, "LEAST_POINTS", 1)  # long steps, where a lost factor shows
+    monkeypatch.setattr(plan, "LEAST_POINTS", 1)  # long steps, where a lost factor shows
     model = UNBIASED[name]
     truth = states.solve(model)[0]
     rng = np.random.default_rng(23)
-    with Annealer(model, step=1.0, resample_below=resample_below) as annealer:
-        betas = annealer.temperatures(rng)
-        runs = [annealer.anneal(betas, 32, rng) for _ in range(count)]
+    path = path_to(model)
+    betas = spaced_by(path, 1.0, rng)
+    runs = [anneal(path, betas, 32, rng, resample_below=resample_below) for _ in range(count)]
     ratio = np.exp(np.array([run.log_z for run in runs]) + model.constant - truth)
     error = ratio.std(ddof=1) / math.sqrt(len(ratio))
     assert error < 0.03  # a lost factor would be seen
@@ -161,9 +174,9 @@ def test_the_estimate_of_z_is_unbiased_over_many_short_runs(name, resample_below
 def test_importance_sampling_without_sweeps_is_the_plain_mean_of_weights():
     # One step from beta = 0 to 1 leaves states as they are in the base: Z-hat is its Z times the mean of exp(x'Ax).
     model = sz.generators.complete(n=6, strength=0.3, seed=0)
-    with Annealer(model, resample_below=0.0) as annealer:
-        found = annealer.anneal(np.array([0.0, 1.0]), 500, np.random.default_rng(5))
-        x = at_the_base(annealer, 500, np.random.default_rng(5))
+    path = path_to(model)
+    found = anneal(path, np.array([0.0, 1.0]), 500, np.random.default_rng(5), resample_below=0.0)
+    x = at_the_base(path, 500, np.random.default_rng(5))
     weight = np.exp(np.einsum("ri,ij,rj->r", x, states.dense(model), x.astype(float)))
     log_z_of_base = np.log(2.0 * np.cosh(model.field)).sum()
     assert found.log_z == pytest.approx(log_z_of_base + math.log(weight.mean()), abs=1e-5)  # fields in single precision
@@ -173,14 +186,14 @@ def test_importance_sampling_without_sweeps_is_the_plain_mean_of_weights():
 
 def test_temperatures_rise_and_spread_the_weights_as_told(monkeypatch):
     model = sz.generators.complete(n=12, strength=0.7, seed=0)
-    with Annealer(model, step=0.05) as annealer:
-        betas = annealer.temperatures(np.random.default_rng(0))
-        found = annealer.survey(np.random.default_rng(0))
+    path = path_to(model)
+    betas = spaced_by(path, 0.05, np.random.default_rng(0))
+    found = survey(path, np.random.default_rng(0))
     assert betas[0] == 0.0
     assert betas[-1] == 1.0
     assert np.all(np.diff(betas) > 0)
-    assert np.diff(betas).max() <= 1.0 / survey_part.LEAST_POINTS + 1e-12
-    monkeypatch.setattr(survey_part, "LEAST_POINTS", 1)  # where it is cold, weights alone would permit longer steps
+    assert np.diff(betas).max() <= 1.0 / plan.LEAST_POINTS + 1e-12
+    monkeypatch.setattr(plan, "LEAST_POINTS", 1)  # where it is cold, weights alone would permit longer steps
     alone = found.spaced(found.length[-1] / math.sqrt(0.05))
     assert set(alone) <= set(betas)
     x = states.all_states(12)
@@ -217,9 +230,9 @@ def test_runs_are_averaged_by_their_populations():
     def run(log_z, size, variance):
         flat = np.full(size, 1.0 / size)
         x = np.ones((size, 1), dtype=np.int8)
-        return Annealed(log_z, x, flat, np.arange(size), variance)
+        return Run(log_z, x, flat, np.arange(size), variance)
 
-    mean = combine([run(math.log(2.0), 100, 0.01), run(math.log(5.0), 300, 0.04)])
+    mean = summary_of([run(math.log(2.0), 100, 0.01), run(math.log(5.0), 300, 0.04)])
     z = 0.25 * 2.0 + 0.75 * 5.0
     assert mean.log_z == pytest.approx(math.log(z))
     assert mean.family_error == pytest.approx(math.sqrt(0.01 * 0.5**2 + 0.04 * 3.75**2) / z)
@@ -233,7 +246,7 @@ def test_runs_are_averaged_by_their_populations():
 
 def test_marginals_of_a_weighted_population_are_its_conditional_means():
     model = sz.generators.complete(n=5, strength=0.8, seed=0)
-    whole = Annealed(0.0, states.all_states(5), probabilities(model), np.arange(32), 0.0)
+    whole = Run(0.0, states.all_states(5), probabilities(model), np.arange(32), 0.0)
     outcome = sz.methods.base.Outcome(log_z=0.0, kind=sz.Kind.ESTIMATE, status=sz.Status("by hand"))
     found = marginals_of(model, [whole], outcome)
     truth = sz.marginals(model, "exact")
@@ -268,8 +281,8 @@ def test_marginals_and_samples_come_close_to_enumeration(model):
 
 def test_samples_follow_weights_with_few_repeats():
     x = states.all_states(3)
-    half = Annealed(0.0, x, np.full(8, 0.125), np.arange(8), 0.0)
-    other = Annealed(math.log(3.0), x, np.array([0.5, 0.5, 0, 0, 0, 0, 0, 0]), np.arange(8), 0.0)
+    half = Run(0.0, x, np.full(8, 0.125), np.arange(8), 0.0)
+    other = Run(math.log(3.0), x, np.array([0.5, 0.5, 0, 0, 0, 0, 0, 0]), np.arange(8), 0.0)
     drawn = sample_of([half, other], 800, np.random.default_rng(0))
     counts = np.bincount(states.places_of(drawn), minlength=8)
     assert np.allclose(counts, [25 + 300, 25 + 300, 25, 25, 25, 25, 25, 25], atol=1)
@@ -287,12 +300,14 @@ def test_samples_of_a_population_without_families_come_with_a_warning():
 THREADED = {
     "dense": sz.generators.complete(n=15, strength=0.5, seed=0),
     "sparse": sz.generators.grid(side=4, strength=2.0, seed=0),
-    "rows": sz.generators.complete(n=10, strength=1e4, seed=0),
+    "double": sz.generators.complete(n=10, strength=1e4, seed=0),
 }
 
 
 # Of 100 states, runs side by side; of 1000, parts of one run.
-@pytest.mark.parametrize(("name", "population"), with_slow(itertools.product(THREADED, [100, 1000]), [("rows", 1000)]))
+@pytest.mark.parametrize(
+    ("name", "population"), with_slow(itertools.product(THREADED, [100, 1000]), [("double", 1000)])
+)
 def test_the_number_of_threads_changes_nothing(name, population):
     model = THREADED[name]
     whole, *parts = (
@@ -376,12 +391,12 @@ def test_a_critical_ferromagnet_is_not_jumped_over():
     np.fill_diagonal(coupling, 0.0)
     for seed in range(3):
         result = sz.log_z(sz.Ising(coupling=coupling), "annealing", population=100, step=1.0, seed=seed)
-        assert result.details["temperatures"] > survey_part.LEAST_POINTS
+        assert result.details["temperatures"] > plan.LEAST_POINTS
         assert not result.trusted or abs(result.log_z - truth) <= 4 * result.std_error
 
 
 def test_a_gap_between_the_way_down_and_back_is_distrusted(monkeypatch):
-    monkeypatch.setattr(survey_part, "LEAST_POINTS", 1)
+    monkeypatch.setattr(plan, "LEAST_POINTS", 1)
     n, strength = 400, 1.05
     coupling = np.full((n, n), strength / (2 * n))
     np.fill_diagonal(coupling, 0.0)
@@ -399,9 +414,9 @@ def test_a_gap_between_the_way_down_and_back_is_distrusted(monkeypatch):
 def test_the_gap_is_noise_in_equilibrium(name):
     model = UNBIASED[name]
     rng = np.random.default_rng(7)
-    with Annealer(model, step=0.05) as annealer:
-        betas = annealer.temperatures(rng)
-        gaps = np.array([annealer.anneal(betas, 400, rng).gap for _ in range(30)])
+    path = path_to(model)
+    betas = spaced_by(path, 0.05, rng)
+    gaps = np.array([anneal(path, betas, 400, rng).gap for _ in range(30)])
     # Each step's two logarithms of means are off by half of the weights' variance over the population.
     assert abs(gaps.mean()) < 4 * gaps.std() / math.sqrt(30) + len(betas) * 0.05 / 400
     assert np.abs(gaps).max() < 0.3
@@ -410,9 +425,9 @@ def test_the_gap_is_noise_in_equilibrium(name):
 def test_a_gap_is_the_difference_of_the_two_ways():
     """One step from all states at once, literally: f before the sweep, r after it."""
     model = sz.generators.complete(n=8, strength=0.2, seed=1)
-    with Annealer(model, resample_below=0.0) as annealer:
-        found = annealer.anneal(np.array([0.0, 1.0]), 300, np.random.default_rng(5))
-        x = at_the_base(annealer, 300, np.random.default_rng(5))
+    path = path_to(model)
+    found = anneal(path, np.array([0.0, 1.0]), 300, np.random.default_rng(5), resample_below=0.0)
+    x = at_the_base(path, 300, np.random.default_rng(5))
     before, after = (np.einsum("ri,ij,rj->r", y, states.dense(model), y.astype(float)) for y in (x, found.x))
     forward = np.log(np.mean(np.exp(before)))
     share = np.exp(before) / np.exp(before).sum()
@@ -425,9 +440,9 @@ def test_states_that_go_on_at_the_model_keep_its_law_and_sharpen_the_means():
     x = np.array(list(itertools.product([-1, 1], repeat=model.n)), dtype=np.int8)
     p = np.exp(model.log_weight(x) - sz.log_z(model, "exact").log_z)
     rng = np.random.default_rng(0)
-    with Annealer(model) as annealer:
-        run = annealer.anneal(annealer.temperatures(rng), 100, rng)
-        longer = annealer.prolonged(run, 200, rng)
+    path = path_to(model)
+    run = anneal(path, spaced_by(path, STEP, rng), 100, rng)
+    longer = prolonged(path, run, 200, rng)
     assert longer.weight.sum() == pytest.approx(1.0)
     assert longer.size == 200 * run.size
     assert longer.log_z == run.log_z
@@ -449,16 +464,12 @@ def test_weights_that_vary_too_much_have_an_error_as_large_as_their_scatter():
             log_z, share = populations.mean_and_shares(logs)
             x = np.ones((64, 3), np.int8)
             spread = np.array([logs.var()])
-            runs.append(
-                populations.Annealed(
-                    log_z, x, share, np.arange(64), float(((share - 1 / 64) ** 2).sum()), spread=spread
-                )
-            )
-        return populations.combine(runs)
+            runs.append(Run(log_z, x, share, np.arange(64), float(((share - 1 / 64) ** 2).sum()), spread=spread))
+        return summary_of(runs)
 
     for deviation in (8.0, 12.0, 16.0):
         mean = found(deviation)
-        assert not mean.is_trusted
+        assert not judge_runs(mean).trusted
         assert abs(mean.log_z - deviation**2 / 2.0) < 5.0 * mean.std_error
     assert found(0.3).std_error < 0.05
 

@@ -14,11 +14,21 @@ import pytest
 
 import spectralz as sz
 from spectralz.methods.base import Outcome
-from spectralz.parts.annealer import Annealer
 from spectralz.portfolio import bounders, policy, schedule
 from spectralz.portfolio.auto import _added, _error_of_sum
 from spectralz.portfolio.schedule import Portfolio
-from tests.helpers import answer, bracket, interrupt_at, interrupted, started, verdicts, wait_until, with_slow
+from spectralz.sampling.run import anneal
+from tests.helpers import (
+    answer,
+    bracket,
+    interrupt_at,
+    interrupted,
+    replace_anneal,
+    started,
+    verdicts,
+    wait_until,
+    with_slow,
+)
 
 # What a budget buys is then the same on every machine, and nothing waits for it.
 pytestmark = [
@@ -242,13 +252,11 @@ def test_expectation_propagation_is_left_out_where_it_would_take_too_long(monkey
 
 
 def test_a_round_that_uses_up_the_budget_is_the_last(monkeypatch, clock):
-    original = Annealer.anneal
-
-    def slow(self, *arguments):
+    def slow(*arguments, **options):
         clock.advance(100.0)
-        return original(self, *arguments)
+        return anneal(*arguments, **options)
 
-    monkeypatch.setattr(Annealer, "anneal", slow)
+    replace_anneal(monkeypatch, slow)
     result = sz.log_z(sz.generators.complete(12, 0.5, seed=0), exclude=["exact"], budget=2)
     assert rows_of(result)["annealing"].why.startswith("4 runs")
 
@@ -257,10 +265,10 @@ def test_rounds_go_on_while_a_fifth_of_the_budget_is_left(monkeypatch, clock):
     rounds = []
     original = Portfolio._round
 
-    def counted(self, *arguments):
+    def counted(self, *arguments, **options):
         clock.advance(0.1)
         rounds.append(self._left)
-        return original(self, *arguments)
+        return original(self, *arguments, **options)
 
     monkeypatch.setattr(Portfolio, "_round", counted)
     sz.log_z(sz.generators.complete(12, 0.3, seed=0), tol=1e-9, exclude=["exact", "states"], budget=2)
@@ -436,20 +444,20 @@ def test_samples_respect_the_budget_and_what_is_excluded():
 
 
 def test_an_interrupt_that_numba_hides_is_one(monkeypatch):
-    def anneal(*_):
+    def hide(*_, **__):
         try:
             raise KeyboardInterrupt
         except KeyboardInterrupt as error:
             raise SystemError("CPUDispatcher returned a result with an exception set") from error
 
-    monkeypatch.setattr(Annealer, "anneal", anneal)
+    replace_anneal(monkeypatch, hide)
     result = sz.log_z(sz.generators.complete(12, 0.3, seed=0), exclude=["exact"], budget=1)
     assert result.details["interrupted"]
 
-    def fail(*_):
+    def fail(*_, **__):
         raise SystemError("something else")
 
-    monkeypatch.setattr(Annealer, "anneal", fail)
+    replace_anneal(monkeypatch, fail)
     with pytest.raises(SystemError, match="something else"):
         sz.log_z(sz.generators.complete(12, 0.3, seed=0), exclude=["exact"], budget=1)
 

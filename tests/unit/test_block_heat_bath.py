@@ -16,13 +16,15 @@ from spectralz.errors import OptionError
 from spectralz.kernels.elimination.order import adjacency_of
 from spectralz.kernels.sampling.block_heat_bath import LANES, Block, block_heat_bath, block_of, choose_blocks
 from spectralz.kernels.sampling.heat_bath import refresh
-from spectralz.parts import blocks as blocks_part
-from spectralz.parts import lanes as lanes_part
-from spectralz.parts.annealer import Annealer
-from spectralz.parts.blocks import BlockTurns
-from spectralz.parts.lanes import SparseEngine
-from spectralz.parts.populations import combine
-from spectralz.parts.rows import RowEngine
+from spectralz.sampling.engines import lanes as lanes_part
+from spectralz.sampling.engines.double import DoubleSparseEngine
+from spectralz.sampling.engines.sparse import SparseEngine
+from spectralz.sampling.moves import blocks as blocks_part
+from spectralz.sampling.moves.blocks import BlockTurns
+from spectralz.sampling.path import path_to
+from spectralz.sampling.plan import STEP, spaced_by
+from spectralz.sampling.run import anneal
+from spectralz.trust.runs import summary_of
 from tests.reference.states import all_states, dense, places_of
 
 BETA = 0.7
@@ -218,19 +220,20 @@ def test_no_spins() -> None:
     assert choose_blocks([], 2, 3, np.random.default_rng(0)) == [[]]
 
 
-@pytest.mark.parametrize("scale", [1.0, 1000.0], ids=["lanes", "rows"])
+@pytest.mark.parametrize("scale", [1.0, 1000.0], ids=["single", "double"])
 def test_annealing_with_blocks_is_unbiased(monkeypatch: pytest.MonkeyPatch, scale: float) -> None:
     monkeypatch.setattr(blocks_part, "MOST_SWEEPS_BETWEEN", 2)  # or short paths would have no turn
     monkeypatch.setattr(lanes_part, "LARGEST_LOG_ODDS", lanes_part.LARGEST_LOG_ODDS / scale)
     model = sz.generators.grid(4, 1.5, 3)
     exact = sz.log_z(model, "exact").log_z - model.constant
     rng = np.random.default_rng(4)
-    with Annealer(model, step=0.5, block_width=1) as annealer:
-        assert isinstance(annealer.engine, SparseEngine if scale == 1.0 else RowEngine)
-        betas = annealer.temperatures(rng)
-        assert annealer.blocks is not None
-        assert len(annealer.blocks.due(betas, 0)) > 3
-        ratios = np.exp([annealer.anneal(betas, 100, rng).log_z - exact for _ in range(100)])
+    path = path_to(model, block_width=1)
+    assert type(path.engine) is (SparseEngine if scale == 1.0 else DoubleSparseEngine)
+    betas = spaced_by(path, 0.5, rng)
+    assert path.blocks is not None
+    assert path.engine.blocks is path.blocks
+    assert len(path.blocks.due(betas, 0)) > 3
+    ratios = np.exp([anneal(path, betas, 100, rng).log_z - exact for _ in range(100)])
     assert ratios.std() > 0.05  # or there would be nothing to test
     assert abs(ratios.mean() - 1.0) < 3.0 * ratios.std() / math.sqrt(len(ratios))
 
@@ -242,8 +245,8 @@ def test_blocks_mend_what_single_spins_cannot(monkeypatch: pytest.MonkeyPatch) -
     families = []
     for width in (0, 4):
         rng = np.random.default_rng(0)
-        with Annealer(model, block_width=width) as annealer:
-            mean = combine([annealer.anneal(annealer.temperatures(rng), 100, rng) for _ in range(4)])
+        path = path_to(model, block_width=width)
+        mean = summary_of([anneal(path, spaced_by(path, STEP, rng), 100, rng) for _ in range(4)])
         families.append(mean.families)
     assert families[1] > 2.0 * families[0]
     assert abs(mean.log_z - exact) < 4.0 * mean.std_error
@@ -277,14 +280,13 @@ def test_a_width_that_cannot_be_is_refused(width: object) -> None:
     ],
 )
 def test_the_graph_chooses_the_width(model: sz.Ising, width: int) -> None:
-    with Annealer(model) as annealer, Annealer(model, block_width=width) as told:
-        assert (annealer.blocks is not None) == (told.blocks is not None) == (width > 0)
-        if annealer.blocks is not None and told.blocks is not None:
-            assert max(block.width for block in annealer.blocks.blocks) == width
-            for one, other in zip(annealer.blocks.blocks, told.blocks.blocks, strict=True):
-                assert_array_equal(one.spins, other.spins)
+    chosen, told = path_to(model).blocks, path_to(model, block_width=width).blocks
+    assert (chosen is not None) == (told is not None) == (width > 0)
+    if chosen is not None and told is not None:
+        assert max(block.width for block in chosen.blocks) == width
+        for one, other in zip(chosen.blocks, told.blocks, strict=True):
+            assert_array_equal(one.spins, other.spins)
 
 
 def test_a_warm_model_does_without_blocks() -> None:
-    with Annealer(sz.generators.grid(6, 0.1, 0)) as annealer:
-        assert annealer.blocks is None
+    assert path_to(sz.generators.grid(6, 0.1, 0)).blocks is None

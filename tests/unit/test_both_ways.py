@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 
 import spectralz as sz
-from spectralz.parts.annealer import Annealer
-from spectralz.parts.both_ways import BothWays, anneal_both_ways
-from spectralz.parts.populations import marginals_of
+from spectralz.portfolio.schedule import Portfolio
+from spectralz.sampling.engines.double import DoubleDenseEngine
+from spectralz.sampling.path import path_to
+from spectralz.sampling.plan import survey
+from spectralz.sampling.populations import marginals_of
+from spectralz.sampling.run import RoundTrip, there_and_back
+from spectralz.trust.round_trips import inconsistency_of, judge_round_trip
 from tests.helpers import with_slow
 from tests.reference import states
 
@@ -22,25 +26,33 @@ def made_up(rng, variance, size=512, gap=None, variance_back=None):
     """Return log-weights that obey Crooks' relation, or not: normal, their means apart by their variance."""
     gap = variance if gap is None else gap
     variance_back = variance if variance_back is None else variance_back
-    return BothWays(
+    return RoundTrip(
         rng.normal(LOG_Z - gap / 2.0, math.sqrt(variance), size),
         rng.normal(LOG_Z + gap / 2.0, math.sqrt(variance_back), size),
         np.ones((size, 1), dtype=np.int8),
     )
 
 
+def outcome_of(model, trip):
+    """Return what the schedule makes of a trip."""
+    portfolio = Portfolio(model, budget=1.0, tol=0.01, exclude=(), seed=0, max_memory=2**30)
+    return portfolio._outcome_of_trip(trip, points=10)
+
+
 # ------------------------------------------------------------------------------------------------ log-weights by hand
 
 
 def test_the_middle_and_its_error_by_hand():
-    found = BothWays(np.array([1.0, 3.0]), np.array([5.0, 9.0, 7.0, 7.0]), np.ones((2, 1), dtype=np.int8))
+    found = RoundTrip(np.array([1.0, 3.0]), np.array([5.0, 9.0, 7.0, 7.0]), np.ones((2, 1), dtype=np.int8))
     assert found.log_z == 4.5
     assert found.gap == 5.0
-    # Variances 1 and 2
-    assert found.inconsistency == pytest.approx(abs(5.0 - 1.5) + 0.5)
+    assert found.variances == pytest.approx((1.0, 2.0))
+    assert inconsistency_of(found) == pytest.approx(abs(5.0 - 1.5) + 0.5)
     assert found.scatter == pytest.approx(0.5 * math.sqrt(1.0 + 2.0))
     # A third of the inconsistency, and a sixteenth of the gap
-    assert found.std_error == pytest.approx(math.hypot(found.scatter, 4.0 / 3.0, 5.0 / 16.0))
+    judged = judge_round_trip(found)
+    assert judged.log_z == 4.5
+    assert judged.std_error == pytest.approx(math.hypot(found.scatter, 4.0 / 3.0, 5.0 / 16.0))
 
 
 @pytest.mark.parametrize("variance", [0.1, 1.0, 9.0, 100.0])
@@ -52,8 +64,9 @@ def test_the_middle_is_right_near_equilibrium_and_its_error_covers_it(variance, 
     scatter = np.array([each.scatter for each in found])
     assert abs(off.mean()) < 4.0 * off.std() / math.sqrt(len(off))
     assert off.std() == pytest.approx(scatter.mean(), rel=0.15)  # of 300
-    assert (np.abs(off) < 4.0 * np.array([each.std_error for each in found])).all()
-    assert np.mean([each.is_trusted for each in found]) > 0.85
+    judged = [judge_round_trip(each) for each in found]
+    assert (np.abs(off) < 4.0 * np.array([each.std_error for each in judged])).all()
+    assert np.mean([each.trusted for each in judged]) > 0.85
 
 
 @pytest.mark.parametrize(
@@ -71,9 +84,11 @@ def test_what_is_out_of_equilibrium_is_not_trusted(violation):
     rng = np.random.default_rng(2)
     for _ in range(20):
         found = made_up(rng, **violation)
-        assert not found.is_trusted
-        assert found.std_error > 0.1
-        outcome = found.outcome(sz.Ising(field=[0.0]), "by hand")
+        judged = judge_round_trip(found)
+        assert not judged.trusted
+        assert judged.std_error > 0.1
+        assert "out of equilibrium" in judged.why
+        outcome = outcome_of(sz.Ising(field=[0.0]), found)
         assert outcome.trusted is False
         assert not outcome.status.converged
         assert "out of equilibrium" in outcome.status
@@ -81,17 +96,23 @@ def test_what_is_out_of_equilibrium_is_not_trusted(violation):
 
 def test_the_outcome_has_the_constant_of_the_model():
     found = made_up(np.random.default_rng(3), 1.0)
-    outcome = found.outcome(sz.Ising(field=[0.0], offset=-100.0).shift_diagonal(2.0), "by hand")
-    assert outcome.log_z == pytest.approx(found.log_z - 98.0)
-    assert outcome.std_error == pytest.approx(found.std_error)
-    assert outcome.trusted
+    model = sz.Ising(field=[0.0], offset=-100.0).shift_diagonal(2.0)
+    judged = judge_round_trip(found, model.constant)
+    outcome = outcome_of(model, found)
+    for each in (judged, outcome):
+        assert each.log_z == pytest.approx(found.log_z - 98.0)
+        assert each.std_error == pytest.approx(judge_round_trip(found).std_error)
+        assert each.trusted
+    assert judged.why == ""
     assert outcome.status.converged
     assert outcome.details["gap"] == found.gap
+    assert outcome.details["scatter"] == found.scatter
+    assert outcome.details["inconsistency"] == inconsistency_of(found)
 
 
-def test_both_ways_as_a_population():
+def test_a_round_trip_as_a_population():
     found = made_up(np.random.default_rng(4), 1.0, size=100)
-    run = found.as_annealed()
+    run = found.as_run()
     assert run.log_z == found.log_z
     assert run.families == pytest.approx(100.0)
     assert run.weight == pytest.approx(0.01)
@@ -104,17 +125,19 @@ def test_both_ways_as_a_population():
 @pytest.mark.parametrize(("seed", "strength"), with_slow(itertools.product([0, 1], [0.2, 0.44, 0.6]), [(0, 0.6)]))
 def test_a_torus_is_within_its_error(strength, seed):
     model, rng = sz.generators.torus(16, 16, strength), np.random.default_rng(seed)
-    with Annealer(model) as annealer:
-        found = anneal_both_ways(annealer, annealer.survey(rng).spaced(600), 128, rng)
+    path = path_to(model)
+    found = there_and_back(path, survey(path, rng).spaced(600), 128, rng)
+    judged = judge_round_trip(found, model.constant)
     truth = sz.closed_forms.torus(16, 16, strength)
-    assert abs(found.log_z + model.constant - truth) < 5.0 * found.std_error
+    assert judged.log_z == pytest.approx(found.log_z + model.constant)
+    assert abs(judged.log_z - truth) < 5.0 * judged.std_error
     # Too small on the way there, too large on the way back, up to noise
     noise = 6.0 * found.scatter
     assert found.there.mean() + model.constant - noise < truth < found.back.mean() + model.constant + noise
     assert found.gap > -noise
     if strength < 0.5:
-        assert found.is_trusted
-        assert found.std_error < 0.3
+        assert judged.trusted
+        assert judged.std_error < 0.3
 
 
 @pytest.mark.parametrize(
@@ -122,8 +145,7 @@ def test_a_torus_is_within_its_error(strength, seed):
 )
 def test_a_slow_path_is_right_both_ways(model):
     rng = np.random.default_rng(5)
-    with Annealer(model) as annealer:
-        found = anneal_both_ways(annealer, np.linspace(0.0, 1.0, 300), 640, rng)
+    found = there_and_back(path_to(model), np.linspace(0.0, 1.0, 300), 640, rng)
     truth = states.solve(model)[0] - model.constant
     for way in (found.there, found.back):
         # So slow that the variance, and with it the lag, is a hundredth.
@@ -132,15 +154,16 @@ def test_a_slow_path_is_right_both_ways(model):
 
 
 def test_states_are_those_at_the_model_for_every_engine():
-    # Two spins that are held together, in lanes and in rows; at the base they would be independent.
-    for strength in (20.0, 2000.0):
-        model = sz.Ising.from_edges(2, [(0, 1)], [strength])
+    # Two spins that are held together, in single and in double precision; at the base they would be independent.
+    dense = sz.Ising([0.0, 0.0], [[0.0, 1000.0], [1000.0, 0.0]])
+    assert isinstance(path_to(dense).engine, DoubleDenseEngine)
+    for model in (*(sz.Ising.from_edges(2, [(0, 1)], [strength]) for strength in (20.0, 2000.0)), dense):
         rng = np.random.default_rng(6)
-        with Annealer(model) as annealer:
-            found = anneal_both_ways(annealer, annealer.survey(rng).spaced(50), 100, rng)
+        path = path_to(model)
+        found = there_and_back(path, survey(path, rng).spaced(50), 100, rng)
         assert (found.x[:, 0] == found.x[:, 1]).all()
-        outcome = found.outcome(model, "by hand")
-        assert marginals_of(model, [found.as_annealed()], outcome).pair_mean == pytest.approx([1.0])
+        outcome = outcome_of(model, found)
+        assert marginals_of(model, [found.as_run()], outcome).pair_mean == pytest.approx([1.0])
 
 
 def test_a_cold_ferromagnet_goes_back_from_the_ordered_states():
@@ -149,8 +172,8 @@ def test_a_cold_ferromagnet_goes_back_from_the_ordered_states():
     found = []
     for start in (None, ordered):
         rng = np.random.default_rng(7)
-        with Annealer(model) as annealer:
-            found.append(anneal_both_ways(annealer, annealer.survey(rng).spaced(60), 128, rng, start))
+        path = path_to(model)
+        found.append(there_and_back(path, survey(path, rng).spaced(60), 128, rng, ordered=start))
     plain, better = found
     assert not plain.is_ordered
     assert better.is_ordered
@@ -159,23 +182,21 @@ def test_a_cold_ferromagnet_goes_back_from_the_ordered_states():
     assert np.array_equal(plain.there, better.there)
     assert better.back.mean() > truth - model.constant
     assert better.back.var() < 0.5 * plain.back.var()
-    assert better.inconsistency < plain.inconsistency
+    assert inconsistency_of(better) < inconsistency_of(plain)
     assert abs(better.log_z + model.constant - truth) < abs(plain.log_z + model.constant - truth)
-    assert abs(better.log_z + model.constant - truth) < 5.0 * better.std_error
+    assert abs(better.log_z + model.constant - truth) < 5.0 * judge_round_trip(better).std_error
 
 
 def test_a_hot_model_goes_back_from_its_own_states():
     model, rng = sz.generators.torus(16, 16, 0.2), np.random.default_rng(8)
     ordered = np.ones((1, 256), dtype=np.int8)
-    with Annealer(model) as annealer:
-        assert not anneal_both_ways(annealer, np.linspace(0.0, 1.0, 100), 128, rng, ordered).is_ordered
+    assert not there_and_back(path_to(model), np.linspace(0.0, 1.0, 100), 128, rng, ordered=ordered).is_ordered
 
 
 def test_progress_goes_on_both_ways():
     told = []
-    with Annealer(sz.generators.grid(4, 0.5, seed=0)) as annealer:
-        betas, rng = np.linspace(0.0, 1.0, 100), np.random.default_rng(9)
-        anneal_both_ways(annealer, betas, 64, rng, None, told.append)
+    path = path_to(sz.generators.grid(4, 0.5, seed=0))
+    there_and_back(path, np.linspace(0.0, 1.0, 100), 64, np.random.default_rng(9), tell=told.append)
     assert told == sorted(told)
     assert told[0] < 0.1
     assert told[-1] == pytest.approx(1.0)

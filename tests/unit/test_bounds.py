@@ -13,10 +13,10 @@ import scipy.sparse as sp
 
 import spectralz as sz
 from spectralz._support.clock import told_by
-from spectralz.parts.state_pool import StatePool
 from spectralz.portfolio import bounders, policy
 from spectralz.portfolio.allowance import Allowance, NotAffordableError
 from spectralz.result import Bounds, BoundsRow
+from spectralz.sampling.pool import state_pool
 from tests.helpers import FakeClock, count_blocks
 from tests.reference import states
 
@@ -176,7 +176,7 @@ def test_what_does_not_fit_into_the_budget_says_so(clock):
 
 
 def test_a_pool_of_very_many_spins_cannot_be_filled():
-    assert not StatePool(sz.generators.grid(40, 0.5, seed=0), 10).can_be_filled  # 2^1600 is no float
+    assert not state_pool(sz.generators.grid(40, 0.5, seed=0), 10).can_be_filled  # 2^1600 is no float
 
 
 def test_an_allowance_counts_from_its_making():

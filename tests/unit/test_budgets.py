@@ -13,12 +13,12 @@ from spectralz.kernels.elimination import order
 from spectralz.kernels.elimination.screening import core_of, count_min_degree, has_narrow_front
 from spectralz.kernels.elimination.tree import EliminationTree
 from spectralz.methods import exact as exact_method
-from spectralz.parts.annealer import Annealer
 from spectralz.parts.leading import leading_directions
-from spectralz.parts.populations import Mean
 from spectralz.portfolio import policy
 from spectralz.portfolio.bracket import better_of
-from spectralz.portfolio.schedule import _centered
+from spectralz.sampling.path import path_to
+from spectralz.sampling.plan import seconds_per_state, spaced_by, survey
+from spectralz.trust.runs import Summary, centered
 from tests.helpers import FakeClock, count_sweeps, verdicts
 
 UNTRUSTED = pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
@@ -87,12 +87,11 @@ def test_ep_that_is_cut_off_is_not_trusted():
 
 def test_a_survey_whose_time_is_up_takes_longer_steps():
     model = sz.generators.complete(40, 1.0, seed=0)
-    with Annealer(model) as annealer:
-        whole = annealer.survey(np.random.default_rng(0))
-        with told_by(FakeClock(step=1.0)), until(5.0):
-            short = annealer.survey(np.random.default_rng(0))
-        annealer.step = math.inf
-        fewest = annealer.temperatures(np.random.default_rng(0))
+    path = path_to(model)
+    whole = survey(path, np.random.default_rng(0))
+    with told_by(FakeClock(step=1.0)), until(5.0):
+        short = survey(path, np.random.default_rng(0))
+    fewest = spaced_by(path, math.inf, np.random.default_rng(0))
     assert len(fewest) <= len(short.points) < len(whole.points)
     assert short.points[-1] == whole.points[-1] == 1.0
     assert fewest == pytest.approx(np.linspace(0, 1, 17))
@@ -132,9 +131,9 @@ def test_a_machine_too_slow_for_any_state_says_what_they_would_take(monkeypatch)
 
 def test_the_number_of_temperatures_is_foreseen():
     for model in (sz.generators.complete(60, 0.1, seed=0), sz.generators.grid(20, 1.0, seed=0)):
-        with Annealer(model, step=0.2) as annealer:
-            found = len(annealer.temperatures(np.random.default_rng(0)))
-            assert 0.5 < annealer._points_expected() / found < 2.5
+        path = path_to(model)
+        found = len(spaced_by(path, 0.2, np.random.default_rng(0)))
+        assert 0.5 < seconds_per_state(path, 0.2, 1.0) / found < 2.5  # a second for each point
 
 
 def test_where_no_method_answers_the_rest_goes_to_bounds(clock):
@@ -157,9 +156,9 @@ def test_the_better_row_of_two():
 
 
 def test_runs_out_of_equilibrium_are_centered_between_both_ways():
-    closed = Mean(10.0, 0.5, 0.5, 0.5, 100.0, gap=0.01, gap_error=0.01)
-    assert _centered(closed) is closed
-    apart = _centered(Mean(10.0, 0.5, 0.5, 0.5, 100.0, gap=4.0, gap_error=0.01))
+    closed = Summary(10.0, 0.5, 0.5, 0.5, 100.0, gap=0.01, gap_error=0.01)
+    assert centered(closed) is closed
+    apart = centered(Summary(10.0, 0.5, 0.5, 0.5, 100.0, gap=4.0, gap_error=0.01))
     assert (apart.log_z, apart.std_error) == (12.0, 2.0)
     assert not apart.is_closed
 

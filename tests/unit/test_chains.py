@@ -11,10 +11,13 @@ import scipy.sparse as sp
 
 import spectralz as sz
 from spectralz.kernels.coupling import Couplings
-from spectralz.parts.annealer import Annealer
-from spectralz.parts.blocks import BlockTurns, blocks_of
-from spectralz.parts.lanes import LARGEST_LOG_ODDS, DenseEngine, SparseEngine, fits_single_precision, log_z_of_fields
-from spectralz.parts.rows import RowEngine
+from spectralz.sampling.engines.dense import DenseEngine, dense_engine
+from spectralz.sampling.engines.double import DoubleDenseEngine, DoubleSparseEngine, double_engine
+from spectralz.sampling.engines.lanes import LARGEST_LOG_ODDS, fits_single_precision, log_z_of_fields
+from spectralz.sampling.engines.sparse import SparseEngine, sparse_engine
+from spectralz.sampling.moves.blocks import BlockTurns, blocks_of
+from spectralz.sampling.path import path_to
+from spectralz.sampling.run import anneal
 from tests.reference import states
 
 SPARSE = sz.Ising.from_edges(
@@ -33,28 +36,40 @@ def with_blocks(model):
     return BlockTurns(turns.blocks, 0.2, 2, 0.0)
 
 
+def base_of(name, theta):
+    """Return the fields of the base: fair coins, or the fields of the model."""
+    return np.zeros(len(theta)) if "coins" in name else theta
+
+
+MAKERS = {"sparse": sparse_engine, "dense": dense_engine, "double": double_engine}
+
+
 def engine_of(name, model):
-    kind = {"sparse": SparseEngine, "dense": DenseEngine, "rows": RowEngine}[name.split()[0]]
     theta, couplings = np.ascontiguousarray(model.field), model.storage.for_kernels()
-    if "blocks" in name:
-        return kind(theta, couplings, blocks=with_blocks(model))
-    return kind(theta, couplings)
+    options = {"blocks": with_blocks(model)} if "blocks" in name else {}
+    return MAKERS[name.split()[0]](theta, couplings, base_of(name, theta), **options)
 
 
 ENGINES = [
     pytest.param("sparse", SPARSE, id="sparse"),
     pytest.param("sparse with blocks", SPARSE, id="sparse with blocks"),
     pytest.param("dense", DENSE, id="dense"),
-    pytest.param("rows", DENSE, id="rows, dense"),
-    pytest.param("rows", SPARSE, id="rows, sparse"),
-    pytest.param("rows with blocks", SPARSE, id="rows with blocks"),
+    pytest.param("double", DENSE, id="double, dense"),
+    pytest.param("double", SPARSE, id="double, sparse"),
+    pytest.param("double from coins", DENSE, id="double from coins, dense"),
+    pytest.param("double from coins", SPARSE, id="double from coins, sparse"),
+    pytest.param("double from coins with blocks", SPARSE, id="double from coins with blocks"),
 ]
 
 
 def energy(name, model, x):
-    """Return by how much log-weights grow from the base to the model: of lanes the fields are in the base."""
-    whole = model.log_weight(x) - model.constant
-    return whole if name.startswith("rows") else whole - x @ model.field
+    """Return by how much log-weights grow from the base to the model."""
+    return model.log_weight(x) - model.constant - x @ base_of(name, model.field)
+
+
+def precision(name):
+    """Return the largest error of energies of order ten."""
+    return 1e-12 if name.startswith("double") else 1e-5
 
 
 def steps(points):
@@ -95,8 +110,8 @@ def test_weights_change_by_the_energies_of_the_states_that_are_left(name, model,
         assert set(np.unique(x)) <= {-1, 1}
         assert back.shape == on.shape == (1, size)
         expected = energy(name, model, x)
-        assert back[0] == pytest.approx((before - at) * expected, abs=1e-5)
-        assert on[0] == pytest.approx((after - at) * expected, abs=1e-5)
+        assert back[0] == pytest.approx((before - at) * expected, abs=precision(name))
+        assert on[0] == pytest.approx((after - at) * expected, abs=precision(name))
 
 
 @pytest.mark.parametrize(("name", "model"), ENGINES)
@@ -123,7 +138,7 @@ def test_states_go_where_they_are_taken(name, model):
     assert np.array_equal(chains.states(), x[places])
     one = np.ones(1)
     back, _ = chains.sweep(0.0 * one, one, one, 1)  # with the fields of the states taken
-    assert back[0] == pytest.approx(-energy(name, model, chains.states()), abs=1e-5)
+    assert back[0] == pytest.approx(-energy(name, model, chains.states()), abs=precision(name))
     assert len(np.unique(chains.states(), axis=0)) > 10  # copies go their own ways
 
 
@@ -137,7 +152,7 @@ def test_chains_begin_in_the_states_given(name, model, size):
     assert np.array_equal(chains.states(), given)
     one = np.ones(1)
     back, _ = chains.sweep(0.0 * one, one, one, 1)
-    assert back[0] == pytest.approx(-energy(name, model, chains.states()), abs=1e-5)
+    assert back[0] == pytest.approx(-energy(name, model, chains.states()), abs=precision(name))
     assert np.array_equal(x, given)
 
 
@@ -153,12 +168,22 @@ def test_states_that_were_given_out_stay_as_they_were(name, model):
 # --------------------------------------------------------------------------------------------------------- the ends
 
 
-@pytest.mark.parametrize("name", ["sparse", "dense", "rows"])
+@pytest.mark.parametrize(
+    ("name", "is_dense"),
+    [
+        ("sparse", False),
+        ("dense", True),
+        ("double", False),
+        ("double", True),
+        ("double from coins", False),
+        ("double from coins", True),
+    ],
+)
 @pytest.mark.parametrize("n", [0, 1])
-def test_no_spin_and_one_spin(name, n):
-    matrix = np.zeros((n, n)) if name == "dense" else sp.csr_array((n, n))
-    couplings = Couplings.of_dense(matrix) if name == "dense" else Couplings.of_csr(matrix)
-    engine = {"sparse": SparseEngine, "dense": DenseEngine, "rows": RowEngine}[name](np.full(n, 0.4), couplings)
+def test_no_spin_and_one_spin(name, is_dense, n):
+    couplings = Couplings.of_dense(np.zeros((n, n))) if is_dense else Couplings.of_csr(sp.csr_array((n, n)))
+    theta = np.full(n, 0.4)
+    engine = MAKERS[name.split()[0]](theta, couplings, base_of(name, theta))
     assert engine.operations > 0.0
     rng = np.random.default_rng(7)
     chains = engine.start(70, rng)
@@ -208,19 +233,44 @@ def test_spins_without_couplings_have_no_share_in_those_of_others():
     [
         (sz.generators.complete(8, 1.0, seed=0), DenseEngine),
         (sz.generators.grid(3, 1.0, seed=0), SparseEngine),
-        (sz.generators.complete(8, 1e3, seed=0), RowEngine),
-        (sz.generators.grid(3, 1e3, seed=0), RowEngine),
-        (sz.Ising(field=[0.0, 600.0]), RowEngine),
+        (sz.generators.complete(8, 1e3, seed=0), DoubleDenseEngine),
+        (sz.generators.grid(3, 1e3, seed=0), DoubleSparseEngine),
+        (sz.Ising(field=[0.0, 600.0]), DoubleSparseEngine),
         (sz.Ising(field=[0.0, 400.0]), SparseEngine),
-        (sz.Ising.from_edges(3, [(1, 2)], [501.0]), RowEngine),
+        (sz.Ising.from_edges(3, [(1, 2)], [501.0]), DoubleSparseEngine),
     ],
 )
 def test_huge_fields_are_kept_in_double_precision(model, kind):
-    with Annealer(model) as annealer:
-        assert type(annealer.engine) is kind
+    assert type(path_to(model).engine) is kind
 
 
-@pytest.mark.parametrize("name", ["dense", "rows"])
+@pytest.mark.parametrize("scale", [1e4, 1e150])
+def test_a_dense_model_beyond_single_precision_has_finite_energies_and_its_ground_state(scale):
+    n = 8
+    model = sz.generators.complete(n, scale, seed=3, field_strength=scale)
+    path = path_to(model)
+    assert type(path.engine) is DoubleDenseEngine
+    every = states.all_states(n)
+    weights = model.log_weight(every) - model.constant
+    ground, highest = every[weights.argmax()], weights.max()
+    assert np.sort(weights)[-2] < highest - 100.0  # the rest of the states hold nothing
+    points = np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 400) / scale, [1.0]])
+    chains = path.engine.start(200, np.random.default_rng(10))
+    back, on = chains.sweep(*steps(points), 1)
+    assert np.isfinite(back).all()
+    assert np.isfinite(on).all()
+    energies, x = -chains.sweep(np.zeros(1), np.ones(1), np.ones(1), 1)[0][0], chains.states()
+    assert energies == pytest.approx(model.log_weight(x) - model.constant, rel=1e-13)
+    best = energies == energies.max()
+    assert (x[best] == ground).all()
+    assert best.mean() > 0.5  # single spins from there on: some are stuck elsewhere
+    run = anneal(path, points, 200, np.random.default_rng(11))
+    assert np.isfinite(run.log_z)
+    assert np.isfinite(run.gap)
+    assert run.weight[(run.x == ground).all(axis=1)].sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", ["dense", "double", "double from coins"])
 def test_fields_are_summed_up_anew_before_rounding_shows(name):
     chains = engine_of(name, DENSE).start(100, np.random.default_rng(9))
     at = np.full(1, 0.5)
@@ -228,4 +278,4 @@ def test_fields_are_summed_up_anew_before_rounding_shows(name):
     chains._h += 0.25  # a rounding that shows
     for _ in range(64):
         back, _ = chains.sweep(0.0 * at, at, at, 1)
-    assert back[0] == pytest.approx(-0.5 * energy(name, DENSE, chains.states()), abs=1e-5)
+    assert back[0] == pytest.approx(-0.5 * energy(name, DENSE, chains.states()), abs=precision(name))

@@ -12,9 +12,9 @@ from scipy.sparse.csgraph import connected_components
 import spectralz as sz
 from spectralz.errors import OptionError
 from spectralz.kernels.sampling.lanes import LANES
-from spectralz.parts.annealer import Annealer
-from spectralz.parts.clusters import suit, turn_clusters
-from spectralz.parts.lanes import one_after_the_other
+from spectralz.sampling.engines.protocol import one_after_the_other
+from spectralz.sampling.moves.clusters import suit, turn_clusters
+from spectralz.sampling.path import path_to
 from tests.reference.lanes import assert_law, energy, random_spins, random_words, sparse_path, symmetric, xoshiro
 from tests.reference.states import all_states
 
@@ -131,22 +131,21 @@ def test_it_is_made_where_spins_would_align():
 
 
 def test_clusters_begin_where_they_would_branch():
-    with Annealer(sz.generators.torus(16, 16, 0.5), clusters=None) as annealer:
-        first = annealer.engine.clusters_from
-        assert annealer.engine.slow_share == 1.0 - first
-        assert annealer.blocks is None
+    path = path_to(sz.generators.torus(16, 16, 0.5), clusters=None)
+    first = path.engine.clusters_from
+    assert path.engine.slow_share == 1.0 - first
+    assert path.blocks is None
     assert math.atanh(1.0 / 3.0) / 0.5 <= first <= math.atanh(1.0 / 3.0) / 0.5 + 1.0 / 64.0
-    with Annealer(sz.generators.torus(16, 16, 0.5)) as annealer:
-        assert annealer.engine.slow_share == 0.0
+    assert path_to(sz.generators.torus(16, 16, 0.5)).engine.slow_share == 0.0
 
 
 def test_points_without_clusters_are_swept_as_before():
     model, betas = sz.generators.torus(16, 16, 0.4), np.linspace(0.0, 0.8, 9)  # up to tanh(K) = 0.31
     found = []
     for clusters in (True, False):
-        with Annealer(model, clusters=clusters, block_width=0) as annealer:
-            chains = annealer.engine.start(64, np.random.default_rng(0))
-            found.append(chains.sweep(betas, betas, betas + 0.1, 1)[1])
+        path = path_to(model, clusters=clusters, block_width=0)
+        chains = path.engine.start(64, np.random.default_rng(0))
+        found.append(chains.sweep(betas, betas, betas + 0.1, 1)[1])
     assert np.array_equal(*found)
 
 

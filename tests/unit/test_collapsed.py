@@ -5,13 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 
 import spectralz as sz
-from spectralz.parts.collapsed import CollapsedEngine, base_rates, sides_of, two_sides
+from spectralz.model.coupling.base import Coupling
+from spectralz.model.coupling.bipartite import Bipartite
+from spectralz.sampling.base_rates import base_rates
+from spectralz.sampling.engines.collapsed import Sides, collapsed_engine, sides_of, sides_that_pay
 from tests.helpers import with_slow
 
 BETAS = np.linspace(0.0, 1.0, 21)
@@ -21,6 +25,12 @@ def machine(kept=4, summed=6, strength=0.6, seed=0, field=0.5):
     rng = np.random.default_rng(seed)
     weights = strength * rng.normal(size=(kept, summed))
     return sz.Ising.from_bipartite(weights, field * rng.normal(size=kept + summed))
+
+
+def two_sides(model):
+    """The sides of a bipartite model, also if there is nothing to keep."""
+    sides = model.storage.sides
+    return None if sides is None else Sides(*sides)
 
 
 def all_states(n):
@@ -68,7 +78,8 @@ def test_what_is_not_bipartite_has_no_sides():
     triangle = sz.Ising.from_edges(5, [(0, 1), (1, 2), (0, 2), (3, 4)], np.ones(4))
     assert two_sides(triangle) is None
     assert two_sides(sz.generators.complete(n=30, strength=1.0, seed=0)) is None
-    assert sides_of(sz.Ising([0.1, 0.2])) is None  # nothing to keep
+    for sides in (sides_of, sides_that_pay):
+        assert sides(sz.Ising([0.1, 0.2])) is None  # nothing to keep
 
 
 def test_a_dense_matrix_of_two_layers_has_sides_too():
@@ -77,13 +88,33 @@ def test_a_dense_matrix_of_two_layers_has_sides_too():
     assert [list(side) for side in (two_sides(dense).kept, two_sides(dense).summed)] == [[0, 1, 2], [3, 4, 5, 6, 7]]
 
 
+@pytest.mark.parametrize("density", [1.0, 0.6, 0.2, 0.0])
+@pytest.mark.parametrize("shape", [(3, 5), (5, 3), (4, 4), (1, 6), (6, 1), (1, 1), (0, 3), (3, 0)])
+def test_the_sides_of_a_machine_are_those_that_a_search_finds(shape, density):
+    """A full row and a full column tell them at once, and without these it may have several parts."""
+    rng = np.random.default_rng([*shape, int(10 * density)])
+    for _ in range(20):
+        storage = sz.Ising.from_bipartite(rng.normal(size=shape) * (rng.random(shape) < density)).storage
+        searched = Coupling.sides.func(storage.written_out)  # edge by edge, whatever writes it out
+        assert isinstance(storage, Bipartite)
+        assert [side.tolist() for side in storage.sides] == [side.tolist() for side in searched]
+        assert sorted(np.concatenate(storage.sides).tolist()) == list(range(sum(shape)))
+
+
+def test_a_full_row_alone_does_not_tell_the_sides():
+    weights = np.zeros((3, 4))
+    weights[0] = 1.0  # the other two spins of the first side have no couplings, and are summed out with the second
+    assert [side.tolist() for side in sz.Ising.from_bipartite(weights).storage.sides] == [[0], [1, 2, 3, 4, 5, 6]]
+    assert [side.tolist() for side in sz.Ising.from_bipartite(weights.T).storage.sides] == [[4], [0, 1, 2, 3, 5, 6]]
+
+
 def test_machines_are_collapsed_and_grids_are_not():
-    assert sides_of(machine(64, 100)) is not None
-    assert sides_of(machine(500, 784)) is not None
-    assert sides_of(machine(784, 10)) is not None
+    assert sides_that_pay(machine(64, 100)) is not None
+    assert sides_that_pay(machine(500, 784)) is not None
+    assert sides_that_pay(machine(784, 10)) is not None
     for side in (6, 10, 30):
-        assert sides_of(sz.generators.grid(side=side, strength=1.0, seed=0)) is None
-    assert sides_of(sz.Ising.from_edges(500, [(i, i + 1) for i in range(499)], np.ones(499))) is None
+        assert sides_that_pay(sz.generators.grid(side=side, strength=1.0, seed=0)) is None
+    assert sides_that_pay(sz.Ising.from_edges(500, [(i, i + 1) for i in range(499)], np.ones(499))) is None
 
 
 # ----------------------------------------------------------------------------------------------------- the weights
@@ -95,7 +126,7 @@ def test_weights_change_along_the_path_as_sums_over_all_states_do(shape, strengt
     model = machine(*shape, strength=strength)
     sides = two_sides(model)
     base = np.random.default_rng(5).normal(size=model.n)
-    engine = CollapsedEngine(model, sides, base=base)
+    engine = collapsed_engine(model, sides, base)
     chains = engine.start(70, np.random.default_rng(0))
     before, at, after = np.array([0.0, 0.2]), np.array([0.3, 0.7]), np.array([0.6, 1.0])
     for k in range(2):
@@ -115,7 +146,7 @@ def test_many_summed_spins_take_more_than_one_logarithm(field):
     model = machine(5, 1300, strength=0.05 * field, field=0.3 * field)
     sides = two_sides(model)
     base = field * np.random.default_rng(5).normal(size=model.n)
-    chains = CollapsedEngine(model, sides, base=base).start(64, np.random.default_rng(0))
+    chains = collapsed_engine(model, sides, base).start(64, np.random.default_rng(0))
     (back,), (on,) = chains.sweep(np.array([0.4]), np.array([0.5]), np.array([0.7]), 1)
     v = chains.states()[:, sides.kept].astype(float)
     W = 2.0 * model.storage.dense()[np.ix_(sides.kept, sides.summed)]
@@ -138,7 +169,7 @@ def test_chains_end_in_the_law_of_their_point(beta):
     model = machine(3, 4, strength=0.8)
     sides = two_sides(model)
     base = 0.4 * np.random.default_rng(2).normal(size=model.n)
-    engine = CollapsedEngine(model, sides, base=base)
+    engine = collapsed_engine(model, sides, base)
     size = 128 * 400
     chains = engine.start(size, np.random.default_rng(1))
     chains.sweep(*(np.full(1, beta) for _ in range(3)), 40)
@@ -153,7 +184,7 @@ def test_chains_end_in_the_law_of_their_point(beta):
 def test_states_are_drawn_from_the_base():
     model = machine(3, 4)
     base = np.linspace(-1.0, 1.0, 7)
-    x = CollapsedEngine(model, two_sides(model), base=base).start(40_000, np.random.default_rng(0)).states()
+    x = collapsed_engine(model, two_sides(model), base).start(40_000, np.random.default_rng(0)).states()
     assert np.abs(x.mean(axis=0) - np.tanh(base)).max() < 4 / math.sqrt(40_000)
     assert np.abs(np.cov(x.T) - np.diag(1 - np.tanh(base) ** 2)).max() < 4 / math.sqrt(40_000)
 
@@ -162,8 +193,12 @@ def test_states_are_drawn_from_the_base():
 def test_annealed_weights_are_an_unbiased_estimate_of_z(base):
     model = machine(5, 8, strength=0.7, seed=4)
     sides = two_sides(model)
-    chosen = {None: None, "field": model.field.copy(), "wrong": np.linspace(-1.0, 1.0, model.n)}[base]
-    engine = CollapsedEngine(model, sides, base=chosen)
+    chosen = {
+        None: base_rates(model, sides),
+        "field": model.field.copy(),
+        "wrong": np.linspace(-1.0, 1.0, model.n),
+    }[base]
+    engine = collapsed_engine(model, sides, chosen)
     chains = engine.start(20_000, np.random.default_rng(0))
     _, on = chains.sweep(*steps_of(BETAS), 1)
     weight = np.exp(engine.log_z_of_base + on.sum(axis=0) - (sz.log_z(model, "exact").log_z - model.constant))
@@ -179,16 +214,17 @@ def test_planted_errors_are_seen(error):
     model = machine(5, 8, strength=0.7, seed=4)
     sides = two_sides(model)
     base = 0.3 * np.random.default_rng(5).normal(size=model.n)
-    engine = CollapsedEngine(model, sides, base=base)
+    engine = collapsed_engine(model, sides, base)
     path = engine.path
-    engine.path = {
+    wrong = {
         "factor 2": path._replace(weights=path.weights / 2),
         "sign": path._replace(weights=-path.weights),
         "field": path._replace(summed_change=0 * path.summed_change),
         "base": path._replace(kept=0 * path.kept),
         "2cosh": path,
     }[error]
-    engine.log_z_of_base -= len(sides.summed) * math.log(2.0) if error == "2cosh" else 0.0
+    lost = len(sides.summed) * math.log(2.0) if error == "2cosh" else 0.0
+    engine = replace(engine, path=wrong, log_z_of_base=engine.log_z_of_base - lost)
     chains = engine.start(20_000, np.random.default_rng(0))
     _, on = chains.sweep(*steps_of(BETAS), 1)
     weight = np.exp(engine.log_z_of_base + on.sum(axis=0) - (sz.log_z(model, "exact").log_z - model.constant))
@@ -203,22 +239,21 @@ def test_results_do_not_depend_on_threads_nor_on_calls():
     sides = two_sides(model)
     base = np.zeros(50)
 
-    def run(spread, pieces):
-        engine = CollapsedEngine(model, sides, base=base, **({"spread": spread} if spread else {}))
-        chains = engine.start(200, np.random.default_rng(0))
+    def run(each, pieces):
+        chains = collapsed_engine(model, sides, base).start(200, np.random.default_rng(0), *each)
         parts = [chains.sweep(*(column[piece] for column in steps_of(BETAS)), 2) for piece in pieces]
         return np.concatenate([on for _, on in parts]), chains.states()
 
     with ThreadPoolExecutor(3) as pool:
-        threaded = run(lambda work, numbers: list(pool.map(work, numbers)), [slice(0, 21)])
-    alone = run(None, [slice(0, 7), slice(7, 21)])
+        threaded = run([lambda work, numbers: list(pool.map(work, numbers))], [slice(0, 21)])
+    alone = run([], [slice(0, 7), slice(7, 21)])
     assert np.array_equal(threaded[0], alone[0])
     assert np.array_equal(threaded[1], alone[1])
 
 
 def test_given_states_come_back_and_are_taken():
     model = machine(20, 30)
-    engine = CollapsedEngine(model, two_sides(model), base=np.zeros(50))
+    engine = collapsed_engine(model, two_sides(model), np.zeros(50))
     x = np.random.default_rng(0).choice(np.array([-1, 1], dtype=np.int8), size=(100, 50))
     chains = engine.start_from(x, np.random.default_rng(1))
     assert np.array_equal(chains.states(), x)
@@ -234,7 +269,7 @@ def test_given_states_come_back_and_are_taken():
 
 def test_a_single_state_and_a_chunk_and_one_more():
     model = machine(3, 4)
-    engine = CollapsedEngine(model, two_sides(model), base=np.zeros(7))
+    engine = collapsed_engine(model, two_sides(model), np.zeros(7))
     for size in (1, 64, 65):
         chains = engine.start(size, np.random.default_rng(0))
         back, on = chains.sweep(*steps_of(BETAS), 1)
@@ -255,7 +290,7 @@ def test_a_base_between_two_phases_loses_neither():
     """A ferromagnet whose lighter phase has an eighth of the weight: chains must arrive in both."""
     model = sz.Ising.from_bipartite(np.full((16, 40), 0.12), np.full(56, 0.02))
     sides = two_sides(model)
-    engine = CollapsedEngine(model, sides)
+    engine = collapsed_engine(model, sides, base_rates(model, sides))
     chains = engine.start(2000, np.random.default_rng(0))
     betas = np.linspace(0.0, 1.0, 101)
     _, on = chains.sweep(*steps_of(betas), 1)
@@ -277,9 +312,9 @@ def test_a_trained_machine_has_even_weights():
     pixels = load_digits().data / 16.0
     rbm = neural_network.BernoulliRBM(n_components=16, n_iter=15, learning_rate=0.05, random_state=0)
     model = sz.RBM.from_sklearn(rbm.fit((pixels > rng.random(pixels.shape)).astype(float))).to_ising()
-    sides = sides_of(model)
+    sides = sides_that_pay(model)
     assert len(sides.kept) == 16
-    engine = CollapsedEngine(model, sides)
+    engine = collapsed_engine(model, sides, base_rates(model, sides))
     chains = engine.start(512, np.random.default_rng(0))
     _, on = chains.sweep(*steps_of(np.linspace(0.0, 1.0, 301)), 1)
     weight = np.exp(engine.log_z_of_base + on.sum(axis=0) + model.constant - sz.log_z(model, "exact").log_z)

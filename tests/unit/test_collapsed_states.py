@@ -11,11 +11,11 @@ from scipy.special import logsumexp
 
 import spectralz as sz
 from spectralz.kernels.sampling import flips
-from spectralz.methods.states import States
-from spectralz.parts.annealer import Annealer
-from spectralz.parts.populations import Annealed
-from spectralz.parts.state_pool import StatePool, fill, pool_marginals, pool_outcome, search, share_held
-from spectralz.parts.state_space import KeptSide, WholeStates, space_of
+from spectralz.methods.states import States, pool_outcome
+from spectralz.sampling.path import path_to
+from spectralz.sampling.pool import _add_from_random, fill, pool_marginals, search, share_held, state_pool
+from spectralz.sampling.populations import Run
+from spectralz.sampling.state_space import KeptSide, WholeStates, space_of
 from tests.reference import states
 
 
@@ -44,7 +44,7 @@ def test_the_bound_is_the_sum_over_all_states_of_the_other_side_and_no_more(name
     import mpmath
 
     model = strength * MODELS[name]
-    pool = StatePool(model, 1000)
+    pool = state_pool(model, 1000)
     assert isinstance(pool.space, KeptSide)
     pool.add(random_states(5, model.n))
     everything = states.all_states(model.n).astype(np.int8)
@@ -63,8 +63,7 @@ def test_flips_change_log_weights_by_what_they_say(name):
     model = 2.0 * MODELS[name]
     space = space_of(model)
     v = random_states(20, space.width)
-    with Annealer(model) as annealer:
-        found = space.flip_changes(v, annealer)
+    found = space.flip_changes(v, path_to(model))
     for i in range(space.width):
         flipped = v.copy()
         flipped[:, i] *= -1
@@ -105,10 +104,10 @@ def test_samples_of_both_sides_have_the_models_law():
 def test_the_share_is_that_of_the_side():
     """Exact samples are in the pool as often as its states' weights say, whatever their other side is."""
     model = machine(6, 9, strength=0.5)
-    pool = StatePool(model, 20)
+    pool = state_pool(model, 20)
     pool.add(random_states(20, 15))
     x = sz.sample(model, 20_000, "exact", seed=1)
-    run = Annealed(0.0, x, np.full(len(x), 1.0 / len(x)), np.arange(len(x)), 0.0)
+    run = Run(0.0, x, np.full(len(x), 1.0 / len(x)), np.arange(len(x)), 0.0)
     share = share_held(pool, [run])
     truth = pool.log_sum - sz.log_z(model, "exact").log_z
     assert abs(math.log(share.share) - truth) < 4 * share.std_error
@@ -119,11 +118,11 @@ def test_the_share_is_that_of_the_side():
 @pytest.mark.slow
 def test_the_search_finds_nearly_all_weight_on_a_side():
     model = machine(18, 200, strength=0.3, seed=2)
-    pool = StatePool(model, 20_000)
-    with Annealer(model) as annealer:
-        fill(pool, annealer, [], 50, np.random.default_rng(0))
-        assert not pool.is_complete
-        search(pool, annealer)
+    pool = state_pool(model, 20_000)
+    path = path_to(model)
+    fill(pool, path, [], 50, np.random.default_rng(0))
+    assert not pool.is_complete
+    search(pool, path)
     truth = sz.log_z(model, "exact").log_z
     assert truth - 1e-3 < pool.log_sum < truth + 1e-9
     means = pool_marginals(pool, pool_outcome(pool, share_held(pool, []))).mean
@@ -133,7 +132,7 @@ def test_the_search_finds_nearly_all_weight_on_a_side():
 @pytest.mark.parametrize("error", ["cosh for 2cosh", "lost factor 2", "wrong sign"])
 def test_planted_errors_are_seen(error, monkeypatch):
     model = machine()
-    pool = StatePool(model, 1000)
+    pool = state_pool(model, 1000)
     if error == "cosh for 2cosh":
 
         def halved(fields, sums, right=flips.sums_of_logs):
@@ -169,8 +168,7 @@ def test_quenches_of_a_side_end_where_no_flip_helps(name):
     space = space_of(model)
     starts = random_states(20, space.width)
     ends = space.quench(starts)
-    with Annealer(model) as annealer:
-        assert np.all(space.flip_changes(ends, annealer) <= 1e-12)
+    assert np.all(space.flip_changes(ends, path_to(model)) <= 1e-12)
     assert space.log_weight(ends).max() >= space.log_weight(starts).max()
 
 
@@ -182,10 +180,9 @@ def test_random_states_of_a_side_lead_to_heavy_ones():
     field = np.concatenate([np.full(30, -0.5), np.full(60, -0.5)])
     field[:5] = -20.0
     model = sz.Ising.from_bipartite(weights, field)
-    pool = StatePool(model, 5000)
-    pool.add_from_random(100, rng)
-    with Annealer(model) as annealer:
-        search(pool, annealer)
+    pool = state_pool(model, 5000)
+    _add_from_random(pool, 100, rng)
+    search(pool, path_to(model))
     truth = 25 * np.logaddexp(0.5, -0.5) + logsumexp(
         [
             math.log(math.comb(5, up)) - 20.0 * (2 * up - 5) + 60 * np.logaddexp(2 * up - 5.5, 5.5 - 2 * up)

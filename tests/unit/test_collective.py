@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 import spectralz as sz
-from spectralz.parts.annealer import Annealer
-from spectralz.parts.collective import along, heaviest_of, look_elsewhere
 from spectralz.parts.leading import leading_directions
+from spectralz.sampling.path import path_to
+from spectralz.sampling.phases import heaviest_of, missed_state, seed_states
+from spectralz.sampling.plan import STEP, spaced_by
+from spectralz.sampling.spread import anneal_many, crew_for
+from spectralz.trust.missed import doubt
 
 pytestmark = pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
 
@@ -49,22 +52,24 @@ def test_the_trap_is_summed_up_right():
     assert sz.log_z(model, "exact").log_z == pytest.approx(truth, abs=1e-10)
 
 
-def elsewhere(model, seed=0):
+def missed_in(model, seed=0):
     rng = np.random.default_rng(seed)
-    with Annealer(model) as annealer:
-        betas = annealer.temperatures(rng)
-        found = list(annealer.runs(betas, 200, 2, rng))
-        return look_elsewhere(model, annealer, found, rng, along(annealer, leading_directions(model.storage)))
+    path = path_to(model)
+    with crew_for(path) as crew:
+        points = spaced_by(path, STEP, rng, crew.parallel)
+        runs = list(anneal_many(crew, path, points, 200, 2, rng))
+        seeds = seed_states(path, leading_directions(model.storage), crew.parallel)
+        return missed_state(path, runs, rng, seeds, crew.parallel)
 
 
 def test_a_state_behind_a_first_order_transition_is_found():
     model, truth = trap(60, 5.0)
-    state = elsewhere(model)
+    state = missed_in(model)
     assert truth - 2.0 < state.lower < truth
     assert state.overlap > 0.9
-    assert state.share(state.lower) == pytest.approx(0.5)
-    assert state.share(state.lower - 800.0) == 1.0
-    assert state.share(state.lower + 800.0) == pytest.approx(0.0)
+    assert doubt(state.lower, state).share == pytest.approx(0.5)
+    assert doubt(state.lower - 800.0, state).share == 1.0
+    assert doubt(state.lower + 800.0, state).share == pytest.approx(0.0)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +83,7 @@ def test_a_state_behind_a_first_order_transition_is_found():
     ],
 )
 def test_states_that_a_population_has_met_are_no_news(model):
-    assert elsewhere(model) is None
+    assert missed_in(model) is None
 
 
 @pytest.mark.parametrize("strength", [3.0, 4.7, 4.72, 4.8, 5.0])
@@ -121,8 +126,7 @@ def test_the_heaviest_state_along_the_leading_directions_comes_with_its_mirror_i
     """Beside the two uniform states of a ferromagnet the next directions give stripes, which are lighter."""
     model = sz.generators.torus(12, 12, 0.6)
     directions = leading_directions(model.storage, 3)
-    with Annealer(model) as annealer:
-        states = along(annealer, directions)
+    states = seed_states(path_to(model), directions)
     assert len(states) > 2
     heaviest = heaviest_of(model, states)
     assert sorted(heaviest.sum(axis=1).tolist()) == [-144, 144]
@@ -132,7 +136,7 @@ def test_the_heaviest_state_along_the_leading_directions_comes_with_its_mirror_i
 
 def test_a_mirror_image_that_was_missed_too_counts_beyond_the_bound():
     model, truth = trap(100, 5.0, field=0.0)
-    state = elsewhere(model)
+    state = missed_in(model)
     assert state.beyond == pytest.approx(math.log(2.0), abs=0.05)
     assert state.lower + state.beyond == pytest.approx(truth, abs=0.1)
 

@@ -11,8 +11,8 @@ import pytest
 import spectralz as sz
 from spectralz._support import devices
 from spectralz.errors import DeviceError, MissingDependencyError
-from spectralz.parts import device_chains
-from spectralz.parts.annealer import Annealer
+from spectralz.sampling.engines import device as device_engines
+from spectralz.sampling.path import path_to
 
 if importlib.util.find_spec("jax") is None:
     pytest.skip("needs JAX, of the extra gpu", allow_module_level=True)
@@ -30,7 +30,7 @@ STATES = 64
 def on_jax(monkeypatch):
     """Let JAX's CPU stand for a GPU, and few states be swept together."""
     monkeypatch.setattr(devices, "_gpus", lambda _: [CPU])
-    monkeypatch.setattr(device_chains, "TOGETHER", STATES)
+    monkeypatch.setattr(device_engines, "TOGETHER", STATES)
 
 
 @pytest.fixture
@@ -176,17 +176,18 @@ def test_chains_begin_where_they_should_and_take_what_they_should(on_jax, bipart
     model = sz.generators.bipartite(14, 0.6, seed=2) if bipartite else sz.generators.complete(12, 0.4, seed=1)
     rng = np.random.default_rng(0)
     x = rng.choice(np.array([-1, 1], np.int8), (5, model.n))
-    with devices.using_device("gpu"), Annealer(model) as annealer:
-        chains = annealer.engine.start_from(x, rng)
+    with devices.using_device("gpu"):
+        engine = path_to(model).engine
+        chains = engine.start_from(x, rng)
         assert np.array_equal(chains.states(), x)
         chains.take(np.array([3, 3, 0, 1, 4]))
         assert np.array_equal(chains.states(), x[[3, 3, 0, 1, 4]])
-        chains = annealer.engine.start(200, rng)  # of the base: independent spins in its fields
+        chains = engine.start(200, rng)  # of the base: independent spins in its fields
         back, on = chains.sweep(np.zeros(1), np.zeros(1), np.zeros(1), 1)
         assert back.shape == on.shape == (1, 200)
         assert not back.any()
         assert not on.any()
-        assert not annealer.engine.takes_threads
+        assert not engine.takes_threads
 
 
 def test_the_larger_model_decides_and_so_does_the_user(on_jax, monkeypatch):
@@ -200,11 +201,9 @@ def test_the_larger_model_decides_and_so_does_the_user(on_jax, monkeypatch):
             assert devices.device_for(10**6) is None
     with devices.using_device("gpu"):
         assert devices.device_for(10) is CPU
-        with Annealer(sparse) as annealer:
-            assert annealer.engine.takes_threads
+        assert path_to(sparse).engine.takes_threads
     monkeypatch.setattr(devices, "FEWEST_SPINS", 12)
-    with Annealer(dense) as annealer:
-        assert not annealer.engine.takes_threads
+    assert not path_to(dense).engine.takes_threads
 
 
 def test_where_there_is_no_gpu_it_says_so(monkeypatch):

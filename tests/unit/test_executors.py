@@ -25,13 +25,14 @@ from spectralz._support import clock, threads
 from spectralz._support.executors import Lost, as_executor, current_executor, spread, using_executor, worker_count
 from spectralz._support.threads import using_threads
 from spectralz.errors import LostRunsWarning, ModelError, OptionError
-from spectralz.parts import workers
-from spectralz.parts.annealer import Annealer
-from spectralz.parts.both_ways import both_ways_in_runs
-from spectralz.parts.workers import Workers
 from spectralz.portfolio import policy
 from spectralz.portfolio.rounds import plan_round
-from tests.helpers import heard, with_slow
+from spectralz.sampling import run as run_module
+from spectralz.sampling.path import path_to
+from spectralz.sampling.run import anneal, operations
+from spectralz.sampling.spread import Workers, anneal_many, crew_for, there_and_back_many
+from spectralz.trust.round_trips import judge_round_trip
+from tests.helpers import heard, replace_anneal, with_slow
 
 # One whose spins are swept in turn, one with matrix products, one with a side that is summed out.
 MODELS = {
@@ -146,13 +147,12 @@ def test_streams_of_random_numbers_are_those_of_seed_and_run():
 def test_a_worker_knows_nothing_of_budgets_and_executors(monkeypatch):
     """An executor may work in the very thread that asks, where a run would be charged twice, and spread again."""
     seen = []
-    original = Annealer.anneal
 
-    def anneal(self, *arguments):
+    def watched(*arguments, **options):
         seen.append((current_executor(), clock.counts_operations()))
-        return original(self, *arguments)
+        return anneal(*arguments, **options)
 
-    monkeypatch.setattr(Annealer, "anneal", anneal)
+    replace_anneal(monkeypatch, watched)
     with clock.counting_operations() as there:
         sz.log_z(MODELS["dense"], "annealing", **OPTIONS, executor=AtOnce(are_copies=False))
     assert seen == [(None, False)] * OPTIONS["runs"]
@@ -161,11 +161,23 @@ def test_a_worker_knows_nothing_of_budgets_and_executors(monkeypatch):
     assert there.count == here.count > 0
 
 
-def test_a_copy_works_in_one_thread(monkeypatch):
+class Elsewhere(AtOnce):
+    """Does the work as another process would, which has a number of its own."""
+
+    def submit(self, work, /, *arguments):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "getpid", lambda: -1)
+            return super().submit(work, *arguments)
+
+
+def test_another_process_works_in_one_thread(monkeypatch):
     seen = []
-    original = Annealer.parts
-    monkeypatch.setattr(Annealer, "parts", lambda *all_: seen.append(threads.thread_count()) or original(*all_))
-    sz.log_z(MODELS["dense"], "annealing", **OPTIONS, threads=3, executor=AtOnce())
+    original = run_module._parts
+    monkeypatch.setattr(run_module, "_parts", lambda *all_: seen.append(threads.thread_count()) or original(*all_))
+    for name in threads.VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(threads, "available_cores", lambda: 3)
+    sz.log_z(MODELS["dense"], "annealing", **OPTIONS, threads=3, executor=Elsewhere())
     assert seen == [1] * OPTIONS["runs"]
 
 
@@ -224,14 +236,15 @@ def test_both_ways_are_the_same_for_any_number_of_workers():
     betas = np.linspace(0.0, 1.0, 20)
     found = []
     for executor in (AtOnce(), AtOnce(are_copies=False)):
-        with using_executor(executor), Annealer(MODELS["dense"]) as annealer:
-            found.append(both_ways_in_runs(annealer, betas, 64, 3, np.random.default_rng(0)))
+        path = path_to(MODELS["dense"])
+        with using_executor(executor), crew_for(path) as crew:
+            found.append(there_and_back_many(crew, path, betas, 64, 3, np.random.default_rng(0)))
     assert np.array_equal(found[0].there, found[1].there)
     assert np.array_equal(found[0].back, found[1].back)
     assert len(found[0].x) == len(found[0].there) == 3 * 64
     assert len(set(found[0].there.tolist())) > 2 * 64  # no run is another's copy
     truth = sz.log_z(MODELS["dense"]).log_z
-    assert abs(found[0].log_z + MODELS["dense"].constant - truth) < 5 * found[0].std_error
+    assert abs(found[0].log_z + MODELS["dense"].constant - truth) < 5 * judge_round_trip(found[0]).std_error
 
 
 # --- what is lost ---------------------------------------------------------------------------------------------------
@@ -291,13 +304,14 @@ def killed_by_three(number):
 
 def test_all_lost_are_made_here_with_a_warning_and_no_more_are_given_away():
     executor = AtOnce(*range(100))
-    with using_executor(executor), Annealer(MODELS["dense"]) as annealer:
+    path = path_to(MODELS["dense"])
+    with using_executor(executor), crew_for(path) as crew:
         betas = np.linspace(0.0, 1.0, 20)
         with pytest.warns(LostRunsWarning, match="lost all 3 runs"), clock.counting_operations() as counted:
-            first = list(annealer.runs(betas, 64, 3, np.random.default_rng(0)))
-        second = list(annealer.runs(betas, 64, 3, np.random.default_rng(0)))
+            first = list(anneal_many(crew, path, betas, 64, 3, np.random.default_rng(0)))
+        second = list(anneal_many(crew, path, betas, 64, 3, np.random.default_rng(0)))
         assert executor.given == 3
-        assert counted.count == pytest.approx(3 * annealer.operations(20, 64))
+        assert counted.count == pytest.approx(3 * operations(path.engine, 20, 64))
     assert [run.log_z for run in first] == [run.log_z for run in second]
 
 
@@ -534,8 +548,7 @@ SET = [word for key, value in OPTIONS.items() for word in ("-s", f"{key}={value}
 
 def test_the_shell_sends_runs_to_dask(run, served, monkeypatch):
     given = []
-    original = workers.spread
-    monkeypatch.setattr(workers, "spread", lambda *all_: given.extend(all_[2]) or original(*all_))
+    monkeypatch.setattr("spectralz.sampling.spread.spread", lambda *all_: given.extend(all_[2]) or spread(*all_))
     code, out, err = run("solve", "m.npz", "-m", "annealing", *SET, "--dask", served, "--json")
     assert code == 0, err
     assert json.loads(out)["log_z"] == HERE["dense"].estimate.log_z

@@ -17,13 +17,14 @@ from spectralz._support.clock import told_by, until
 from spectralz._support.threads import using_threads
 from spectralz.errors import OptionError, SolverError
 from spectralz.kernels.mini_buckets.drawing import Drawing
-from spectralz.parts import intervals
-from spectralz.parts.annealer import Annealer
-from spectralz.parts.lanes import DoubleEngine
-from spectralz.parts.rows import RowEngine
 from spectralz.portfolio import intervals as portfolio
 from spectralz.portfolio import policy
 from spectralz.result import Bounds, BoundsRow
+from spectralz.sampling import intervals
+from spectralz.sampling.engines.double import DoubleDenseEngine, DoubleSparseEngine
+from spectralz.sampling.path import path_to
+from spectralz.sampling.run import anneal
+from spectralz.sampling.spread import crew_for
 from spectralz.show.numbers import probable
 from tests.helpers import FakeClock, scale_of
 from tests.reference import mini_buckets, states
@@ -151,9 +152,10 @@ def misses(count, first=0):
 
 def annealed(model, level, seed):
     """Return the lower end by a few runs along a path that is much too short."""
-    with Annealer(model, in_double=True) as annealer:
+    path = path_to(model, in_double=True)
+    with crew_for(path) as crew:
         ends = intervals.annealed_end(
-            annealer, np.linspace(0.0, 1.0, 4), 3, 16, 1.0 - level, np.random.default_rng(seed)
+            crew, path, np.linspace(0.0, 1.0, 4), 3, 16, 1.0 - level, np.random.default_rng(seed)
         )
     return ends.interval(model, level).low
 
@@ -206,7 +208,7 @@ def test_the_check_finds_a_wrong_probability(monkeypatch):
 
 
 def test_the_check_finds_a_bias_in_annealing(monkeypatch):
-    monkeypatch.setattr(intervals, "_rounding_of_runs", lambda _: -0.5)
+    monkeypatch.setattr(intervals, "_rounding_of_runs", lambda *_: -0.5)
     with pytest.raises(AssertionError, match="annealing"):
         check_coverage(misses(30)[0], 30)
 
@@ -217,32 +219,43 @@ def test_the_check_finds_a_bias_in_annealing(monkeypatch):
 @pytest.mark.parametrize(
     ("model", "engine"),
     [
-        (sz.generators.grid(3, 1.0, seed=0), DoubleEngine),
-        (sz.generators.complete(6, 0.4, seed=0), RowEngine),
-        (sz.generators.grid(3, 1e3, seed=0), RowEngine),
-        (sz.generators.bipartite(8, 1.0, seed=0), None),
+        (sz.generators.grid(3, 1.0, seed=0), DoubleSparseEngine),
+        (sz.generators.complete(6, 0.4, seed=0), DoubleDenseEngine),
+        (sz.generators.grid(3, 1e3, seed=0), DoubleSparseEngine),
+        (sz.generators.complete(6, 1e3, seed=0), DoubleDenseEngine),
+        (sz.generators.bipartite(8, 1.0, seed=0), DoubleSparseEngine | DoubleDenseEngine),
     ],
 )
 def test_runs_for_an_interval_are_in_double_precision(model, engine):
-    with Annealer(model, in_double=True) as annealer:
-        assert isinstance(annealer.engine, DoubleEngine | RowEngine if engine is None else engine)
+    assert isinstance(path_to(model, in_double=True).engine, engine)
 
 
-@pytest.mark.parametrize("block_width", [0, pytest.param(2, marks=pytest.mark.slow)])
-def test_weights_in_double_precision_have_z_as_their_mean(block_width):
-    model = sz.generators.grid(3, 1.0, seed=1)
-    with Annealer(model, in_double=True, block_width=block_width, resample_below=0.0) as annealer:
-        run = annealer.anneal(np.linspace(0.0, 1.0, 12), 20_000, np.random.default_rng(0))
+@pytest.mark.parametrize(
+    ("model", "block_width"),
+    [
+        (sz.generators.grid(3, 1.0, seed=1), 0),
+        pytest.param(sz.generators.grid(3, 1.0, seed=1), 2, marks=pytest.mark.slow),
+        (sz.generators.complete(8, 0.4, seed=1), 0),
+    ],
+    ids=["sparse", "blocks", "dense"],
+)
+def test_weights_in_double_precision_have_z_as_their_mean(model, block_width):
+    path = path_to(model, in_double=True, block_width=block_width)
+    assert (path.blocks is not None) == (block_width > 0)
+    run = anneal(path, np.linspace(0.0, 1.0, 12), 20_000, np.random.default_rng(0), resample_below=0.0)
     apart = run.log_z + model.constant - states.solve(model)[0]
     assert abs(apart) < 4.0 * math.sqrt(run.variance)
     assert math.sqrt(run.variance) < 0.02
 
 
-def test_states_of_the_base_are_drawn_as_independent_spins():
+@pytest.mark.parametrize("is_dense", [False, True])
+def test_states_of_the_base_are_drawn_as_independent_spins(is_dense):
     theta = np.array([0.0, 1.0, -2.0, 0.3])
     model = sz.Ising.from_edges(4, [(0, 1), (1, 2), (2, 3)], [5.0, -5.0, 5.0], theta)
-    with Annealer(model, in_double=True) as annealer:
-        x = annealer.engine.start(20_000, np.random.default_rng(3)).states()
+    model = sz.Ising(theta, states.dense(model)) if is_dense else model
+    engine = path_to(model, in_double=True).engine
+    assert isinstance(engine, DoubleDenseEngine if is_dense else DoubleSparseEngine)
+    x = engine.start(20_000, np.random.default_rng(3)).states()
     expected = np.prod(1.0 / (1.0 + np.exp(-2.0 * theta * states.all_states(4))), axis=1) * len(x)
     counts = np.bincount(states.places_of(x), minlength=16)
     assert stats.chisquare(counts, expected * len(x) / expected.sum()).pvalue > 1e-3

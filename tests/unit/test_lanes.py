@@ -7,13 +7,20 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from spectralz.kernels.coupling import frozen
+from spectralz.kernels.coupling import Couplings, frozen
+from spectralz.kernels.sampling.double_lanes import (
+    CERTAIN,
+    draw_spins_in_double,
+    sweep_dense_in_double,
+    sweep_sparse_in_double,
+)
+from spectralz.kernels.sampling.heat_bath import descend, refresh
 from spectralz.kernels.sampling.lanes import (
     LANES,
     SPINS_TOLD_TOGETHER,
     DensePath,
-    descend_sparse,
     draw_spins,
     sweep_dense,
     sweep_sparse,
@@ -46,7 +53,29 @@ def swept_dense(path, x, h, words, betas, sweeps=1):
 
 def fields(path, x):
     """Return the fields of the model in the states, for dense sweeps to begin with."""
-    return (path.field.astype(float)[:, None] + path.coupling.astype(float) @ x).astype(np.float32)
+    return (path.field.astype(float)[:, None] + path.coupling.astype(float) @ x).astype(path.field.dtype)
+
+
+def swept_sparse_in_double(path, x, words, betas, sweeps=1):
+    """Sweep in place; return the energies."""
+    energies = np.full((len(betas), LANES), np.nan)
+    sweep_sparse_in_double(x, words, np.asarray(betas, float), sweeps, path, np.full(LANES, np.nan), energies)
+    return energies
+
+
+def dense_path_in_double(theta, J, theta_of_base):
+    return DensePath(*(frozen(np.asarray(array, float)) for array in (theta_of_base, theta, J)))
+
+
+def fields_in_rows(path, x):
+    """Return the same for sweeps in double precision, one state per row."""
+    return np.ascontiguousarray(fields(path, x).T)
+
+
+def swept_dense_in_double(path, x, h, words, betas, sweeps=1):
+    energies = np.full((len(betas), LANES), np.nan)
+    sweep_dense_in_double(x, h, words, np.asarray(betas, float), sweeps, path, energies)
+    return energies
 
 
 # ------------------------------------------------------------------------------------------------ the random numbers
@@ -108,6 +137,34 @@ def test_independent_spins_follow_their_fields():
     assert (np.abs(mean - np.tanh(field)) <= 4.0 * error + 1e-12).all()
 
 
+def literal_draw(log_odds, words):
+    """Draw a spin with the given log-odds from 53 random bits, the likely side first."""
+    high, low = next(words)[0] >> 5, next(words)[0] >> 6
+    u = (high * 2**26 + low) / 2**53
+    likely = 1 if log_odds >= 0.0 else -1
+    return likely if u < 1.0 / (1.0 + math.exp(-abs(log_odds))) else -likely
+
+
+def test_spins_in_double_precision_are_the_literal_ones():
+    tiny = [sign * 10.0**-k for sign in (1, -1) for k in (1, 3, 9, 300)]
+    field = np.array([0.0, *np.linspace(-20.0, 20.0, 81), *tiny, 1e5, -1e5, 1e200, -8e307])
+    words, x = random_words(30), np.zeros((len(field), LANES), np.int8)
+    generators = [xoshiro(start) for start in words.T.tolist()]
+    draw_spins_in_double(x, words, field)
+    expected = [[literal_draw(2.0 * each, generator) for each in field.tolist()] for generator in generators]
+    assert np.array_equal(x, np.array(expected).T)
+    # Two words for each spin, no more and no fewer
+    assert [next(generator)[0] for generator in generators] == [next(xoshiro(words[:, k]))[0] for k in range(LANES)]
+
+
+def test_independent_spins_in_double_precision_follow_their_fields():
+    field = np.array([-3.0, -0.5, 0.0, 0.2, 1.0, 400.0])
+    x = np.empty((400, 6, LANES), np.int8)
+    for part, words in zip(x, random_words(31, 400), strict=True):
+        draw_spins_in_double(part, words, field)
+    assert_law(x.transpose(0, 2, 1).reshape(-1, 6), all_states(6) @ field)
+
+
 # ------------------------------------------------------------------------------------------------------- the copies
 
 
@@ -125,24 +182,28 @@ def test_states_are_copied_to_their_places():
 # ------------------------------------------------------------------------------------------------------ the quenches
 
 
+@pytest.mark.parametrize("is_dense", [False, True])
 @pytest.mark.parametrize("most_sweeps", [1, 2, 1000])
-def test_a_quench_is_the_literal_one(most_sweeps):
+def test_a_quench_is_the_literal_one(most_sweeps, is_dense):
     n = 20
     J, theta = symmetric(n, 4, density=0.3), np.random.default_rng(4).normal(size=n)
-    path = sparse_path(theta, J, np.zeros(n), np.zeros((n, n)))
-    x = random_spins(n, np.int8, seed=4)
+    couplings = Couplings.of_dense(J) if is_dense else Couplings.of_csr(sp.csr_array(J))
+    x = np.ascontiguousarray(random_spins(n, np.int8, seed=4).T)
     expected = x.copy()
-    for lane in range(LANES):
-        state = expected[:, lane]
+    for state in expected:
         for _ in range(most_sweeps):
             before = state.copy()
             for i in range(n):
                 state[i] *= -1 if state[i] * (theta[i] + J[i] @ state) < 0.0 else 1
             if np.array_equal(before, state):
                 break
-    descend_sparse(x, most_sweeps, path.field_change, path.data_change, path.indices, path.indptr, np.empty(LANES))
+    h = np.empty(x.shape)
+    refresh(x, h, theta, couplings)
+    assert h == pytest.approx(theta + x @ J, abs=1e-12)
+    descend(x, h, most_sweeps, couplings)
     assert np.array_equal(x, expected)
-    is_over = ((theta[:, None] + J @ x) * x >= 0.0).all()
+    assert h == pytest.approx(theta + x @ J, abs=1e-12)
+    is_over = ((theta + x @ J) * x >= 0.0).all()
     assert is_over == (most_sweeps == 1000)
 
 
@@ -167,11 +228,29 @@ def dense_chains(chunk, beta, sweeps):
     return x
 
 
+def sparse_chains_in_double(chunk, beta, sweeps):
+    x, words = random_spins(N, np.int8, seed=chunk), random_words(3000 + chunk)
+    swept_sparse_in_double(sparse_path(THETA, SPARSE, BASE, SPARSE_BASE), x, words, [beta], sweeps)
+    return x
+
+
+def dense_chains_in_double(chunk, beta, sweeps):
+    path = dense_path_in_double(THETA, DENSE, BASE)
+    x, words = random_spins(N, np.int8, seed=chunk), random_words(4000 + chunk)
+    swept_dense_in_double(path, x, fields_in_rows(path, x), words, [beta], sweeps)
+    return x
+
+
 @pytest.mark.parametrize("beta", [0.0, 0.35, 1.0])
 @pytest.mark.parametrize(
     ("chains", "J", "J_of_base"),
-    [(sparse_chains, SPARSE, SPARSE_BASE), (dense_chains, DENSE, np.zeros((N, N)))],
-    ids=["sparse", "dense"],
+    [
+        (sparse_chains, SPARSE, SPARSE_BASE),
+        (dense_chains, DENSE, np.zeros((N, N))),
+        (sparse_chains_in_double, SPARSE, SPARSE_BASE),
+        (dense_chains_in_double, DENSE, np.zeros((N, N))),
+    ],
+    ids=["sparse", "dense", "sparse in double", "dense in double"],
 )
 def test_states_end_in_the_law_of_their_point_of_the_path(chains, J, J_of_base, beta):
     every = all_states(N)
@@ -179,6 +258,74 @@ def test_states_end_in_the_law_of_their_point_of_the_path(chains, J, J_of_base, 
     chunks = 300
     x = np.concatenate([chains(chunk, beta, 40).T for chunk in range(chunks)])
     assert_law(x, base + beta * (energy(THETA, J, every.T) - base))
+
+
+def literal_sweeps(x, generators, betas, sweeps, theta, J, theta_of_base, J_of_base, is_dense):
+    """Sweep spin by spin and state by state, each field a fresh sum; return the states at the end of each point.
+
+    Spins whose log-odds are beyond CERTAIN take no random numbers: each of its own on a dense coupling, on a sparse
+    graph only if they are so in all states.
+    """
+    x, found = x.copy(), []
+    for beta in betas:
+        field = (1.0 - beta) * theta_of_base + beta * theta
+        coupling = (1.0 - beta) * J_of_base + beta * J
+        for _, i in itertools.product(range(sweeps), range(len(x))):
+            others = [math.fsum(coupling[i, j] * x[j, lane] for j in range(len(x)) if j != i) for lane in range(LANES)]
+            log_odds = [2.0 * (field[i] + other) for other in others]
+            is_sure = [abs(one) > CERTAIN for one in log_odds]
+            is_sure = is_sure if is_dense else [all(is_sure)] * LANES
+            for lane, generator in enumerate(generators):
+                x[i, lane] = np.sign(log_odds[lane]) if is_sure[lane] else literal_draw(log_odds[lane], generator)
+        found.append(x.copy())
+    return found
+
+
+@pytest.mark.parametrize("is_dense", [False, True])
+@pytest.mark.parametrize("sweeps", [1, 3])
+def test_sweeps_in_double_precision_are_the_literal_ones(is_dense, sweeps):
+    n = 11
+    J = symmetric(n, 32, scale=0.5) if is_dense else symmetric(n, 33, density=0.4)
+    J_of_base = np.zeros((n, n)) if is_dense else symmetric(n, 34, density=0.2)
+    theta, base = np.random.default_rng(35).normal(size=(2, n))
+    base[0], theta[0], theta[1] = -25.0, 30.0, 300.0  # certain at some points, drawn at others
+    x, words, betas = random_spins(n, np.int8, seed=36), random_words(37), [0.0, 0.3, 0.45, 0.8, 1.0]
+    generators = [xoshiro(start) for start in words.T.tolist()]
+    assert math.exp(-CERTAIN) < 2.0**-53  # below the last bit of any number drawn
+    expected = literal_sweeps(x, generators, betas, sweeps, theta, J, base, J_of_base, is_dense)
+    first = x.copy()
+    if is_dense:
+        path = dense_path_in_double(theta, J, base)
+        h = fields_in_rows(path, x)
+        energies = swept_dense_in_double(path, x, h, words, betas, sweeps)
+        assert np.abs(h - fields_in_rows(path, x)).max() < 1e-12
+    else:
+        path = sparse_path(theta, J, base, J_of_base)
+        energies = swept_sparse_in_double(path, x, words, betas, sweeps)
+    assert np.array_equal(x, expected[-1])
+    assert (x != first).mean() > 0.1
+    for found, states in zip(energies, expected, strict=True):
+        assert found == pytest.approx(energy(theta - base, J - J_of_base, states), abs=1e-12)
+    # The same number of words
+    assert [next(generator)[0] for generator in generators] == [next(xoshiro(words[:, k]))[0] for k in range(LANES)]
+
+
+def test_dense_and_sparse_sweeps_in_double_precision_are_the_same_bit_by_bit():
+    """Couplings in eighths, whose sums are exact: the same numbers make the same spins."""
+    n = 2 * SPINS_TOLD_TOGETHER + 7
+    J = np.round(8.0 * symmetric(n, 10, scale=0.2)) / 8.0
+    theta = np.round(8.0 * np.random.default_rng(10).normal(size=n)) / 8.0
+    sparse, dense = sparse_path(theta, J, theta, np.zeros((n, n))), dense_path_in_double(theta, J, theta)
+    x = random_spins(n, np.int8, seed=10)
+    y, words, same = x.copy(), random_words(11), random_words(11)
+    h = fields_in_rows(dense, y)
+    for beta in (0.0, 0.5, 1.0, 0.25):
+        one = swept_sparse_in_double(sparse, x, words, [beta], 5)
+        other = swept_dense_in_double(dense, y, h, same, [beta], 5)
+        assert np.array_equal(x, y)
+        assert np.array_equal(one, other)
+        assert np.array_equal(words, same)
+        assert np.array_equal(h, fields_in_rows(dense, y))
 
 
 def test_dense_and_sparse_sweeps_are_the_same_bit_by_bit():
@@ -238,6 +385,26 @@ def test_dense_energies_and_fields_stay_those_of_the_states():
             assert one == pytest.approx(energy(theta - base, J, y), abs=5e-3)
 
 
+def test_dense_energies_and_fields_in_double_precision_stay_those_of_the_states():
+    n = 71
+    J = symmetric(n, 16, scale=1.0 / math.sqrt(n))
+    theta, base = np.random.default_rng(16).normal(size=(2, n))
+    path = dense_path_in_double(theta, J, base)
+    x, words = random_spins(n, np.int8, seed=17), random_words(18)
+    h = fields_in_rows(path, x)
+    betas = np.linspace(0.0, 1.0, 64)
+    energies = swept_dense_in_double(path, x, h, words, betas, 5)
+    assert np.abs(h - fields_in_rows(path, x)).max() < 1e-12  # thousands of sums in double precision
+    assert energies[-1] == pytest.approx(energy(theta - base, J, x), abs=1e-11)
+    # The same one point after the other, with fields summed up anew
+    y, same = random_spins(n, np.int8, seed=17), random_words(18)
+    for k, beta in enumerate(betas):
+        (one,) = swept_dense_in_double(path, y, fields_in_rows(path, y), same, [beta], 5)
+        assert one == pytest.approx(energies[k], abs=1e-11)
+        assert one == pytest.approx(energy(theta - base, J, y), abs=1e-11)
+    assert np.array_equal(x, y)
+
+
 @pytest.mark.parametrize("n", [0, 1])
 def test_no_spin_and_one_spin(n):
     theta, J = np.full(n, 0.7), np.zeros((n, n))
@@ -249,3 +416,11 @@ def test_no_spin_and_one_spin(n):
     energies = swept_dense(path, y, fields(path, y), random_words(0), [0.0, 1.0])
     assert energies[-1] == pytest.approx(0.7 * y.sum(axis=0), abs=1e-6)
     assert np.array_equal(x, y)
+    z = random_spins(n, np.int8)
+    energies = swept_sparse_in_double(sparse_path(theta, J, np.zeros(n), J), z, random_words(0), [0.0, 1.0])
+    assert energies[-1] == pytest.approx(0.7 * z.sum(axis=0))
+    u = random_spins(n, np.int8)
+    path = dense_path_in_double(theta, J, np.zeros(n))
+    energies = swept_dense_in_double(path, u, fields_in_rows(path, u), random_words(0), [0.0, 1.0])
+    assert energies[-1] == pytest.approx(0.7 * u.sum(axis=0))
+    assert np.array_equal(z, u)

@@ -239,12 +239,13 @@ def test_proven_bounds_come_with_frontier_states_and_means_too():
 
 
 def test_a_bracket_too_wide_is_not_trusted_and_its_error_covers():
-    from spectralz.parts.cold_frontier import ColdFrontier
+    from spectralz.methods.matrix_product import frontier_outcome
+    from spectralz.parts.cold_frontier import cold_frontier
 
     model = sz.generators.grid(14, 2.0, 1)
     truth = sz.log_z(model, "exact").log_z
     for many in (20, 100, 400):
-        outcome = ColdFrontier(model, gap=0.0, most_states=many, max_memory=2**28).outcome()
+        outcome = frontier_outcome(cold_frontier(model, gap=0.0, most_states=many, max_memory=2**28))
         assert outcome.lower <= truth <= outcome.upper
         assert abs(outcome.log_z - truth) <= 5.0 * outcome.std_error
         assert outcome.trusted == (outcome.upper - outcome.lower <= 0.02)

@@ -16,8 +16,9 @@ from spectralz.errors import SpectralzError
 from spectralz.kernels.error_free import Parts, exact_sum, two_product
 from spectralz.kernels.low_rank import negative_directions
 from spectralz.kernels.low_rank.negative_directions import error_of_means, sum_negative, tilted_means
+from spectralz.methods.states import pool_outcome
 from spectralz.parts.decomposition import decompose
-from spectralz.parts.state_pool import StatePool, pool_marginals, pool_outcome, share_held
+from spectralz.sampling.pool import pool_marginals, share_held, state_pool
 from tests.contract.fuzz import CELLS_FOR_HANDOVER, HANDOVERS, assert_holds
 from tests.reference import states
 
@@ -143,7 +144,7 @@ def test_a_huge_diagonal_does_not_spoil_the_choices_of_d(diagonal):
 
 @pytest.mark.parametrize(("field", "kind"), [(1e17, sz.Kind.ESTIMATE), (0.3, sz.Kind.EXACT)])
 def test_means_of_all_states_are_called_exact_only_where_they_are(field, kind):
-    pool = StatePool(sz.Ising([field, 1.5], [[0.0, 3e-4], [3e-4, 0.0]]), 4)
+    pool = state_pool(sz.Ising([field, 1.5], [[0.0, 3e-4], [3e-4, 0.0]]), 4)
     pool.add(states.all_states(2))
     outcome = pool_outcome(pool, share_held(pool, []))
     found = pool_marginals(pool, outcome)

@@ -7,9 +7,9 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectralz.parts.survey import LEAST_POINTS
 from spectralz.portfolio import policy
 from spectralz.portfolio.rounds import Round, plan_round
+from spectralz.sampling.plan import LEAST_POINTS
 
 TOGETHER = policy.STATES_TOGETHER
 sweeps = st.floats(0.0, 1e14)

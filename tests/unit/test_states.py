@@ -11,11 +11,11 @@ from scipy.special import logsumexp
 
 import spectralz as sz
 from spectralz.kernels.sampling.state_table import EMPTY, contains, insert, pack
-from spectralz.methods.states import States
-from spectralz.parts import state_pool
-from spectralz.parts.annealer import Annealer
-from spectralz.parts.populations import Annealed
-from spectralz.parts.state_pool import StatePool, fill, pool_outcome, search, share_held
+from spectralz.methods.states import States, pool_outcome
+from spectralz.sampling.path import path_to
+from spectralz.sampling.pool import CUTOFF, fill, search, share_held, state_pool
+from spectralz.sampling.populations import Run
+from spectralz.sampling.quench import fields, quench
 from tests.reference import states
 
 
@@ -27,7 +27,7 @@ def drawn_exactly(model, count, seed, family=None):
     """A population of exact samples, each its own family unless told."""
     x = sz.sample(model, count, "exact", seed=seed)
     family = np.arange(count) if family is None else family
-    return Annealed(0.0, x, np.full(count, 1.0 / count), family, 0.0)
+    return Run(0.0, x, np.full(count, 1.0 / count), family, 0.0)
 
 
 # --------------------------------------------------------------------------------------------------------- the set
@@ -38,7 +38,7 @@ def test_the_pool_is_a_set(n):
     model = sz.Ising.from_edges(n, [], [], np.linspace(-1, 1, n))
     x = random_states(500, n)
     x = np.concatenate([x, x[::3]])
-    pool = StatePool(model, 10_000)
+    pool = state_pool(model, 10_000)
     for part in np.array_split(x, 7):
         pool.add(part)
     kept = {tuple(state) for state in pool.states().tolist()}
@@ -52,7 +52,7 @@ def test_the_pool_is_a_set(n):
 def test_states_that_share_a_hash_are_kept_apart():
     # A table so small that all slots are in each other's way.
     model = sz.Ising.from_edges(12, [], [], np.zeros(12))
-    pool = StatePool(model, 3000)
+    pool = state_pool(model, 3000)
     pool._table = np.full(4096, -1, dtype=np.int64)
     x = np.array(list(itertools.product([-1, 1], repeat=12)), dtype=np.int8)[:2500]
     pool.add(np.concatenate([x, x]))
@@ -62,7 +62,7 @@ def test_states_that_share_a_hash_are_kept_apart():
 
 def test_a_full_pool_takes_no_more():
     model = sz.Ising.from_edges(20, [], [], np.zeros(20))
-    pool = StatePool(model, 100)
+    pool = state_pool(model, 100)
     pool.add(random_states(500, 20))
     assert len(pool) == 100
     assert pool.is_full
@@ -77,7 +77,7 @@ def test_the_bound_is_the_sum_over_the_states_and_no_more(strength):
     import mpmath
 
     model = sz.Ising(*_parts(sz.generators.complete(n=7, strength=strength, seed=3)), offset=-2.5).shift_diagonal(0.3)
-    pool = StatePool(model, 1000)
+    pool = state_pool(model, 1000)
     pool.add(random_states(40, 7))
     weights, power = states.whole_log_weights(model)
     with mpmath.workdps(50):
@@ -118,13 +118,12 @@ def test_the_search_finds_what_flips_of_heavy_states_lead_to():
     known, queue = set(peaks), list(peaks)
     while queue:
         for y in neighbors(queue.pop()):
-            if y not in known and weight[y] > max(weight.values()) - state_pool.CUTOFF:
+            if y not in known and weight[y] > max(weight.values()) - CUTOFF:
                 known.add(y)
                 queue.append(y)
-    pool = StatePool(model, 4096)
+    pool = state_pool(model, 4096)
     pool.add(np.array(peaks, dtype=np.int8))
-    with Annealer(model) as annealer:
-        search(pool, annealer)
+    search(pool, path_to(model))
     found = {tuple(state) for state in pool.states().tolist()}
     assert found <= known
     # What was not expanded holds a hundred-thousandth.
@@ -134,11 +133,11 @@ def test_the_search_finds_what_flips_of_heavy_states_lead_to():
 
 def test_quenches_end_where_no_flip_helps():
     model = sz.generators.grid(side=6, strength=1.0, seed=0)
-    with Annealer(model) as annealer:
-        ends = annealer.quench(random_states(50, 36))
-        assert np.all(ends * annealer.fields(ends) >= 0)
-        pool = StatePool(model, 10_000)
-        fill(pool, annealer, [], 200, np.random.default_rng(0))
+    path = path_to(model)
+    ends = quench(path, random_states(50, 36))
+    assert np.all(ends * fields(path, ends) >= 0)
+    pool = state_pool(model, 10_000)
+    fill(pool, path, [], 200, np.random.default_rng(0))
     assert len(pool) > 20
     for i in range(36):
         flipped = ends.copy()
@@ -151,7 +150,7 @@ def test_quenches_end_where_no_flip_helps():
 
 def test_the_share_is_that_of_the_states_found_again():
     model = sz.generators.complete(n=6, strength=0.5, seed=1)
-    pool = StatePool(model, 20)
+    pool = state_pool(model, 20)
     heavy = states.all_states(6)[np.argsort(-model.log_weight(states.all_states(6)))[:20]]
     pool.add(heavy)
     truth = math.exp(pool.log_sum - states.solve(model)[0])
@@ -169,10 +168,10 @@ def test_the_share_is_that_of_the_states_found_again():
 
 def test_states_of_one_family_count_as_one():
     model = sz.generators.complete(n=6, strength=0.5, seed=1)
-    pool = StatePool(model, 5)
+    pool = state_pool(model, 5)
     pool.add(states.all_states(6)[np.argsort(-model.log_weight(states.all_states(6)))[:5]])
     single = drawn_exactly(model, 1000, 3)
-    copied = Annealed(
+    copied = Run(
         0.0,
         np.repeat(single.x, 10, axis=0),
         np.full(10_000, 1e-4),
@@ -186,11 +185,11 @@ def test_states_of_one_family_count_as_one():
 
 def test_runs_count_by_their_estimates_of_z():
     model = sz.generators.complete(n=4, strength=0.5, seed=1)
-    pool = StatePool(model, 5)
+    pool = state_pool(model, 5)
     pool.add(states.all_states(4)[:1])
 
     def run(log_z, x):
-        return Annealed(log_z, x, np.full(len(x), 1.0 / len(x)), np.arange(len(x)), 0.0)
+        return Run(log_z, x, np.full(len(x), 1.0 / len(x)), np.arange(len(x)), 0.0)
 
     inside, outside = np.repeat(states.all_states(4)[:1], 10, axis=0), np.repeat(states.all_states(4)[1:2], 10, axis=0)
     share = share_held(pool, [run(0.0, inside), run(math.log(3.0), outside)])
@@ -287,5 +286,5 @@ def test_states_that_share_a_slot_or_a_word_are_told_apart():
 
 
 def test_a_pool_of_more_spins_than_a_float_has_powers_of_two():
-    pool = StatePool(sz.generators.chain(n=1200, strength=1.0), 10)
+    pool = state_pool(sz.generators.chain(n=1200, strength=1.0), 10)
     assert not pool.can_be_filled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,9 +13,12 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 
 import spectralz as sz
 from spectralz.kernels.single_spin import log_2cosh
-from spectralz.parts.annealer import Annealer
-from spectralz.parts.both_ways import anneal_both_ways
-from spectralz.parts.subgraph import Subgraph, width_of
+from spectralz.portfolio import schedule
+from spectralz.sampling.path import from_subgraph, path_to
+from spectralz.sampling.plan import STEP, spaced_by
+from spectralz.sampling.run import anneal, there_and_back
+from spectralz.sampling.subgraph import strongest_subgraph, width_of
+from spectralz.trust.round_trips import judge_round_trip
 from tests.reference.states import all_states, places_of
 
 # Chances of a false alarm; the seeds are fixed, so a test that passes goes on passing.
@@ -46,7 +50,7 @@ def csr_of(model):
 
 
 def subgraph_of(model, width):
-    return Subgraph.of(np.ascontiguousarray(model.field), model.storage.for_kernels(), width)
+    return strongest_subgraph(np.ascontiguousarray(model.field), model.storage.for_kernels(), width)
 
 
 def kept_model(model, subgraph):
@@ -134,22 +138,21 @@ def test_annealing_from_it_agrees_with_exact(name, block_width, width):
     model = MODELS[name]
     truth = sz.log_z(model, "exact").log_z
     rng = np.random.default_rng(2)
-    with Annealer(model, block_width=block_width) as annealer:
-        annealer.begin_from(subgraph_of(model, width))
-        found = [annealer.anneal(np.linspace(0.0, 1.0, 41), 320, rng) for _ in range(8)]
-        both = anneal_both_ways(annealer, np.linspace(0.0, 1.0, 81), 320, rng)
+    path = from_subgraph(path_to(model, block_width=block_width), width)
+    assert path.engine.log_z_of_base == subgraph_of(model, width).log_z
+    found = [anneal(path, np.linspace(0.0, 1.0, 41), 320, rng) for _ in range(8)]
+    both = judge_round_trip(there_and_back(path, np.linspace(0.0, 1.0, 81), 320, rng), model.constant)
     values = np.array([run.log_z for run in found]) + model.constant
     assert values.std() < 0.1
     assert abs(values.mean() - truth) < 4.0 * values.std(ddof=1) / math.sqrt(8.0) + 1e-9
-    assert abs(both.log_z + model.constant - truth) < 4.0 * both.std_error + 1e-9
+    assert abs(both.log_z - truth) < 4.0 * both.std_error + 1e-9
 
 
 def test_a_subgraph_with_all_couplings_leaves_nothing_to_anneal():
     model = sz.generators.grid(5, 1.0, 0)
-    with Annealer(model) as annealer:
-        annealer.begin_from(subgraph_of(model, 8))
-        rng = np.random.default_rng(0)
-        run = annealer.anneal(annealer.temperatures(rng), 64, rng)
+    path = replace(path_to(model), subgraph=subgraph_of(model, 8))
+    rng = np.random.default_rng(0)
+    run = anneal(path, spaced_by(path, STEP, rng), 64, rng)
     assert run.log_z + model.constant == pytest.approx(sz.log_z(model, "exact").log_z, abs=1e-10)
     assert run.spread[-1] == 0.0
 
@@ -160,7 +163,7 @@ def test_width_follows_the_number_of_spins():
 
 @pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
 @pytest.mark.parametrize(
-    ("model", "from_subgraph"),
+    ("model", "is_shorter"),
     [
         pytest.param(sz.generators.random_regular(1000, 3, 0.7, 0), True, marks=pytest.mark.slow),
         (sz.generators.kings(20, 20, 0.4, 0), True),
@@ -168,14 +171,23 @@ def test_width_follows_the_number_of_spins():
         pytest.param(sz.generators.complete(40, 0.1, 0), None, marks=pytest.mark.slow),
     ],
 )
-def test_the_schedule_begins_where_weights_vary_less(monkeypatch, model, from_subgraph):
-    begun = [None]
-    begin_from = Annealer.begin_from
+def test_the_schedule_begins_where_weights_vary_less(monkeypatch, model, is_shorter):
+    tried, used = [], []
 
-    def begin(self, subgraph):
-        begun.append(subgraph is not None)
-        begin_from(self, subgraph)
+    def trying(path, width):
+        tried.append(from_subgraph(path, width))
+        return tried[-1]
 
-    monkeypatch.setattr(Annealer, "begin_from", begin)
+    def making(function):
+        def make(crew, path, *arguments, **options):
+            used.append(path.subgraph is not None)
+            return function(crew, path, *arguments, **options)
+
+        return make
+
+    monkeypatch.setattr(schedule, "from_subgraph", trying)
+    for name in ("anneal_many", "there_and_back_many"):
+        monkeypatch.setattr(schedule, name, making(getattr(schedule, name)))
     sz.log_z(model, work=6e8, exclude=["exact", "quadrature", "ep", "bp", "mps"])
-    assert begun[-1] is from_subgraph
+    assert bool(tried) == (is_shorter is not None)
+    assert set(used) == {bool(is_shorter)}

@@ -12,23 +12,25 @@ from scipy.stats import norm
 
 import spectralz as sz
 from spectralz._support.clock import told_by, until
-from spectralz.parts import survey as survey_part
-from spectralz.parts.annealer import Annealer
-from spectralz.parts.rows import RowEngine
-from spectralz.parts.survey import LEAST_POINTS, Survey, survey
+from spectralz.sampling import plan
+from spectralz.sampling.engines.double import DoubleSparseEngine
+from spectralz.sampling.path import Path, from_coins, path_to
+from spectralz.sampling.plan import LEAST_POINTS, Survey, survey
+from spectralz.sampling.run import anneal
 from tests.helpers import FakeClock, heard
 
 
 class MadeUp:
-    """Chains, and their engine, whose energies at each point are the quantiles of a normal law of known deviation."""
+    """A path, its engine and its chains: energies at each point are quantiles of a normal law of known deviation."""
 
     log_z_of_base, operations, bytes_per_state, together = 0.0, 1.0, 1, 64
 
     def __init__(self, deviation, n=100):
         self.deviation, self.n = deviation, n
         self.at = []
+        self.engine = self
 
-    def start(self, size, rng):
+    def start(self, size, rng, parallel):
         self.size = size
         quantiles = norm.ppf((np.arange(size) + 0.5) / size)
         self.energies = quantiles / quantiles.std()
@@ -63,7 +65,7 @@ def test_points_rise_from_base_to_model_in_steps_that_are_not_too_long():
 
 
 def test_points_stand_at_equal_lengths(monkeypatch):
-    monkeypatch.setattr(survey_part, "LEAST_POINTS", 1)
+    monkeypatch.setattr(plan, "LEAST_POINTS", 1)
     for found, count in random_surveys():
         points = found.spaced(count)
         assert len(points) == math.ceil(count) + 1
@@ -82,8 +84,8 @@ def test_a_path_of_no_length_or_too_much_of_it_is_divided_evenly(length):
 
 def test_points_go_where_the_variance_is_least(monkeypatch):
     # Three parts of ten points add 1, 4 and 25 to the variance: of all ways to give out 60 points, which is best?
-    monkeypatch.setattr(survey_part, "PARTS", 3)
-    monkeypatch.setattr(survey_part, "LEAST_POINTS", 1)
+    monkeypatch.setattr(plan, "PARTS", 3)
+    monkeypatch.setattr(plan, "LEAST_POINTS", 1)
     added, counts, total = np.array([1.0, 4.0, 25.0]), np.array([10, 10, 10]), 60
     points = np.linspace(0.0, 1.0, 31)
     variance = np.concatenate([[0.0], np.cumsum(np.repeat(added / counts, counts))])
@@ -96,7 +98,7 @@ def test_points_go_where_the_variance_is_least(monkeypatch):
 
 @pytest.mark.parametrize("count", [17, 31, 41, 100])  # parts of one or two points, of four or five
 def test_points_that_add_the_same_are_where_they_should_be(monkeypatch, count):
-    monkeypatch.setattr(survey_part, "LEAST_POINTS", 1)
+    monkeypatch.setattr(plan, "LEAST_POINTS", 1)
     points = np.linspace(0.0, 1.0, count) ** 3
     found = Survey.of_variance(points, np.linspace(0.0, 2.0, count))
     places = np.searchsorted(points, found.points)
@@ -117,15 +119,15 @@ def test_a_part_without_variance_still_has_points():
 def test_the_variance_of_a_run_is_that_of_its_log_weights():
     model = sz.generators.complete(10, 0.5, seed=0)
     betas = np.array([0.0, 0.3, 0.6, 1.0])
-    with Annealer(model, resample_below=0.0) as annealer:
-        found = annealer.anneal(betas, 640, np.random.default_rng(1))
-        chains = annealer.engine.start(640, np.random.default_rng(1))
-        _, on = chains.sweep(np.append(0.0, betas[:-1]), betas, np.append(betas[1:], 1.0), 1)
+    path = path_to(model)
+    found = anneal(path, betas, 640, np.random.default_rng(1), resample_below=0.0)
+    chains = path.engine.start(640, np.random.default_rng(1))
+    _, on = chains.sweep(np.append(0.0, betas[:-1]), betas, np.append(betas[1:], 1.0), 1)
     total = on.sum(axis=0)
     assert np.array_equal(found.points, betas)
     assert found.spread[-1] == pytest.approx(total.var())
     assert found.dissipation == pytest.approx(4 * total.var())
-    assert found.log_z == pytest.approx(annealer.engine.log_z_of_base + np.log(np.exp(total).mean()))
+    assert found.log_z == pytest.approx(path.engine.log_z_of_base + np.log(np.exp(total).mean()))
 
 
 # -------------------------------------------------------------------------------------------------------- surveying
@@ -141,18 +143,18 @@ def test_the_variance_of_a_run_is_that_of_its_log_weights():
     ids=["even", "falling", "peak"],
 )
 def test_the_length_is_the_integral_of_the_deviation(deviation):
-    engine = MadeUp(deviation)
-    found = survey(engine, np.random.default_rng(0))
+    path = MadeUp(deviation)
+    found = survey(path, np.random.default_rng(0))
     truth = quad(deviation, 0.0, 1.0)[0]
     assert found.length[-1] == pytest.approx(truth, rel=0.02)  # the trapezoids of a few tens of points
     for point, length in zip(found.points, found.length, strict=True):
         assert length == pytest.approx(quad(deviation, 0.0, point)[0], abs=0.02 * truth)
-    assert np.array_equal(found.points, engine.at)
+    assert np.array_equal(found.points, path.at)
     assert found.points[0] == 0.0
     assert found.points[-1] == 1.0
     assert np.diff(found.points).max() <= 1.0 / LEAST_POINTS + 1e-12
     # No step changes log-weights by more than is said, but for growth where it is cold.
-    most = max(survey_part.CHANGE, survey_part.CHANGE_PER_ROOT * 10.0)
+    most = max(plan.CHANGE, plan.CHANGE_PER_ROOT * 10.0)
     longest = np.maximum(most / np.array([deviation(p) for p in found.points[:-1]]), 0.25 * found.points[:-1])
     assert (np.diff(found.points) <= longest + 1e-9).all()
 
@@ -162,7 +164,7 @@ def test_states_that_are_stuck_at_different_energies_do_not_keep_it_for_ever():
     found = survey(MadeUp(lambda beta: 1e6, n), np.random.default_rng(0))
     assert len(found.points) < 100
     # From where beta E varies by 3 sqrt(n) on, only that much is believed: 3 sqrt(n) (1 + log 1 / beta).
-    most = survey_part.MOST_DEVIATION * math.sqrt(n)
+    most = plan.MOST_DEVIATION * math.sqrt(n)
     assert found.length[-1] == pytest.approx(most * (1.0 + math.log(1e6 / most)), rel=0.1)
 
 
@@ -177,12 +179,15 @@ def test_a_survey_in_a_hurry_ends_sooner():
 def test_independent_spins_have_the_length_that_they_should():
     # From fair coins to spins in fields: E = sum theta_i x_i varies by sum theta_i^2 (1 - tanh(beta theta_i)^2).
     theta = np.random.default_rng(2).normal(size=60)
-    engine = RowEngine(theta, sz.Ising(field=theta).storage.for_kernels())
+    model = sz.Ising(field=theta)
+    in_double = Path(model, np.zeros(60), in_double=True)
+    assert isinstance(in_double.engine, DoubleSparseEngine)
     truth = quad(lambda beta: math.sqrt((theta**2 / np.cosh(beta * theta) ** 2).sum()), 0.0, 1.0)[0]
-    lengths = [survey(engine, np.random.default_rng(seed)).length[-1] for seed in range(8)]
-    assert np.mean(lengths) == pytest.approx(truth, rel=0.03)  # 64 states measure a deviation to a tenth, 17 times
-    with Annealer(sz.Ising(field=theta)) as annealer:  # the fields alone are the base
-        assert survey(annealer.engine, np.random.default_rng(0)).length[-1] == 0.0
+    for path in (in_double, from_coins(model)):
+        lengths = [survey(path, np.random.default_rng(seed)).length[-1] for seed in range(8)]
+        assert np.mean(lengths) == pytest.approx(truth, rel=0.03)  # 64 states measure a deviation to a tenth, 17 times
+    # The fields alone are the base.
+    assert survey(path_to(model), np.random.default_rng(0)).length[-1] == 0.0
 
 
 def test_curie_weiss_has_the_length_that_it_should():
@@ -201,7 +206,7 @@ def test_curie_weiss_has_the_length_that_it_should():
     truth = quad(deviation, 0.0, 1.0)[0]
     coupling = np.full((n, n), strength / (2 * n))
     np.fill_diagonal(coupling, 0.0)
-    with Annealer(sz.Ising(coupling=coupling)) as annealer:
-        lengths = [annealer.survey(np.random.default_rng(seed)).length[-1] for seed in range(12)]
+    path = path_to(sz.Ising(coupling=coupling))
+    lengths = [survey(path, np.random.default_rng(seed)).length[-1] for seed in range(12)]
     # A square of a normal number has heavy tails: its deviation by 64 states is off by a quarter, and 3 % too small.
     assert np.mean(lengths) == pytest.approx(0.97 * truth, rel=0.06)

@@ -10,7 +10,8 @@ import pytest
 import spectralz as sz
 from spectralz._support import threads
 from spectralz._support.threads import NO_MATRICES, available_cores, thread_count, using_threads
-from spectralz.parts.annealer import Annealer
+from spectralz.sampling.path import path_to
+from spectralz.sampling.spread import Crew, crew_for
 
 # Each of several components of the code: blocks on a cold grid, single spins on a dense model, a matrix product in the
 # marginals of many states, whose sums are long enough for linear algebra to divide them among threads.
@@ -85,10 +86,16 @@ def test_inside_a_block_the_last_number_counts_and_none_changes_nothing():
         lambda *arguments, **options: sz.sample(arguments[0], 3, arguments[1], **options),
     ],
 )
-def test_the_option_reaches_the_annealer(monkeypatch, verb):
+def test_the_option_reaches_the_runs(monkeypatch, verb):
     seen = []
-    original = Annealer.__enter__
-    monkeypatch.setattr(Annealer, "__enter__", lambda self: seen.append(self._threads._max_workers) or original(self))
+    original = Crew.__init__
+
+    def watched(self, pool, count):
+        original(self, pool, count)
+        assert pool._max_workers == self.threads
+        seen.append(self.threads)
+
+    monkeypatch.setattr(Crew, "__init__", watched)
     model = sz.generators.complete(n=8, strength=0.5, seed=0)
     verb(model, "annealing", population=20, runs=1, threads=3)
     verb(model, "states", population=20, threads=5)
@@ -164,6 +171,7 @@ def test_an_exact_answer_does_not_look_for_libraries_of_linear_algebra():
 @pytest.mark.parametrize("model", [sz.generators.complete(30, 0.3, 0), sz.generators.rbm(40, 20, 0.5, 0)])
 def test_matrix_products_of_sweeps_have_one_thread_each(model):
     """They are made in threads of our own, a chunk of states each."""
-    with using_threads(2), Annealer(model) as annealer:
-        assert annealer.engine.multiplies
+    path = path_to(model)
+    with using_threads(2), crew_for(path):
+        assert path.engine.multiplies
         assert blas_threads() == {1}

@@ -12,14 +12,15 @@ import pytest
 
 import spectralz as sz
 from spectralz._support import clock
-from spectralz.parts import survey
-from spectralz.parts.annealer import Annealer
-from spectralz.parts.both_ways import anneal_both_ways
-from spectralz.parts.state_pool import StatePool, search
 from spectralz.portfolio import bounders
 from spectralz.portfolio.allowance import Allowance
 from spectralz.portfolio.budget import Budget
 from spectralz.portfolio.schedule import Portfolio
+from spectralz.sampling.path import path_to
+from spectralz.sampling.plan import LEAST_POINTS, STATES, SWEEPS, survey
+from spectralz.sampling.pool import search, state_pool
+from spectralz.sampling.quench import fields, quench
+from spectralz.sampling.run import anneal, relax, there_and_back
 
 # What is counted matters here, not how good it is.
 pytestmark = pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
@@ -187,33 +188,31 @@ def counted(work, *arguments):
 
 
 @pytest.mark.parametrize("model", [sz.generators.complete(10, 0.5, seed=0), sz.generators.grid(4, 2.0, seed=0)])
-def test_the_annealer_and_the_pool_count_all_that_they_do(model):
+def test_runs_and_pools_count_all_that_they_do(model):
     size, rng = 30, np.random.default_rng(0)
     x = rng.choice(np.array([-1, 1], dtype=np.int8), size=(size, model.n))
-    pool = StatePool(model, 1000)
-    with Annealer(model) as annealer:
-        few, many = (counted(annealer.anneal, np.linspace(0.0, 1.0, count), size, rng) for count in (9, 17))
-        # An operation and a half for each spin that is swept, at least.
-        assert many - few >= 1.5 * 8 * x.size
-        assert counted(annealer.anneal, np.linspace(0.0, 1.0, 9), 2 * size, rng) == 2 * few
-        assert counted(annealer.survey, rng) >= 1.5 * survey.LEAST_POINTS * survey.STATES * survey.SWEEPS * model.n
-        assert counted(annealer.relax, x, 5, rng) >= 1.5 * 5 * x.size
-        there_and_back = counted(anneal_both_ways, annealer, np.linspace(0.0, 1.0, 9), size, rng)
-        assert 2.0 * few < there_and_back < 3.0 * few
-        assert counted(annealer.fields, x) >= x.size
-        assert counted(annealer.quench, x) >= counted(annealer.fields, x) + 10.0 * x.size
-        new, known = counted(pool.add, x), counted(pool.add, x)  # a new state's weight is summed up
-        assert new - known >= 0.1 * len(pool) * 2 * model.edge_count
-        assert known >= x.size
-        assert counted(pool.contains, x) >= x.size
-        assert counted(search, pool, annealer) >= 2.0 * counted(annealer.fields, x)
+    pool, path = state_pool(model, 1000), path_to(model)
+    few, many = (counted(anneal, path, np.linspace(0.0, 1.0, count), size, rng) for count in (9, 17))
+    # An operation and a half for each spin that is swept, at least.
+    assert many - few >= 1.5 * 8 * x.size
+    assert counted(anneal, path, np.linspace(0.0, 1.0, 9), 2 * size, rng) == 2 * few
+    assert counted(survey, path, rng) >= 1.5 * LEAST_POINTS * STATES * SWEEPS * model.n
+    assert counted(relax, path, x, 5, rng) >= 1.5 * 5 * x.size
+    assert 2.0 * few < counted(there_and_back, path, np.linspace(0.0, 1.0, 9), size, rng) < 3.0 * few
+    assert counted(fields, path, x) >= x.size
+    assert counted(quench, path, x) >= counted(fields, path, x) + 10.0 * x.size
+    new, known = counted(pool.add, x), counted(pool.add, x)  # a new state's weight is summed up
+    assert new - known >= 0.1 * len(pool) * 2 * model.edge_count
+    assert known >= x.size
+    assert counted(pool.contains, x) >= x.size
+    assert counted(search, pool, path) >= 2.0 * counted(fields, path, x)
 
 
 def test_blocks_of_cold_models_count():
     model, betas = sz.generators.grid(4, 2.0, seed=0), np.linspace(0.0, 1.0, 9)
-    with Annealer(model) as annealer, Annealer(model, block_width=0) as plain:
-        assert annealer.blocks
-        with_blocks, without = (counted(each.anneal, betas, 30, np.random.default_rng(0)) for each in (annealer, plain))
+    path, plain = path_to(model), path_to(model, block_width=0)
+    assert path.blocks
+    with_blocks, without = (counted(anneal, each, betas, 30, np.random.default_rng(0)) for each in (path, plain))
     assert with_blocks > 1.5 * without
 
 

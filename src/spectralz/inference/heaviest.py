@@ -13,7 +13,7 @@ from spectralz._support.threads import using_threads
 from spectralz.errors import ModelError, OptionError, TooLargeError, is_interrupt
 from spectralz.inference.asked import Asked
 from spectralz.methods import Exact
-from spectralz.parts.heaviest_state import by_maxima, by_search, rounding_of, table_entries
+from spectralz.parts.heaviest_state import by_maxima, rounding_of, table_entries
 from spectralz.portfolio.bracket import bracket
 from spectralz.portfolio.budget import Budget
 from spectralz.portfolio.purse import Purse
@@ -139,6 +139,8 @@ def _eliminated(model: Ising, order: list[int], rng: np.random.Generator) -> _Fo
 
 
 def _searched(model: Ising, seconds: float, rng: np.random.Generator) -> _Found:
+    from spectralz.sampling.search import by_search
+
     state = np.where(model.field >= 0.0, 1, -1).astype(np.int8)
     upper, times, words = np.inf, 0, "the search ended"
     try:

@@ -13,19 +13,18 @@ from spectralz.errors import ModelError, TooLargeError
 from spectralz.inference.asked import Asked
 from spectralz.inference.verbs import log_z
 from spectralz.methods import Exact, Quadrature
-from spectralz.parts.annealer import Annealer
-from spectralz.parts.bridging import bridge, difference_of
-from spectralz.parts.collective import missed_by
 from spectralz.parts.leading import leading_directions
-from spectralz.parts.populations import combine
 from spectralz.portfolio.auto import Auto
 from spectralz.portfolio.budget import Budget
-from spectralz.portfolio.verdict import doubt_in
 from spectralz.result import Kind, Quantity, Status
+from spectralz.sampling.path import path_to
+from spectralz.sampling.phases import missed_by
+from spectralz.sampling.plan import STEP, seconds_per_sweep, spaced_by
+from spectralz.sampling.spread import anneal_many, crew_for
 
 if TYPE_CHECKING:
     from spectralz.model import RBM, Ising
-    from spectralz.parts.populations import Annealed
+    from spectralz.sampling.populations import Run
 
 __all__ = ["log_ratio"]
 
@@ -102,36 +101,34 @@ def _exactly(first: Ising, second: Ising, auto: Auto) -> Quantity | None:
 
 
 def _bridged(first: Ising, second: Ising, seconds: float, rng: np.random.Generator) -> Quantity | None:
-    """Return what goes from one model to the other, or None if they are too far apart."""
+    """Return the ratio by states that go from one model to the other, or None if the models are too far apart."""
+    from spectralz.sampling.bridge import bridge
+    from spectralz.sampling.engines.between import difference_of
+    from spectralz.trust.ratios import judge_bridge
+
     there, back = (_states(model, SHARE_OF_STATES * seconds, rng) for model in (first, second))
     apart = max(float(np.std(difference_of(first, second, run.x))) for run in (*there, *back))
     if apart > MOST_APART:
         return None
-    found = bridge(first, second, there, back, (1.0 - 2.0 * SHARE_OF_STATES) * seconds, rng)
-    agree = abs(found.there.mean() - found.back.mean()) <= max(6.0 * found.std_error, 0.1)
-    doubts = [_doubt(model, runs, rng) for model, runs in ((first, there), (second, back))]
-    trusted = agree and all(is_trusted for is_trusted, _ in doubts)
-    words = f"{2 * RUNS} runs of {there[0].size} states there and back, {found.models} models in between"
-    if not trusted:
-        words += "; the states are out of equilibrium, too few, or miss a collective state"
-    value = found.value + second.constant - first.constant
-    error = max(found.std_error, *(missed for _, missed in doubts))
-    return Quantity(value, error, Kind.ESTIMATE, trusted, Status(words, converged=trusted))
+    way = bridge(first, second, there, back, (1.0 - 2.0 * SHARE_OF_STATES) * seconds, rng)
+    ends = [
+        (runs, model.constant, missed_by(model, runs, rng, leading_directions(model.storage)))
+        for model, runs in ((first, there), (second, back))
+    ]
+    judged = judge_bridge(way, ends)
+    words = f"{2 * RUNS} runs of {there[0].size} states there and back, {way.models} models in between"
+    value = judged.log_z + second.constant - first.constant
+    status = Status(words + judged.why, converged=judged.trusted)
+    return Quantity(value, judged.std_error, Kind.ESTIMATE, judged.trusted, status)
 
 
-def _doubt(model: Ising, found: list[Annealed], rng: np.random.Generator) -> tuple[bool, float]:
-    """Return whether states of a model are to be trusted, and what a collective state they missed may add to log Z."""
-    mean = combine(found)
-    missed = missed_by(model, found, rng, leading_directions(model.storage))
-    return doubt_in(mean, mean.log_z + model.constant, missed)
-
-
-def _states(model: Ising, seconds: float, rng: np.random.Generator) -> list[Annealed]:
-    with Annealer(model) as annealer:
-        betas = annealer.temperatures(rng)
-        one = max(annealer.seconds_of_many(annealer.seconds_per_sweep), 1e-12) * len(betas) * RUNS
-        size = int(min(max(seconds / one, FEWEST_STATES), MOST_STATES))
-        return list(annealer.runs(betas, size, RUNS, rng))
+def _states(model: Ising, seconds: float, rng: np.random.Generator) -> list[Run]:
+    path = path_to(model)
+    with crew_for(path) as crew:
+        points = spaced_by(path, STEP, rng, crew.parallel)
+        one = crew.seconds_of_many(path, seconds_per_sweep(path, parallel=crew.parallel))
+        size = int(min(max(seconds / (max(one, 1e-12) * len(points) * RUNS), FEWEST_STATES), MOST_STATES))
+        return list(anneal_many(crew, path, points, size, RUNS, rng))
 
 
 def _one_by_one(first: Ising, second: Ising, auto: Auto) -> Quantity:

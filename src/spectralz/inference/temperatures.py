@@ -15,11 +15,11 @@ from spectralz.errors import OptionError, TooLargeError, warn_inaccurate
 from spectralz.inference.asked import Asked
 from spectralz.methods import Exact, Quadrature
 from spectralz.methods.base import has_few_pairs
-from spectralz.parts.cooling import Cooled, cool
 from spectralz.portfolio.budget import Budget
 from spectralz.portfolio.purse import Purse
-from spectralz.portfolio.verdict import doubt_in
 from spectralz.result import Kind, Quantity, Status, Thermodynamics
+from spectralz.trust.missed import doubt
+from spectralz.trust.runs import judge_runs, summary_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from spectralz.methods import Method
     from spectralz.model import RBM, FloatArray, Ising
+    from spectralz.sampling.curves import Curves
 
 __all__ = ["energy", "entropy", "thermodynamics"]
 
@@ -97,10 +98,10 @@ def thermodynamics(
     with using_threads(limit), allowed.planning():
         solver = _exact_method(free, at, method, allowed.seconds)
         found = _cooled(free, at, allowed.seconds, rng) if solver is None else _exact(free, at, solver)
-    curves = Thermodynamics(beta=at, n=free.n, seconds=clock.seconds() - began, **found)
-    if not np.all(curves.trusted):
-        warn_inaccurate(f"part of these curves is not to be trusted: {curves.status}", stacklevel=3)
-    return curves
+    made = Thermodynamics(beta=at, n=free.n, seconds=clock.seconds() - began, **found)
+    if not np.all(made.trusted):
+        warn_inaccurate(f"part of these curves is not to be trusted: {made.status}", stacklevel=3)
+    return made
 
 
 def energy(model: Ising | RBM, method: str = "auto", **options: Any) -> Quantity:
@@ -131,9 +132,9 @@ def entropy(model: Ising | RBM, method: str = "auto", **options: Any) -> Quantit
     return _at_one(thermodynamics(model, [1.0], method, **options), "entropy")
 
 
-def _at_one(curves: Thermodynamics, name: str) -> Quantity:
-    value, error = float(getattr(curves, name)[0]), float(getattr(curves, f"{name}_error")[0])
-    return Quantity(value, error, curves.kind, bool(curves.trusted[0]), curves.status)
+def _at_one(made: Thermodynamics, name: str) -> Quantity:
+    value, error = float(getattr(made, name)[0]), float(getattr(made, f"{name}_error")[0])
+    return Quantity(value, error, made.kind, bool(made.trusted[0]), made.status)
 
 
 def _checked_betas(betas: Any) -> FloatArray:
@@ -234,11 +235,13 @@ def _aligned(found: Any, values: FloatArray, edges: Any) -> FloatArray:
 
 def _cooled(model: Ising, betas: FloatArray, seconds: float, rng: np.random.Generator) -> dict[str, Any]:
     """Anneal through all temperatures; those of beta = 0 are known."""
+    from spectralz.sampling.curves import RUNS, curves
+
     rising, back = np.unique(betas, return_inverse=True)
     positive = rising[rising > 0.0]
     if not len(positive):
         return _exact(model, betas, Exact())
-    cooled, judged = _judged(cool(model, positive, seconds, rng))
+    cooled, judged = _judged(curves(model, positive, seconds, rng))
     hot = _at(model, 0.0, Exact())
     known = dict(zip(KNOWN, hot, strict=True))
     found: dict[str, Any] = {}
@@ -250,7 +253,7 @@ def _cooled(model: Ising, betas: FloatArray, seconds: float, rng: np.random.Gene
             first = [] if len(positive) == len(rising) else [known[name][part]]
             found[name + suffix] = np.concatenate([first, pair[part]])[back]
     trusted = np.concatenate([np.ones(len(rising) - len(positive), dtype=bool), judged])[back]
-    words = f"{cooled.states} states in {cooled.runs} runs through {cooled.points} points, and through half as many"
+    words = f"{cooled.states} states in {RUNS} runs through {cooled.points} points, and through half as many"
     if not trusted.all():
         words += f"; at {np.count_nonzero(~trusted)} temperatures they are out of equilibrium, too few, or miss a state"
     return {
@@ -262,9 +265,11 @@ def _cooled(model: Ising, betas: FloatArray, seconds: float, rng: np.random.Gene
     }
 
 
-def _judged(cooled: Cooled) -> tuple[Cooled, NDArray[np.bool_]]:
-    """Add what a missed state may weigh to the error of log Z, and say which temperatures are to be trusted."""
+def _judged(cooled: Curves) -> tuple[Curves, NDArray[np.bool_]]:
+    """Judge log Z at each temperature as that of any runs; return curves with its error, and what is trusted."""
     log_z, error = cooled.log_z
-    doubts = [doubt_in(*each) for each in zip(cooled.means, log_z.tolist(), cooled.elsewhere, strict=True)]
-    missed = np.array([gain for _, gain in doubts])
-    return replace(cooled, log_z=(log_z, np.maximum(error, missed))), np.array([trusted for trusted, _ in doubts])
+    judged = [judge_runs(summary_of(runs)) for runs in cooled.runs]
+    doubts = [doubt(value, missed) for value, missed in zip(log_z.tolist(), cooled.missed, strict=True)]
+    others = [max(each.std_error, doubted.may_add) for each, doubted in zip(judged, doubts, strict=True)]
+    trusted = [each.trusted and doubted.is_negligible for each, doubted in zip(judged, doubts, strict=True)]
+    return replace(cooled, log_z=(log_z, np.maximum(error, others))), np.array(trusted)

@@ -16,9 +16,14 @@ from spectralz._support.progress import report
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import ModelError, OptionError, shown
 from spectralz.inference import log_z
+from spectralz.kernels.single_spin import log_2cosh
 from spectralz.learning.table import spins_of, table_of
 from spectralz.model import RBM
 from spectralz.result import DataLikelihood, Status
+from spectralz.sampling.engines.collapsed import Sides
+from spectralz.sampling.path import from_fields
+from spectralz.sampling.run import way_back
+from spectralz.trust.likelihoods import agree_per_row
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,8 +37,6 @@ FIRST_WEIGHT = 0.01
 # Temperatures of annealing backwards, and the most rows that it begins from.
 TEMPERATURES = 1000
 REVERSE_ROWS = 100
-# How far forwards and backwards may differ, in nats per row and in standard errors.
-LARGEST_DIFFERENCE, LARGEST_Z = 0.1, 4.0
 
 
 def fit_rbm(
@@ -121,17 +124,12 @@ def free_energies(rbm: RBM, spins: NDArray[Any]) -> FloatArray:
     model, n = rbm.to_ising(), rbm.weights.shape[0]
     x = spins.astype(np.float64)
     fields = x @ _couplings(rbm) + model.field[n:]
-    own: FloatArray = model.constant + x @ model.field[:n] + _log_2cosh(fields).sum(axis=1)
+    own: FloatArray = model.constant + x @ model.field[:n] + log_2cosh(fields).sum(axis=1)
     return own
 
 
 def _couplings(rbm: RBM) -> FloatArray:
     return rbm.weights / 4.0 if rbm.values == "01" else rbm.weights
-
-
-def _log_2cosh(h: FloatArray) -> FloatArray:
-    own: FloatArray = np.abs(h) + np.log1p(np.exp(-2.0 * np.abs(h)))
-    return own
 
 
 def log_likelihood(rbm: RBM, X: Any, method: Any = "auto", *, check: bool = True, seed: int = 0, **options: Any) -> Any:
@@ -174,8 +172,7 @@ def _verdict(found: Any, value: float, error: float | None, reverse: float | Non
     if reverse is None:
         return Status(f"log Z: {found.status}", converged=found.status.converged)
     apart = value - reverse
-    allowed = max(LARGEST_DIFFERENCE, LARGEST_Z * float(np.hypot(error or 0.0, noise or 0.0)))
-    if abs(apart) <= allowed:
+    if agree_per_row(value, error or 0.0, reverse, noise or 0.0):
         return Status(
             f"forwards and backwards agree to {abs(apart):.2g} nats per row; log Z: {found.status}",
             converged=found.status.converged,
@@ -192,33 +189,19 @@ def reverse_annealed(
 ) -> FloatArray:
     """Return the log of an estimate of every row's probability, by annealing backwards from the row.
 
-    The chain goes from the machine (beta = 1) to independent units with the means of the data (beta = 0), by
-    transitions that are reversible at each beta. Its weight ``f_0(x_0) / Z_0 prod_k f_k(x_k) / f_k(x_(k-1))`` has the
-    mean P'(x), where P' is the distribution that annealing forwards draws from; this is the machine if annealing is
-    slow enough. So the logarithm is on average too low (Burda, Grosse and Salakhutdinov 2015).
+    The chain goes from the machine to independent units with the means of the data, by transitions that are reversible
+    at each point. Its weight has the mean P'(x), where P' is the distribution that annealing forwards draws from; this
+    is the machine if annealing is slow enough. So the logarithm is on average too low (Burda, Grosse and Salakhutdinov
+    2015).
     """
     model, n = rbm.to_ising(), rbm.weights.shape[0]
-    J, visible, hidden = _couplings(rbm), model.field[:n], model.field[n:]
-    base = np.arctanh(np.clip(mean, -0.99, 0.99))
-    betas = np.linspace(0.0, 1.0, max(temperatures, 1) + 1)
-
-    def weight(x: FloatArray, inner: FloatArray, beta: float) -> FloatArray:
-        own: FloatArray = x @ ((1.0 - beta) * base + beta * visible) + _log_2cosh(beta * inner).sum(axis=1)
-        return own
-
-    def drawn(fields: FloatArray) -> FloatArray:
-        own: FloatArray = np.where(2.0 * rng.random(fields.shape) - 1.0 < np.tanh(fields), 1.0, -1.0)
-        return own
-
-    x = spins.astype(np.float64)
-    inner = x @ J + hidden
-    total = np.zeros(len(x))
-    for beta in betas[:0:-1].tolist():
-        total += weight(x, inner, beta)
-        h = drawn(beta * inner)
-        x = drawn((1.0 - beta) * base + beta * (visible + h @ J.T))
-        inner = x @ J + hidden
-        total -= weight(x, inner, beta)
-    start = float(_log_2cosh(base).sum()) + len(hidden) * np.log(2.0)
-    own: FloatArray = total + weight(x, inner, 0.0) - start
-    return own
+    sides = Sides(np.arange(n), np.arange(n, model.n))  # the visible units are kept, the hidden ones summed out
+    base = np.concatenate([np.arctanh(np.clip(mean, -0.99, 0.99)), np.zeros(model.n - n)])
+    path = from_fields(model, base, sides=sides)
+    # Hidden units are drawn given the row.
+    fields = spins @ _couplings(rbm) + model.field[n:]
+    hidden = np.where(2.0 * rng.random(fields.shape) - 1.0 < np.tanh(fields), 1, -1)
+    x = np.concatenate([spins, hidden], axis=1).astype(np.int8)
+    log_z = way_back(path, np.linspace(0.0, 1.0, max(temperatures, 1) + 1), x, rng)
+    rows: FloatArray = free_energies(rbm, spins) - model.constant - log_z
+    return rows

@@ -13,7 +13,9 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz._support.progress import report
-from spectralz.parts.annealer import Annealer
+from spectralz.sampling.path import from_coins
+from spectralz.sampling.run import relax
+from spectralz.sampling.spread import crew_for
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -130,8 +132,9 @@ def _first_states(problem: Problem, size: int, rng: np.random.Generator, states:
 def _relaxed(
     problem: Problem, at: FloatArray, x: NDArray[np.int8], sweeps: int, rng: np.random.Generator
 ) -> NDArray[np.int8]:
-    with Annealer(problem.model(at), block_width=0) as annealer:
-        return annealer.relax(np.ascontiguousarray(x), sweeps, rng)
+    path = from_coins(problem.model(at), block_width=0)
+    with crew_for(path) as crew:
+        return relax(path, np.ascontiguousarray(x), sweeps, rng, crew.parallel)
 
 
 def _ended(
@@ -212,19 +215,11 @@ def _placed(problem: Problem, free: Any, values: FloatArray) -> FloatArray:
 
 def _conjugate(times: Any, gradient: FloatArray, diagonal: FloatArray) -> FloatArray:
     """Solve by conjugate gradients, with the diagonal as preconditioner."""
-    found = np.zeros_like(gradient)
-    rest = gradient.copy()
-    z = rest / diagonal
-    direction, product = z.copy(), float(rest @ z)
-    first = product
-    for _ in range(MOST_CONJUGATE_STEPS):
-        if product <= 1e-8 * first:
-            break
-        image = times(direction)
-        length = product / float(direction @ image)
-        found += length * direction
-        rest -= length * image
-        z = rest / diagonal
-        before, product = product, float(rest @ z)
-        direction = z + (product / before) * direction
+    from scipy.sparse.linalg import LinearOperator, cg
+
+    shape = len(gradient), len(gradient)
+    inverse = LinearOperator(shape, matvec=lambda v: v / diagonal)
+    found: FloatArray = cg(
+        LinearOperator(shape, matvec=times), gradient, rtol=1e-4, maxiter=MOST_CONJUGATE_STEPS, M=inverse
+    )[0]
     return found

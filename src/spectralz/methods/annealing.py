@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -23,20 +24,29 @@ from spectralz._support.options import (
 )
 from spectralz._support.progress import reporter_of
 from spectralz.errors import OptionError, TooLargeError, is_interrupt, warn_inaccurate
-from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.parts.annealer import RESAMPLE_BELOW, Annealer
-from spectralz.parts.blocks import MOST_BLOCK_WIDTH
-from spectralz.parts.populations import Annealed, combine, marginals_of, outcome_of_runs, sample_of
+from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
 from spectralz.result import Status
+from spectralz.sampling.moves.blocks import MOST_BLOCK_WIDTH
+from spectralz.sampling.path import path_to
+from spectralz.sampling.plan import STEP, bytes_of_blocks, bytes_per_state, spaced_by
+from spectralz.sampling.populations import marginals_of, sample_of
+from spectralz.sampling.run import RESAMPLE_BELOW
+from spectralz.sampling.spread import anneal_many, crew_for
+from spectralz.trust.runs import judge_runs, summary_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import Ising
+    from spectralz.sampling.path import Path
+    from spectralz.sampling.populations import Run
+    from spectralz.sampling.spread import Crew
+    from spectralz.trust.judgment import Judgment
+    from spectralz.trust.runs import Summary
 
-__all__ = ["Annealing"]
+__all__ = ["Annealing", "outcome_of_runs"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +118,7 @@ class Annealing(Method):
     population: int = option(2000, repetitions(least=2))
     runs: int = option(4, repetitions(least=1))
     sweeps: int = option(1, repetitions(least=1))
-    step: float = option(0.05, positive())
+    step: float = option(STEP, positive())
     resample_below: float = option(RESAMPLE_BELOW, checked_fraction)
     block_width: int | None = option(
         None, or_none(count(least=0, most=MOST_BLOCK_WIDTH, why="for tables of 2^block_width entries per spin"))
@@ -132,81 +142,94 @@ class Annealing(Method):
 
     def _with_interval(self, model: Ising, outcome: Outcome) -> Outcome:
         """Make separate runs for the interval, along a path chosen by a separate survey."""
-        from spectralz.parts.intervals import RUNS, annealed_end
+        from spectralz.sampling.intervals import RUNS, annealed_end
 
         assert self.level is not None
         # Random streams other than those of the runs before.
         beforehand, rng = np.random.default_rng([self.seed, 1]).spawn(2)
         size = max(self.population * self.runs // (2 * RUNS), 2)
-        with self._annealer(model, in_double=True) as annealer:
-            points = annealer.temperatures(beforehand)
-            ends = annealed_end(annealer, points, size, RUNS, 1.0 - self.level, rng)
+        path = path_to(model, block_width=self.block_width, clusters=self.clusters, in_double=True)
+        options = {"sweeps": self.sweeps, "resample_below": self.resample_below}
+        with crew_for(path) as crew:
+            points = spaced_by(path, self.step, beforehand, crew.parallel)
+            ends = annealed_end(crew, path, points, size, RUNS, 1.0 - self.level, rng, **options)
         status = Status(f"{outcome.status}; interval by {ends.words}", converged=outcome.status.converged)
         interval = ends.interval(model, self.level)
         return replace(outcome, interval=interval, status=status, interrupted=ends.is_interrupted)
 
-    def _annealer(self, model: Ising, *, in_double: bool = False) -> Annealer:
-        return Annealer(
-            model,
-            sweeps=self.sweeps,
-            step=self.step,
-            resample_below=self.resample_below,
-            block_width=self.block_width,
-            clusters=self.clusters,
-            in_double=in_double,
-        )
-
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
-        outcome, found = self._run(model)
-        return marginals_of(model, found, outcome)
+        outcome, runs = self._run(model)
+        return marginals_of(model, runs, outcome)
 
     def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         # Draw twice as many states as requested, so that few are returned twice.
         needed = replace(
             self, population=max(self.population, -(-2 * size // self.runs)), seed=int(rng.integers(2**32))
         )
-        outcome, found = needed._run(model)
+        outcome, runs = needed._run(model)
         if not outcome.status.converged:
             warn_inaccurate(f"the states drawn by annealing may not follow P(x): {outcome.status}")
-        return sample_of(found, size, rng)
+        return sample_of(runs, size, rng)
 
-    def _run(self, model: Ising) -> tuple[Outcome, list[Annealed]]:
+    def _run(self, model: Ising) -> tuple[Outcome, list[Run]]:
         """Choose temperatures and make the runs; after an interrupt, use the runs that are done, if any."""
         rng = np.random.default_rng(self.seed)
-        found: list[Annealed] = []
+        runs: list[Run] = []
         is_interrupted = False
-        with self._annealer(model) as annealer:
-            self._refuse_too_large(annealer)
-            if self.clusters and not annealer.can_turn_clusters:
-                raise OptionError(
-                    "clusters is True, which needs a sparse graph with log-odds up to 1,000; this model is dense, or "
-                    "colder, or bipartite with a side that is summed out; use clusters=None"
-                )
-            betas = annealer.temperatures(rng)
+        path = path_to(model, block_width=self.block_width, clusters=self.clusters)
+        make = partial(
+            anneal_many, sweeps=self.sweeps, resample_below=self.resample_below, tell=reporter_of("annealing")
+        )
+        with crew_for(path) as crew:
+            self._refuse_unsuitable(path, crew)
+            points = spaced_by(path, self.step, rng, crew.parallel)
             try:
-                for run in annealer.runs(betas, self.population, self.runs, rng, reporter_of("annealing")):
-                    found.append(run)
+                for run in make(crew, path, points, self.population, self.runs, rng):
+                    runs.append(run)
             except (KeyboardInterrupt, SystemError) as error:
-                if not found or not is_interrupt(error):
+                if not runs or not is_interrupt(error):
                     raise
                 is_interrupted = True
-        return self._outcome(model, betas, found, is_interrupted, annealer.workers.complaint), found
+        words = f"{len(runs)} runs of {self.population} states through {len(points)} temperatures"
+        words = f"{'interrupted; ' if is_interrupted else ''}{words}{crew.workers.complaint}"
+        summary = summary_of(runs)
+        judged = judge_runs(summary, model.constant)
+        return outcome_of_runs(model, runs, summary, judged, words, interrupted=is_interrupted), runs
 
-    def _refuse_too_large(self, annealer: Annealer) -> None:
+    def _refuse_unsuitable(self, path: Path, crew: Crew) -> None:
         assert isinstance(self.max_memory, int)
-        memory = self.population * self.runs * annealer.bytes_per_state() + annealer.bytes_of_blocks()
+        memory = self.population * self.runs * bytes_per_state(path) + bytes_of_blocks(path, crew.threads)
         if memory > self.max_memory:
             raise TooLargeError(
-                f"{self.runs} populations of {self.population} states of {annealer.n} spins take "
+                f"{self.runs} populations of {self.population} states of {path.n} spins take "
                 f"{bytes_in_words(memory)}, more than max_memory ({bytes_in_words(self.max_memory)}); "
                 "choose a smaller population or block_width"
             )
+        if self.clusters and not path.can_turn_clusters:
+            raise OptionError(
+                "clusters is True, which needs a sparse graph with log-odds up to 1,000; this model is dense, or "
+                "colder, or bipartite with a side that is summed out; use clusters=None"
+            )
 
-    def _outcome(
-        self, model: Ising, betas: FloatArray, found: Sequence[Annealed], is_interrupted: bool, of_lost: str
-    ) -> Outcome:
-        mean = combine(found)
-        words = f"{len(found)} runs of {self.population} states through {len(betas)} temperatures{of_lost}"
-        if is_interrupted:
-            words = f"interrupted; {words}"
-        return outcome_of_runs(model, found, mean, len(betas), words + mean.complaint, interrupted=is_interrupted)
+
+def outcome_of_runs(
+    model: Ising,
+    runs: Sequence[Run],
+    summary: Summary,
+    judged: Judgment,
+    words: str,
+    *,
+    interrupted: bool = False,
+) -> Outcome:
+    """Return the estimate of log Z from runs, their summary and the judgment on them; ``words`` describe the runs."""
+    temperatures = len(runs[-1].points)
+    details = {
+        "families": summary.families,
+        "family_error": summary.family_error,
+        "run_error": summary.run_error,
+        "gap": summary.gap,
+        "log_z_of_runs": [run.log_z + model.constant for run in runs],
+        "temperatures": temperatures,
+        "interrupted": interrupted,
+    }
+    return estimated(judged, words, interrupted=interrupted, iterations=temperatures - 1, details=details)

@@ -16,7 +16,7 @@ from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import OptionError, TooLargeError
 from spectralz.parts.outcome import MarginalOutcome, Outcome, with_proven_kind
 from spectralz.parts.pairs import pairs_of, wanting_pairs
-from spectralz.result import Estimate, Marginals
+from spectralz.result import Estimate, Kind, Marginals, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,14 +25,28 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.model import Ising
+    from spectralz.trust.judgment import Judgment
 
-__all__ = ["MarginalOutcome", "Method", "Outcome", "has_few_pairs"]
+__all__ = ["MarginalOutcome", "Method", "Outcome", "estimated", "has_few_pairs"]
 
 
 # Most spins that one call of sample may return, one byte each.
 MOST_SAMPLED_SPINS = 16 * 2**30
 # By default at most this many pairs are listed: with their means, 240 MB.
 MOST_PAIRS = 10_000_000
+
+
+def estimated(judged: Judgment, words: str, *, interrupted: bool = False, **others: Any) -> Outcome:
+    """Return the outcome of a judgment; ``words`` say what was done, and the judgment why it is not trusted."""
+    return Outcome(
+        log_z=judged.log_z,
+        kind=Kind.ESTIMATE,
+        status=Status(words + judged.why, converged=judged.trusted and not interrupted),
+        std_error=judged.std_error if judged.std_error < np.inf else None,
+        trusted=judged.trusted,
+        interrupted=interrupted,
+        **others,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

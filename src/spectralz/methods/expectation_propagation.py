@@ -16,12 +16,13 @@ from spectralz._support.progress import report
 from spectralz.errors import TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.coupling import Couplings
-from spectralz.methods.base import MarginalOutcome, Method, Outcome
+from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
 from spectralz.parts.independent_spins import probabilities
 from spectralz.parts.leading import leading_directions
 from spectralz.parts.mean_field import ascend_in_time, ascend_together_in_time, bound_at, bounds_at
 from spectralz.parts.pairs import pairs_of
 from spectralz.result import Kind, Status
+from spectralz.trust.propagation import LARGEST_ERROR, judge_propagation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +36,6 @@ __all__ = ["MANY_SPINS", "ExpectationPropagation", "step_operations"]
 MOST_SPINS = 5000
 # Beyond this sum of sizes the series of corrections is useless: the first one is not added, and Phi is not trusted.
 LARGEST_SIZES = 2.0
-# With a larger error scale the answer is not trusted.
-LARGEST_TRUSTED_ERROR = 0.1
 MEAN_FIELD_SWEEPS = 300
 # The share of the time that all of these take.
 STATES_SHARE = 0.4
@@ -415,7 +414,7 @@ class ExpectationPropagation(Method):
             return None
         least = states[0].lower
         best = min(fits, key=lambda fit: (fit.point.value < least, not fit.is_settled, fit.left_out))
-        others = [fit for fit in fits if fit is not best and fit.is_settled and fit.left_out <= LARGEST_TRUSTED_ERROR]
+        others = [fit for fit in fits if fit is not best and fit.is_settled and fit.left_out <= LARGEST_ERROR]
         phases = [best]
         for fit in sorted(others, key=lambda fit: -fit.value):
             if all(fit.is_apart_from(phase) for phase in phases):
@@ -479,26 +478,30 @@ class ExpectationPropagation(Method):
         value = uncorrected + total if self.correction and is_useful else uncorrected
         left_out = float(phases.shares @ [each.left_out for each in phases.fits])
         missed = _missed(problem, phases, states)
-        settled = fit.is_settled
-        complaint = _complaint(value, lower, problem, constant)
-        scale = left_out + missed + UNIT_ROUNDOFF * problem.n * (abs(value) + problem.total_weight)
+        others = UNIT_ROUNDOFF * problem.n * (abs(value) + problem.total_weight)
         if not self.correction:
-            scale += abs(total)
+            others += abs(total)
         if not problem.is_weak and math.isfinite(fit.terms.sizes):
-            scale += STRONG_SHARE * fit.terms.sizes
-        has_scale = settled and not complaint and math.isfinite(scale)
-        has_phases_of_many = len(phases.fits) == 1 or problem.is_collective
-        is_trusted = has_scale and scale <= LARGEST_TRUSTED_ERROR and problem.is_weak and has_phases_of_many
-        return Outcome(
-            log_z=value,
-            kind=Kind.ESTIMATE,
-            status=Status(_sentence(problem, phases, settled, left_out, missed) + complaint, converged=is_trusted),
+            others += STRONG_SHARE * fit.terms.sizes
+        judged = judge_propagation(
+            value,
+            is_settled=fit.is_settled,
+            left_out=left_out,
+            missed=missed,
+            other_errors=others,
+            correction=total,
+            is_weak=problem.is_weak,
+            phases=len(phases.fits),
+            is_collective=problem.is_collective,
+            contradiction=_contradiction(value, lower, problem, constant),
+        )
+        return estimated(
+            judged,
+            _sentence(phases),
             lower=lower,
-            std_error=scale if has_scale else None,
             iterations=fit.iterations,
-            trusted=is_trusted,
             details={
-                "trusted": is_trusted,
+                "trusted": judged.trusted,
                 "uncorrected": uncorrected,
                 "correction": total if math.isfinite(total) else None,
                 "correction_terms": [t if math.isfinite(t) else None for t in fit.terms],
@@ -738,25 +741,17 @@ def _overlooked(states: list[_State]) -> float:
     return math.log1p(float(shares @ np.exp([-state.hits for state in states])))
 
 
-def _sentence(problem: _Problem, phases: _Phases, settled: bool, left_out: float, missed: float) -> str:
+def _sentence(phases: _Phases) -> str:
     fit = phases.first
     words = f"converged after {fit.iterations} iterations"
-    if not settled:
+    if not fit.is_settled:
         words = f"stopped after {fit.iterations} iterations with residual {fit.residual:.2g}"
     if len(phases.fits) > 1:
         words += f"; {len(phases.fits)} phases apart were added up"
-    if not left_out <= LARGEST_TRUSTED_ERROR:
-        words += f"; correction of {fit.correction:.2g}, and {left_out:.2g} beyond it: do not trust"
-    if missed > LARGEST_TRUSTED_ERROR:
-        words += f"; other states may add {missed:.2g}: do not trust"
-    if len(phases.fits) > 1 and not problem.is_collective and "do not trust" not in words:
-        words += "; single couplings are strong, so that phases may lie elsewhere: do not trust"
-    if not problem.is_weak and "do not trust" not in words:
-        words += "; couplings are strong, and then the error is not known: do not trust"
     return words
 
 
-def _complaint(value: float, lower: float, problem: _Problem, constant: float) -> str:
+def _contradiction(value: float, lower: float, problem: _Problem, constant: float) -> str:
     """Say why a log Z cannot be right, given proven bounds; otherwise nothing."""
     weight = problem.total_weight
     slack = SANITY_SLACK * max(1.0, weight)

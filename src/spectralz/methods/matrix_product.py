@@ -21,23 +21,27 @@ from spectralz._support.options import (
 from spectralz._support.progress import reporter_of
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import TooLargeError, is_interrupt, warn_inaccurate
-from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.parts.cold_frontier import ColdFrontier
-from spectralz.parts.compressed import Compressed, Contraction, LateError, Means, heavy_states
+from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
+from spectralz.parts.cold_frontier import ColdFrontier, cold_frontier
+from spectralz.parts.compressed import Compressed, Contraction, LateError, Means
 from spectralz.parts.frontier import ORDER_NAMES, FrontierPlan, plan
-from spectralz.parts.importance import (
+from spectralz.parts.network import Network
+from spectralz.result import Kind
+from spectralz.sampling.path import from_coins
+from spectralz.sampling.populations import Run, marginals_of, sample_of
+from spectralz.sampling.quench import quench
+from spectralz.sampling.spread import crew_for
+from spectralz.trust.frontier import judge_bracket
+from spectralz.trust.importance import (
     MOST_MISSED,
     Contractions,
-    Judged,
     Weighted,
-    judge,
+    judge_contractions,
     log_mixture,
     missed_share,
     rounding_of,
 )
-from spectralz.parts.network import Network
-from spectralz.parts.populations import Annealed, marginals_of, sample_of
-from spectralz.result import Kind, Status
+from spectralz.trust.judgment import Judgment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +50,7 @@ if TYPE_CHECKING:
 
     from spectralz.model import Ising
 
-__all__ = ["MOST_COLD_SPINS", "MatrixProduct"]
+__all__ = ["MOST_COLD_SPINS", "MatrixProduct", "frontier_outcome"]
 
 # The cutoff of the coarse contraction, relative to the first one, and its least value.
 COARSER, LEAST_COARSE_CUTOFF = 100.0, 1e-13
@@ -55,6 +59,8 @@ MOST_EDGES = 20_000_000
 # If the contraction cannot be trusted, frontier states are summed: in models of up to this many spins, with this many
 # states, until the bracket has this width.
 MOST_COLD_SPINS, COLD_STATES, COLD_GAP = 3000, 64_000, 1e-6
+# The search for heavy states starts from this many states, and as many random ones, with this many spins together.
+MOST_QUENCHES, SPINS_TO_QUENCH = 100, 2_000_000
 # States drawn for marginals if the options ask for none.
 SAMPLES_FOR_MARGINALS = 1000
 # The noise of all means of a sample is at most this number over the square root of its effective size.
@@ -180,10 +186,11 @@ class MatrixProduct(Method):
         if outcome.trusted or outcome.interrupted or not model.n or model.n > MOST_COLD_SPINS:
             return None
         try:
-            cold = ColdFrontier(model, gap=COLD_GAP, most_states=COLD_STATES, max_memory=self.max_memory // 4)
+            cold = cold_frontier(model, gap=COLD_GAP, most_states=COLD_STATES, max_memory=self.max_memory // 4)
         except TooLargeError:
             return None
-        return cold if cold.is_narrow or cold.std_error < (outcome.std_error or 0.0) else None
+        judged = _judged_frontier(cold)
+        return cold if judged.trusted or judged.std_error < (outcome.std_error or 0.0) else None
 
     def solve_plan(self, model: Ising, layout: FrontierPlan) -> Outcome:
         """Contract in the order of a plan, check, and draw."""
@@ -216,7 +223,7 @@ class MatrixProduct(Method):
     def _last_resort(self, model: Ising) -> tuple[NDArray[np.int8], Weighted]:
         """Return heavy states and their weights, for tables that have vanished."""
         rng = np.random.default_rng(self.seed)
-        x = heavy_states(model, np.ones((1, model.n), np.int8), rng)
+        x = _heavy_states(model, np.ones((1, model.n), np.int8), rng)
         log_weight = np.asarray(model.log_weight(x))
         return x, Weighted(log_weight, np.zeros(len(x), np.int64), np.zeros(len(x)))
 
@@ -268,7 +275,7 @@ class MatrixProduct(Method):
             not main.truncations and found.reverse is not None and self._agree(model, main, found.reverse)
         )
         rng = np.random.default_rng(self.seed)
-        heavy = heavy_states(model, np.ones((1, model.n), np.int8), rng)
+        heavy = _heavy_states(model, np.ones((1, model.n), np.int8), rng)
         log_weight = np.asarray(model.log_weight(heavy)) - model.constant
         found.heaviest = float(log_weight.max())
         if samples == 0 or main.sign == 0.0:
@@ -309,7 +316,7 @@ class MatrixProduct(Method):
         tells = [_part_of(reporter_of("drawing states"), k, 2 * len(chains)) for k in range(2 * len(chains))]
         drawn = [chain.draw(part, rng, tell) for chain, part, tell in zip(chains, parts, tells, strict=False)]
         x = np.concatenate([each.x for each in drawn])
-        heavy = np.unique(np.concatenate([heavy, heavy_states(model, x, rng)]), axis=0)
+        heavy = np.unique(np.concatenate([heavy, _heavy_states(model, x, rng)]), axis=0)
         everything = np.concatenate([x, heavy])
         log_q = np.empty((len(chains), len(everything)))
         begin = 0
@@ -338,11 +345,11 @@ class MatrixProduct(Method):
         return x, replace(sample, alone=tuple(alone), missed=missed)
 
     @staticmethod
-    def _population(found: _Findings) -> Annealed:
+    def _population(found: _Findings) -> Run:
         assert found.x is not None
         assert found.sample is not None
         share = found.sample.shares
-        return Annealed(
+        return Run(
             log_z=found.sample.log_z,
             x=found.x,
             weight=share,
@@ -386,24 +393,19 @@ class MatrixProduct(Method):
                 "missed": found.sample.missed,
             }
         judged = _above(self._judged(model, found), found.heaviest)
-        log_z = judged.log_z + model.constant
         how = "nothing was truncated: exact up to rounding" if not main.truncations else f"{main.truncations} bonds cut"
         words = f"{model.n} spins through a chain of {chain.plan.width} sites, {chain.plan.name} order; {how}"
         if found.interrupted:
             words = f"interrupted; {words}"
-        is_trusted = judged.is_trusted and not found.interrupted
-        return Outcome(
-            log_z=log_z,
-            kind=Kind.ESTIMATE,
-            status=Status(words + judged.complaint, converged=is_trusted),
+        judged = replace(
+            judged,
+            log_z=judged.log_z + model.constant,
             std_error=judged.std_error + model.rounding,
-            trusted=is_trusted,
-            interrupted=found.interrupted,
-            iterations=None,
-            details=details,
+            trusted=judged.trusted and not found.interrupted,
         )
+        return estimated(judged, words, interrupted=found.interrupted, details=details)
 
-    def _judged(self, model: Ising, found: _Findings) -> Judged:
+    def _judged(self, model: Ising, found: _Findings) -> Judgment:
         """Return the answer without the model's constant; if a sum was not positive, use what is left."""
         rounding = self._rounding(model, found.main)
         if found.main.is_positive:
@@ -418,16 +420,14 @@ class MatrixProduct(Method):
                 discarded_coarsely=0.0 if coarse is None else coarse.discarded,
                 discarded_in_reverse=0.0 if reverse is None else reverse.discarded,
             )
-            judged = judge(contractions, None if found.is_certain else found.sample)
+            judged = judge_contractions(contractions, None if found.is_certain else found.sample)
             if found.sample is not None or found.missed > judged.std_error:
                 missed = found.missed if found.sample is None else found.sample.missed
                 judged = replace(judged, std_error=max(judged.std_error, math.log1p(missed)))
             if are_all_positive:
                 return judged
             words = "; another contraction, to check it by, came out negative"
-            return replace(
-                judged, is_trusted=False, std_error=max(judged.std_error, 1.0), complaint=judged.complaint + words
-            )
+            return replace(judged, trusted=False, std_error=max(judged.std_error, 1.0), why=judged.why + words)
         network = Network.of(model)
         low = network.log_weight_near(network.field)
         high = network.total_weight + model.n * math.log(2.0)
@@ -440,17 +440,17 @@ class MatrixProduct(Method):
                 *(each.log_z for each in (found.main, found.coarse, found.reverse) if each and each.sign),
             ]
             wide = max(1.0, sample.std_error, math.log1p(sample.missed), max(answers) - min(answers))
-            return Judged(sample.log_z, wide, False, words + sample.complaint)
-        return Judged(low + (high - low) / 2.0, max((high - low) / 2.0, rounding), False, words)
+            return Judgment(sample.log_z, wide, False, words + sample.complaint)
+        return Judgment(low + (high - low) / 2.0, max((high - low) / 2.0, rounding), False, words)
 
 
-def _above(judged: Judged, heaviest: float) -> Judged:
+def _above(judged: Judgment, heaviest: float) -> Judgment:
     """Return the verdict compared with the heaviest state: the sum over all states is at least the weight of one."""
     if judged.log_z >= heaviest - judged.std_error:
         return judged
-    words = f"{judged.complaint}; a single state weighs more than the sum found"
+    words = f"{judged.why}; a single state weighs more than the sum found"
     apart = heaviest - judged.log_z
-    return Judged(heaviest, max(judged.std_error, apart, 1.0), False, words)
+    return Judgment(heaviest, max(judged.std_error, apart, 1.0), False, words)
 
 
 def _are_close(means: Means, drawn: MarginalOutcome, effective: float) -> bool:
@@ -463,8 +463,31 @@ def _are_close(means: Means, drawn: MarginalOutcome, effective: float) -> bool:
 
 def _in_place_of(outcome: Outcome, cold: ColdFrontier) -> Outcome:
     """Return the outcome of the heaviest frontier states, with the details of the contraction."""
-    better = cold.outcome()
+    better = frontier_outcome(cold)
     return replace(better, details={**outcome.details, **better.details})
+
+
+def frontier_outcome(cold: ColdFrontier) -> Outcome:
+    """Return the answer of the heaviest frontier states; the bounds are proven."""
+    bracket, judged = cold.narrowed, _judged_frontier(cold)
+    states = bracket.runs[-1].most_states
+    words = f"the {states} heaviest of the frontier's states; log Z is proven to within {bracket.gap:.2g}"
+    details = {"frontier_states": states, "gap": bracket.gap}
+    return estimated(judged, words, lower=bracket.log_z_lower, upper=bracket.log_z_upper, details=details)
+
+
+def _judged_frontier(cold: ColdFrontier) -> Judgment:
+    return judge_bracket(cold.narrowed.log_z_lower, cold.narrowed.log_z_upper, cold.lower_bounds)
+
+
+def _heavy_states(model: Ising, x: NDArray[np.int8], rng: np.random.Generator) -> NDArray[np.int8]:
+    """Return the local maxima of the weight reached by quenching the given states and random ones."""
+    count = int(min(MOST_QUENCHES, max(SPINS_TO_QUENCH // max(model.n, 1), 1)))
+    random = rng.choice(np.array([-1, 1], np.int8), size=(count, model.n))
+    path = from_coins(model, block_width=0)
+    with crew_for(path) as crew:
+        ends = quench(path, np.concatenate([x[:: max(len(x) // count, 1)][:count], random]), crew.parallel)
+    return np.asarray(np.unique(ends, axis=0))
 
 
 def _part_of(tell: Callable[[float], None], number: int, count: int) -> Callable[[float], None]:

@@ -12,17 +12,20 @@ from spectralz._support.devices import device_option
 from spectralz._support.options import count, option, repetitions, threads_option
 from spectralz._support.progress import reporter_of
 from spectralz.errors import warn_inaccurate
-from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.parts.annealer import Annealer
-from spectralz.parts.state_pool import MOST_STATES, Share, StatePool, collect, pool_marginals, pool_outcome
-from spectralz.result import Status
+from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
+from spectralz.result import Kind, Status
+from spectralz.sampling.path import path_to
+from spectralz.sampling.plan import STEP, spaced_by
+from spectralz.sampling.pool import MOST_STATES, Share, StatePool, collect, pool_marginals, state_pool
+from spectralz.sampling.spread import anneal_many, crew_for
+from spectralz.trust.pools import can_measure, is_measured, judge_pool
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.model import Ising
 
-__all__ = ["States"]
+__all__ = ["States", "pool_outcome"]
 
 # Samples from a pool that holds less come with a warning.
 LEAST_SHARE_TO_SAMPLE = 0.99
@@ -94,24 +97,66 @@ class States(Method):
 
     def _collect(self, model: Ising) -> tuple[StatePool, Share, Outcome]:
         rng = np.random.default_rng(self.seed)
-        pool = StatePool(model, self.max_states)
+        pool = state_pool(model, self.max_states)
         if pool.can_be_filled:
             pool.add_all()
             whole = Share(1.0, 0.0, math.inf)
             return pool, whole, pool_outcome(pool, whole)
-        with Annealer(model) as annealer:
-            betas = annealer.temperatures(rng)
-            found = list(annealer.runs(betas, self.population, self.runs, rng, reporter_of("annealing")))
-            half = len(found) // 2
+        path = path_to(model)
+        with crew_for(path) as crew:
+            points = spaced_by(path, STEP, rng, crew.parallel)
+            tell = reporter_of("annealing")
+            runs = list(anneal_many(crew, path, points, self.population, self.runs, rng, tell=tell))
+            half = len(runs) // 2
             *_, share = collect(
                 pool,
-                annealer,
-                found[:half],
-                found[half:],
+                path,
+                runs[:half],
+                runs[half:],
                 self.quenches,
                 rng,
-                lambda share: math.inf if share.is_useful else 0.0,
+                lambda share: math.inf if is_measured(share) else 0.0,
+                crew.parallel,
             )
         outcome = pool_outcome(pool, share)
-        status = Status(f"{outcome.status}{annealer.workers.complaint}", converged=outcome.status.converged)
+        status = Status(f"{outcome.status}{crew.workers.complaint}", converged=outcome.status.converged)
         return pool, share, replace(outcome, status=status)
+
+
+def pool_outcome(pool: StatePool, share: Share) -> Outcome:
+    """Return the estimate of log Z from a pool and its share."""
+    log_sum, lower = pool.log_sum, pool.lower
+    families = share.families if share.families < math.inf else None
+    details = {"states": len(pool), "share": share.share, "families": families, "log_sum": log_sum}
+    if pool.is_complete:
+        return Outcome(
+            log_z=log_sum,
+            kind=Kind.EXACT,
+            status=Status(f"all {_counted(pool)} were found"),
+            lower=lower,
+            upper=2.0 * log_sum - lower,
+            details=details,
+        )
+    judged = judge_pool(log_sum, share)
+    if not judged.trusted:
+        words = f"useless here: {_counted(pool)} hold {share.share:.2g} of P(x); the bound holds, but is loose"
+        if not can_measure(share):
+            worth = f"{share.families:.2g} independent ones"
+            words = f"{_counted(pool)}; populations worth {worth} cannot measure their share of P(x)"
+        return Outcome(
+            log_z=log_sum,
+            kind=Kind.LOWER_BOUND,
+            status=Status(words, converged=False),
+            lower=lower,
+            trusted=False,
+            details=details,
+        )
+    words = f"{_counted(pool)} hold {100.0 * share.share:.6g}% of P(x)"
+    return estimated(judged, words, lower=lower, details=details)
+
+
+def _counted(pool: StatePool) -> str:
+    words = f"{len(pool)} states"
+    if pool.space.summed:
+        words += f" of {pool.space.width} spins, the other {pool.space.summed} summed out,"
+    return words

@@ -26,15 +26,13 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, Ising
     from spectralz.parts.frontier import FrontierPlan
 
-__all__ = ["Compressed", "Contraction", "Drawn", "LateError", "Means", "heavy_states"]
+__all__ = ["Compressed", "Contraction", "Drawn", "LateError", "Means"]
 
 NUMBER_BYTES = 8
 # Operations between two checks for interrupts and progress.
 OPERATIONS_PER_LOOK = 5e7
 # Operations of a draw, per tensor entry and state.
 DRAW_OPERATIONS = 2.0
-# The search for heavy states starts from this many states, and as many random ones, with this many spins together.
-MOST_QUENCHES, SPINS_TO_QUENCH = 100, 2_000_000
 # Copies of the states, transposed ones included, that are alive at once.
 COPIES = 3
 # States go back in batches whose products take at most this many bytes.
@@ -374,17 +372,6 @@ def _normalized(weights: FloatArray) -> FloatArray:
     """Divide each row by its sum; rows without a sum are divided equally."""
     total = weights.sum(axis=1, keepdims=True)
     return np.where(total > 0.0, weights, 0.5) / np.where(total > 0.0, total, 1.0)
-
-
-def heavy_states(model: Ising, x: NDArray[np.int8], rng: np.random.Generator) -> NDArray[np.int8]:
-    """Return the local maxima of the weight reached by quenching the given states and random ones."""
-    from spectralz.parts.annealer import Annealer
-
-    count = int(min(MOST_QUENCHES, max(SPINS_TO_QUENCH // max(model.n, 1), 1)))
-    random = rng.choice(np.array([-1, 1], np.int8), size=(count, model.n))
-    with Annealer(model, block_width=0) as annealer:
-        ends = annealer.quench(np.concatenate([x[:: max(len(x) // count, 1)][:count], random]))
-        return np.asarray(np.unique(ends, axis=0))
 
 
 def _copy(chain: Chain) -> Chain:

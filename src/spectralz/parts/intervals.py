@@ -1,8 +1,7 @@
 """Intervals of log Z that hold with a stated probability, from unbiased estimates of Z (``kernels/betting.py``).
 
-There are two sources. Weights of states drawn from a weighted mini-bucket bound never exceed that bound, and give both
-ends. Annealing runs have no such limit, and give the lower end, at any size and temperature. Both use double precision.
-Choices that use random numbers in advance, such as the points of a path, have their own stream.
+Weights of states drawn from a weighted mini-bucket bound never exceed that bound, and give both ends. Annealing runs
+have no such limit, and give the lower end (``sampling/intervals.py``). Both use double precision.
 """
 
 from __future__ import annotations
@@ -27,9 +26,8 @@ if TYPE_CHECKING:
     from spectralz.kernels.mini_buckets.drawing import Drawing
     from spectralz.kernels.mini_buckets.passes import Forest, Potentials
     from spectralz.model import FloatArray, Ising
-    from spectralz.parts.annealer import Annealer
 
-__all__ = ["RUNS", "Ends", "annealed_end", "outwards", "sampled_ends"]
+__all__ = ["Ends", "outwards", "sampled_ends"]
 
 # This share of the states drawn from a bound, up to this many, are pilots, which determine the bets. This many spins of
 # states are drawn between two looks at the clock, in at most this many blocks.
@@ -37,10 +35,6 @@ PILOT_SHARE, MOST_OF_PILOT = 1.0 / 16.0, 4096
 SPINS_PER_LOOK, MOST_BLOCKS_PER_LOOK = 4_000_000, 16
 # Operations per spin of a state: table lookups per spin, a logarithm, and a random number.
 LOOKUP_OPERATIONS, DRAW_OPERATIONS = 0.7, 15.0
-# Annealing runs: the end is below the mean of their logarithms by log(1 / delta) over their number.
-RUNS = 64
-# Fields of states in rows are updated this often, per neighbor, before they are recomputed (``rows.py``).
-UPDATES_PER_REFRESH = 66
 
 
 @dataclass(frozen=True)
@@ -150,39 +144,3 @@ def _rounding(
     log_q = max(float(np.abs(each[1]).max(initial=0.0)) for each in (found, pilot))
     terms = len(potentials.h) + 66.0
     return 1.01 * UNIT_ROUNDOFF * (terms * size + (spins + 16.0) * log_q)
-
-
-# ------------------------------------------------------------------------------------------- runs of annealing
-
-
-def annealed_end(
-    annealer: Annealer, points: FloatArray, size: int, runs: int, delta: float, rng: np.random.Generator
-) -> Ends:
-    """Anneal populations of a given size through given points, and return the lower end of log Z.
-
-    It is wrong with probability at most ``delta``. The annealer must use double precision, and the points must not
-    depend on the random numbers of ``rng``. Fewer runs are made if the time is up or after an interrupt.
-    """
-    found: list[float] = []
-    is_interrupted = False
-    try:
-        for run in annealer.runs(points, size, runs, rng, reporter_of("annealing for an interval")):
-            found.append(run.log_z)
-            if clock.is_up():
-                break
-    except (KeyboardInterrupt, SystemError) as error:
-        if not found or not is_interrupt(error):
-            raise
-        is_interrupted = True
-    low = lower_end(np.array(found), delta, Bets.for_few(runs)) - _rounding_of_runs(annealer)
-    words = f"{len(found)} runs of annealing, {size} states each"
-    return Ends(low, None, words, is_interrupted)
-
-
-def _rounding_of_runs(annealer: Annealer) -> float:
-    """Bound the rounding error of the log of a run's estimate, which is at most that of an energy."""
-    entries = annealer.couplings.row_sums_of_sizes()
-    size = float(np.abs(annealer.theta).sum() + entries.sum())
-    degree = float(np.diff(annealer.couplings.indptr).max(initial=0))
-    terms = UPDATES_PER_REFRESH * (annealer.sweeps + 1.0) * degree + annealer.n + len(annealer.couplings.data)
-    return 2.0 * UNIT_ROUNDOFF * (terms + 64.0) * (size + annealer.n)

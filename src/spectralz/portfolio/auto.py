@@ -17,7 +17,6 @@ from spectralz.methods.annealing import Annealing
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.methods.exact import Exact
 from spectralz.methods.quadrature import Quadrature
-from spectralz.parts.annealer import Annealer
 from spectralz.parts.decomposition import decompose
 from spectralz.parts.pairs import are_pairs_wanted, pairs_of
 from spectralz.portfolio import policy
@@ -25,6 +24,10 @@ from spectralz.portfolio.budget import Budget
 from spectralz.portfolio.purse import Purse, operations_of_plan
 from spectralz.portfolio.schedule import METHODS_TRIED, Portfolio, tried_in_details
 from spectralz.result import Kind, Status
+from spectralz.sampling.path import path_to
+from spectralz.sampling.plan import seconds_per_state, seconds_per_sweep
+from spectralz.sampling.spread import crew_for
+from spectralz.trust.agreement import WIDTHS_PER_DEVIATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -299,8 +302,10 @@ class Auto(Method):
     def _annealing(self, model: Ising) -> Annealing:
         """Return annealing with a population that suits the budget."""
         default = Annealing(max_memory=self.max_memory)
-        with Annealer(model, clusters=default.clusters) as annealer:
-            affordable = self._budget.seconds / annealer.seconds_per_state() / default.runs
+        path = path_to(model, clusters=default.clusters)
+        with crew_for(path) as crew:
+            one = seconds_per_state(path, default.step, seconds_per_sweep(path, parallel=crew.parallel))
+        affordable = self._budget.seconds / one / default.runs
         return replace(default, population=int(max(min(default.population, affordable), policy.FEWEST_TO_DRAW_FROM)))
 
 
@@ -382,7 +387,7 @@ def _error_of(outcome: Outcome) -> float:
         return outcome.std_error
     if outcome.lower is None or outcome.upper is None:
         return abs(outcome.log_z)  # nothing is known
-    return (outcome.upper - outcome.lower) / policy.WIDTHS_PER_DEVIATION
+    return (outcome.upper - outcome.lower) / WIDTHS_PER_DEVIATION
 
 
 def _joined(model: Ising, parts: list[IntArray], found: list[MarginalOutcome]) -> MarginalOutcome:

@@ -16,11 +16,14 @@ from spectralz.methods.mean_field import MeanField
 from spectralz.methods.sdp_bound import SDPBound
 from spectralz.methods.tree_reweighted import MOST_DENSE_SPINS, TREES, TreeReweighted
 from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
-from spectralz.parts.annealer import Annealer
 from spectralz.parts.attractive import bethe_bounds, signs_of
 from spectralz.parts.mini_buckets import WeightedBound
-from spectralz.parts.state_pool import MOST_STATES, StatePool, collect
 from spectralz.portfolio import policy
+from spectralz.sampling.path import path_to
+from spectralz.sampling.plan import seconds_per_state, seconds_per_sweep, spaced_by
+from spectralz.sampling.pool import MOST_STATES, collect, state_pool
+from spectralz.sampling.run import anneal
+from spectralz.sampling.spread import crew_for
 
 if TYPE_CHECKING:
     from spectralz.methods.base import Method
@@ -145,14 +148,18 @@ def _bethe(model: Ising, allowance: Allowance) -> Iterator[Found]:
 
 def _states(model: Ising, allowance: Allowance) -> Iterator[Found]:
     """Sum over the states found by a quick annealing and quenches, then also over their neighbors."""
-    with Annealer(model, step=policy.QUICK_STEP, block_width=0) as annealer:
-        one = annealer.seconds_per_state()
+    path = path_to(model, block_width=0)
+    with crew_for(path) as crew:
+        one = seconds_per_state(path, policy.QUICK_STEP, seconds_per_sweep(path, parallel=crew.parallel))
         allowance.need(2.0 * policy.FEWEST_STATES * one)
         size = _within(policy.STATES_SHARE * allowance.share / one, policy.FEWEST_STATES, policy.MOST_ANNEALED)
         rng = np.random.default_rng(0)
-        population = annealer.anneal(annealer.temperatures(rng), size, rng)
-        pool = StatePool(model, MOST_STATES)
-        for _ in collect(pool, annealer, [population], [], size, rng, lambda _: policy.STATES_SHARE * allowance.share):
+        points = spaced_by(path, policy.QUICK_STEP, rng, crew.parallel)
+        run = anneal(path, points, size, rng, parallel=crew.parallel)
+        pool = state_pool(model, MOST_STATES)
+        for _ in collect(
+            pool, path, [run], [], size, rng, lambda _: policy.STATES_SHARE * allowance.share, crew.parallel
+        ):
             yield Found(pool.lower, None, f"{len(pool)} states")
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from spectralz._support import clock
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import SpectralzError, TooLargeError
-from spectralz.methods.matrix_product import MOST_COLD_SPINS, MatrixProduct
-from spectralz.parts.cold_frontier import ColdFrontier
+from spectralz.methods.matrix_product import MOST_COLD_SPINS, MatrixProduct, frontier_outcome
+from spectralz.parts.cold_frontier import cold_frontier
 from spectralz.parts.compressed import Compressed, LateError
 from spectralz.parts.frontier import largest_layer
 from spectralz.portfolio import policy
@@ -163,8 +163,8 @@ def _is_cold(model: Ising, layout: FrontierPlan) -> bool:
 
 def _by_heaviest_states(model: Ising, tol: float, max_memory: int) -> Compression | None:
     try:
-        cold = ColdFrontier(model, gap=2.0 * tol, most_states=policy.MOST_FRONTIER_STATES, max_memory=max_memory // 4)
+        cold = cold_frontier(model, gap=2.0 * tol, most_states=policy.MOST_FRONTIER_STATES, max_memory=max_memory // 4)
     except SpectralzError:
         return None
-    outcome = cold.outcome()
+    outcome = frontier_outcome(cold)
     return Compression(outcome, lambda: cold.marginals(outcome))

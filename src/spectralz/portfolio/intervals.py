@@ -18,13 +18,15 @@ from spectralz._support.progress import report
 from spectralz._support.threads import using_threads
 from spectralz.errors import SpectralzError, is_interrupt
 from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
-from spectralz.parts.annealer import Annealer
-from spectralz.parts.intervals import RUNS, annealed_end
 from spectralz.portfolio import policy
 from spectralz.portfolio.allowance import Allowance, NotAffordableError
 from spectralz.portfolio.bounders import NAMES, round_seconds
 from spectralz.portfolio.bracket import bracket
 from spectralz.result import Interval
+from spectralz.sampling.intervals import RUNS, annealed_end
+from spectralz.sampling.path import path_to
+from spectralz.sampling.plan import STEP, seconds_per_point, survey
+from spectralz.sampling.spread import crew_for
 
 if TYPE_CHECKING:
     from spectralz.model import Ising
@@ -167,18 +169,19 @@ def _by_annealing(
     beforehand, rng = np.random.default_rng([seed, 1]).spawn(2)
     together = policy.STATES_TOGETHER
     has_time = allowance.left >= policy.SECONDS_FOR_BLOCKS
-    with Annealer(model, in_double=True, block_width=None if has_time else 0) as annealer:
-        point = annealer.seconds_of_many(annealer.seconds_per_point(together))
+    path = path_to(model, in_double=True, block_width=None if has_time else 0)
+    with crew_for(path) as crew:
+        point = crew.seconds_of_many(path, seconds_per_point(path, together, parallel=crew.parallel))
         allowance.need(point * policy.FEWEST_POINTS_FOR_INTERVAL)
         with clock.until(clock.now() + 0.5 * allowance.left):
-            survey = annealer.survey(beforehand)
+            measured = survey(path, beforehand, crew.parallel)
         affordable = allowance.left / (point * policy.RUNS_FOR_INTERVAL)
-        wanted = float(survey.length[-1]) / annealer.step**0.5
-        points = survey.spaced(min(wanted, affordable))
+        wanted = float(measured.length[-1]) / STEP**0.5
+        points = measured.spaced(min(wanted, affordable))
         times = allowance.left / (point * len(points))
         runs, size = int(min(max(times, 1.0), RUNS)), together * int(max(times / RUNS, 1.0))
         with clock.until(clock.now() + allowance.left):
-            ends = annealed_end(annealer, points, size, runs, 1.0 - level, rng)
+            ends = annealed_end(crew, path, points, size, runs, 1.0 - level, rng)
     yield ends.interval(model, level), f"{'interrupted, ' if ends.is_interrupted else ''}{ends.words}"
 
 

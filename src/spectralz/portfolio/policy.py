@@ -1,4 +1,4 @@
-"""Policy constants: how the time is shared between methods, and when an answer is trusted.
+"""Policy constants: how the time is shared between methods. When an answer is trusted is decided in ``trust/``.
 
 Costs are in seconds as measured on one core, or in operations; one core does about 1e9 per second. They only decide
 what is tried, never how a result is judged.
@@ -6,27 +6,8 @@ what is tried, never how a result is judged.
 
 from __future__ import annotations
 
-import math
+# --- the verdict: what kind of evidence a method gives ---------------------------------------------------------------
 
-# --- trust: what the verdict goes by --------------------------------------------------------------------------------
-
-# Two answers agree if they are at most this many of their joint standard errors apart.
-AGREEMENT = 3.0
-# Agreement with a less certain answer is no check: it would agree even if a phase with half of Z were missing.
-LARGEST_CHECKING_ERROR = math.log(2.0) / AGREEMENT
-# An answer may lie outside the proven bounds by up to this many of its errors.
-OUTSIDE_BOUNDS = 2.0
-# An error bar that its own method does not trust is widened by this factor, but not beyond the standard deviation of a
-# number uniform between the bounds: their width divided by the second constant. The methods have already included what
-# their runs show.
-DOUBT = 1.25
-WIDTHS_PER_DEVIATION = math.sqrt(12.0)
-# Samples are distrusted if a state that they have not visited holds at least this share of Z.
-SHARE_ELSEWHERE = 0.02
-# A smaller one leaves them trusted, with an error of so many times its proven share: mean field proves part of it only.
-WIDTH_OF_SHARE = 2.0
-# With such a state added, the error is at least this, or the amount added.
-LEAST_ERROR_ELSEWHERE = 0.5
 # Methods whose error is not a scatter of samples: if a sampler disagrees with them, the sampler is preferred.
 WITHOUT_SAMPLES = ("ep", "bp")
 # Methods whose doubtful answers still test those of others.
@@ -55,7 +36,7 @@ SURVEY_SHARE, SURVEY_TIMES = 0.25, 2.0
 # Paths from a subgraph and from independent spins are each tried for this share of what is left, through at most this
 # many points. The subgraph is taken if its log-weights vary this many times less. If they vary by more than is
 # harmless, they must also vary this many times less than through a quarter of the points. Without time to try it, a
-# subgraph is used for warm models: sqrt(sum_j J_ij^2), averaged over i as in ``parts/blocks.py``, up to this.
+# subgraph is used for warm models: sqrt(sum_j J_ij^2), averaged over i as in ``sampling/moves/blocks.py``, up to this.
 TRIAL_SHARE, MOST_POINTS_OF_TRIAL, TRIAL_MARGIN = 0.04, 512, 2.0
 HARMLESS_SPREAD, TRIAL_TIMES, LEAST_FALL = 3.0, 4, 1.75
 WARM = 2.0
@@ -115,7 +96,7 @@ MPS_SPINS_UNSEEN, MPS_LAYER_ROOTS = 5000, 10.0
 # and on the states. Contractions get the first share of the time before.
 BONDS_SHARE, MOST_COLD_WIDTH, MOST_FRONTIER_STATES = 0.4, 60, 1_000_000
 SEARCH_SHARE = 0.5
-ELSEWHERE_SHARE = 0.05
+MISSED_SHARE = 0.05
 LARGEST_POPULATION = 200_000
 QUENCHES, QUENCHES_SHARE = 1000, 0.1
 # With more spins than this, states are collected only if annealing has reached the same state twice.

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spectralz.parts.survey import LEAST_POINTS
 from spectralz.portfolio import policy
+from spectralz.sampling.plan import LEAST_POINTS
 
 __all__ = ["Round", "plan_round"]
 

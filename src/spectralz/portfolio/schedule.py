@@ -19,28 +19,43 @@ from spectralz._support.options import bytes_in_words
 from spectralz._support.progress import report
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import SpectralzError, is_interrupt
+from spectralz.methods.annealing import outcome_of_runs
+from spectralz.methods.base import estimated
 from spectralz.methods.belief_propagation import BYTES_PER_MESSAGE, BeliefPropagation, operations_of_bp
 from spectralz.methods.expectation_propagation import MANY_SPINS, ExpectationPropagation, step_operations
 from spectralz.methods.mean_field import MeanField
-from spectralz.parts.annealer import Annealer
-from spectralz.parts.both_ways import both_ways_in_runs
-from spectralz.parts.clusters import CLUSTERED_TOGETHER, move_operations
-from spectralz.parts.collective import Elsewhere, along, heaviest_of, look_elsewhere
-from spectralz.parts.lanes import dense_operations
+from spectralz.methods.states import pool_outcome
 from spectralz.parts.leading import leading_directions
 from spectralz.parts.outcome import MarginalOutcome, Outcome
-from spectralz.parts.populations import Annealed, Mean, combine, marginals_of, outcome_of_runs, with_rounding
-from spectralz.parts.state_pool import MOST_STATES, Share, StatePool, collect, pool_marginals, pool_outcome
-from spectralz.parts.subgraph import Subgraph, width_of
-from spectralz.parts.survey import LEAST_POINTS, Survey
-from spectralz.parts.survey import SWEEPS as SURVEY_SWEEPS
-from spectralz.parts.workers import Workers
 from spectralz.portfolio import policy
 from spectralz.portfolio.bounders import BOUNDERS, NAMES
 from spectralz.portfolio.bracket import better_of, bracket
 from spectralz.portfolio.rounds import Round, plan_round
 from spectralz.portfolio.verdict import Answer, Conclusion, conclude
 from spectralz.result import Bounds, Kind, Status, Trial, Verdict
+from spectralz.sampling.engines.dense import dense_operations
+from spectralz.sampling.moves.clusters import CLUSTERED_TOGETHER, move_operations
+from spectralz.sampling.path import from_coins, from_subgraph, path_to
+from spectralz.sampling.phases import heaviest_of, missed_state, seed_states
+from spectralz.sampling.plan import (
+    LEAST_POINTS,
+    Survey,
+    bytes_per_state,
+    seconds_per_point,
+    seconds_per_sweep,
+    survey,
+)
+from spectralz.sampling.plan import SWEEPS as SURVEY_SWEEPS
+from spectralz.sampling.pool import MOST_STATES, Share, collect, pool_marginals, state_pool
+from spectralz.sampling.populations import marginals_of
+from spectralz.sampling.quench import SWEEPS_OF_A_QUENCH
+from spectralz.sampling.run import RESAMPLE_BELOW, anneal, prolonged
+from spectralz.sampling.spread import Workers, anneal_many, crew_for, there_and_back_many
+from spectralz.sampling.subgraph import width_of
+from spectralz.trust.judgment import with_rounding
+from spectralz.trust.missed import add_missed
+from spectralz.trust.round_trips import inconsistency_of, judge_round_trip
+from spectralz.trust.runs import centered, judge_runs, summary_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,6 +64,11 @@ if TYPE_CHECKING:
 
     from spectralz.model import Ising
     from spectralz.parts.loops import Loops
+    from spectralz.sampling.path import Path
+    from spectralz.sampling.phases import MissedState
+    from spectralz.sampling.populations import Run
+    from spectralz.sampling.run import RoundTrip
+    from spectralz.sampling.spread import Crew
 
 __all__ = ["METHODS_TRIED", "Portfolio", "tried_in_details"]
 
@@ -97,8 +117,8 @@ class Portfolio:
         self.answers: dict[str, Answer] = {}
         self.not_run: dict[str, str] = {}
         self.is_interrupted = False
-        self._elsewhere: Elsewhere | None = None
-        self._along: NDArray[np.int8] | None = None
+        self._missed: MissedState | None = None
+        self._seeds: NDArray[np.int8] | None = None
         self._workers = Workers()
         self._marginals: dict[str, Callable[[], MarginalOutcome]] = {}
         self._seconds_per_sweep = 0.0
@@ -251,39 +271,42 @@ class Portfolio:
                 self._refuse_annealing(needed)
                 return
         left = self._left_for_annealing
-        with Annealer(self.model, clusters=None if self._has_time_for_clusters(left) else False) as annealer:
-            self._workers = annealer.workers
+        path = path_to(self.model, clusters=None if self._has_time_for_clusters(left) else False)
+        with crew_for(path) as crew:
+            self._workers = crew.workers
             end = clock.now() + left
-            whole = self._plan(annealer, policy.NEXT_ROUND_SHARE * left, math.inf)
+            one = seconds_per_sweep(path, parallel=crew.parallel)
+            self._seconds_per_sweep = crew.seconds_of_many(path, one)
+            whole = self._plan(path, policy.NEXT_ROUND_SHARE * left, math.inf)
             if whole is None:
-                needed = annealer.engine.together * LEAST_POINTS * annealer.seconds_per_sweep
+                needed = path.engine.together * LEAST_POINTS * one
                 self._refuse_annealing(needed / policy.NEXT_ROUND_SHARE)
                 return
-            path = self._begin(annealer, left)
-            length = float(path.length[-1])
-            first = self._plan(annealer, policy.FIRST_ROUND_SHARE * left, length**2)
-            is_hopeless = length**2 / whole.points > self._hopeless_spread(annealer)
+            path, spacing = self._begin(crew, path, one, left)
+            length = float(spacing.length[-1])
+            first = self._plan(path, policy.FIRST_ROUND_SHARE * left, length**2)
+            is_hopeless = length**2 / whole.points > self._hopeless_spread(path)
             if first is None or is_hopeless:
-                self._go_both_ways(annealer, path, whole, end)
+                self._go_both_ways(crew, path, spacing, whole, one, end)
                 return
-            with annealer.without_resampling():
-                found = self._round(annealer, path, first, [])
-            while found and self._wanted_growth() > 1.0 and end - clock.now() > policy.LEAST_LEFT * left:
+            # Without resampling log-weights add up along the whole path; their variance is what later rounds plan by.
+            runs = self._round(crew, path, spacing, first, [], one, resample_below=0.0)
+            while runs and self._wanted_growth() > 1.0 and end - clock.now() > policy.LEAST_LEFT * left:
                 seconds = policy.NEXT_ROUND_SHARE * (end - clock.now())
-                last = found[-1]
-                path = Survey.of_variance(last.points, last.spread) if last.spread[-1] > 0.0 else path
-                plan = self._plan(annealer, seconds, last.dissipation)
+                last = runs[-1]
+                spacing = Survey.of_variance(last.points, last.spread) if last.spread[-1] > 0.0 else spacing
+                plan = self._plan(path, seconds, last.dissipation)
                 if plan is None:
                     return
                 spread = last.spread[-1] * (len(last.points) / plan.points) ** policy.SPREAD_POWER
-                is_stuck = len(found) > plan.runs and not self._trusts_annealing
-                if not self._has_pool and (spread > self._hopeless_spread(annealer) or is_stuck):
-                    self._go_both_ways(annealer, path, plan, end)
+                is_stuck = len(runs) > plan.runs and not self._trusts_annealing
+                if not self._has_pool and (spread > self._hopeless_spread(path) or is_stuck):
+                    self._go_both_ways(crew, path, spacing, plan, one, end)
                     return
-                wanted = sum(run.effort for run in found) * self._wanted_growth()
+                wanted = sum(run.effort for run in runs) * self._wanted_growth()
                 if wanted < plan.updates:
-                    plan = self._plan_of(annealer, wanted, last.dissipation, found) or plan
-                found = self._round(annealer, path, plan, found)
+                    plan = self._plan_of(path, wanted, last.dissipation, runs) or plan
+                runs = self._round(crew, path, spacing, plan, runs, one)
 
     def _has_time_for_clusters(self, left: float) -> bool:
         """Say whether clusters could be turned at enough points; otherwise more points without them do better."""
@@ -291,8 +314,8 @@ class Portfolio:
         one = policy.FEWEST_RUNS * CLUSTERED_TOGETHER * move_operations(self.model.n, entries)
         return policy.NEXT_ROUND_SHARE * left * clock.OPERATIONS_PER_SECOND >= policy.FEWEST_CLUSTER_POINTS * one
 
-    def _hopeless_spread(self, annealer: Annealer) -> float:
-        if annealer.engine.together < policy.STATES_TOGETHER:  # each takes long, and so there are few of them
+    def _hopeless_spread(self, path: Path) -> float:
+        if path.engine.together < policy.STATES_TOGETHER:  # each takes long, and so there are few of them
             return policy.HOPELESS_SPREAD_OF_FEW
         most = min(policy.HOPELESS_SPREAD_SPINS / self.model.n, policy.MOST_HOPELESS_SPREAD)
         return max(most, policy.LEAST_HOPELESS_SPREAD)
@@ -309,123 +332,136 @@ class Portfolio:
         why = f"the fewest useful states would take about {words[0]}, {words[1]} are left"
         self.not_run.update({name: why for name in ("annealing", "states") if name not in self.exclude})
 
-    def _plan(self, annealer: Annealer, seconds: float, dissipation: float) -> Round | None:
+    def _plan(self, path: Path, seconds: float, dissipation: float) -> Round | None:
         """Divide the time that a round may take."""
-        one = self._seconds_per_sweep or annealer.seconds_of_many(annealer.seconds_per_sweep)
-        return self._plan_of(annealer, seconds / max(one, policy.TICK), dissipation, [])
+        return self._plan_of(path, seconds / max(self._seconds_per_sweep, policy.TICK), dissipation, [])
 
-    def _plan_of(
-        self, annealer: Annealer, sweeps: float, dissipation: float, found: Sequence[Annealed]
-    ) -> Round | None:
+    def _plan_of(self, path: Path, sweeps: float, dissipation: float, runs: Sequence[Run]) -> Round | None:
         """Divide so many sweeps, beside runs that are kept."""
-        room = self.max_memory / annealer.bytes_per_state() - sum(run.size for run in found)
-        together = annealer.engine.together
-        return plan_round(sweeps, dissipation, room, self._worker_count, self.model.n, together)
+        room = self.max_memory / bytes_per_state(path) - sum(run.size for run in runs)
+        return plan_round(sweeps, dissipation, room, self._worker_count, self.model.n, path.engine.together)
 
-    def _begin(self, annealer: Annealer, left: float) -> Survey:
-        """Choose the base of the path, and survey it.
+    def _begin(self, crew: Crew, path: Path, one: float, left: float) -> tuple[Path, Survey]:
+        """Choose the base of the path, and survey it; ``one`` is the time of a sweep.
 
         The path from a subgraph is shorter. But it is as cold as the model all along, and states may freeze on it. So
         it is tried, and taken if log-weights vary less than on the other path, and vary less with more points.
         """
-        if not annealer.can_begin_from_subgraph:
-            return self._survey(annealer, left)
-        points = policy.TRIAL_SHARE * left / max(annealer.seconds_per_point(policy.STATES_TOGETHER), policy.TICK)
+        if not path.can_begin_from_subgraph:
+            return path, self._survey(crew, path, one, left)
+        point = seconds_per_point(path, policy.STATES_TOGETHER, parallel=crew.parallel)
+        points = policy.TRIAL_SHARE * left / max(point, policy.TICK)
         can_be_tried = points >= policy.TRIAL_TIMES * LEAST_POINTS
-        if not can_be_tried and annealer.couplings.mean_strength > policy.WARM:
-            return self._survey(annealer, left)
-        subgraph = Subgraph.of(annealer.theta, annealer.couplings, width_of(self.model.n))
-        annealer.begin_from(subgraph)
-        path = self._survey(annealer, left)
+        if not can_be_tried and path.couplings.mean_strength > policy.WARM:
+            return path, self._survey(crew, path, one, left)
+        shorter = from_subgraph(path, width_of(self.model.n))
+        spacing = self._survey(crew, shorter, one, left)
         if not can_be_tried:
-            return path
+            return shorter, spacing
         many = min(points, policy.MOST_POINTS_OF_TRIAL)
-        spread = self._spread_of_trial(annealer, path, many)
+        spread = self._spread_of_trial(crew, shorter, spacing, many)
         is_frozen = (
             spread > policy.HARMLESS_SPREAD
-            and self._spread_of_trial(annealer, path, many / policy.TRIAL_TIMES) < policy.LEAST_FALL * spread
+            and self._spread_of_trial(crew, shorter, spacing, many / policy.TRIAL_TIMES) < policy.LEAST_FALL * spread
         )
-        annealer.begin_from(None)
-        other = self._survey(annealer, left)
-        if is_frozen or policy.TRIAL_MARGIN * spread > self._spread_of_trial(annealer, other, many):
-            return other
-        annealer.begin_from(subgraph)
-        return path
+        other = self._survey(crew, path, one, left)
+        if is_frozen or policy.TRIAL_MARGIN * spread > self._spread_of_trial(crew, path, other, many):
+            return path, other
+        return shorter, spacing
 
-    def _spread_of_trial(self, annealer: Annealer, path: Survey, points: float) -> float:
+    def _spread_of_trial(self, crew: Crew, path: Path, spacing: Survey, points: float) -> float:
         """Return the variance of the log-weights of a few states at the end of a path."""
-        with annealer.without_resampling():
-            return float(annealer.anneal(path.spaced(points), policy.STATES_TOGETHER, self._rng).spread[-1])
+        at = spacing.spaced(points)
+        run = anneal(path, at, policy.STATES_TOGETHER, self._rng, resample_below=0.0, parallel=crew.parallel)
+        return float(run.spread[-1])
 
-    def _survey(self, annealer: Annealer, left: float) -> Survey:
-        """Measure the length of the path; where there is no time for it, take it for straight."""
-        states = annealer.engine.together  # as many take as long
-        needed = states * SURVEY_SWEEPS * (LEAST_POINTS + 1) * annealer.seconds_per_sweep
+    def _survey(self, crew: Crew, path: Path, one: float, left: float) -> Survey:
+        """Measure the length of the path; without time for it, assume that it is straight."""
+        states = path.engine.together  # as many take as long
+        needed = states * SURVEY_SWEEPS * (LEAST_POINTS + 1) * one
         if needed > policy.SURVEY_SHARE * left:
             return Survey(np.array([0.0, 1.0]), np.array([0.0, math.sqrt(self.model.n)]))
         began = clock.now()
         with clock.until(began + policy.SURVEY_TIMES * needed):
-            found = annealer.survey(self._rng)
-        # Where cores are shared this tells more than a few sweeps did.
-        one = (clock.now() - began) / (states * SURVEY_SWEEPS * len(found.points))
-        self._seconds_per_sweep = annealer.seconds_of_many(max(one, annealer.seconds_per_sweep))
-        return found
+            measured = survey(path, self._rng, crew.parallel)
+        # On shared cores this tells more than a few sweeps did.
+        seen = (clock.now() - began) / (states * SURVEY_SWEEPS * len(measured.points))
+        self._seconds_per_sweep = crew.seconds_of_many(path, max(seen, one))
+        return measured
 
-    def _round(self, annealer: Annealer, path: Survey, plan: Round, earlier: list[Annealed]) -> list[Annealed]:
+    def _round(
+        self,
+        crew: Crew,
+        path: Path,
+        spacing: Survey,
+        plan: Round,
+        earlier: list[Run],
+        one: float,
+        resample_below: float = RESAMPLE_BELOW,
+    ) -> list[Run]:
         """Make the runs of a round, and judge by all runs so far."""
         began, started = clock.seconds(), clock.now()
-        betas = path.spaced(plan.points)
-        found: list[Annealed] = []
+        points = spacing.spaced(plan.points)
+        runs: list[Run] = []
+        making = anneal_many(
+            crew, path, points, plan.size, plan.runs, self._rng, resample_below=resample_below, tell=self._tell
+        )
         try:
-            for run in annealer.runs(betas, plan.size, plan.runs, self._rng, self._tell):
-                found.append(run)
-        finally:  # what an interrupt leaves counts too
-            if earlier or found:
-                self._judge_annealing([*earlier, *found], clock.seconds() - began)
-        self._seconds_per_sweep = (clock.now() - started) / (len(betas) * plan.size * plan.runs)
-        self._look_elsewhere(annealer, [*earlier, *found])
-        self._collect(annealer, earlier, found)
-        return [*earlier, *found]
+            for run in making:
+                runs.append(run)
+        finally:  # the runs that were done before an interrupt count too
+            if earlier or runs:
+                self._judge_annealing([*earlier, *runs], clock.seconds() - began)
+        self._seconds_per_sweep = (clock.now() - started) / (len(points) * plan.size * plan.runs)
+        self._find_missed(crew, path, [*earlier, *runs])
+        if self._missed is not None:
+            self._judge_annealing([*earlier, *runs], 0.0)
+        self._collect(crew, path, earlier, runs, one)
+        return [*earlier, *runs]
 
-    def _go_both_ways(self, annealer: Annealer, path: Survey, plan: Round, end: float) -> None:
+    def _go_both_ways(self, crew: Crew, path: Path, spacing: Survey, plan: Round, one: float, end: float) -> None:
         """Go to the model and back until ``end``, if the weights on the way there alone are not informative."""
         if "annealing" in self.exclude:
             return
         began = clock.seconds()
-        seeds = self._seeds(annealer)
+        seeds = self._seed_states(crew, path)
         ordered = heaviest_of(self.model, seeds) if len(seeds) else None
-        runs, size, one = 1, plan.size * plan.runs, 0.0
+        runs, size, seconds = 1, plan.size * plan.runs, 0.0
         if self._worker_count > 1:  # each makes its runs one after the other, in one thread
             runs, size = plan.runs, plan.size
-            one = annealer.seconds_per_sweep * size * math.ceil(runs / self._worker_count)
-        one = max(one or annealer.seconds_per_point(size), policy.TICK)
-        affordable = policy.NEXT_ROUND_SHARE * (end - clock.now()) / (one * policy.BOTH_WAYS_TIMES)
-        points = int(max(min(affordable, policy.MOST_POINTS), policy.FEWEST_POINTS_BOTH_WAYS))
-        betas = path.spaced(points, policy.FEWEST_POINTS_BOTH_WAYS)
-        found = both_ways_in_runs(annealer, betas, size, runs, self._rng, ordered, self._tell)
-        words = f"{len(found.there)} states to the model and back through {len(betas)} points"
-        outcome = found.outcome(self.model, words)
-        states = [found.as_annealed()]
-        if self._elsewhere is None:
-            self._seek(annealer, states)
-        if self._elsewhere is not None:
-            outcome = _doubted_for(outcome, self._elsewhere)
+            seconds = one * size * math.ceil(runs / self._worker_count)
+        seconds = max(seconds or seconds_per_point(path, size, parallel=crew.parallel), policy.TICK)
+        affordable = policy.NEXT_ROUND_SHARE * (end - clock.now()) / (seconds * policy.BOTH_WAYS_TIMES)
+        count = int(max(min(affordable, policy.MOST_POINTS), policy.FEWEST_POINTS_BOTH_WAYS))
+        points = spacing.spaced(count, policy.FEWEST_POINTS_BOTH_WAYS)
+        trip = there_and_back_many(crew, path, points, size, runs, self._rng, ordered=ordered, tell=self._tell)
+        states = [trip.as_run()]
+        if self._missed is None:
+            self._find_missed(crew, path, states)
+        outcome = self._outcome_of_trip(trip, len(points))
         before = self.answers.get("annealing")
         if before is not None and before.log_z - policy.UNLIKELY_NATS > outcome.log_z:
             return  # an unbiased estimate is rarely that much too large, so both ways are too small
-        if before is not None and self._has_weights and not (outcome.is_trusted and found.std_error < before.error):
+        error = judge_round_trip(trip).std_error
+        if before is not None and self._has_weights and not (outcome.is_trusted and error < before.error):
             return
         self._keep("annealing", outcome, clock.seconds() - began, lambda: self._marginals_of(states, outcome))
 
-    def _look_elsewhere(self, annealer: Annealer, found: list[Annealed]) -> None:
-        """Search for a collective state that the populations have not visited, and judge them again if there is one."""
-        self._seek(annealer, found)
-        if self._elsewhere is not None:
-            self._judge_annealing(found, 0.0)
+    def _outcome_of_trip(self, trip: RoundTrip, points: int) -> Outcome:
+        inconsistency = inconsistency_of(trip)
+        judged = add_missed(judge_round_trip(trip, self.model.constant), self._missed)
+        words = (
+            f"{len(trip.there)} states to the model and back through {points} points; the two estimates differ by "
+            f"{trip.gap:.3g}, which their variances miss by {inconsistency:.2g}"
+        )
+        details = {"gap": trip.gap, "scatter": trip.scatter, "inconsistency": inconsistency}
+        return estimated(judged, words, details=details)
 
-    def _seek(self, annealer: Annealer, found: list[Annealed]) -> None:
-        with clock.until(clock.now() + policy.ELSEWHERE_SHARE * max(self._left, 0.0)):
-            self._elsewhere = look_elsewhere(self.model, annealer, found, self._rng, self._seeds(annealer))
+    def _find_missed(self, crew: Crew, path: Path, runs: list[Run]) -> None:
+        """Search for a collective state that the populations have not visited."""
+        with clock.until(clock.now() + policy.MISSED_SHARE * max(self._left, 0.0)):
+            seeds = self._seed_states(crew, path)
+            self._missed = missed_state(path, runs, self._rng, seeds, crew.parallel)
 
     @cached_property
     def _worker_count(self) -> int:
@@ -450,55 +486,53 @@ class Portfolio:
         answer = self.answers.get("annealing")
         return answer is None or answer.outcome.is_trusted
 
-    def _seeds(self, annealer: Annealer) -> NDArray[np.int8]:
+    def _seed_states(self, crew: Crew, path: Path) -> NDArray[np.int8]:
         """States along the leading eigenvectors of the coupling."""
-        if self._along is None:
-            self._along = along(annealer, leading_directions(self.model.storage))
-        return self._along
+        if self._seeds is None:
+            self._seeds = seed_states(path, leading_directions(self.model.storage), crew.parallel)
+        return self._seeds
 
     def _tell(self, _: float) -> None:
         report("annealing", min(1.0 - self._left / self.budget, 1.0))
 
-    def _judge_annealing(self, found: list[Annealed], seconds: float) -> None:
+    def _judge_annealing(self, runs: list[Run], seconds: float) -> None:
         if "annealing" in self.exclude:
             return
-        mean = combine(found)
-        states = sum(run.size for run in found)
-        temperatures = len(found[-1].points)
+        summary = summary_of(runs)
+        judged = add_missed(judge_runs(centered(summary), self.model.constant), self._missed)
         words = (
-            f"{len(found)} runs with {states} states in all through up to {temperatures} temperatures; "
-            f"{mean.families:.0f} independent families"
+            f"{len(runs)} runs with {sum(run.size for run in runs)} states in all through up to "
+            f"{len(runs[-1].points)} temperatures; {summary.families:.0f} independent families"
         )
-        outcome = outcome_of_runs(self.model, found, _centered(mean), temperatures, words + mean.complaint)
-        if self._elsewhere is not None:
-            outcome = _doubted_for(outcome, self._elsewhere)
-        self._keep("annealing", outcome, seconds, lambda: self._marginals_of(found, outcome))
+        outcome = outcome_of_runs(self.model, runs, summary, judged, words)
+        self._keep("annealing", outcome, seconds, lambda: self._marginals_of(runs, outcome))
 
-    def _marginals_of(self, found: list[Annealed], outcome: Outcome) -> MarginalOutcome:
+    def _marginals_of(self, runs: list[Run], outcome: Outcome) -> MarginalOutcome:
         """Return marginals from states that continue at the model: few are enough for log Z, but not for means."""
-        states = sum(run.size for run in found)
+        states = sum(run.size for run in runs)
         affordable = policy.SPINS_FOR_MARGINALS / (states * max(self.model.n, 1))
         sweeps = int(min(policy.STATES_FOR_MARGINALS / states, affordable))
         if sweeps > 1:
-            with Annealer(self.model, block_width=0) as annealer:
-                found = [annealer.prolonged(run, sweeps, self._rng) for run in found]
-        return marginals_of(self.model, found, outcome)
+            path = from_coins(self.model, block_width=0)
+            with crew_for(path) as crew:
+                runs = [prolonged(path, run, sweeps, self._rng, crew.parallel) for run in runs]
+        return marginals_of(self.model, runs, outcome)
 
-    def _collect(self, annealer: Annealer, earlier: list[Annealed], found: list[Annealed]) -> None:
+    def _collect(self, crew: Crew, path: Path, earlier: list[Run], runs: list[Run], one: float) -> None:
         """Sum over the states of one part of the runs, and measure their share with the other part."""
-        if "states" in self.exclude or not found or (not earlier and len(found) < 2):
+        if "states" in self.exclude or not runs or (not earlier and len(runs) < 2):
             return
-        if self.model.n > policy.MOST_SPINS_TO_COLLECT and not any(_has_repeats(run.x) for run in found):
+        if self.model.n > policy.MOST_SPINS_TO_COLLECT and not any(_has_repeats(run.x) for run in runs):
             if "states" not in self.answers:
                 self.not_run["states"] = "no two of the states drawn are the same: none holds a useful share of Z"
             return
         began = clock.seconds()
-        half = len(found) // 2
-        finding, testing = (earlier, found) if earlier else (found[:half], found[half:])
-        pool = StatePool(self.model, MOST_STATES, self.max_memory // 4)
-        affordable = policy.QUENCHES_SHARE * max(self._left, 0.0) / annealer.seconds_per_quench()
+        half = len(runs) // 2
+        finding, testing = (earlier, runs) if earlier else (runs[:half], runs[half:])
+        pool = state_pool(self.model, MOST_STATES, self.max_memory // 4)
+        affordable = policy.QUENCHES_SHARE * max(self._left, 0.0) / (SWEEPS_OF_A_QUENCH * one)
         quenches = int(min(policy.QUENCHES, affordable))
-        *_, share = collect(pool, annealer, finding, testing, quenches, self._rng, self._seconds_to_search)
+        *_, share = collect(pool, path, finding, testing, quenches, self._rng, self._seconds_to_search, crew.parallel)
         outcome = pool_outcome(pool, share)
         self._keep("states", outcome, clock.seconds() - began, lambda: pool_marginals(pool, outcome))
         self._narrow("states", pool.lower)
@@ -563,40 +597,6 @@ class Portfolio:
 def _has_repeats(x: NDArray[np.int8]) -> bool:
     """Return whether a state occurs twice."""
     return len({row.tobytes() for row in x}) < len(x)
-
-
-def _centered(mean: Mean) -> Mean:
-    """Return the mean of runs out of equilibrium, as the middle of the estimates on the ways down and back.
-
-    On long steps the heaviest state dominates a population, and the two estimates are lower and upper sums of the
-    integral of the energy over the temperature. Half of their gap is then the error.
-    """
-    if mean.is_closed:
-        return mean
-    half = mean.gap / 2.0
-    return replace(mean, log_z=mean.log_z + half, std_error=max(mean.std_error, abs(half)))
-
-
-def _doubted_for(outcome: Outcome, elsewhere: Elsewhere) -> Outcome:
-    """Return an outcome of samples that is not trusted if a state they have not visited holds a share of Z.
-
-    The proven weight of that state is added to the answer, with half of what it may hold beyond that. The error is the
-    largest of the samples' error times their share, of what the state may hold beyond its proven weight, and of a part
-    of what was added, since the samples may miss other states too; all of it if the samples give no information.
-    """
-    share = elsewhere.share(outcome.log_z)
-    if share < policy.SHARE_ELSEWHERE:
-        return replace(outcome, std_error=max(outcome.std_error or 0.0, policy.WIDTH_OF_SHARE * share))
-    gain = max(float(np.logaddexp(outcome.log_z, elsewhere.lower + 0.5 * elsewhere.beyond)) - outcome.log_z, 0.0)
-    error = outcome.std_error or 0.0
-    words = f"; chains from a state along a leading eigenvector, at least {share:.0%} of Z, do not merge with it"
-    return replace(
-        outcome,
-        log_z=outcome.log_z + gain,
-        std_error=max((1.0 - share) * error, elsewhere.beyond, min(gain, max(error, policy.LEAST_ERROR_ELSEWHERE))),
-        trusted=False,
-        status=Status(f"{outcome.status}{words}", converged=False),
-    )
 
 
 def _with_scale_of(loops: Loops, outcome: Outcome) -> Outcome:

@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING
 
 from spectralz.portfolio import policy
 from spectralz.result import Kind, Trial, Verdict
+from spectralz.trust.agreement import DOUBT, LARGEST_CHECKING_ERROR, WIDTHS_PER_DEVIATION, agree, is_within
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from spectralz.parts.collective import Elsewhere
     from spectralz.parts.outcome import Outcome
-    from spectralz.parts.populations import Mean
     from spectralz.result import Bounds, BoundsRow
 
-__all__ = ["Answer", "Conclusion", "conclude", "doubt_in"]
+__all__ = ["Answer", "Conclusion", "conclude"]
 
 
 @dataclass(frozen=True)
@@ -64,12 +63,11 @@ class Answer:
 
     def is_within(self, bounds: Bounds) -> bool:
         """Return whether the answer is consistent with proven bounds, within its error."""
-        slack = policy.OUTSIDE_BOUNDS * self.error
-        return bounds.lower - slack <= self.log_z <= bounds.upper + slack
+        return is_within(self.log_z, self.error, bounds.lower, bounds.upper)
 
     def agrees_with(self, other: Answer) -> bool:
         """Return whether two answers agree within their errors."""
-        return abs(self.log_z - other.log_z) <= policy.AGREEMENT * math.hypot(self.error, other.error)
+        return agree((self.log_z, self.error), (other.log_z, other.error))
 
     def trial(self, verdict: Verdict, bounds: Bounds) -> Trial:
         """Return the row that reports it."""
@@ -142,16 +140,6 @@ def conclude(answers: Sequence[Answer], bounds: Bounds, not_run: Mapping[str, st
 _Choice = tuple[float, float, str | None, str, dict[str, Verdict]]
 
 
-def doubt_in(mean: Mean, log_z: float, elsewhere: Elsewhere | None) -> tuple[bool, float]:
-    """Return whether populations that say ``log_z`` are to be trusted, and what a state they missed may add to it."""
-    if elsewhere is None:
-        return mean.is_trusted, 0.0
-    share = elsewhere.share(log_z)
-    if share < policy.SHARE_ELSEWHERE:
-        return mean.is_trusted, policy.WIDTH_OF_SHARE * share
-    return False, elsewhere.gain(log_z)
-
-
 def _agreed(believed: Sequence[Answer], answers: Sequence[Answer], bounds: Bounds) -> _Choice:
     """Choose among trusted answers: the smallest error, widened if others disagree."""
     chosen = min(believed, key=lambda answer: answer.error)
@@ -187,7 +175,7 @@ def _checked_by_doubtful(chosen: Answer, answers: Sequence[Answer], bounds: Boun
     if not doubtful:
         return "; there was no second method to check it", []
     if not contradicting:
-        is_check = any(answer.error <= policy.LARGEST_CHECKING_ERROR for answer in doubtful)
+        is_check = any(answer.error <= LARGEST_CHECKING_ERROR for answer in doubtful)
         words = "agrees" if is_check else "is too wide to check it"
         return f"; {_named(doubtful)} does not trust itself, and {words}", []
     outside = any(not answer.is_within(bounds) for answer in contradicting)
@@ -197,22 +185,22 @@ def _checked_by_doubtful(chosen: Answer, answers: Sequence[Answer], bounds: Boun
 
 def _doubted(answers: Sequence[Answer], bounds: Bounds) -> _Choice:
     """Choose if no answer is trusted: the smallest error, with an error bar that is not reliable."""
-    deviation = bounds.width / policy.WIDTHS_PER_DEVIATION
+    deviation = bounds.width / WIDTHS_PER_DEVIATION
     guesses = [answer for answer in answers if answer.is_within(bounds) and answer.error < math.inf]
     if not guesses:
         why = "no method gave a usable answer: this is the middle of the proven bounds"
         return 0.5 * (bounds.lower + bounds.upper), deviation, None, why, {}
     chosen = min(guesses, key=lambda answer: answer.error)
     gap = max((abs(answer.log_z - chosen.log_z) for answer in guesses if not answer.agrees_with(chosen)), default=0.0)
-    wanted = max(policy.DOUBT * chosen.error, gap / 2.0)
+    wanted = max(DOUBT * chosen.error, gap / 2.0)
     error = max(chosen.error, min(wanted, deviation))
     why = f"no method trusts its own answer here; {chosen.method} has the smallest error"
     if wanted > deviation:
         why += ", or that of a number anywhere between the bounds"
-    elif gap / 2.0 > policy.DOUBT * chosen.error:
+    elif gap / 2.0 > DOUBT * chosen.error:
         why += ", widened to cover the others"
     else:
-        why += f", widened {policy.DOUBT:g} times"
+        why += f", widened {DOUBT:g} times"
     return chosen.log_z, error, chosen.method, why, {chosen.method: Verdict.CHOSEN}
 
 

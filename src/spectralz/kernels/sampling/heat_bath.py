@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support.compiling import compiled, inner
-from spectralz.kernels.logsum import exp_minus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import FloatArray
     from spectralz.kernels.coupling import Couplings
 
-__all__ = ["descend", "draw_states", "heat_bath", "refresh"]
+__all__ = ["descend", "refresh"]
 
 # Steele, Lea and Flood's splitmix64: a counter in steps of the golden ratio, whose bits are then mixed.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -41,13 +41,7 @@ def _uniform(counter: int) -> float:
 
 
 @inner
-def _flip(
-    i: int,
-    spin: int,
-    h: NDArray[np.float64],
-    r: int,
-    couplings: Couplings,
-) -> None:
+def _flip(i: int, spin: int, h: FloatArray, r: int, couplings: Couplings) -> None:
     """Update the neighbors of spin i of state r after it has become ``spin``."""
     begin, end = couplings.indptr[i], couplings.indptr[i + 1]
     change = 2.0 * spin
@@ -60,24 +54,7 @@ def _flip(
 
 
 @compiled
-def draw_states(x: NDArray[np.int8], counters: NDArray[np.uint64]) -> None:
-    """Fill ``x`` with states of independent unbiased spins."""
-    size, n = x.shape
-    for r in range(size):
-        counter = counters[r]
-        for i in range(n):
-            counter += GOLDEN
-            x[r, i] = 1 if _uniform(counter) < 0.5 else -1
-        counters[r] = counter
-
-
-@compiled
-def refresh(
-    x: NDArray[np.int8],
-    h: NDArray[np.float64],
-    theta: NDArray[np.float64],
-    couplings: Couplings,
-) -> None:
+def refresh(x: NDArray[np.int8], h: FloatArray, theta: FloatArray, couplings: Couplings) -> None:
     """Recompute the fields of every state, which removes accumulated rounding errors."""
     size, n = x.shape
     for r in range(size):
@@ -91,53 +68,7 @@ def refresh(
 
 
 @compiled
-def heat_bath(
-    x: NDArray[np.int8],
-    h: NDArray[np.float64],
-    energy: NDArray[np.float64],
-    counters: NDArray[np.uint64],
-    beta: float,
-    sweeps: int,
-    theta: NDArray[np.float64],
-    couplings: Couplings,
-) -> None:
-    """Sweep over the spins of every state, redrawing each given the others at inverse temperature ``beta``.
-
-    Afterwards ``energy`` holds <theta, x> + x'Jx / 2 of every state.
-    """
-    size, n = x.shape
-    for r in range(size):
-        counter = counters[r]
-        for _ in range(sweeps):
-            for i in range(n):
-                field = 2.0 * beta * h[r, i]
-                # With such a strong field no number is drawn, but the counter advances, which keeps sweeps in step.
-                counter += GOLDEN
-                if field > CERTAIN:
-                    spin = 1
-                elif field < -CERTAIN:
-                    spin = -1
-                else:
-                    # P(x_i = sign of the field) = 1 / (1 + exp(-|field|))
-                    likely = _uniform(counter) * (1.0 + exp_minus(abs(field))) < 1.0
-                    spin = 1 if likely == (field >= 0.0) else -1
-                if spin != x[r, i]:
-                    x[r, i] = spin
-                    _flip(i, spin, h, r, couplings)
-        counters[r] = counter
-        total = 0.0
-        for i in range(n):
-            total += x[r, i] * (theta[i] + h[r, i])
-        energy[r] = 0.5 * total
-
-
-@compiled
-def descend(
-    x: NDArray[np.int8],
-    h: NDArray[np.float64],
-    sweeps: int,
-    couplings: Couplings,
-) -> None:
+def descend(x: NDArray[np.int8], h: FloatArray, sweeps: int, couplings: Couplings) -> None:
     """Flip spins that are opposite to their field until none is: a quench to a local maximum of the weight."""
     size, n = x.shape
     for r in range(size):

@@ -20,13 +20,13 @@ from spectralz._support.compiling import compiled, inner, intrinsic, ir, types
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    FloatArray = NDArray[np.float64]
+    from spectralz.kernels.arrays import FloatArray, IntArray
+
 
 __all__ = [
     "LANES",
     "DensePath",
     "SparsePath",
-    "descend_sparse",
     "draw_spins",
     "next_word",
     "record_energies",
@@ -69,7 +69,7 @@ class SparsePath(NamedTuple):
     data: FloatArray
     data_change: FloatArray
     indices: NDArray[np.int32]
-    indptr: NDArray[np.int64]
+    indptr: IntArray
 
 
 class DensePath(NamedTuple):
@@ -148,7 +148,7 @@ def draw_spins(x: Any, state: NDArray[np.uint32], field: FloatArray) -> None:
 
 
 @compiled
-def take(x: Any, places: NDArray[np.int64], taken: Any) -> None:
+def take(x: Any, places: IntArray, taken: Any) -> None:
     """Copy states so that ``places[r]`` becomes the r-th; arrays are (chunks, n, 64), and state r is lane r % 64."""
     chunks, n, _ = x.shape
     for chunk in range(chunks):
@@ -208,37 +208,6 @@ def record_energies(x: NDArray[np.int8], path: SparsePath, energies: FloatArray,
             if j > i and coupling != 0.0:
                 for lane in range(LANES):
                     energies[k, lane] += coupling * np.float64(np.int32(x[i, lane] * x[j, lane]))
-
-
-@compiled
-def descend_sparse(
-    x: NDArray[np.int8],
-    most_sweeps: int,
-    field: FloatArray,
-    data: FloatArray,
-    indices: NDArray[np.int32],
-    indptr: NDArray[np.int64],
-    local: FloatArray,
-) -> None:
-    """Flip spins of 64 states along their fields until none flips: quenches to local maxima of the weight.
-
-    ``local`` is a work array of 64 numbers.
-    """
-    for _ in range(most_sweeps):
-        turned = 0
-        for i in range(len(x)):
-            for lane in range(LANES):
-                local[lane] = field[i]
-            for place in range(indptr[i], indptr[i + 1]):
-                j, coupling = indices[place], data[place]
-                for lane in range(LANES):
-                    local[lane] += coupling * np.float64(x[j, lane])
-            for lane in range(LANES):
-                turns = local[lane] * np.float64(x[i, lane]) < 0.0
-                x[i, lane] = -x[i, lane] if turns else x[i, lane]
-                turned += turns
-        if turned == 0:
-            return
 
 
 @compiled

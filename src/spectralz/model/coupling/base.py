@@ -201,6 +201,28 @@ class Coupling(ABC):
         # Cached: several methods ask for it in turn, and for a large model each copy takes as long as a sweep.
         return self.written_out.doubled()
 
+    @cached_property
+    def sides(self) -> tuple[IntArray, IntArray] | None:
+        """The two sides of a bipartite graph, the second as large as it can be; None if the graph is not bipartite."""
+        import scipy.sparse as sp
+        from scipy.sparse.csgraph import connected_components
+
+        n = self.n
+        if not n or 4 * self.edge_count > n * n:  # more edges than between two sides of n / 2 spins
+            return None
+        i, j = self.edges()[0].T
+        # Every spin twice, each copy coupled to the other copies of its neighbors: on an odd cycle the copies meet.
+        rows, columns = np.concatenate([i, j]), np.concatenate([j, i]) + n
+        cover = sp.coo_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=(2 * n, 2 * n))
+        _, label = connected_components(cover, directed=False)
+        first, second = label[:n], label[n:]
+        if np.any(first == second):
+            return None
+        is_first, component = first < second, np.minimum(first, second)
+        surplus = np.bincount(component, weights=np.where(is_first, 1.0, -1.0), minlength=2 * n)
+        is_larger = is_first == (surplus[component] >= 0.0)
+        return np.flatnonzero(~is_larger), np.flatnonzero(is_larger)
+
     def summary(self) -> str:
         """Describe it in a few words, for the model's own text."""
         sizes = f"|A| mean {self.mean_of_pairs:.3g} max {self.largest_of_pairs:.3g}"

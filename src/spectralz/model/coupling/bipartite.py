@@ -81,6 +81,13 @@ class Bipartite(Coupling):
         i, j = np.nonzero(self.B)
         return np.column_stack([i, j + len(self.B)]).astype(np.int64), 2.0 * self.B[i, j]
 
+    @cached_property
+    def sides(self) -> tuple[IntArray, IntArray] | None:
+        if not (np.all(self.B, axis=1).any() and np.all(self.B, axis=0).any()):  # perhaps not connected
+            return super().sides
+        first, second = np.split(np.arange(self.n), [len(self.B)])
+        return (second, first) if len(first) >= len(second) else (first, second)
+
     def quadratic(self, X: FloatArray) -> FloatArray:
         first, second = X[:, : len(self.B)], X[:, len(self.B) :]
         return np.asarray(2.0 * np.einsum("mj,mj->m", first @ self.B, second))

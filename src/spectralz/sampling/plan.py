@@ -1,4 +1,6 @@
-"""Choose the points of the path from the base to the model so that log-weights change by equal amounts.
+"""Plan a run: the points of its path, and what it will cost.
+
+Points are chosen so that log-weights change by equal amounts between them.
 
 A step d of the path changes log-weights by d (E - E_0), whose standard deviation is d times that of the energy. A quick
 run measures that deviation along the path. Points are then placed at equal distances in its integral, the length of the
@@ -17,13 +19,35 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz._support.progress import report
-from spectralz.parts.populations import deviation_of
+from spectralz.sampling.engines.protocol import one_after_the_other
+from spectralz.sampling.populations import deviation_of
+from spectralz.sampling.run import operations
 
 if TYPE_CHECKING:
     from spectralz.model import FloatArray
-    from spectralz.parts.chains import Engine
+    from spectralz.sampling.engines.protocol import Chains, Parallel
+    from spectralz.sampling.path import Path
 
-__all__ = ["LEAST_POINTS", "SWEEPS", "Survey", "neighbors", "survey"]
+__all__ = [
+    "LEAST_POINTS",
+    "STEP",
+    "SWEEPS",
+    "Survey",
+    "bytes_of_blocks",
+    "bytes_per_state",
+    "seconds_per_point",
+    "seconds_per_state",
+    "seconds_per_sweep",
+    "spaced_by",
+    "survey",
+]
+
+# Relative variance of the weights that a step of the path aims at, by default.
+STEP = 0.05
+# Points that are timed to predict the time of others.
+TIMED_POINTS = 2
+# The length of the path, expected before it is surveyed: this many times the root of the number of spins.
+LENGTH_PER_ROOT = 0.8
 
 # No step is longer than one over this, however even the weights of few states look: a collective mode has hardly any
 # energy at high temperature, and weights of infinite variance at low temperature.
@@ -87,15 +111,11 @@ class Survey:
         return cls(points[edges], np.concatenate([[0.0], np.cumsum(distances)]))
 
 
-def neighbors(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the points before and after each point of a path; each end is its own missing neighbor."""
-    return np.concatenate([points[:1], points[:-1]]), np.concatenate([points[1:], points[-1:]])
-
-
-def survey(engine: Engine, rng: np.random.Generator) -> Survey:
+def survey(path: Path, rng: np.random.Generator, parallel: Parallel = one_after_the_other) -> Survey:
     """Move along the path in long steps and measure its length; once the time is up the steps grow."""
+    engine = path.engine
     states = min(STATES, engine.together)  # fewer where each takes long
-    chains = engine.start(states, rng)
+    chains = engine.start(states, rng, parallel)
     change = max(CHANGE, CHANGE_PER_ROOT * math.sqrt(engine.n))
     points, deviations = [0.0], []
     while True:
@@ -118,3 +138,68 @@ def survey(engine: Engine, rng: np.random.Generator) -> Survey:
     at, deviation = np.array(points), np.array(deviations)
     lengths = 0.5 * (deviation[1:] + deviation[:-1]) * np.diff(at)
     return Survey(at, np.concatenate([[0.0], np.cumsum(lengths)]))
+
+
+def spaced_by(
+    path: Path, step: float, rng: np.random.Generator, parallel: Parallel = one_after_the_other
+) -> FloatArray:
+    """Return points between which the relative variance of weights is ``step``, according to a survey.
+
+    With an infinite ``step`` there are as few points as allowed, without a survey.
+    """
+    if step == math.inf:
+        return np.linspace(0.0, 1.0, LEAST_POINTS + 1)
+    measured = survey(path, rng, parallel)
+    return measured.spaced(measured.length[-1] / math.sqrt(step))
+
+
+# ------------------------------------------------------------------------------------------------------- what it costs
+
+
+def seconds_per_point(path: Path, size: int, sweeps: int = 1, parallel: Parallel = one_after_the_other) -> float:
+    """Return the mean time that so many states take at a point of the path, all threads at work, as measured."""
+    engine = path.engine
+    chains = engine.start(size, np.random.default_rng(0), parallel)
+    seconds, slow = _seconds_at(path, 0.0, chains, sweeps), engine.slow_share
+    return (1.0 - slow) * seconds + slow * _seconds_at(path, 1.0, chains, sweeps) if slow else seconds
+
+
+def _seconds_at(path: Path, beta: float, chains: Chains, sweeps: int) -> float:
+    points = np.full(TIMED_POINTS, beta)
+    chains.sweep(points[:1], points[:1], points[:1], sweeps)  # compiles, and sums up fields
+    began = clock.now()
+    clock.charge(operations(path.engine, TIMED_POINTS, chains.size, sweeps))
+    chains.sweep(points, points, points, sweeps)
+    return (clock.now() - began) / TIMED_POINTS
+
+
+def seconds_per_sweep(path: Path, sweeps: int = 1, parallel: Parallel = one_after_the_other) -> float:
+    """Return the time of a sweep over one state, as measured with as many states as are swept together."""
+    together = path.engine.together
+    return seconds_per_point(path, together, sweeps, parallel) / (together * sweeps)
+
+
+def seconds_per_state(path: Path, step: float, one: float) -> float:
+    """Predict the time of a state along the whole path, from the time ``one`` of a sweep.
+
+    At high temperature the deviation of the energy is that of independent spins. At low temperature the length of the
+    path is about the root of the number of spins.
+    """
+    hot = math.sqrt(0.5 * path.n) * path.couplings.mean_strength
+    cold = LENGTH_PER_ROOT * math.sqrt(max(path.n, 1))
+    return one * max(min(hot, cold) / math.sqrt(step), LEAST_POINTS)
+
+
+def bytes_per_state(path: Path) -> int:
+    """Return the memory of a state."""
+    return path.engine.bytes_per_state + path.n
+
+
+def bytes_of_blocks(path: Path, threads: int) -> int:
+    """Return the memory of blocks and their tables."""
+    from spectralz.kernels.sampling.block_heat_bath import LANES
+
+    if path.blocks is None:
+        return 0
+    entries = sum(block.entries for block in path.blocks.blocks)
+    return 8 * entries + 8 * (LANES + 2) * path.blocks.entries * threads

@@ -13,14 +13,17 @@ import numpy as np
 
 from spectralz.kernels.coupling import frozen
 from spectralz.model import Ising
-from spectralz.parts.collapsed import two_sides
+from spectralz.sampling.engines.collapsed import sides_of
+from spectralz.sampling.engines.protocol import one_after_the_other
+from spectralz.sampling.quench import fields
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.model import FloatArray
-    from spectralz.parts.annealer import Annealer
-    from spectralz.parts.collapsed import Sides
+    from spectralz.sampling.engines.collapsed import Sides
+    from spectralz.sampling.engines.protocol import Parallel
+    from spectralz.sampling.path import Path
 
 __all__ = ["Given", "KeptSide", "StateSpace", "WholeStates", "space_of"]
 
@@ -53,7 +56,7 @@ class StateSpace(Protocol):
     def log_weight(self, v: NDArray[np.int8]) -> FloatArray:
         """Return log-weights, without offset and trace."""
 
-    def flip_changes(self, v: NDArray[np.int8], annealer: Annealer) -> FloatArray:
+    def flip_changes(self, v: NDArray[np.int8], path: Path, parallel: Parallel = one_after_the_other) -> FloatArray:
         """Return the changes of log-weights for the flip of each spin."""
 
     def quench(self, v: NDArray[np.int8]) -> NDArray[np.int8]:
@@ -71,8 +74,8 @@ class StateSpace(Protocol):
 
 def space_of(model: Ising) -> StateSpace:
     """Return the smaller side of a bipartite model, otherwise all spins."""
-    sides = two_sides(model)
-    return WholeStates(model) if sides is None or not len(sides.kept) else KeptSide(model, sides)
+    sides = sides_of(model)
+    return WholeStates(model) if sides is None else KeptSide(model, sides)
 
 
 class WholeStates:
@@ -94,9 +97,9 @@ class WholeStates:
         """Return log-weights."""
         return np.asarray(self._bare.log_weight(v))
 
-    def flip_changes(self, v: NDArray[np.int8], annealer: Annealer) -> FloatArray:
+    def flip_changes(self, v: NDArray[np.int8], path: Path, parallel: Parallel = one_after_the_other) -> FloatArray:
         """Return the changes of log-weights for the flip of each spin."""
-        return np.asarray(-2.0 * v * annealer.fields(v))
+        return np.asarray(-2.0 * v * fields(path, v, parallel))
 
     def quench(self, v: NDArray[np.int8]) -> NDArray[np.int8]:
         """Return the states, which no flip makes heavier."""
@@ -151,7 +154,7 @@ class KeptSide:
         sums_of_logs(self._fields(v), sums)
         return np.asarray(sums + v @ self._kept)
 
-    def flip_changes(self, v: NDArray[np.int8], annealer: Annealer) -> FloatArray:
+    def flip_changes(self, v: NDArray[np.int8], path: Path, parallel: Parallel = one_after_the_other) -> FloatArray:
         """Return the changes of log-weights for the flip of each kept spin."""
         from spectralz.kernels.sampling.flips import flip_changes
 

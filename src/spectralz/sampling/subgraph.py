@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spectralz.kernels.k_trees import Growth
     from spectralz.model import FloatArray
 
-__all__ = ["Subgraph", "width_of"]
+__all__ = ["Subgraph", "strongest_subgraph", "width_of"]
 
 # Tables have at most 2^8 entries each, and this many in total.
 MOST_WIDTH, MOST_ENTRIES = 8, 8_000_000
@@ -62,24 +62,24 @@ class Subgraph:
     _begin: NDArray[np.int64]
     _log_odds: NDArray[np.float32]
 
-    @classmethod
-    def of(cls, theta: FloatArray, couplings: Couplings, width: int) -> Subgraph:
-        """Grow a subgraph of a given width in a sparse graph."""
-        from spectralz.kernels.k_trees import grow, sum_out
-
-        indptr, indices, data = couplings.indptr, couplings.indices, couplings.data
-        n = len(theta)
-        clock.charge(ENTRY_OPERATIONS * n * 2**width + COUPLING_OPERATIONS * width * len(data))
-        # What an edge alone adds to log Z.
-        strength = np.maximum(log_2cosh(data) - math.log(2.0), LEAST_STRENGTH)
-        growth = grow(indptr, indices, strength, width)
-        begin = np.concatenate([[0], np.cumsum(1 << growth.sizes)])
-        log_odds = np.empty(begin[-1], dtype=np.float32)
-        log_z = sum_out(growth, theta, indptr, indices, data, begin, log_odds)
-        return cls(log_z, frozen(growth.kept), growth, begin, log_odds)
-
     def draw(self, x: NDArray[np.int8], state: NDArray[np.uint32]) -> None:
         """Draw 64 states into ``x``, (n, 64), with the random numbers of the lanes."""
         from spectralz.kernels.k_trees import draw_from_tables
 
         draw_from_tables(x, state, self._growth, self._begin, self._log_odds)
+
+
+def strongest_subgraph(theta: FloatArray, couplings: Couplings, width: int) -> Subgraph:
+    """Return a subgraph of a given width, grown along the strongest couplings of a sparse graph."""
+    from spectralz.kernels.k_trees import grow, sum_out
+
+    indptr, indices, data = couplings.indptr, couplings.indices, couplings.data
+    n = len(theta)
+    clock.charge(ENTRY_OPERATIONS * n * 2**width + COUPLING_OPERATIONS * width * len(data))
+    # What an edge alone adds to log Z.
+    strength = np.maximum(log_2cosh(data) - math.log(2.0), LEAST_STRENGTH)
+    growth = grow(indptr, indices, strength, width)
+    begin = np.concatenate([[0], np.cumsum(1 << growth.sizes)])
+    log_odds = np.empty(begin[-1], dtype=np.float32)
+    log_z = sum_out(growth, theta, indptr, indices, data, begin, log_odds)
+    return Subgraph(log_z, frozen(growth.kept), growth, begin, log_odds)

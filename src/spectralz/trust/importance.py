@@ -1,7 +1,7 @@
-"""Combine contractions and importance samples into an estimate of log Z, and decide whether to trust it.
+"""Trust in contractions and in importance samples drawn from them.
 
-Everything here is a pure function of numbers: contractions (one of them coarser and one in reverse), weights of states
-drawn from their distributions, and heavy states found in other ways.
+The evidence: a contraction, a coarser one and one in reverse; weights of states drawn from their distributions; and
+heavy states found in other ways. The constants are measured by `benchmarks.honesty --bond` (docs/honesty.md).
 """
 
 from __future__ import annotations
@@ -13,14 +13,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.parts.populations import log_means, mean_and_shares
+from spectralz.sampling.populations import log_means, mean_and_shares
+from spectralz.trust.judgment import Judgment
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.model import FloatArray
 
-__all__ = ["MOST_MISSED", "Contractions", "Judged", "Weighted", "judge", "log_mixture", "missed_share", "rounding_of"]
+__all__ = [
+    "MOST_MISSED",
+    "Contractions",
+    "Weighted",
+    "judge_contractions",
+    "log_mixture",
+    "missed_share",
+    "rounding_of",
+]
 
 # This share of the difference from a coarser contraction counts as error if nothing was truncated. With truncation, the
 # error falls as the root of the discarded weight; a few times this counts, but no less than the last of these.
@@ -197,24 +206,14 @@ def missed_share(x: NDArray[np.int8], log_weight: FloatArray, log_q: FloatArray,
     return float(np.maximum(share - np.exp(log_q[first]), 0.0)[rare].sum())
 
 
-@dataclass(frozen=True)
-class Judged:
-    """The conclusion: the answer, its error, whether to trust it, and if not why, as the end of a sentence."""
-
-    log_z: float
-    std_error: float
-    is_trusted: bool
-    complaint: str
-
-
-def judge(found: Contractions, sample: Weighted | None) -> Judged:
+def judge_contractions(found: Contractions, sample: Weighted | None) -> Judgment:
     """Combine contractions with a sample.
 
     Examples
     --------
     >>> same = Contractions(10.0, coarse=10.0, reverse=10.0, rounding=1e-12)
-    >>> judge(same, None)
-    Judged(log_z=10.0, std_error=1e-12, is_trusted=True, complaint='')
+    >>> judge_contractions(same, None)
+    Judgment(log_z=10.0, std_error=1e-12, trusted=True, why='')
     """
     if sample is None:
         return _judge_alone(found)
@@ -228,27 +227,27 @@ def judge(found: Contractions, sample: Weighted | None) -> Judged:
         # Neither is trusted: the error covers all of them, and the heavy states.
         wide = max(error, apart, found.spread, sample.std_error, math.log1p(sample.missed), LARGEST_ERROR_ALONE)
         best = sample.log_z if sample.missed <= MOST_MISSED else max(sample.log_z, found.log_z)
-        return Judged(best, wide, False, words)
+        return Judgment(best, wide, False, words)
     if not found.is_checked:
-        return Judged(sample.log_z, max(statistical, LARGEST_ERROR_ALONE), False, "; the checks were not made")
+        return Judgment(sample.log_z, max(statistical, LARGEST_ERROR_ALONE), False, "; the checks were not made")
     if error < statistical:
         log_z, std_error, limit = found.log_z, error, DEVIATIONS * statistical
     else:
         log_z, std_error, limit = sample.log_z, statistical, DEVIATIONS * (statistical + error)
     if abs(found.log_z - sample.log_z) <= limit:
-        return Judged(log_z, std_error, True, "")
+        return Judgment(log_z, std_error, True, "")
     words = f"; contraction and sample differ by {apart:.2g}, too much for both"
-    return Judged(sample.log_z, max(std_error, apart, found.spread), False, words)
+    return Judgment(sample.log_z, max(std_error, apart, found.spread), False, words)
 
 
-def _judge_alone(found: Contractions) -> Judged:
+def _judge_alone(found: Contractions) -> Judgment:
     """Judge contractions without a sample."""
     error = found.error
     if not found.is_checked:
-        return Judged(found.log_z, max(error, found.spread, 1.0), False, "; there was nothing to compare it with")
+        return Judgment(found.log_z, max(error, found.spread, 1.0), False, "; there was nothing to compare it with")
     if max(error, LEAST_OF_SPREAD * found.spread) > LARGEST_ERROR_ALONE:
-        return Judged(found.log_z, max(error, found.spread), False, f"; contractions disagree by {found.spread:.2g}")
-    return Judged(found.log_z, error, True, "")
+        return Judgment(found.log_z, max(error, found.spread), False, f"; contractions disagree by {found.spread:.2g}")
+    return Judgment(found.log_z, error, True, "")
 
 
 def rounding_of(log_z: float, n: int, largest: float) -> float:

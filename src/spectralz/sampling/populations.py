@@ -1,4 +1,4 @@
-"""Combine cooled populations into estimates of log Z, marginals and samples."""
+"""Populations with their weights, and the marginals and samples that they give."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.parts.outcome import MarginalOutcome, Outcome
+from spectralz.parts.outcome import MarginalOutcome
 from spectralz.parts.pairs import pairs_of
-from spectralz.result import Kind, Status
+from spectralz.result import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,32 +18,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.model import FloatArray, Ising
+    from spectralz.parts.outcome import Outcome
 
 __all__ = [
-    "Annealed",
-    "Mean",
-    "combine",
+    "Run",
     "deviation_of",
     "log_means",
     "marginals_of",
     "mean_and_shares",
-    "outcome_of_runs",
     "pair_means",
     "sample_of",
     "systematic",
     "variance_of",
     "weights_of",
-    "with_rounding",
 ]
 
-# With fewer independent families than this, the populations may have lost important states, and the error is
-# unreliable.
-FEWEST_FAMILIES = 30.0
-# Few families tell little about missing ones; their error is widened by this over their number.
-MISSING_FAMILIES = 20.0
-# The gap between the way down and the way back is noise up to this many of its errors, harmless up to this share of the
-# answer's error, and ignored below the last of these.
-GAP_DEVIATIONS, GAP_SHARE, LEAST_GAP = 3.0, 0.5, 0.05
 # The largest deviation whose square does not overflow.
 LARGEST_DEVIATION = 1e150
 # Number of spins of states whose fields are computed together.
@@ -52,8 +40,8 @@ SPINS_AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True)
-class Annealed:
-    """A population that has arrived at beta = 1.
+class Run:
+    """A population at the end of its path.
 
     Attributes
     ----------
@@ -144,149 +132,22 @@ def systematic(weight: FloatArray, u: float, size: int) -> NDArray[np.int64]:
     return np.diff(np.minimum(reached, size), prepend=0.0).astype(np.int64)
 
 
-@dataclass(frozen=True)
-class Mean:
-    """The combined estimate of several runs.
-
-    Attributes
-    ----------
-    log_z
-        Logarithm of the mean of their estimates of Z, weighted by effort; the mean is unbiased, as each of them is.
-    std_error
-        The larger of the two errors below, widened if families are few; or the shortfall of the weights if that is
-        larger.
-    family_error
-        Standard error of log Z from the sizes of families within the runs.
-    run_error
-        The same from the scatter of the runs, 0 for a single run.
-    families
-        The effective number of independent states of all populations.
-    gap, gap_error
-        Mean of the runs' gaps, and its standard error, infinite for a single run.
-    """
-
-    log_z: float
-    std_error: float
-    family_error: float
-    run_error: float
-    families: float
-    gap: float = 0.0
-    gap_error: float = math.inf
-
-    @property
-    def has_families(self) -> bool:
-        """Whether there are enough families for the error to be meaningful."""
-        return self.families >= FEWEST_FAMILIES
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether the way down and the way back agree: their gap is noise, or less than the error."""
-        return abs(self.gap) <= max(GAP_DEVIATIONS * self.gap_error, GAP_SHARE * self.std_error, LEAST_GAP)
-
-    @property
-    def is_trusted(self) -> bool:
-        """Whether the error is trusted."""
-        return self.has_families and self.is_closed
-
-    @property
-    def complaint(self) -> str:
-        """The reason to distrust the runs, as the end of a sentence; empty if they are trusted."""
-        words = ""
-        if not self.has_families:
-            words += f"; {self.families:.0f} independent families are left, too few to trust the answer or its error"
-        if not self.is_closed:
-            words += (
-                f"; the growth of log Z differs by {self.gap:.2g} between the states before and after the sweeps: "
-                "they are out of equilibrium, do not trust"
-            )
-        return words
-
-
-def combine(found: Sequence[Annealed]) -> Mean:
-    """Return the mean of runs, and two estimates of its error."""
-    effort = np.array([run.effort for run in found])
-    share = effort / effort.sum()
-    logs = np.array([run.log_z for run in found])
-    z = np.exp(logs - logs.max())
-    mean = float(share @ z)
-    family_error = math.sqrt(float((share * z) ** 2 @ [run.variance for run in found])) / mean
-    run_error = 0.0
-    if len(found) > 1:
-        run_error = math.sqrt(float(share @ (z - mean) ** 2) / (len(found) - 1)) / mean
-    posterior = share * z / mean
-    families = 1.0 / float(posterior**2 @ [1.0 / run.families for run in found])
-    std_error = max(family_error, run_error) * (1.0 + MISSING_FAMILIES / families)
-    if families < FEWEST_FAMILIES:
-        variance, states = float(share @ [run.spread[-1] for run in found]), sum(run.size for run in found)
-        std_error = max(std_error, _shortfall(variance, states))
-    gaps = np.array([run.gap for run in found])
-    gap = float(share @ gaps)
-    largest = max(float(np.abs(gaps).max()), 1.0)  # factored out, since the squares may overflow
-    gap_error = math.inf
-    if len(found) > 1:
-        gap_error = largest * math.sqrt(float(share @ ((gaps - gap) / largest) ** 2) / (len(found) - 1))
-    return Mean(
-        float(logs.max()) + math.log(mean), std_error, family_error, run_error, families, gap=gap, gap_error=gap_error
-    )
-
-
-def _shortfall(variance: float, states: int) -> float:
-    """Return the scale by which the log of the mean of some weights is too small, given the variance of their logs.
-
-    For a normal distribution of variance V the log of the mean is V / 2 above the mean log. With R weights it hardly
-    exceeds the largest one, sqrt(2 V log R) above the mean log. The distribution has a finite range, so at most as much
-    again is expected.
-    """
-    largest = math.sqrt(2.0 * variance * math.log(states))
-    return min(max(0.5 * variance - largest, 0.0), largest)
-
-
-def with_rounding(std_error: float, log_z: float) -> float:
-    """Return a standard error that includes the rounding of a huge answer."""
-    return math.hypot(std_error, 8.0 * UNIT_ROUNDOFF * log_z)
-
-
-def outcome_of_runs(
-    model: Ising, found: Sequence[Annealed], mean: Mean, temperatures: int, words: str, *, interrupted: bool = False
-) -> Outcome:
-    """Return the estimate of log Z from runs and their mean; ``words`` describe the runs."""
-    log_z = mean.log_z + model.constant
-    return Outcome(
-        log_z=log_z,
-        kind=Kind.ESTIMATE,
-        status=Status(words, converged=mean.is_trusted and not interrupted),
-        std_error=with_rounding(mean.std_error, log_z),
-        iterations=temperatures - 1,
-        trusted=mean.is_trusted,
-        interrupted=interrupted,
-        details={
-            "families": mean.families,
-            "family_error": mean.family_error,
-            "run_error": mean.run_error,
-            "gap": mean.gap,
-            "log_z_of_runs": [run.log_z + model.constant for run in found],
-            "temperatures": temperatures,
-            "interrupted": interrupted,
-        },
-    )
-
-
-def weights_of(found: Sequence[Annealed]) -> list[FloatArray]:
+def weights_of(runs: Sequence[Run]) -> list[FloatArray]:
     """Return the weights of the states of every run in the mean of all."""
-    top = max(run.log_z for run in found)
-    totals = np.array([run.effort * math.exp(run.log_z - top) for run in found])
-    return [run.weight * total for run, total in zip(found, totals / totals.sum(), strict=True)]
+    top = max(run.log_z for run in runs)
+    totals = np.array([run.effort * math.exp(run.log_z - top) for run in runs])
+    return [run.weight * total for run, total in zip(runs, totals / totals.sum(), strict=True)]
 
 
-def sample_of(found: Sequence[Annealed], size: int, rng: np.random.Generator) -> NDArray[np.int8]:
+def sample_of(runs: Sequence[Run], size: int, rng: np.random.Generator) -> NDArray[np.int8]:
     """Draw states from populations by their weights, in random order; as few as possible are drawn twice."""
-    x = np.concatenate([run.x for run in found])
-    weight = np.concatenate(weights_of(found))
+    x = np.concatenate([run.x for run in runs])
+    weight = np.concatenate(weights_of(runs))
     places = np.repeat(np.arange(len(x)), systematic(weight, rng.random(), size))
     return np.asarray(x[rng.permutation(places)])
 
 
-def marginals_of(model: Ising, found: Sequence[Annealed], outcome: Outcome) -> MarginalOutcome:
+def marginals_of(model: Ising, runs: Sequence[Run], outcome: Outcome) -> MarginalOutcome:
     """Return the marginals that weighted populations give.
 
     A spin's mean given all others is tanh of its field. The average of that has the same expectation as that of the
@@ -301,7 +162,7 @@ def marginals_of(model: Ising, found: Sequence[Annealed], outcome: Outcome) -> M
     down = np.zeros(model.n)
     pair_mean = np.zeros(len(pairs))
     couplings = model.storage.for_kernels()
-    for run, weight in zip(found, weights_of(found), strict=True):
+    for run, weight in zip(runs, weights_of(runs), strict=True):
         together = max(SPINS_AT_ONCE // max(model.n, 1), 1)
         for part in (slice(k, k + together) for k in range(0, run.size, together)):
             x, h = run.x[part], np.empty((len(run.x[part]), model.n))

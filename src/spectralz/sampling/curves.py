@@ -1,36 +1,40 @@
-"""Cooling: populations that pass through given temperatures, and what they say of the model at each.
+"""Curves over temperature, from populations that pass through given temperatures.
 
-Along the path from fair coins to ``beta`` times the model its points are temperatures, so that one run passes through
-all of them. Several runs are independent: what they say together has the error that leaving out one after the other
-shows (the jackknife). States lag behind where it is cold. Half as many points lag twice as far: what half the
-schedule says otherwise, beyond part of its noise, is part of the error. Whether the populations are to be trusted is
-asked as of any others: how many families they have, whether the way back agrees, whether a collective state was missed.
+The points of a path from fair coins are temperatures, so one run passes through all of them. Errors come from leaving
+out one of several independent runs after the other (the jackknife). States lag behind equilibrium at low temperature,
+twice as far with half as many points. So a second set of runs has half as many points, and its difference, beyond part
+of its noise, is added to the error.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spectralz._support import clock
 from spectralz._support.progress import report
-from spectralz.parts.annealer import Annealer
-from spectralz.parts.collective import missed_by
 from spectralz.parts.leading import leading_directions
-from spectralz.parts.populations import combine, log_means
-from spectralz.parts.survey import LEAST_POINTS
+from spectralz.sampling.path import from_coins
+from spectralz.sampling.phases import missed_by
+from spectralz.sampling.plan import LEAST_POINTS, seconds_per_point, survey
+from spectralz.sampling.populations import log_means
+from spectralz.sampling.run import anneal
+from spectralz.sampling.spread import crew_for
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.model import FloatArray, Ising
-    from spectralz.parts.collective import Elsewhere
-    from spectralz.parts.populations import Annealed, Mean
+    from spectralz.sampling.path import Path
+    from spectralz.sampling.phases import MissedState
+    from spectralz.sampling.populations import Run
+    from spectralz.sampling.spread import Crew
 
-__all__ = ["Cooled", "cool"]
+__all__ = ["Curves", "curves"]
 
 # Independent runs, and the states of each: the most where points are so many that more are of no use.
 RUNS, STATES, MOST_STATES = 12, 128, 8192
@@ -45,13 +49,12 @@ MOST_KEPT = 1_000_000_000
 
 
 @dataclass(frozen=True)
-class Cooled:
-    """What populations say at each of K temperatures: values and errors, K numbers each.
+class Curves:
+    """Values and errors at each of K temperatures, K numbers each.
 
-    ``energy`` is that of physicists, minus the log-weight of the model itself; ``magnetization`` and its size
-    ``abs_magnetization`` are per spin, and so is ``overlap``, that of two independent states (None for many spins).
-    ``means`` are what populations say of log Z together, with their own doubts, and ``elsewhere`` a collective state
-    that they have not met, or None.
+    ``energy`` is minus the log-weight of the model itself. ``magnetization``, its size ``abs_magnetization`` and
+    ``overlap``, that of two independent states (None for many spins), are per spin. ``runs`` are the populations at
+    each temperature, and ``missed`` a collective state that they have not visited, or None.
     """
 
     log_z: tuple[FloatArray, FloatArray]
@@ -61,10 +64,9 @@ class Cooled:
     magnetization: tuple[FloatArray, FloatArray]
     abs_magnetization: tuple[FloatArray, FloatArray]
     overlap: tuple[FloatArray, FloatArray] | None
-    means: list[Mean]
-    elsewhere: list[Elsewhere | None]
+    runs: list[list[Run]]
+    missed: list[MissedState | None]
     points: int
-    runs: int
     states: int
 
 
@@ -81,19 +83,19 @@ class _Sums:
         self.middle = np.zeros(len(betas))
         keeps = RUNS * len(betas) * model.n <= MOST_MEANS
         self.means = np.zeros((*shape, model.n)) if keeps else None
-        self.populations: list[list[Annealed]] = [[] for _ in betas]
+        self.populations: list[list[Run]] = [[] for _ in betas]
 
-    def add(self, run: int, k: int, found: Annealed) -> None:
-        """Take in the states of a run at a temperature."""
-        share, x = found.weight, found.x
+    def add(self, run: int, k: int, population: Run) -> None:
+        """Add the states of a run at a temperature."""
+        share, x = population.weight, population.x
         has_room = RUNS * len(self.betas) * x.size <= MOST_KEPT
-        self.populations[k].append(found if has_room else replace(found, x=x[:, :0]))
+        self.populations[k].append(population if has_room else replace(population, x=x[:, :0]))
         energy = -np.asarray(self.model.log_weight(x))
         if run == 0:
             self.middle[k] = float(energy.mean())
         energy -= self.middle[k]
         each = x.mean(axis=1, dtype=np.float64) if self.model.n else np.zeros(len(x))
-        self.log_z[run, k] = found.log_z + self.betas[k] * self.model.constant
+        self.log_z[run, k] = population.log_z + self.betas[k] * self.model.constant
         self.energy[run, k], self.square[run, k] = share @ energy, share @ energy**2
         self.magnetization[run, k], self.size[run, k] = share @ each, share @ np.abs(each)
         if self.means is not None:
@@ -154,63 +156,53 @@ class _Sums:
         }
 
 
-def cool(model: Ising, betas: FloatArray, seconds: float, rng: np.random.Generator) -> Cooled:
+def curves(model: Ising, betas: FloatArray, seconds: float, rng: np.random.Generator) -> Curves:
     """Take populations through the temperatures ``betas``, which rise and are above 0, in about so many seconds."""
-    coldest = model.scaled(float(betas[-1]))
-    with Annealer(coldest, from_coins=True) as annealer:
+    path = from_coins(model.scaled(float(betas[-1])))
+    with crew_for(path) as crew:
         end = clock.now() + seconds
-        survey = annealer.survey(rng)
-        one = max(annealer.seconds_per_point(STATES) * RUNS, 1e-9)
+        measured = survey(path, rng, crew.parallel)
+        one = max(seconds_per_point(path, STATES, parallel=crew.parallel) * RUNS, 1e-9)
         affordable = SHARE_PLANNED * max(end - clock.now(), 0.0) / one / 1.5
-        wanted = min(max(POINTS_PER_SQUARE * float(survey.length[-1]) ** 2, FEWEST_POINTS), MOST_POINTS)
-        points = max(min(affordable, wanted), float(LEAST_POINTS))
-        size = int(min(STATES * max(affordable / points, 1.0), MOST_STATES))
+        wanted = min(max(POINTS_PER_SQUARE * float(measured.length[-1]) ** 2, FEWEST_POINTS), MOST_POINTS)
+        count = max(min(affordable, wanted), float(LEAST_POINTS))
+        size = int(min(STATES * max(affordable / count, 1.0), MOST_STATES))
+        stops = betas / betas[-1]
         half, whole = (
-            _through(annealer, model, betas, _path(survey.spaced(count), betas / betas[-1]), size, rng, done)
-            for count, done in ((points / 2.0, (0.0, 1.0 / 3.0)), (points, (1.0 / 3.0, 1.0)))
+            _through(crew, path, model, betas, np.union1d(measured.spaced(points), stops), size, rng, done)
+            for points, done in ((count / 2.0, (0.0, 1.0 / 3.0)), (count, (1.0 / 3.0, 1.0)))
         )
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {"overlap": None}
+    coarse = half.with_errors()
     for name, (value, error) in whole.with_errors().items():
-        other, its_error = half.with_errors()[name]
-        # Of the noise in that difference only part is taken off: a lag that hides in it is the worse mistake.
+        other, its_error = coarse[name]
+        # Only part of the noise in that difference is subtracted: missing a lag hidden in it would be worse.
         lag = np.maximum((value - other) ** 2 - 0.5 * its_error**2, 0.0)
-        found[name] = value, np.sqrt(error**2 + lag)
-    means = [combine(each) for each in whole.populations]
-    log_z, error = found["log_z"]
-    found["log_z"] = log_z, np.maximum(error, [mean.std_error for mean in means])
+        values[name] = value, np.sqrt(error**2 + lag)
     directions = leading_directions(model.storage)  # the same at all temperatures
-    return Cooled(
-        **{"overlap": None, **found},
-        means=means,
-        elsewhere=[
-            missed_by(model.scaled(float(beta)), each, rng, directions) if each[0].x.shape[1] == model.n else None
-            for beta, each in zip(betas, whole.populations, strict=True)
-        ],
-        points=math.ceil(points),
-        runs=RUNS,
-        states=RUNS * size,
-    )
-
-
-def _path(points: FloatArray, stops: FloatArray) -> FloatArray:
-    """Return points of a path that has the stops among them."""
-    return np.unique(np.concatenate([points, stops]))
+    missed = [
+        missed_by(model.scaled(float(beta)), runs, rng, directions) if runs[0].x.shape[1] == model.n else None
+        for beta, runs in zip(betas, whole.populations, strict=True)
+    ]
+    return Curves(**values, runs=whole.populations, missed=missed, points=math.ceil(count), states=RUNS * size)
 
 
 def _through(
-    annealer: Annealer,
+    crew: Crew,
+    path: Path,
     model: Ising,
     betas: FloatArray,
-    path: FloatArray,
+    points: FloatArray,
     size: int,
     rng: np.random.Generator,
     done: tuple[float, float],
 ) -> _Sums:
+    """Return sums over the states of several runs at each temperature."""
     sums = _Sums(model, betas)
-    places = np.searchsorted(path, betas / betas[-1])
+    places = np.searchsorted(points, betas / betas[-1])
     begin, end = done
     for run, stream in enumerate(rng.spawn(RUNS)):
-        stops = {int(place): lambda found, run=run, k=k: sums.add(run, k, found) for k, place in enumerate(places)}
-        annealer.anneal(path, size, stream, stops=stops)
+        stops = {int(place): partial(sums.add, run, k) for k, place in enumerate(places)}
+        anneal(path, points, size, stream, stops=stops, parallel=crew.parallel)
         report("cooling", begin + (end - begin) * (run + 1) / RUNS)
     return sums

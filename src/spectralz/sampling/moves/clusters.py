@@ -70,11 +70,11 @@ def turn_clusters(
     count: int,
     beta: float,
     path: SparsePath,
-    spread: Callable[[Callable[[int], None], Sequence[int]], None],
+    parallel: Callable[[Callable[[int], None], Sequence[int]], None],
 ) -> None:
     """Turn clusters of the first ``count`` states of ``x``, (n, 64), at a point of the path.
 
-    ``spread`` calls a function on each number of a sequence, in threads or not.
+    ``parallel`` calls a function on each number of a sequence, in threads or not.
     """
     from spectralz.kernels.sampling.clusters import Joined, choose_clusters, join_pairs, turn_spins
 
@@ -88,7 +88,7 @@ def turn_clusters(
         end = min(begin + CLUSTERED_TOGETHER, count)
         choose_clusters(x, random, begin, end, beta, path, joined, edges, turned[part])
 
-    spread(choose, range(len(turned)))
+    parallel(choose, range(len(turned)))
     turn_spins(x, turned)
 
 

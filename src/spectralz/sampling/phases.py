@@ -14,9 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.kernels.coupling import frozen
-from spectralz.parts.annealer import Annealer
 from spectralz.parts.mean_field import ascend_in_time, bound_of_model
-from spectralz.parts.populations import weights_of
+from spectralz.sampling.engines.protocol import one_after_the_other
+from spectralz.sampling.path import from_coins
+from spectralz.sampling.populations import weights_of
+from spectralz.sampling.quench import quench
+from spectralz.sampling.run import relax
+from spectralz.sampling.spread import crew_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,9 +29,11 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.coupling import Couplings
     from spectralz.model import FloatArray, Ising
-    from spectralz.parts.populations import Annealed
+    from spectralz.sampling.engines.protocol import Parallel
+    from spectralz.sampling.path import Path
+    from spectralz.sampling.populations import Run
 
-__all__ = ["Elsewhere", "along", "heaviest_of", "look_elsewhere", "missed_by"]
+__all__ = ["MissedState", "heaviest_of", "missed_by", "missed_state", "seed_states"]
 
 # Number of chains from each state along a leading eigenvector, and their sweeps.
 CHAINS, SWEEPS = 8, 20
@@ -42,7 +48,7 @@ MEAN_FIELD_SWEEPS, MEAN_FIELD_TOLERANCE = 100, 1e-6
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class MissedState:
     """A state that chains stay in and that a population has not visited.
 
     Attributes
@@ -60,21 +66,15 @@ class Elsewhere:
     overlap: float
     beyond: float = 0.0
 
-    def share(self, log_z: float) -> float:
-        """Return its least share of Z, given a population that estimates ``log_z`` without it."""
-        return 1.0 / (1.0 + math.exp(min(max(log_z - self.lower, -700.0), 700.0)))
 
-    def gain(self, log_z: float) -> float:
-        """Return how much it may add to ``log_z``."""
-        return float(np.logaddexp(log_z, self.lower + self.beyond)) - log_z
-
-
-def along(annealer: Annealer, directions: Sequence[FloatArray]) -> NDArray[np.int8]:
+def seed_states(
+    path: Path, directions: Sequence[FloatArray], parallel: Parallel = one_after_the_other
+) -> NDArray[np.int8]:
     """Return the distinct states reached by quenching the signs of some directions and their mirror images."""
     if not directions:
-        return np.empty((0, annealer.n), dtype=np.int8)
+        return np.empty((0, path.n), dtype=np.int8)
     starts = np.array([np.where(sign * v >= 0.0, 1, -1) for v in directions for sign in (1, -1)], dtype=np.int8)
-    return np.unique(annealer.quench(starts), axis=0)
+    return np.unique(quench(path, starts, parallel), axis=0)
 
 
 def heaviest_of(model: Ising, states: NDArray[np.int8]) -> NDArray[np.int8]:
@@ -83,60 +83,58 @@ def heaviest_of(model: Ising, states: NDArray[np.int8]) -> NDArray[np.int8]:
     return np.asarray(states[weights >= weights.max() - LEVEL * max(abs(float(weights.max())), 1.0)])
 
 
-def look_elsewhere(
-    model: Ising,
-    annealer: Annealer,
-    found: Sequence[Annealed],
+def missed_state(
+    path: Path,
+    runs: Sequence[Run],
     rng: np.random.Generator,
     seeds: NDArray[np.int8],
-) -> Elsewhere | None:
-    """Return the heaviest collective state that the populations have not visited, or None.
+    parallel: Parallel = one_after_the_other,
+) -> MissedState | None:
+    """Return the heaviest collective state that populations at the end of a path have not visited, or None.
 
-    ``seeds`` are the states :func:`along` the leading directions. Chains from them are shorter once the time is up
+    ``seeds`` are the :func:`seed_states` of the leading directions. Chains from them are shorter once the time is up
     (``_support/clock.py``).
     """
     if not len(seeds):
         return None
-    chains = annealer.relax(np.repeat(seeds, CHAINS, axis=0), SWEEPS, rng).reshape(len(seeds), CHAINS, -1)
-    overlaps = [_unmet_overlap(seed, ends, found) for seed, ends in zip(seeds, chains, strict=True)]
-    unmet = [(seed, each) for seed, each in zip(seeds, overlaps, strict=True) if each is not None]
+    chains = relax(path, np.repeat(seeds, CHAINS, axis=0), SWEEPS, rng, parallel).reshape(len(seeds), CHAINS, -1)
+    overlaps = [_unmet_overlap(seed, ends, runs) for seed, ends in zip(seeds, chains, strict=True)]
+    unmet = [(seed, overlap) for seed, overlap in zip(seeds, overlaps, strict=True) if overlap is not None]
     if not unmet:
         return None
-    states = _states(model, unmet)
+    states = _states(path.model, unmet)
     heaviest = max(states, key=lambda state: state.lower)
     together = float(np.logaddexp.reduce([state.lower for state in states]))
     return replace(heaviest, beyond=heaviest.beyond + together - heaviest.lower)
 
 
 def missed_by(
-    model: Ising, found: Sequence[Annealed], rng: np.random.Generator, directions: Sequence[FloatArray]
-) -> Elsewhere | None:
-    """Return the heaviest state along some directions of a model that its populations have not met, or None."""
-    with Annealer(model, block_width=0, from_coins=True) as annealer:
-        return look_elsewhere(model, annealer, found, rng, along(annealer, directions))
+    model: Ising, runs: Sequence[Run], rng: np.random.Generator, directions: Sequence[FloatArray]
+) -> MissedState | None:
+    """Return the heaviest state along some directions of a model that its populations have not visited, or None."""
+    path = from_coins(model, block_width=0)
+    with crew_for(path) as crew:
+        return missed_state(path, runs, rng, seed_states(path, directions, crew.parallel), crew.parallel)
 
 
-def _unmet_overlap(seed: NDArray[np.int8], chains: NDArray[np.int8], found: Sequence[Annealed]) -> float | None:
+def _unmet_overlap(seed: NDArray[np.int8], chains: NDArray[np.int8], runs: Sequence[Run]) -> float | None:
     """Return how close chains from a state stay to it, or None if the population has equally close states."""
     n = len(seed)
     overlaps = chains @ seed.astype(np.float64) / n
     least = float(overlaps.mean() - CHAIN_DEVIATIONS * max(overlaps.std(), 1.0 / n))
     met = sum(
         float(weight @ (run.x @ seed.astype(np.float64) / n >= least))
-        for run, weight in zip(found, weights_of(found), strict=True)
+        for run, weight in zip(runs, weights_of(runs), strict=True)
     )
     return None if met >= SHARE_MET else float(overlaps.mean())
 
 
-def _states(model: Ising, unmet: Sequence[tuple[NDArray[np.int8], float]]) -> list[Elsewhere]:
+def _states(model: Ising, unmet: Sequence[tuple[NDArray[np.int8], float]]) -> list[MissedState]:
     couplings = model.storage.for_kernels()
     with np.errstate(over="ignore"):  # of huge couplings; see Onsager's term below
         squares = couplings._replace(data=frozen(couplings.data**2))
-    found = []
-    for seed, overlap in unmet:
-        lower, onsager = _bound_in(model, couplings, squares, seed)
-        found.append(Elsewhere(lower, overlap, onsager))
-    return found
+    bounds = [(_bound_in(model, couplings, squares, seed), overlap) for seed, overlap in unmet]
+    return [MissedState(lower, overlap, onsager) for (lower, onsager), overlap in bounds]
 
 
 def _bound_in(model: Ising, couplings: Couplings, squares: Couplings, seed: NDArray[np.int8]) -> tuple[float, float]:

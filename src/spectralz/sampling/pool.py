@@ -19,11 +19,13 @@ import numpy as np
 from spectralz._support import clock
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.parts.outcome import MarginalOutcome, Outcome, with_kind_of_means
+from spectralz.parts.outcome import MarginalOutcome, with_kind_of_means
 from spectralz.parts.pairs import pairs_of
-from spectralz.parts.populations import pair_means, weights_of, with_rounding
-from spectralz.parts.state_space import space_of
-from spectralz.result import Kind, Status
+from spectralz.result import Kind
+from spectralz.sampling.engines.protocol import one_after_the_other
+from spectralz.sampling.populations import pair_means, weights_of
+from spectralz.sampling.quench import quench
+from spectralz.sampling.state_space import space_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,9 +33,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.model import FloatArray, Ising
-    from spectralz.parts.annealer import Annealer
-    from spectralz.parts.populations import Annealed
-    from spectralz.parts.state_space import Given
+    from spectralz.parts.outcome import Outcome
+    from spectralz.sampling.engines.protocol import Parallel
+    from spectralz.sampling.path import Path
+    from spectralz.sampling.populations import Run
+    from spectralz.sampling.state_space import Given, StateSpace
 
 __all__ = [
     "MOST_STATES",
@@ -42,9 +46,9 @@ __all__ = [
     "collect",
     "fill",
     "pool_marginals",
-    "pool_outcome",
     "search",
     "share_held",
+    "state_pool",
 ]
 
 # A state lighter than the heaviest by more than this many nats is ignored: 1e5 of them weigh 1e-5 of it.
@@ -64,33 +68,23 @@ FLIP_OPERATIONS, SWEEPS_OF_AN_ASCENT = 3.0, 6.0
 FROM_RANDOM = 100
 # All states of a side are listed if their log-weights have at most this many entries: about a second.
 MOST_ENTRIES = 1e9
-# If fewer independent states than this are found again, the share is unknown.
-FEWEST_HITS = 10.0
 
 
 class StatePool:
-    """Distinct states of a model, or of one of its two sides, with their log-weights.
+    """A table of distinct states of a model, or of one of its two sides, with their log-weights.
 
-    Parameters
-    ----------
-    model
-        The model.
-    max_states
-        Most states to keep.
-    max_memory
-        Most memory for them, in bytes.
+    :func:`state_pool` makes an empty one.
     """
 
-    def __init__(self, model: Ising, max_states: int, max_memory: int = 2**30) -> None:
+    def __init__(self, model: Ising, space: StateSpace, max_states: int) -> None:
+        words = max(-(-space.width // 64), 1)
         self.model = model
-        self.space = space_of(model)
-        words = max(-(-self.space.width // 64), 1)
-        fitting = max(max_memory // (8 * (words + 6)), 1)  # a key, a log-weight, two to four table slots
-        self.max_states: int = min(max_states, fitting, 2 ** min(self.space.width, 60))
-        self._table = np.full(1 << (2 * self.max_states).bit_length(), -1, dtype=np.int64)
-        self._keys = np.empty((self.max_states, words), dtype=np.uint64)
-        self._log_weight = np.empty(self.max_states)
-        self._is_expanded = np.zeros(self.max_states, dtype=np.bool_)
+        self.space = space
+        self.max_states = max_states
+        self._table = np.full(1 << (2 * max_states).bit_length(), -1, dtype=np.int64)
+        self._keys = np.empty((max_states, words), dtype=np.uint64)
+        self._log_weight = np.empty(max_states)
+        self._is_expanded = np.zeros(max_states, dtype=np.bool_)
         self._count = 0
 
     def __len__(self) -> int:
@@ -167,34 +161,15 @@ class StatePool:
 
     def add(self, x: NDArray[np.int8]) -> None:
         """Add the states that are not in the pool yet."""
-        self._add(self.space.of_states(x))
-
-    def add_quenched(self, x: NDArray[np.int8]) -> None:
-        """Add quenched states, and those reached from the heaviest of them by quenching with spins summed out."""
-        self.add(x)
-        if self.space.summed:
-            self._quench(self.space.of_states(x))
-
-    def add_from_random(self, count: int, rng: np.random.Generator) -> None:
-        """Add states reached from random ones with spins summed out: with few spins up, few down, and in between.
-
-        In the heaviest states of a Boltzmann machine few hidden units are on; unbiased random starts never reach these.
-        """
-        if self.space.summed:
-            share = np.sin(0.5 * math.pi * rng.random((count, 1))) ** 2
-            self._quench(np.where(rng.random((count, self.space.width)) < share, 1, -1).astype(np.int8))
-
-    def _quench(self, v: NDArray[np.int8]) -> None:
-        ends = self.space.quench(v)
-        clock.charge(FLIP_OPERATIONS * SWEEPS_OF_AN_ASCENT * len(ends) * self.space.entries)
-        self._add(ends)
+        self.add_identified(self.space.of_states(x))
 
     def add_all(self) -> None:
         """Add all states."""
         width = self.space.width
-        self._add(_unpack(np.arange(2**width, dtype=np.uint64)[:, None], width))
+        self.add_identified(_unpack(np.arange(2**width, dtype=np.uint64)[:, None], width))
 
-    def _add(self, v: NDArray[np.int8]) -> None:
+    def add_identified(self, v: NDArray[np.int8]) -> None:
+        """Add states that are given by the spins that identify them."""
         from spectralz.kernels.sampling.state_table import insert, pack
 
         rows = self._rows_at_once
@@ -216,31 +191,41 @@ class StatePool:
         contains(self._table, self._keys, pack(self.space.of_states(x)), found)
         return found
 
-    def expand(self, annealer: Annealer) -> bool:
-        """Add the heavy neighbors of the heaviest states not expanded yet; return whether to continue."""
+    def next_to_expand(self) -> tuple[NDArray[np.int8], FloatArray] | None:
+        """Return the heaviest states whose neighbors were not examined, and their log-weights; None if few are left.
+
+        They count as examined from now on.
+        """
         width = self.space.width
         waiting = np.flatnonzero(~self._is_expanded[: self._count])
         if self.is_full or not len(waiting) or not width:
-            return False
+            return None
         clock.charge(LOOK_OPERATIONS * self._count)
         if _log_sum(self._log_weight[waiting]) < _log_sum(self.log_weight) + LOG_SMALLEST_SHARE:
-            return False
+            return None
         batch = int(max(SPINS_AT_ONCE // max(width**2, self.space.entries), 1))
         if len(waiting) > batch:
             waiting = waiting[np.argpartition(-self._log_weight[waiting], batch)[:batch]]
         self._is_expanded[waiting] = True
-        v = _unpack(self._keys[waiting], width)
-        clock.charge(SPIN_OPERATIONS * v.size)
-        if self.space.summed:
-            clock.charge(FLIP_OPERATIONS * len(v) * self.space.entries)
-        change = self.space.flip_changes(v, annealer)
-        rows, spins = np.nonzero(self._log_weight[waiting][:, None] + change > self.log_weight.max() - CUTOFF)
-        few = max(SPINS_AT_ONCE // width, 1)  # with very many spins not all neighbors are listed
-        rows, spins = rows[:few], spins[:few]
-        neighbors = v[rows]
-        neighbors[np.arange(len(rows)), spins] *= -1
-        self._add(neighbors)
-        return True
+        return _unpack(self._keys[waiting], width), self._log_weight[waiting]
+
+
+def state_pool(model: Ising, max_states: int, max_memory: int = 2**30) -> StatePool:
+    """Return an empty pool.
+
+    Parameters
+    ----------
+    model
+        The model. If it is bipartite, states are those of its smaller side.
+    max_states
+        Most states to keep.
+    max_memory
+        Most memory for them, in bytes.
+    """
+    space = space_of(model)
+    words = max(-(-space.width // 64), 1)
+    fitting = max(max_memory // (8 * (words + 6)), 1)  # a key, a log-weight, two to four table slots
+    return StatePool(model, space, min(max_states, fitting, 2 ** min(space.width, 60)))
 
 
 def _log_sum(log_weight: FloatArray) -> float:
@@ -272,13 +257,8 @@ class Share:
     std_error: float
     families: float
 
-    @property
-    def is_useful(self) -> bool:
-        """Whether enough independent states were found again for the share to be usable."""
-        return self.share * self.families >= FEWEST_HITS
 
-
-def share_held(pool: StatePool, found: Sequence[Annealed]) -> Share:
+def share_held(pool: StatePool, runs: Sequence[Run]) -> Share:
     """Return the share of P(x) that the pool holds, from populations that were not used to find it.
 
     States of one family are not independent, so the variance is that of families. If no family was missed it would be
@@ -286,10 +266,10 @@ def share_held(pool: StatePool, found: Sequence[Annealed]) -> Share:
     """
     if pool.is_complete:
         return Share(1.0, 0.0, math.inf)
-    if not found:
+    if not runs:
         return Share(0.0, math.inf, 0.0)
     total = variance = concentration = 0.0
-    for run, weight in zip(found, weights_of(found), strict=True):
+    for run, weight in zip(runs, weights_of(runs), strict=True):
         part = float(weight.sum())  # of this run among all
         is_in = pool.contains(run.x).astype(np.float64)
         share = float(run.weight @ is_in)
@@ -303,94 +283,102 @@ def share_held(pool: StatePool, found: Sequence[Annealed]) -> Share:
 
 
 def fill(
-    pool: StatePool, annealer: Annealer, found: Sequence[Annealed], quenches: int, rng: np.random.Generator
+    pool: StatePool,
+    path: Path,
+    runs: Sequence[Run],
+    quenches: int,
+    rng: np.random.Generator,
+    parallel: Parallel = one_after_the_other,
 ) -> None:
-    """Fill the pool with the states of populations, and quenched ones from these and random states; all if few."""
+    """Fill the pool with the states of populations, and with quenched ones from these and from random states.
+
+    If there are few states in all, add them all.
+    """
     if pool.can_be_filled:
         pool.add_all()
         return
-    for run in found:
+    for run in runs:
         pool.add(run.x)
-        pool.add_quenched(annealer.quench(run.x))
+        _add_quenched(pool, quench(path, run.x, parallel))
     if quenches:
         starts = rng.choice(np.array([-1, 1], dtype=np.int8), size=(quenches, pool.model.n))
-        pool.add_quenched(annealer.quench(starts))
-        pool.add_from_random(min(quenches, FROM_RANDOM), rng)
+        _add_quenched(pool, quench(path, starts, parallel))
+        _add_from_random(pool, min(quenches, FROM_RANDOM), rng)
 
 
-def search(pool: StatePool, annealer: Annealer, seconds: float = math.inf) -> None:
-    """Search for heavy states among the neighbors of heavy ones, until little is left to expand or the pool is full."""
+def _add_quenched(pool: StatePool, x: NDArray[np.int8]) -> None:
+    """Add quenched states, and those reached from the heaviest of them by quenching with spins summed out."""
+    pool.add(x)
+    if pool.space.summed:
+        _quench_with_sums(pool, pool.space.of_states(x))
+
+
+def _add_from_random(pool: StatePool, count: int, rng: np.random.Generator) -> None:
+    """Add states reached from random ones with spins summed out: with few spins up, few down, and in between.
+
+    In the heaviest states of a Boltzmann machine few hidden units are on; unbiased random starts never reach these.
+    """
+    if pool.space.summed:
+        share = np.sin(0.5 * math.pi * rng.random((count, 1))) ** 2
+        v = np.where(rng.random((count, pool.space.width)) < share, 1, -1).astype(np.int8)
+        _quench_with_sums(pool, v)
+
+
+def _quench_with_sums(pool: StatePool, v: NDArray[np.int8]) -> None:
+    ends = pool.space.quench(v)
+    clock.charge(FLIP_OPERATIONS * SWEEPS_OF_AN_ASCENT * len(ends) * pool.space.entries)
+    pool.add_identified(ends)
+
+
+def search(pool: StatePool, path: Path, seconds: float = math.inf, parallel: Parallel = one_after_the_other) -> None:
+    """Search for heavy states among the neighbors of heavy ones, until little is left or the pool is full."""
     began = clock.now()
-    while clock.now() - began < seconds and pool.expand(annealer):
+    while clock.now() - began < seconds and _expand(pool, path, parallel):
         report("collecting states", len(pool) / pool.max_states)
+
+
+def _expand(pool: StatePool, path: Path, parallel: Parallel) -> bool:
+    """Add the heavy neighbors of the heaviest states not examined yet; return whether there were any."""
+    waiting = pool.next_to_expand()
+    if waiting is None:
+        return False
+    v, log_weight = waiting
+    space = pool.space
+    clock.charge(SPIN_OPERATIONS * v.size)
+    if space.summed:
+        clock.charge(FLIP_OPERATIONS * len(v) * space.entries)
+    change = space.flip_changes(v, path, parallel)
+    rows, spins = np.nonzero(log_weight[:, None] + change > pool.log_weight.max() - CUTOFF)
+    few = max(SPINS_AT_ONCE // space.width, 1)  # with very many spins not all neighbors are listed
+    rows, spins = rows[:few], spins[:few]
+    neighbors = v[rows]
+    neighbors[np.arange(len(rows)), spins] *= -1
+    pool.add_identified(neighbors)
+    return True
 
 
 def collect(
     pool: StatePool,
-    annealer: Annealer,
-    finding: Sequence[Annealed],
-    testing: Sequence[Annealed],
+    path: Path,
+    finding: Sequence[Run],
+    testing: Sequence[Run],
     quenches: int,
     rng: np.random.Generator,
     seconds_to_search: Callable[[Share], float],
+    parallel: Parallel = one_after_the_other,
 ) -> Iterator[Share]:
     """Fill the pool from some populations and measure its share with others; keep searching while worthwhile.
 
     Yields the share as measured before and after the search. ``seconds_to_search`` takes the first measured share and
     returns the seconds that the search may take; 0 for no search.
     """
-    fill(pool, annealer, finding, quenches, rng)
+    fill(pool, path, finding, quenches, rng, parallel)
     share = share_held(pool, testing)
     yield share
     seconds = seconds_to_search(share)
     if seconds > 0.0:
-        search(pool, annealer, seconds)
+        search(pool, path, seconds, parallel)
         yield share_held(pool, testing)
-
-
-def pool_outcome(pool: StatePool, share: Share) -> Outcome:
-    """Return the estimate of log Z from a pool and its share."""
-    log_sum, lower = pool.log_sum, pool.lower
-    families = share.families if share.families < math.inf else None
-    details = {"states": len(pool), "share": share.share, "families": families, "log_sum": log_sum}
-    if pool.is_complete:
-        return Outcome(
-            log_z=log_sum,
-            kind=Kind.EXACT,
-            status=Status(f"all {_counted(pool)} were found"),
-            lower=lower,
-            upper=2.0 * log_sum - lower,
-            details=details,
-        )
-    if not share.is_useful:
-        words = f"useless here: {_counted(pool)} hold {share.share:.2g} of P(x); the bound holds, but is loose"
-        if share.families < 2.0 * FEWEST_HITS:
-            worth = f"{share.families:.2g} independent ones"
-            words = f"{_counted(pool)}; populations worth {worth} cannot measure their share of P(x)"
-        return Outcome(
-            log_z=log_sum,
-            kind=Kind.LOWER_BOUND,
-            status=Status(words, converged=False),
-            lower=lower,
-            trusted=False,
-            details=details,
-        )
-    return Outcome(
-        log_z=log_sum - math.log(share.share),
-        kind=Kind.ESTIMATE,
-        status=Status(f"{_counted(pool)} hold {100.0 * share.share:.6g}% of P(x)"),
-        lower=lower,
-        std_error=with_rounding(share.std_error, log_sum),
-        trusted=True,
-        details=details,
-    )
-
-
-def _counted(pool: StatePool) -> str:
-    words = f"{len(pool)} states"
-    if pool.space.summed:
-        words += f" of {pool.space.width} spins, the other {pool.space.summed} summed out,"
-    return words
 
 
 def pool_marginals(pool: StatePool, outcome: Outcome) -> MarginalOutcome:

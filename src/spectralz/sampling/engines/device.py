@@ -1,20 +1,22 @@
 """Chains whose states are swept on a device of JAX: of dense couplings, and of bipartite ones with a side summed out.
 
-All that is made of them, points, weights, errors and checks, is as of other chains (``chains.py``). States are padded
-to a multiple of 1,024, which take as long as one: more would, and each number of states is compiled anew.
+Points, weights, errors and checks are the same as for other chains (``protocol.py``). The number of states is rounded
+up to a multiple of 1,024, which take as long as one; each new number of states is compiled for.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from spectralz._support import clock
 from spectralz._support.devices import computing_on, refuse_too_large
-from spectralz.parts.collapsed import CollapsedEngine
-from spectralz.parts.lanes import POINTS_PER_REFRESH, log_z_of_fields
+from spectralz.sampling.engines.collapsed import collapsed_path
+from spectralz.sampling.engines.dense import POINTS_PER_REFRESH
+from spectralz.sampling.engines.lanes import CompiledEngine, log_z_of_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,11 +25,12 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.coupling import Couplings
     from spectralz.model import FloatArray, Ising
-    from spectralz.parts.collapsed import Sides
+    from spectralz.sampling.engines.collapsed import Sides
+    from spectralz.sampling.engines.protocol import Parallel
 
-__all__ = ["DeviceCollapsedEngine", "DeviceDenseEngine"]
+__all__ = ["DeviceCollapsedEngine", "DeviceDenseEngine", "device_collapsed_engine", "device_dense_engine"]
 
-# States that take about as long as one.
+# This many states take about as long as one.
 TOGETHER = 1024
 # What an entry of a dense coupling takes at most, while its pieces are made.
 BYTES_PER_ENTRY = 14
@@ -38,78 +41,81 @@ TURN_OPERATIONS, DRAW_OPERATIONS, ENTRY_OPERATIONS = 0.45, 0.15, 1.5e-5
 NUMBERS_PER_SPIN = 4
 
 
-class _OnDevice:
+class DeviceEngine(CompiledEngine):
     """What engines on a device have in common."""
 
-    multiplies = False  # linear algebra of the CPU
-    takes_threads = False
-    together = TOGETHER
-    slow_share = 0.0
+    multiplies: ClassVar[bool] = False  # linear algebra of the CPU
+    takes_threads: ClassVar[bool] = False
+    together: int = TOGETHER
 
     n: int
     device: Any
-    # Numbers of states for which sweeps have been compiled.
-    compiled: set[int]
+
+    @property
+    def bytes_per_state(self) -> int:
+        """Memory of a state on the host."""
+        return self.n + 64
 
     def lanes_of(self, size: int) -> int:
-        """Return how many states are swept for so many that are asked for; refuse what the memory does not hold."""
+        """Return how many states are swept for a population of ``size``; refuse what the memory cannot hold."""
         lanes = -(-size // TOGETHER) * TOGETHER
         needed = 4.0 * NUMBERS_PER_SPIN * self.n * lanes
         refuse_too_large(self.device, needed, f"a population of {size} states", "fewer states, or ")
         return lanes
 
-    def refuse_model(self, bytes_of_model: float) -> None:
-        """Refuse a model that the memory of the device does not hold with the fewest states."""
-        needed = bytes_of_model + 4.0 * NUMBERS_PER_SPIN * self.n * TOGETHER
-        refuse_too_large(self.device, needed, f"a model of {self.n} spins")
+
+def _refuse_model(device: Any, n: int, bytes_of_model: float) -> None:
+    """Refuse a model that the memory of the device cannot hold with the fewest states."""
+    needed = bytes_of_model + 4.0 * NUMBERS_PER_SPIN * n * TOGETHER
+    refuse_too_large(device, needed, f"a model of {n} spins")
 
 
-class DeviceDenseEngine(_OnDevice):
-    """Chains of a dense coupling, in single precision; parameters as of ``DenseEngine``, and the device."""
+@dataclass(frozen=True, eq=False)
+class DeviceDenseEngine(DeviceEngine):
+    """Chains of a dense coupling in single precision; :func:`device_dense_engine` makes it.
 
-    def __init__(self, theta: FloatArray, couplings: Couplings, device: Any, base: FloatArray | None = None) -> None:
-        from spectralz.kernels.device.dense_sweeps import BLOCK, DensePath, pieces_of
+    Attributes
+    ----------
+    n, device
+        Number of spins, and the device of JAX.
+    path
+        The model on the device.
+    is_fused
+        Whether a block of spins is one kernel, as on a GPU.
+    compiled
+        Numbers of states for which sweeps have been compiled.
+    """
 
-        self.n = n = len(theta)
-        self.device = device
-        self.compiled = set()
-        base = theta if base is None else base
-        padding, is_gpu = -n % BLOCK, device.platform == "gpu"
-        self.refuse_model(BYTES_PER_ENTRY * (n + padding) ** 2)
-        coupling = np.zeros((n + padding, n + padding), np.float32)
-        coupling[:n, :n] = couplings.data.reshape(n, n)
-        fields = (np.pad(each, (0, padding)).astype(np.float32) for each in (base, theta - base))
-        with computing_on(device):
-            own, change, whole = (_put(each, device) for each in (*fields, coupling))
-            self.path = DensePath(own, change, pieces_of(whole, is_gpu))
-        self.is_fused = is_gpu
-        self.log_z_of_base = log_z_of_fields(base)
-        self.operations = TURN_OPERATIONS * n + ENTRY_OPERATIONS * n**2
-        self.bytes_per_state = n + 64
+    n: int
+    device: Any
+    path: Any
+    is_fused: bool
+    log_z_of_base: float
+    operations: float
+    compiled: set[int] = field(default_factory=set)
 
-    def start(self, size: int, rng: np.random.Generator) -> DeviceDenseChains:
-        """Return states drawn from the base."""
-        from spectralz.kernels.device.dense_sweeps import drawn_from
 
-        chains = DeviceDenseChains(self, size, rng)
-        with computing_on(self.device):
-            chains.x = drawn_from(chains.next_key(), self.path.base, chains.lanes, self.path.pieces[0].dtype)
-        return chains
+def device_dense_engine(theta: FloatArray, couplings: Couplings, base: FloatArray, device: Any) -> DeviceDenseEngine:
+    """Return an engine; it copies the model to the device."""
+    from spectralz.kernels.device.dense_sweeps import BLOCK, DensePath, pieces_of
 
-    def start_from(self, x: NDArray[np.int8], rng: np.random.Generator) -> DeviceDenseChains:
-        """Return chains that begin in given states."""
-        chains = DeviceDenseChains(self, len(x), rng)
-        columns = np.zeros((len(self.path.base), chains.lanes), np.float32)
-        columns[: self.n] = x[_padded(len(x), chains.lanes)].T
-        with computing_on(self.device):
-            chains.x = _put(columns, self.device).astype(self.path.pieces[0].dtype)
-        return chains
+    n = len(theta)
+    padding, is_gpu = -n % BLOCK, device.platform == "gpu"
+    _refuse_model(device, n, BYTES_PER_ENTRY * (n + padding) ** 2)
+    coupling = np.zeros((n + padding, n + padding), np.float32)
+    coupling[:n, :n] = couplings.data.reshape(n, n)
+    fields = (np.pad(array, (0, padding)).astype(np.float32) for array in (base, theta - base))
+    with computing_on(device):
+        of_base, change, whole = (_put(array, device) for array in (*fields, coupling))
+        path = DensePath(of_base, change, pieces_of(whole, is_gpu))
+    operations = TURN_OPERATIONS * n + ENTRY_OPERATIONS * n**2
+    return DeviceDenseEngine(n, device, path, is_gpu, log_z_of_fields(base), operations)
 
 
 class _Columns:
     """States, one per column, padded, with a key of random numbers."""
 
-    def __init__(self, engine: _OnDevice, size: int, rng: np.random.Generator) -> None:
+    def __init__(self, engine: DeviceDenseEngine | DeviceCollapsedEngine, size: int, rng: np.random.Generator) -> None:
         from spectralz.kernels.device.dense_sweeps import random_key
 
         self._device = engine.device
@@ -129,7 +135,7 @@ class _Columns:
 
     @contextmanager
     def _computing(self) -> Iterator[None]:
-        """Compute on the device, once a sweep of so many states has been compiled, which takes no time of budgets."""
+        """Compute on the device, once a sweep of so many states has been compiled, which does not count in budgets."""
         with computing_on(self._device):
             if self.lanes not in self._compiled:
                 clock.begin_leaving_out()
@@ -141,7 +147,7 @@ class _Columns:
             yield
 
     def _compile(self) -> None:
-        """Make one sweep whose result nobody looks at."""
+        """Make one sweep whose result is not used."""
         raise NotImplementedError
 
     def _columns(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -154,11 +160,25 @@ class DeviceDenseChains(_Columns):
 
     x: Any
 
-    def __init__(self, engine: DeviceDenseEngine, size: int, rng: np.random.Generator) -> None:
+    def __init__(self, engine: DeviceDenseEngine, size: int, rng: np.random.Generator, parallel: Parallel) -> None:
         super().__init__(engine, size, rng)
         self._n, self._path, self._is_fused = engine.n, engine.path, engine.is_fused
         self._energy: Any = None
         self._points_left = 0
+
+    def draw(self) -> None:
+        """Draw the states from the base."""
+        from spectralz.kernels.device.dense_sweeps import drawn_from
+
+        with computing_on(self._device):
+            self.x = drawn_from(self.next_key(), self._path.base, self.lanes, self._path.pieces[0].dtype)
+
+    def fill(self, x: NDArray[np.int8]) -> None:
+        """Begin in given states."""
+        columns = np.zeros((len(self._path.base), self.lanes), np.float32)
+        columns[: self._n] = x[_padded(len(x), self.lanes)].T
+        with computing_on(self._device):
+            self.x = _put(columns, self._device).astype(self._path.pieces[0].dtype)
 
     def _compile(self) -> None:
         from spectralz.kernels.device.dense_sweeps import energies, sweep_at_random
@@ -202,38 +222,39 @@ class DeviceDenseChains(_Columns):
             return np.array(self.x[: self._n, : self.size].T.astype(np.int8), order="C")
 
 
-class DeviceCollapsedEngine(_OnDevice, CollapsedEngine):
-    """Chains of a bipartite model with a side summed out; parameters as of ``CollapsedEngine``, and the device."""
+@dataclass(frozen=True, eq=False)
+class DeviceCollapsedEngine(DeviceEngine):
+    """Chains of a bipartite model with a side summed out; :func:`device_collapsed_engine` makes it.
 
-    def __init__(self, model: Ising, sides: Sides, device: Any, base: FloatArray | None = None) -> None:
-        from spectralz.kernels.device.collapsed_sweeps import SidesPath
+    Attributes
+    ----------
+    n, device
+        Number of spins of both sides, and the device of JAX.
+    sides
+        Which spins are kept and which are summed out.
+    path
+        The model on the device.
+    compiled
+        Numbers of states for which sweeps have been compiled.
+    """
 
-        self.device = device
-        self.compiled = set()
-        self.n = model.n
-        self.refuse_model(4.0 * len(sides.kept) * len(sides.summed))
-        super().__init__(model, sides, base=base)
-        self.on_device = SidesPath(*(_put(np.asarray(each), device) for each in self.path))
-        self.operations = DRAW_OPERATIONS * self.n + 6.0 * ENTRY_OPERATIONS * self.path.weights.size
-        self.bytes_per_state = self.n + 64
+    n: int
+    device: Any
+    sides: Sides
+    path: Any
+    log_z_of_base: float
+    operations: float
+    compiled: set[int] = field(default_factory=set)
 
-    def start(self, size: int, rng: np.random.Generator) -> DeviceCollapsedChains:  # type: ignore[override]
-        """Return states drawn from the base."""
-        from spectralz.kernels.device.dense_sweeps import drawn_from
 
-        chains = DeviceCollapsedChains(self, size, rng)
-        with computing_on(self.device):
-            chains.put(drawn_from(chains.next_key(), self.on_device.kept.astype(np.float32), chains.lanes))
-        return chains
+def device_collapsed_engine(model: Ising, sides: Sides, base: FloatArray, device: Any) -> DeviceCollapsedEngine:
+    """Return an engine; it copies the model to the device."""
+    from spectralz.kernels.device.collapsed_sweeps import SidesPath
 
-    def start_from(self, x: NDArray[np.int8], rng: np.random.Generator) -> DeviceCollapsedChains:  # type: ignore[override]
-        """Return chains that begin in given states."""
-        chains = DeviceCollapsedChains(self, len(x), rng)
-        columns = x[_padded(len(x), chains.lanes)][:, self.sides.kept].T.astype(np.float32)
-        with computing_on(self.device):
-            chains.put(_put(columns, self.device))
-        chains.given = x[:, self.sides.summed]
-        return chains
+    _refuse_model(device, model.n, 4.0 * len(sides.kept) * len(sides.summed))
+    path = SidesPath(*(_put(np.asarray(array), device) for array in collapsed_path(model, sides, base)))
+    operations = DRAW_OPERATIONS * model.n + 6.0 * ENTRY_OPERATIONS * path.weights.size
+    return DeviceCollapsedEngine(model.n, device, sides, path, log_z_of_fields(base), operations)
 
 
 class DeviceCollapsedChains(_Columns):
@@ -242,15 +263,28 @@ class DeviceCollapsedChains(_Columns):
     v: Any
     pushes: Any
 
-    def __init__(self, engine: DeviceCollapsedEngine, size: int, rng: np.random.Generator) -> None:
+    def __init__(self, engine: DeviceCollapsedEngine, size: int, rng: np.random.Generator, parallel: Parallel) -> None:
         super().__init__(engine, size, rng)
-        self._n, self._sides, self._path = engine.n, engine.sides, engine.on_device
+        self._n, self._sides, self._path = engine.n, engine.sides, engine.path
         self._beta = 0.0
         # The summed side of states that were given, until the first sweep.
         self.given: NDArray[np.int8] | None = None
 
-    def put(self, v: Any) -> None:
-        """Let these be the states of the kept side."""
+    def draw(self) -> None:
+        """Draw the states from the base."""
+        from spectralz.kernels.device.dense_sweeps import drawn_from
+
+        with computing_on(self._device):
+            self._put_kept(drawn_from(self.next_key(), self._path.kept.astype(np.float32), self.lanes))
+
+    def fill(self, x: NDArray[np.int8]) -> None:
+        """Begin in given states."""
+        columns = x[_padded(len(x), self.lanes)][:, self._sides.kept].T.astype(np.float32)
+        with computing_on(self._device):
+            self._put_kept(_put(columns, self._device))
+        self.given = x[:, self._sides.summed]
+
+    def _put_kept(self, v: Any) -> None:
         from spectralz.kernels.device.products import product
 
         self.v, self.pushes = v, product(self._path.weights.T, v)
@@ -319,3 +353,7 @@ def _put(array: NDArray[Any], device: Any) -> Any:
 def _padded(size: int, lanes: int) -> NDArray[np.int64]:
     """Return which of some states stands in each lane: the last one in those that are left over."""
     return np.minimum(np.arange(lanes), size - 1)
+
+
+DeviceDenseEngine.chains = DeviceDenseChains
+DeviceCollapsedEngine.chains = DeviceCollapsedChains

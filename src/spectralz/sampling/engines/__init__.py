@@ -1,0 +1,1 @@
+"""How states are kept and swept, one file for each kind of couplings and precision."""

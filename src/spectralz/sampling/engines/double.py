@@ -1,0 +1,112 @@
+"""Chains in double precision, 64 states together: for fields too large for single precision, and for intervals.
+
+Sweeps are three or four times as slow as in single precision.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from spectralz.kernels.coupling import frozen
+from spectralz.sampling.engines.dense import DenseChains, DenseEngine
+from spectralz.sampling.engines.lanes import log_z_of_fields
+from spectralz.sampling.engines.sparse import SparseChains, SparseEngine, sparse_engine
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.coupling import Couplings
+    from spectralz.model import FloatArray
+    from spectralz.sampling.moves.blocks import BlockTurns
+
+__all__ = ["DoubleDenseEngine", "DoubleSparseEngine", "double_engine"]
+
+# How many times as long a sweep of a sparse graph takes as in single precision.
+SPARSE_TIMES = 6.0
+# In operations: a spin update of a dense coupling, and an entry of the row of a flipped spin, as far as spins flip.
+UPDATE_OPERATIONS, ENTRY_OPERATIONS = 25.0, 0.25
+
+
+class DoubleSparseEngine(SparseEngine):
+    """Chains on a sparse graph in double precision."""
+
+
+class DoubleDenseEngine(DenseEngine):
+    """Chains of a dense coupling in double precision."""
+
+    multiplies: ClassVar[bool] = False
+
+    @property
+    def bytes_per_state(self) -> int:
+        """Memory of a state."""
+        return 9 * self.n + 64
+
+
+def double_engine(
+    theta: FloatArray, couplings: Couplings, base: FloatArray, blocks: BlockTurns | None = None
+) -> DoubleSparseEngine | DoubleDenseEngine:
+    """Return an engine whose path begins from independent spins with the fields ``base``."""
+    from spectralz.kernels.sampling.lanes import DensePath
+
+    if not couplings.is_dense:
+        made = sparse_engine(theta, couplings, base, blocks=blocks, kind=DoubleSparseEngine, update_times=SPARSE_TIMES)
+        assert isinstance(made, DoubleSparseEngine)
+        return made
+    n = len(theta)
+    path = DensePath(frozen(base), frozen(theta), frozen(couplings.data.reshape(n, n)))
+    operations = UPDATE_OPERATIONS * max(n, 1) + ENTRY_OPERATIONS * n**2
+    return DoubleDenseEngine(base, path, log_z_of_fields(base), operations)
+
+
+class DoubleSparseChains(SparseChains):
+    """States on a sparse graph that are drawn in double precision."""
+
+    def draw(self) -> None:
+        """Draw the states from the base."""
+        _draw(self)
+
+    def _sweep(self, chunk: int, at: FloatArray, sweeps: int, energies: FloatArray) -> None:
+        from spectralz.kernels.sampling.double_lanes import sweep_sparse_in_double
+        from spectralz.kernels.sampling.lanes import LANES
+
+        sweep_sparse_in_double(self._x[chunk], self._random[chunk], at, sweeps, self._path, np.empty(LANES), energies)
+
+
+class DoubleDenseChains(DenseChains):
+    """States of a dense coupling in double precision, with the fields of their spins, one state per row."""
+
+    kind: ClassVar[Any] = np.int8
+
+    def draw(self) -> None:
+        """Draw the states from the base."""
+        _draw(self)
+
+    def _room_for_fields(self) -> FloatArray:
+        return np.empty((self._chunks, self._lanes // self._chunks, self._x.shape[1]))
+
+    def _taken_fields(self, places: NDArray[np.int64]) -> FloatArray:
+        rows = self._h.reshape(self._lanes, -1)
+        return np.asarray(rows[np.append(places, np.arange(len(places), self._lanes))].reshape(self._h.shape))
+
+    def _sum_up(self, chunk: int) -> None:
+        np.matmul(self._x[chunk].T.astype(np.float64), self._path.coupling, out=self._h[chunk])
+        self._h[chunk] += self._path.field
+
+    def _sweep(self, chunk: int, at: FloatArray, sweeps: int, energies: FloatArray) -> None:
+        from spectralz.kernels.sampling.double_lanes import sweep_dense_in_double
+
+        x, h = self._x[chunk], self._h[chunk]
+        sweep_dense_in_double(x, h, self._random[chunk], at, sweeps, self._path, energies)
+
+
+def _draw(chains: DoubleSparseChains | DoubleDenseChains) -> None:
+    from spectralz.kernels.sampling.double_lanes import draw_spins_in_double
+
+    base = frozen(chains._base)
+    chains._each(lambda chunk: draw_spins_in_double(chains._x[chunk], chains._random[chunk], base))
+
+
+DoubleSparseEngine.chains = DoubleSparseChains
+DoubleDenseEngine.chains = DoubleDenseChains

@@ -1,0 +1,147 @@
+"""States in lanes of 64 that are swept together: what engines of compiled code have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from spectralz.kernels.coupling import frozen
+from spectralz.kernels.single_spin import log_2cosh
+from spectralz.sampling.engines.protocol import one_after_the_other
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from spectralz.kernels.coupling import Couplings
+    from spectralz.model import FloatArray
+    from spectralz.sampling.engines.protocol import Parallel
+
+__all__ = ["CompiledEngine", "Lanes", "SpinBySpin", "fits_single_precision", "log_z_of_fields"]
+
+# Log-odds up to this size keep four digits after the point in single precision.
+LARGEST_LOG_ODDS = 1000.0
+
+
+def fits_single_precision(theta: FloatArray, couplings: Couplings) -> bool:
+    """Return whether the fields that spins can have are small enough for single precision."""
+    n = len(theta)
+    if not n:
+        return True
+    return bool(2.0 * (np.abs(theta) + couplings.row_sums_of_sizes()).max() <= LARGEST_LOG_ODDS)
+
+
+def log_z_of_fields(theta: FloatArray) -> float:
+    """Return log Z of independent spins."""
+    return float(log_2cosh(theta).sum())
+
+
+class CompiledEngine:
+    """What engines have in common; by default lanes of 64 states, in threads."""
+
+    takes_threads: ClassVar[bool] = True
+    together: int = 64
+    slow_share: float = 0.0
+    # The chains that it makes; they have ``draw`` and ``fill``.
+    chains: ClassVar[Any]
+
+    def start(self, size: int, rng: np.random.Generator, parallel: Parallel = one_after_the_other) -> Any:
+        """Return states drawn from the base."""
+        chains = self.chains(self, size, rng, parallel)
+        chains.draw()
+        return chains
+
+    def start_from(
+        self, x: NDArray[np.int8], rng: np.random.Generator, parallel: Parallel = one_after_the_other
+    ) -> Any:
+        """Return chains that begin in given states."""
+        chains = self.chains(self, len(x), rng, parallel)
+        chains.fill(x)
+        return chains
+
+
+class Lanes:
+    """States in chunks of 64 that are swept together; lanes left over in the last chunk are not used."""
+
+    def __init__(self, size: int, rng: np.random.Generator, parallel: Parallel) -> None:
+        from spectralz.kernels.sampling.lanes import LANES
+
+        self.size = size
+        self._chunks = -(-size // LANES)
+        self._lanes = self._chunks * LANES
+        self._random = rng.integers(2**32, size=(self._chunks, 4, LANES), dtype=np.uint32)
+        self._parallel = parallel
+
+    def _room(self, spins: int, kind: Any) -> Any:
+        """Return an array for so many spins of all states, (chunks, spins, 64)."""
+        return np.empty((self._chunks, spins, self._lanes // self._chunks), dtype=kind)
+
+    def _put(self, rows: NDArray[np.int8], x: Any) -> None:
+        """Put states, one per row, into such an array; lanes left over get the last state."""
+        padded = np.concatenate([rows, np.repeat(rows[-1:], self._lanes - len(rows), axis=0)])
+        x[:] = padded.reshape(self._chunks, self._lanes // self._chunks, rows.shape[1]).transpose(0, 2, 1)
+
+    def _rows(self, x: Any) -> Any:
+        """Return the states of such an array, one per row."""
+        return x.transpose(0, 2, 1).reshape(self._lanes, -1)[: self.size]
+
+    def _taken(self, x: Any, places: NDArray[np.int64]) -> Any:
+        """Return such an array with the state at ``places[r]`` as the r-th."""
+        from spectralz.kernels.sampling.lanes import take
+
+        taken = np.empty_like(x)
+        take(x, np.concatenate([places, np.arange(len(places), self._lanes)]), taken)
+        return taken
+
+    def _joined(self, found: FloatArray) -> FloatArray:
+        """Return numbers of all states at some points, (chunks, points, 64), as (points, states)."""
+        return found.transpose(1, 0, 2).reshape(found.shape[1], self._lanes)[:, : self.size]
+
+    def _each(self, work: Callable[[int], None]) -> None:
+        """Call a function on the number of each chunk."""
+        self._parallel(work, range(self._chunks))
+
+
+class SpinBySpin(Lanes):
+    """States whose spins are drawn one after the other, on a path on which weights change by energies times steps."""
+
+    # Type of the array of spins.
+    kind: ClassVar[Any]
+
+    def __init__(self, engine: Any, size: int, rng: np.random.Generator, parallel: Parallel) -> None:
+        super().__init__(size, rng, parallel)
+        self._x = self._room(engine.n, self.kind)
+        self._base = engine.base
+
+    def draw(self) -> None:
+        """Draw the states from the base."""
+        from spectralz.kernels.sampling.lanes import draw_spins
+
+        base = frozen(self._base)
+        self._each(lambda chunk: draw_spins(self._x[chunk], self._random[chunk], base))
+
+    def fill(self, x: NDArray[np.int8]) -> None:
+        """Put given states into the lanes."""
+        self._put(x, self._x)
+
+    def take(self, places: NDArray[np.int64]) -> None:
+        """Let the state at ``places[r]`` become the r-th."""
+        self._x = self._taken(self._x, places)
+
+    def states(self) -> NDArray[np.int8]:
+        """Return the states, one per row."""
+        return np.array(self._rows(self._x), dtype=np.int8, order="C")  # a copy, also of a single spin's
+
+    def sweep(
+        self, before: FloatArray, at: FloatArray, after: FloatArray, sweeps: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Sweep at one point of the path after the other."""
+        energies = self._room(len(at), np.float64)
+        self._each(lambda chunk: self._sweep(chunk, at, sweeps, energies[chunk]))
+        joined = self._joined(energies)
+        return (before - at)[:, None] * joined, (after - at)[:, None] * joined
+
+    def _sweep(self, chunk: int, at: FloatArray, sweeps: int, energies: FloatArray) -> None:
+        raise NotImplementedError

@@ -1,0 +1,201 @@
+"""Chains on a sparse graph in single precision, 64 states together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from spectralz.kernels.coupling import frozen
+from spectralz.sampling.engines.lanes import CompiledEngine, SpinBySpin, log_z_of_fields
+from spectralz.sampling.moves.clusters import CLUSTERED_TOGETHER, first_point, move_operations, turn_clusters
+
+if TYPE_CHECKING:
+    from spectralz.kernels.coupling import Couplings
+    from spectralz.kernels.sampling.block_heat_bath import Block
+    from spectralz.kernels.sampling.lanes import SparsePath
+    from spectralz.model import FloatArray
+    from spectralz.sampling.engines.protocol import Parallel
+    from spectralz.sampling.moves.blocks import BlockTurns
+    from spectralz.sampling.subgraph import Subgraph
+
+__all__ = ["SparseChains", "SparseEngine", "sparse_engine", "sparse_operations"]
+
+# In operations: the random number and the exponential of a spin update, and an entry of its row.
+UPDATE_OPERATIONS, ENTRY_OPERATIONS = 1.5, 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class SparseEngine(CompiledEngine):
+    """Chains on a sparse graph; :func:`sparse_engine` makes it.
+
+    Attributes
+    ----------
+    theta, couplings
+        The model's fields, and its couplings J = 2 A without the diagonal.
+    base
+        Fields of the base.
+    path
+        The same as the arrays of the kernels.
+    blocks
+        Blocks of spins that are drawn jointly at low temperatures, if any.
+    subgraph
+        The subgraph whose couplings are part of the base, if any.
+    clusters_from
+        The first point of the path at which clusters of spins are turned before each sweep; infinity for none.
+    """
+
+    theta: FloatArray
+    couplings: Couplings
+    base: FloatArray
+    path: SparsePath
+    blocks: BlockTurns | None
+    subgraph: Subgraph | None
+    clusters_from: float
+    log_z_of_base: float
+    operations: float
+    together: int
+    slow_share: float
+
+    multiplies: ClassVar[bool] = False
+
+    @property
+    def n(self) -> int:
+        """Number of spins."""
+        return len(self.theta)
+
+    @property
+    def bytes_per_state(self) -> int:
+        """Memory of a state."""
+        return 2 * self.n + 64
+
+
+def sparse_engine(
+    theta: FloatArray,
+    couplings: Couplings,
+    base: FloatArray,
+    *,
+    blocks: BlockTurns | None = None,
+    subgraph: Subgraph | None = None,
+    clusters: bool = False,
+    kind: type[SparseEngine] = SparseEngine,
+    update_times: float = 1.0,
+) -> SparseEngine:
+    """Return an engine; with ``clusters`` it looks for the point of the path from which on clusters are large.
+
+    ``kind`` is the class to make, and ``update_times`` how many times as long its sweeps take as those of this class.
+    """
+    from spectralz.kernels.sampling.lanes import SparsePath
+
+    n, entries = len(theta), len(couplings.data)
+    data = np.zeros(entries) if subgraph is None else np.where(subgraph.kept, couplings.data, 0.0)
+    path = SparsePath(
+        frozen(base),
+        frozen(theta - base),
+        frozen(data),
+        frozen(couplings.data - data),
+        couplings.indices,
+        couplings.indptr,
+    )
+    clusters_from = first_point(path) if clusters else math.inf
+    slow_share = 1.0 - clusters_from if clusters_from < 1.0 else 0.0
+    return kind(
+        theta=theta,
+        couplings=couplings,
+        base=base,
+        path=path,
+        blocks=blocks,
+        subgraph=subgraph,
+        clusters_from=clusters_from,
+        log_z_of_base=log_z_of_fields(base) if subgraph is None else subgraph.log_z,
+        operations=update_times * sparse_operations(n, entries)
+        + (blocks.operations if blocks is not None else 0.0)
+        + slow_share * move_operations(n, entries),
+        together=CLUSTERED_TOGETHER if slow_share else CompiledEngine.together,
+        slow_share=slow_share,
+    )
+
+
+def sparse_operations(n: int, entries: int) -> float:
+    """Return the cost of a sweep over one state, on a graph with so many entries in its coupling."""
+    return UPDATE_OPERATIONS * max(n, 1) + ENTRY_OPERATIONS * entries
+
+
+class SparseChains(SpinBySpin):
+    """States on a sparse graph, spins as bytes."""
+
+    kind = np.int8
+
+    def __init__(self, engine: SparseEngine, size: int, rng: np.random.Generator, parallel: Parallel) -> None:
+        super().__init__(engine, size, rng, parallel)
+        self._path = engine.path
+        self._couplings = engine.couplings
+        self._blocks = engine.blocks
+        self._subgraph = engine.subgraph
+        self._clusters_from = engine.clusters_from
+        self._counters = rng.integers(2**64, size=self._lanes, dtype=np.uint64)
+        self._point = 0
+
+    def draw(self) -> None:
+        """Draw the states from the base."""
+        subgraph = self._subgraph
+        if subgraph is None:
+            super().draw()
+        else:
+            self._each(lambda chunk: subgraph.draw(self._x[chunk], self._random[chunk]))
+
+    def sweep(
+        self, before: FloatArray, at: FloatArray, after: FloatArray, sweeps: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Sweep at one point of the path after the other, and draw the blocks whose turn has come."""
+        due = [] if self._blocks is None else self._blocks.due(at, self._point)
+        self._point += len(at)
+        edges = [0, *(k for k, _ in due), len(at)]
+        parts = []
+        for (begin, end), block in zip(pairwise(edges), [None, *(block for _, block in due)], strict=True):
+            if block is not None:  # before the sweeps, so that what is recorded is the state that goes on
+                beta = float(at[begin])
+                self._each(lambda chunk, beta=beta, block=block: self._draw_block(chunk, beta, block))  # type: ignore[misc]
+            parts.append(super().sweep(before[begin:end], at[begin:end], after[begin:end], sweeps))
+        back, on = zip(*parts, strict=True)
+        return np.concatenate(back), np.concatenate(on)
+
+    def _draw_block(self, chunk: int, beta: float, block: Block) -> None:
+        """Draw a block of every state of a chunk anew, as rows."""
+        from spectralz.kernels.sampling.block_heat_bath import block_heat_bath
+        from spectralz.kernels.sampling.heat_bath import refresh
+        from spectralz.kernels.sampling.lanes import LANES
+
+        rows = np.ascontiguousarray(self._x[chunk].T)
+        h, energy = np.empty(rows.shape), np.empty(LANES)
+        counters = self._counters[chunk * LANES : (chunk + 1) * LANES]
+        scaled = self._couplings._replace(data=frozen(self._path.data + beta * self._path.data_change))
+        field = frozen(self._path.field + beta * self._path.field_change)
+        refresh(rows, h, field, scaled)
+        block_heat_bath(rows, h, energy, counters, 1.0, block, field, scaled)
+        self._x[chunk] = rows.T
+
+    def _sweep(self, chunk: int, at: FloatArray, sweeps: int, energies: FloatArray) -> None:
+        from spectralz.kernels.sampling.lanes import LANES, sweep_sparse
+
+        x, random, path = self._x[chunk], self._random[chunk], self._path
+        scaled, log_odds = np.empty(len(path.data), np.float32), np.empty(LANES, np.float32)
+        is_slow = at >= self._clusters_from
+        edges = sorted({0, *(np.flatnonzero(is_slow[1:] | is_slow[:-1]) + 1).tolist(), len(at)})
+        for begin, end in pairwise(edges):  # points with clusters one by one, those without together
+            if is_slow[begin]:
+                self._turn_clusters(chunk, float(at[begin]))
+            sweep_sparse(x, random, at[begin:end], sweeps, path, scaled, log_odds, energies[begin:end])
+
+    def _turn_clusters(self, chunk: int, beta: float) -> None:
+        """Turn clusters of the states of a chunk."""
+        from spectralz.kernels.sampling.lanes import LANES
+
+        count = min(self.size - chunk * LANES, LANES)
+        turn_clusters(self._x[chunk], self._random[chunk], count, beta, self._path, self._parallel)
+
+
+SparseEngine.chains = SparseChains

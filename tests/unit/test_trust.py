@@ -1,0 +1,426 @@
+"""Every rule of trust on evidence made up for it: on both sides of its constant, so close that neither half nor twice
+would do. ``test_importance.py`` has the rules of contractions, ``test_verdict.py`` what follows from several answers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from spectralz.sampling.bridge import Bridge
+from spectralz.sampling.phases import MissedState
+from spectralz.sampling.pool import Share
+from spectralz.sampling.populations import Run
+from spectralz.sampling.run import RoundTrip
+from spectralz.trust.agreement import LARGEST_CHECKING_ERROR, agree, is_within
+from spectralz.trust.frontier import judge_bracket
+from spectralz.trust.judgment import Judgment, with_rounding
+from spectralz.trust.likelihoods import agree_per_row
+from spectralz.trust.missed import add_missed, doubt
+from spectralz.trust.pools import can_measure, is_measured, judge_pool
+from spectralz.trust.propagation import judge_propagation
+from spectralz.trust.ratios import judge_bridge
+from spectralz.trust.round_trips import inconsistency_of, judge_round_trip
+from spectralz.trust.runs import Summary, centered, judge_runs, summary_of
+
+
+def test_the_rounding_of_a_huge_answer_is_part_of_its_error():
+    assert with_rounding(0.5, 10.0) == pytest.approx(0.5)
+    assert with_rounding(0.0, 2.0**53) == pytest.approx(8.0)
+    assert with_rounding(6.0, -(2.0**53)) == pytest.approx(10.0)
+
+
+# ----------------------------------------------------------------------------------------------------------- runs
+
+GOOD = Summary(10.0, 0.01, 0.01, 0.01, families=500.0, gap=0.0, gap_error=0.0)
+
+
+def population(weights, log_z=0.0, *, gap=0.0, spread=0.0, variance=0.0, points=1):
+    """A run whose states have given weights, each a family of its own."""
+    weight = np.asarray(weights, dtype=float)
+    size = len(weight)
+    return Run(
+        log_z=log_z,
+        x=np.ones((size, 1), dtype=np.int8),
+        weight=weight / weight.sum(),
+        family=np.arange(size),
+        variance=variance,
+        gap=gap,
+        spread=np.array([spread]),
+        points=np.ones(points),
+    )
+
+
+def test_runs_with_few_families_are_not_trusted():
+    judged = judge_runs(replace(GOOD, families=25.0), 5.0)
+    assert (judged.log_z, judged.std_error, judged.trusted) == (15.0, pytest.approx(0.01), False)
+    assert judged.why == "; 25 independent families are left, too few to trust the answer or its error"
+    assert judge_runs(replace(GOOD, families=35.0), 5.0) == Judgment(15.0, judged.std_error, True, "")
+
+
+@pytest.mark.parametrize(
+    ("evidence", "harmless", "too_large"),
+    [
+        ({"gap_error": 0.1}, 0.25, 0.35),  # three of its errors
+        ({"std_error": 2.0}, 0.8, 1.2),  # half of the answer's error
+        ({}, 0.04, 0.06),  # hardly anything
+    ],
+)
+def test_runs_with_a_gap_are_not_trusted(evidence, harmless, too_large):
+    for sign in (1.0, -1.0):
+        assert judge_runs(replace(GOOD, gap=sign * harmless, **evidence)).trusted
+        judged = judge_runs(replace(GOOD, gap=sign * too_large, **evidence))
+        assert not judged.trusted
+        assert f"differs by {sign * too_large:.2g} between the states before and after" in judged.why
+
+
+def test_both_reasons_are_told():
+    judged = judge_runs(replace(GOOD, families=2.0, gap=5.0))
+    assert "2 independent families" in judged.why
+    assert "out of equilibrium" in judged.why
+
+
+def test_runs_with_a_gap_are_centered_and_stay_distrusted():
+    closed = replace(GOOD, gap=0.04)
+    assert centered(closed) is closed
+    apart = centered(replace(GOOD, gap=-4.0))
+    assert (apart.log_z, apart.std_error, apart.gap) == (8.0, 2.0, -4.0)
+    assert centered(replace(GOOD, gap=1.2, std_error=2.0)).std_error == 2.0  # half of the gap is less
+    assert not judge_runs(apart).trusted
+
+
+def test_few_families_widen_the_error():
+    assert summary_of([population(np.ones(40), variance=0.04)]).std_error == pytest.approx(0.2 * (1.0 + 20.0 / 40))
+    assert summary_of([population(np.ones(4000), variance=0.04)]).std_error == pytest.approx(0.2 * 1.005)
+
+
+def test_few_families_fall_short_of_the_mean_of_their_weights():
+    """Logs of variance 100: the mean weight is e^50 times the typical one, and 100 states reach e^30 times."""
+    largest = math.sqrt(2.0 * 100.0 * math.log(100.0))
+    uneven = np.append(np.full(99, 1e-9), 1.0)
+    assert summary_of([population(uneven, spread=100.0)]).std_error == pytest.approx(50.0 - largest)
+    assert summary_of([population(uneven, spread=10.0)]).std_error == 0.0  # they reach farther than they need to
+    assert summary_of([population(uneven, spread=10_000.0)]).std_error == pytest.approx(10.0 * largest)  # at most
+    # Where families are many, their weights tell the error.
+    many, few = (np.append(np.ones(count), np.full(100 - count, 1e-9)) for count in (35, 25))
+    assert summary_of([population(many, spread=100.0)]).std_error == 0.0
+    assert summary_of([population(few, spread=100.0)]).std_error == pytest.approx(50.0 - largest)
+
+
+def test_runs_count_by_their_effort_and_scatter():
+    runs = [
+        population(np.ones(100), math.log(1.0), gap=0.1, variance=0.01),
+        population(np.ones(100), math.log(3.0), gap=0.5, variance=0.01, points=3),
+    ]
+    found = summary_of(runs)
+    assert found.log_z == pytest.approx(math.log(0.25 * 1.0 + 0.75 * 3.0))
+    assert found.run_error == pytest.approx(math.sqrt(0.25 * 1.5**2 + 0.75 * 0.5**2) / 2.5)
+    assert found.family_error == pytest.approx(0.1 * math.hypot(0.25, 2.25) / 2.5)
+    assert found.families == pytest.approx(100.0 / (0.1**2 + 0.9**2))
+    assert found.std_error == pytest.approx(found.run_error * (1.0 + 20.0 / found.families))
+    assert (found.gap, found.gap_error) == (pytest.approx(0.4), pytest.approx(math.sqrt(0.03)))
+    alone = summary_of(runs[:1])
+    assert (alone.run_error, alone.gap_error) == (0.0, math.inf)
+
+
+# ------------------------------------------------------------------------------------------------------- round trips
+
+
+def trip(gap, there=0.0, back=None, size=200):
+    """A round trip around 7 with a given gap, and given variances of the log-weights on both ways."""
+    back = there if back is None else back
+    signs = np.where(np.arange(size) % 2, 1.0, -1.0)
+    x = np.ones((size, 1), dtype=np.int8)
+    return RoundTrip(7.0 - gap / 2.0 + math.sqrt(there) * signs, 7.0 + gap / 2.0 + math.sqrt(back) * signs, x)
+
+
+def test_the_error_of_a_round_trip_is_a_share_of_its_inconsistency_and_of_its_gap():
+    judged = judge_round_trip(trip(0.06), 1.0)
+    assert judged.log_z == pytest.approx(8.0)
+    assert judged.std_error == pytest.approx(math.hypot(0.06 / 3.0, 0.06 / 16.0))
+    assert judge_round_trip(trip(16.0, 16.0)).std_error == pytest.approx(math.hypot(0.5 * math.sqrt(32.0 / 199), 1.0))
+    assert inconsistency_of(trip(5.0, 4.0, 2.0)) == pytest.approx(abs(5.0 - 3.0) + 1.0)
+
+
+@pytest.mark.parametrize(
+    ("harmless", "violation"),
+    [
+        (trip(5.0, 4.0), trip(5.4, 4.0)),  # farther apart than their variances, 4 +- 1.2, say
+        (trip(3.0, 4.0), trip(2.6, 4.0)),  # closer
+        (trip(4.0, 5.0, 3.0), trip(4.0, 5.5, 2.5)),  # one way more uneven than the other
+        (trip(4.0, 3.0, 5.0), trip(4.0, 2.5, 5.5)),
+        (trip(0.04), trip(0.06)),  # more than what is always harmless
+        (trip(-0.04), trip(-0.06)),  # in the wrong order
+    ],
+)
+def test_a_round_trip_out_of_equilibrium_is_not_trusted(harmless, violation):
+    assert judge_round_trip(harmless).trusted
+    assert judge_round_trip(harmless).why == ""
+    judged = judge_round_trip(violation)
+    assert not judged.trusted
+    assert judged.why == ": out of equilibrium, do not trust"
+
+
+# ------------------------------------------------------------------------------------------------------ missed states
+
+
+def missed_of_share(share, log_z=10.0, beyond=0.0):
+    """A missed state that holds a share of Z beside populations that estimate ``log_z``."""
+    return MissedState(log_z + math.log(share / (1.0 - share)), 1.0, beyond)
+
+
+ANSWER = Judgment(10.0, 1e-3, True)
+
+
+def test_a_missed_state_with_a_negligible_share_widens_the_error():
+    found = doubt(10.0, missed_of_share(0.015))
+    assert found.is_negligible
+    assert (found.share, found.may_add) == (pytest.approx(0.015), pytest.approx(0.03))
+    judged = add_missed(ANSWER, missed_of_share(0.015))
+    assert judged == Judgment(10.0, pytest.approx(0.03), True)
+    assert add_missed(replace(ANSWER, std_error=0.1), missed_of_share(0.015)).std_error == 0.1
+    assert not add_missed(replace(ANSWER, trusted=False), missed_of_share(0.015)).trusted
+
+
+def test_a_missed_state_with_a_larger_share_leaves_no_trust():
+    missed = missed_of_share(0.03, beyond=1.0)
+    found = doubt(10.0, missed)
+    assert not found.is_negligible
+    assert found.may_add == pytest.approx(math.log1p(math.e * 0.03 / 0.97))
+    judged = add_missed(replace(ANSWER, why="; before"), missed)
+    assert not judged.trusted
+    assert judged.why.startswith("; before; chains from a state along a leading eigenvector, at least 3% of Z, do not")
+
+
+def test_nothing_missed_changes_nothing():
+    assert add_missed(ANSWER, None) is ANSWER
+    assert doubt(10.0, None).is_negligible
+    assert (doubt(10.0, None).share, doubt(10.0, None).may_add) == (0.0, 0.0)
+
+
+def test_what_was_missed_is_added_with_half_of_what_may_lie_beyond():
+    judged = add_missed(ANSWER, missed_of_share(0.5, beyond=0.2))
+    assert judged.log_z == pytest.approx(10.0 + math.log1p(math.exp(0.1)))
+    assert add_missed(ANSWER, MissedState(800.0, 1.0, 0.0)).log_z == pytest.approx(800.0)
+
+
+@pytest.mark.parametrize(
+    ("error", "missed", "widened"),
+    [
+        (8.0, missed_of_share(0.25), 6.0),  # the samples' error times their share
+        (1e-3, missed_of_share(0.5, beyond=3.0), 3.0),  # what the state may hold beyond its proven weight
+        (1e-3, missed_of_share(0.2), math.log(1.25)),  # what was added
+        (1e-3, missed_of_share(0.9), 0.5),  # up to this
+        (1.0, missed_of_share(0.9), 1.0),  # or up to the samples' error
+    ],
+)
+def test_the_error_beside_a_missed_state_covers_what_is_not_known(error, missed, widened):
+    assert add_missed(replace(ANSWER, std_error=error), missed).std_error == pytest.approx(widened)
+
+
+# -------------------------------------------------------------------------------------------------------------- pools
+
+
+def test_a_share_is_measured_by_enough_independent_states_found_again():
+    assert not is_measured(Share(0.1, 0.01, families=80.0))
+    assert is_measured(Share(0.1, 0.01, families=120.0))
+    assert not can_measure(Share(0.1, 0.01, families=16.0))
+    assert can_measure(Share(0.1, 0.01, families=24.0))
+
+
+def test_a_pool_is_trusted_if_its_share_is_measured():
+    assert judge_pool(3.0, Share(0.1, 0.02, families=80.0)) == Judgment(
+        3.0, math.inf, False, "; their share of P(x) is not known"
+    )
+    found = judge_pool(3.0, Share(0.1, 0.02, families=120.0))
+    assert found == Judgment(pytest.approx(3.0 + math.log(10.0)), pytest.approx(0.02), True)
+    assert not judge_pool(3.0, Share(0.0, math.inf, 1e9)).trusted
+
+
+# ------------------------------------------------------------------------------------------------------------- ratios
+
+
+def states(count=100, missed=None):
+    """Populations with so many families, log Z = 10 with the constant of the model, and what they missed."""
+    return [population(np.ones(count), 8.0)], 2.0, missed
+
+
+FIRM = Bridge(np.full(4, 1.0), np.full(4, 1.0), 10)
+
+
+def lopsided(height):
+    """Two of eight runs are heavier than the others by ``height``; all on the way back agree with their mean."""
+    there = np.append(np.zeros(6), np.full(2, height))
+    return Bridge(there, np.full(8, float(np.logaddexp.reduce(there) - math.log(8))), 10)
+
+
+def test_a_ratio_is_the_middle_of_both_ways_and_half_of_their_difference_its_error():
+    found = judge_bridge(Bridge(np.full(4, 1.0), np.full(4, 1.06), 10), [states(), states()])
+    assert found == Judgment(pytest.approx(1.03), pytest.approx(0.03), True)
+    scattered = np.log([0.9, 1.1, 1.0, 1.0])
+    jackknife = [math.log((4.0 - leaving) / 3.0) for leaving in (0.9, 1.1, 1.0, 1.0)]
+    error = math.sqrt(0.75 * np.sum((jackknife - np.mean(jackknife)) ** 2))
+    found = judge_bridge(Bridge(scattered, np.zeros(4), 10), [states(), states()])
+    assert found == Judgment(pytest.approx(0.0), pytest.approx(0.5 * error), True)
+
+
+def test_ways_that_disagree_beyond_their_scatter_are_not_trusted():
+    """Half of the difference is in the error, which so never contradicts it."""
+    for apart, trusted in ((0.09, True), (0.11, False), (100.0, False)):
+        found = judge_bridge(Bridge(np.zeros(4), np.full(4, apart), 10), [states(), states()])
+        assert found.std_error == pytest.approx(apart / 2.0)
+        assert found.trusted is trusted
+    noisy = np.array([0.0, 1.0, -1.0, 0.5, -0.5])
+    for apart, trusted in ((1.0, True), (6.0, False)):
+        assert judge_bridge(Bridge(noisy, noisy + apart, 10), [states(), states()]).trusted is trusted
+
+
+def test_ways_that_disagree_are_not_trusted():
+    """Runs whose mean is the work of a few: beyond six errors of the mean."""
+    for height, apart, trusted in ((4.0, 4.6, True), (6.0, 8.0, False)):
+        bridge = lopsided(height)
+        found = judge_bridge(bridge, [states(), states()])
+        assert abs(bridge.there.mean() - bridge.back.mean()) == pytest.approx(apart * found.std_error, rel=0.05)
+        assert found.trusted == trusted
+
+
+def test_a_small_difference_is_harmless_however_many_runs_show_it():
+    for height, trusted in ((0.4, True), (0.55, False)):  # log cosh is 0.078 and 0.144
+        there = np.where(np.arange(1000) % 2, height, -height)
+        found = judge_bridge(Bridge(there, np.full(1000, math.log(math.cosh(height))), 10), [states(), states()])
+        assert found.std_error < 0.01  # six of them are less than a twentieth
+        assert found.trusted == trusted
+        assert found.why == (
+            "" if trusted else "; the states are out of equilibrium, too few, or miss a collective state"
+        )
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_states_of_both_models_must_be_trusted(order):
+    few = judge_bridge(FIRM, [states(), states(25)][::order])
+    assert not few.trusted
+    assert "too few" in few.why
+    assert judge_bridge(FIRM, [states(), states(35)][::order]).trusted
+    missing = judge_bridge(FIRM, [states(), states(missed=missed_of_share(0.03))][::order])
+    assert not missing.trusted
+    assert missing.std_error == pytest.approx(math.log1p(0.03 / 0.97))
+    harmless = judge_bridge(FIRM, [states(), states(missed=missed_of_share(0.015))][::order])
+    assert harmless == Judgment(pytest.approx(1.0), pytest.approx(0.03), True)
+
+
+# ----------------------------------------------------------------------------------------------------------- frontier
+
+
+def test_a_narrow_bracket_is_trusted_with_half_of_its_width_as_the_error():
+    assert judge_bracket(1.0, 1.015, [0.9, 1.0]) == Judgment(pytest.approx(1.0075), pytest.approx(0.0075), True)
+    wide = judge_bracket(1.0, 1.03, [0.9, 1.0])
+    assert (wide.log_z, wide.trusted, wide.why) == (1.0, False, ": too wide to be trusted")
+
+
+@pytest.mark.parametrize(
+    ("upper", "lower_bounds", "error"),
+    [
+        (9.0, [0.2, 0.9, 1.0], 0.2),  # twice the last growth
+        (1.1, [0.2, 0.9, 1.0], 0.1),  # no more than the bracket
+        (9.0, [1.0, 1.0], 0.02),  # no less than what would be narrow
+        (9.0, [1.0], 8.0),  # the whole bracket if nothing shows its growth
+    ],
+)
+def test_the_error_of_a_wide_bracket_is_what_may_still_be_missing(upper, lower_bounds, error):
+    assert judge_bracket(1.0, upper, lower_bounds).std_error == pytest.approx(error)
+
+
+# -------------------------------------------------------------------------------------------------------- propagation
+
+FINE = {
+    "is_settled": True,
+    "left_out": 0.01,
+    "missed": 0.0,
+    "other_errors": 0.0,
+    "correction": 0.3,
+    "is_weak": True,
+    "phases": 1,
+    "is_collective": True,
+    "contradiction": "",
+}
+
+
+def propagated(**changes):
+    return judge_propagation(2.0, **{**FINE, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({}, 0.01),
+        ({"left_out": 0.08}, 0.08),
+        ({"missed": 0.08}, 0.09),
+        ({"other_errors": 0.08}, 0.09),
+        ({"phases": 2}, 0.01),
+        ({"is_collective": False}, 0.01),
+    ],
+)
+def test_propagation_with_a_small_error_is_trusted(changes, error):
+    assert propagated(**changes) == Judgment(2.0, pytest.approx(error), True, "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "why"),
+    [
+        ({"left_out": 0.12}, 0.12, "; correction of 0.3, and 0.12 beyond it: do not trust"),
+        ({"left_out": math.nan}, math.inf, "; correction of 0.3, and nan beyond it: do not trust"),
+        ({"missed": 0.12}, 0.13, "; other states may add 0.12: do not trust"),
+        ({"left_out": 0.06, "missed": 0.06}, 0.12, ""),
+        ({"other_errors": 0.12}, 0.13, ""),
+        ({"is_settled": False}, math.inf, ""),
+        (
+            {"phases": 2, "is_collective": False},
+            0.01,
+            "; single couplings are strong, so that phases may lie elsewhere",
+        ),
+        ({"is_weak": False}, 0.01, "; couplings are strong, and then the error is not known: do not trust"),
+        ({"contradiction": "; it is below a bound"}, math.inf, "; it is below a bound"),
+        ({"missed": 0.12, "contradiction": "; it is below a bound"}, math.inf, "do not trust; it is below a bound"),
+    ],
+)
+def test_propagation_is_distrusted_for_each_of_these(changes, error, why):
+    judged = propagated(**changes)
+    assert not judged.trusted
+    assert judged.std_error == pytest.approx(error)
+    assert why in judged.why
+    assert bool(why) == bool(judged.why)
+
+
+# ---------------------------------------------------------------------------------------------------------- agreement
+
+
+def test_answers_agree_up_to_three_of_their_joint_errors():
+    for sign in (1.0, -1.0):
+        assert agree((0.0, 0.3), (sign * 1.4, 0.4))
+        assert not agree((0.0, 0.3), (sign * 1.6, 0.4))
+
+
+def test_agreement_is_a_check_if_half_of_z_would_be_missed():
+    assert agree((0.0, 0.0), (math.log(2.0), 1.01 * LARGEST_CHECKING_ERROR))
+    assert not agree((0.0, 0.0), (math.log(2.0), 0.99 * LARGEST_CHECKING_ERROR))
+
+
+def test_an_answer_may_lie_outside_the_bounds_by_two_of_its_errors():
+    assert is_within(1.15, 0.1, 0.0, 1.0)
+    assert not is_within(1.25, 0.1, 0.0, 1.0)
+    assert is_within(-0.15, 0.1, 0.0, 1.0)
+    assert not is_within(-0.25, 0.1, 0.0, 1.0)
+
+
+# -------------------------------------------------------------------------------------------------------- likelihoods
+
+
+def test_likelihoods_forwards_and_backwards_agree_up_to_a_difference_or_to_their_errors():
+    for sign in (1.0, -1.0):
+        assert agree_per_row(-80.0, 0.0, -80.0 + sign * 0.08, 0.0)
+        assert not agree_per_row(-80.0, 0.0, -80.0 + sign * 0.12, 0.0)
+        assert agree_per_row(-80.0, 0.3, -80.0 + sign * 1.8, 0.4)
+        assert not agree_per_row(-80.0, 0.3, -80.0 + sign * 2.2, 0.4)
