@@ -5,12 +5,16 @@ options on 200 small models, and every public verb on larger ones, planned by op
 clock. Run it once with each version (``PYTHONPATH=OTHER/src`` chooses another checkout). Then ``python -m
 benchmarks.same_results compare OLD NEW`` lists what differs by more than rounding. Give both versions one thread
 (``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1``): linear algebra adds up in another order with two.
+
+``python -m benchmarks.same_results speed OTHER/src`` compares CPU times: both versions solve the same models in turn,
+each in a process of its own.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -237,11 +241,74 @@ def compare(old: Path, new: Path) -> int:
     return fields.total()
 
 
+# Timed in turns: methods with fixed options on the larger models, and verbs under ``work``.
+TIMED = {
+    "annealing": lambda model: sz.log_z(model, "annealing", population=500),
+    "states": lambda model: sz.log_z(model, "states", population=500),
+    "auto": verb_log_z,
+    "thermodynamics": verb_thermodynamics,
+    "map_state": verb_map_state,
+}
+TURNS = 3
+
+
+def serve() -> None:
+    """Solve what the standard input asks for, "model verb", and answer with the CPU seconds."""
+    warnings.simplefilter("ignore")
+    found = dict(larger_models())
+    for line in sys.stdin:
+        name, verb = line.strip().rsplit(" ", 1)
+        began = time.process_time()
+        TIMED[verb](found[name])
+        print(time.process_time() - began, flush=True)
+
+
+def speed(other: str) -> None:
+    """Print the ratio of CPU times, this version over the other, the smallest of several turns each."""
+    import os
+    import statistics
+    import subprocess
+
+    own = str(Path(sz.__file__).parents[1])
+    one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    servers = [
+        subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.same_results", "serve"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, **one_thread, "PYTHONPATH": f"{source}{os.pathsep}{Path.cwd()}"},
+        )
+        for source in (other, own)
+    ]
+    ratios = {}
+    for name, _ in larger_models():
+        for verb in TIMED:
+            times: tuple[list[float], list[float]] = ([], [])
+            for _ in range(TURNS + 1):
+                for server, seconds in zip(servers, times, strict=True):
+                    assert server.stdin is not None
+                    assert server.stdout is not None
+                    print(f"{name} {verb}", file=server.stdin, flush=True)
+                    seconds.append(float(server.stdout.readline()))
+            before, now = (min(seconds[1:]) for seconds in times)  # the first may compile
+            ratios[f"{name}, {verb}"] = now / before
+            print(f"{now / before:6.2f}  {1e3 * before:8.1f} -> {1e3 * now:8.1f} ms  {name}, {verb}", flush=True)
+    print(f"median {statistics.median(ratios.values()):.2f}, largest {max(ratios.values()):.2f}")
+    for server in servers:
+        server.kill()
+
+
 def main(arguments: list[str]) -> None:
     if arguments[:1] == ["record"] and len(arguments) == 2:
         record(Path(arguments[1]))
     elif arguments[:1] == ["compare"] and len(arguments) == 3:
         sys.exit(1 if compare(Path(arguments[1]), Path(arguments[2])) else 0)
+    elif arguments == ["serve"]:
+        serve()
+    elif arguments[:1] == ["speed"] and len(arguments) == 2:
+        speed(arguments[1])
     else:
         sys.exit(__doc__)
 
