@@ -194,6 +194,12 @@ def test_two_versions_can_be_compared(tmp_path, monkeypatch, capsys):
     from benchmarks import same_results
 
     monkeypatch.setattr(same_results, "MODELS", 2)
+    few = [
+        ("grid", sz.generators.grid(side=5, strength=1.0, seed=0)),
+        ("RBM", sz.RBM([[0.5, -0.2]], [0.1], [0.3, 0.0])),
+    ]
+    monkeypatch.setattr(same_results, "larger_models", lambda: iter(few))
+    monkeypatch.setattr(same_results, "WORK", 1e6)
     same_results.record(tmp_path / "old.json")
     same_results.record(tmp_path / "new.json")
     assert same_results.compare(tmp_path / "old.json", tmp_path / "new.json") == 0
@@ -255,3 +261,13 @@ def test_the_learning_benchmark_runs(capsys):
     assert all(abs(each.value - exact.value) < 0.05 for each in others)
     assert len(learning.recovery((6,), (500,))) == 1
     assert "held-out" in capsys.readouterr().out
+
+
+def test_the_constants_of_trust_can_be_measured(capsys):
+    from benchmarks import trust
+
+    assert {rule.name for rule in trust.RULES} >= {"runs", "round trips", "missed states", "pools", "ratios"}
+    for rule in trust.RULES:
+        assert all(isinstance(getattr(rule.module, name), float) for name in rule.constants)
+    assert trust.main(["--rules", "pools", "--cases", "2", "--seed", "1"]) == 0
+    assert capsys.readouterr().out.count("| pools | FEWEST_HITS |") == 3
