@@ -168,7 +168,11 @@ def test_an_exact_answer_does_not_look_for_libraries_of_linear_algebra():
     assert done.stdout.strip() == "False"
 
 
-@pytest.mark.parametrize("model", [sz.generators.complete(30, 0.3, 0), sz.generators.rbm(40, 20, 0.5, 0)])
+@pytest.mark.parametrize(
+    "model",
+    [sz.generators.complete(30, 0.3, 0), sz.generators.complete(30, 1e4, 0), sz.generators.rbm(40, 20, 0.5, 0)],
+    ids=["dense", "dense in double", "bipartite"],
+)
 def test_matrix_products_of_sweeps_have_one_thread_each(model):
     """They are made in threads of our own, a chunk of states each."""
     path = path_to(model)

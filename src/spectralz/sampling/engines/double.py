@@ -36,8 +36,6 @@ class DoubleSparseEngine(SparseEngine):
 class DoubleDenseEngine(DenseEngine):
     """Chains of a dense coupling in double precision."""
 
-    multiplies: ClassVar[bool] = False
-
     @property
     def bytes_per_state(self) -> int:
         """Memory of a state."""
@@ -46,14 +44,12 @@ class DoubleDenseEngine(DenseEngine):
 
 def double_engine(
     theta: FloatArray, couplings: Couplings, base: FloatArray, blocks: BlockTurns | None = None
-) -> DoubleSparseEngine | DoubleDenseEngine:
+) -> SparseEngine | DenseEngine:
     """Return an engine whose path begins from independent spins with the fields ``base``."""
     from spectralz.kernels.sampling.lanes import DensePath
 
     if not couplings.is_dense:
-        made = sparse_engine(theta, couplings, base, blocks=blocks, kind=DoubleSparseEngine, update_times=SPARSE_TIMES)
-        assert isinstance(made, DoubleSparseEngine)
-        return made
+        return sparse_engine(theta, couplings, base, blocks=blocks, kind=DoubleSparseEngine, update_times=SPARSE_TIMES)
     n = len(theta)
     path = DensePath(frozen(base), frozen(theta), frozen(couplings.data.reshape(n, n)))
     operations = UPDATE_OPERATIONS * max(n, 1) + ENTRY_OPERATIONS * n**2
