@@ -21,7 +21,16 @@ from spectralz.errors import OptionError, SpectralzError, shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["Lost", "as_executor", "current_executor", "dask_client", "spread", "using_executor", "worker_count"]
+__all__ = [
+    "Lost",
+    "as_executor",
+    "current_executor",
+    "dask_client",
+    "is_done",
+    "spread",
+    "using_executor",
+    "worker_count",
+]
 
 J = TypeVar("J")
 T = TypeVar("T")
@@ -136,7 +145,7 @@ def spread(
     try:
         for k, future in enumerate(futures):
             try:
-                while not _is_done(future):
+                while not is_done(future):
                     tell(_share_done(futures))
                 tell(_share_done(futures))
             except KeyboardInterrupt:
@@ -163,7 +172,7 @@ def _submitted(executor: Executor, work: Callable[[J], T], job: J) -> Future[T]:
     return future
 
 
-def _is_done(future: Future[T]) -> bool:
+def is_done(future: Future[T]) -> bool:
     """Wait for a moment, and return whether a job is over."""
     wait([future], timeout=SECONDS_TO_WAIT)
     return future.done()

@@ -10,7 +10,7 @@ import copy
 import os
 import threading
 import warnings
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from contextvars import Context
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.executors import Lost, current_executor, spread, worker_count
+from spectralz._support.executors import Lost, current_executor, is_done, spread, worker_count
 from spectralz._support.progress import listening
 from spectralz._support.threads import NO_MATRICES, thread_count, using_threads
 from spectralz.errors import LostRunsWarning
@@ -41,8 +41,6 @@ __all__ = ["Crew", "Workers", "anneal_many", "crew_for", "there_and_back_many"]
 R = TypeVar("R")
 # Speed that each thread after the first adds, as measured.
 EFFICIENCY = 0.8
-# Seconds between two looks at runs in other threads.
-SECONDS_TO_WAIT = 0.1
 # Number of different reasons for lost runs that are reported.
 MOST_REASONS = 2
 
@@ -148,7 +146,7 @@ def _side_by_side(
     ]
     try:
         for future in waiting:
-            while not _is_done(future):
+            while not is_done(future):
                 tell(sum(done) / len(done))
             run = future.result()
             tell(sum(done) / len(done))
@@ -156,12 +154,6 @@ def _side_by_side(
     finally:
         for future in waiting:
             future.cancel()
-
-
-def _is_done(future: Future[Run]) -> bool:
-    """Wait for a moment, and return whether a run is over."""
-    wait([future], timeout=SECONDS_TO_WAIT)
-    return future.done()
 
 
 def there_and_back_many(
