@@ -123,11 +123,8 @@ def survey(path: Path, rng: np.random.Generator, parallel: Parallel = one_after_
         ahead = min(here + 1.0 / LEAST_POINTS, 1.0)
         clock.charge(states * SWEEPS * engine.operations)
         back, on = chains.sweep(np.array([before]), np.array([here]), np.array([ahead]), SWEEPS)
-        found = (
-            float(deviation_of(on[0])) / (ahead - here)
-            if here < 1.0
-            else float(deviation_of(back[0])) / (here - before)
-        )
+        log_weights, distance = (on[0], ahead - here) if here < 1.0 else (back[0], here - before)
+        found = float(deviation_of(log_weights)) / distance
         deviations.append(min(found, MOST_DEVIATION * math.sqrt(engine.n) / here) if here > 0.0 else found)
         report("surveying the path", here)
         if here >= 1.0:
