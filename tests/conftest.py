@@ -50,14 +50,14 @@ def clock(monkeypatch):
     of mean field two of them. Methods time themselves by it too, since bounders plan by what the method before them
     took.
     """
-    from spectralz._support.clock import told_by
+    from spectralz._support.clock import using_clock
     from tests.helpers import FakeClock, count_blocks, count_sweeps
 
     fake = FakeClock(step=2e-3)
     count_sweeps(monkeypatch, fake, 1e-7)
     count_blocks(monkeypatch, fake, 2e-7)
     monkeypatch.setattr("spectralz._support.clock.seconds", fake)
-    with told_by(fake):
+    with using_clock(fake):
         yield fake
 
 

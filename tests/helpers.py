@@ -20,7 +20,7 @@ import spectralz as sz
 from spectralz._support.progress import listening
 from spectralz.parts.outcome import Outcome
 from spectralz.parts.structured_mean_field import StructuredMeanField
-from spectralz.portfolio.verdict import Answer
+from spectralz.portfolio.answers import Answer
 from spectralz.report import Claim, Figure
 from spectralz.sampling.engines.collapsed import CollapsedChains
 from spectralz.sampling.engines.dense import DenseChains
@@ -36,8 +36,8 @@ from tests.reference import states
 class FakeClock:
     """Seconds that pass only where a test says so: ``step`` each time the clock is read, and what :meth:`advance` adds.
 
-    Put it in the place of the clock of budgets by ``told_by(FakeClock(...))``. Nothing waits, and what a budget buys no
-    longer depends on the machine.
+    Put it in the place of the clock of budgets by ``using_clock(FakeClock(...))``. Nothing waits, and what a budget buys
+    no longer depends on the machine.
     """
 
     def __init__(self, step: float = 0.0) -> None:
@@ -137,7 +137,7 @@ def replace_anneal(monkeypatch, function):
     """Let every annealing run be made by another function."""
     for module in ("run", "spread", "curves", "bridge", "search"):
         monkeypatch.setattr(f"spectralz.sampling.{module}.anneal", function)
-    for module in ("schedule", "bounders"):
+    for module in ("steps.way", "bounders"):
         monkeypatch.setattr(f"spectralz.portfolio.{module}.anneal", function)
 
 

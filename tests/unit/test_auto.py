@@ -13,10 +13,13 @@ import numpy as np
 import pytest
 
 import spectralz as sz
+from spectralz._support.deadline import Deadline
 from spectralz.methods.base import Outcome
-from spectralz.portfolio import bounders, policy, schedule
-from spectralz.portfolio.auto import _added, _error_of_sum
-from spectralz.portfolio.schedule import Portfolio
+from spectralz.portfolio import auto, bounders, policy, schedule
+from spectralz.portfolio.answers import Answers
+from spectralz.portfolio.components import added, error_of_sum
+from spectralz.portfolio.steps import anneal as annealing
+from spectralz.portfolio.steps import propagate
 from spectralz.sampling.run import anneal
 from tests.helpers import (
     answer,
@@ -38,23 +41,20 @@ pytestmark = [
 
 
 def test_what_a_portfolio_found_becomes_one_outcome():
-    made = Portfolio(sz.Ising([0.0], [[0.0]]), budget=1.0, tol=1e-3, exclude=(), seed=0, max_memory=2**30)
-    made.bounds = bracket(0.0, 20.0)
-    made.answers = {"ep": answer("ep", 10.0, 0.01, True), "annealing": answer("annealing", 10.02, 0.1, True)}
-    outcome = made.conclude()
+    whole = Deadline.after(1.0)
+    ep, annealed = answer("ep", 10.0, 0.01, True), answer("annealing", 10.02, 0.1, True)
+    answers = Answers(bracket(0.0, 20.0)).with_answer(ep)
+    outcome = schedule.outcome_of(answers.with_answer(annealed), whole)
     assert (outcome.log_z, outcome.std_error) == (10.0, 0.01)
     assert (outcome.lower, outcome.upper) == (0.0, 20.0)
     assert outcome.status.converged
     assert outcome.trusted
-    assert outcome.details["agreement"] is True
     assert outcome.details["why"] == outcome.status
     assert outcome.details["budget"] == 1.0
-    made.answers["annealing"] = answer("annealing", 11.0, 0.1, True)
-    assert made.conclude().details["agreement"] is False
-    assert not made.conclude().status.converged
-    made.answers.pop("annealing")
-    made.is_interrupted = True
-    stopped = made.conclude()
+    rival = schedule.outcome_of(answers.with_answer(answer("annealing", 11.0, 0.1, True)), whole)
+    assert not rival.trusted
+    assert not rival.status.converged
+    stopped = schedule.outcome_of(replace(answers, is_interrupted=True), whole)
     assert stopped.interrupted
     assert stopped.trusted
     assert not stopped.status.converged
@@ -87,11 +87,10 @@ def test_answers_are_good_and_their_errors_honest(family, strength):
         if trial.verdict in ("chosen", "agrees"):
             # All states of one side of a bipartite model are summed over, without an error.
             assert abs(trial.log_z - truth) <= 4 * (trial.std_error or 1e-10), trial.method
-    names = [row["method"] for row in result.details["tried"]]
+    names = [row.method for row in result.tried]
     assert sorted(names) == ["annealing", "convex_mf", "ep", "mf", "mps", "sdp", "states", "trivial", "trw", "wmbe"]
     keys = {"method", "log_z", "std_error", "lower", "upper", "seconds", "verdict", "why"}
-    assert all(set(row) == keys for row in result.details["tried"])
-    assert [trial.to_dict() for trial in result.tried] == result.details["tried"]
+    assert all(set(row.to_dict()) == keys for row in result.tried)
     json.dumps(result.to_dict(), allow_nan=False)
 
 
@@ -118,7 +117,7 @@ def test_a_loose_tolerance_stops_early():
 def test_what_is_excluded_is_not_run(left_out):
     model = sz.generators.complete(12, 0.5, seed=0)
     result = sz.log_z(model, exclude=["exact", left_out], budget=1)
-    assert left_out not in [row["method"] for row in result.details["tried"]]
+    assert left_out not in [row.method for row in result.tried]
     assert abs(result.log_z - sz.log_z(model, "exact").log_z) <= 4 * result.std_error
 
 
@@ -167,7 +166,7 @@ def test_marginals_come_from_the_method_chosen(strength):
     assert found.kind is sz.Kind.ESTIMATE
     assert np.abs(found.mean - truth.mean).max() < 0.01
     assert np.abs(found.pair_mean - truth.pair_mean).max() < 0.01
-    assert found.estimate.details["tried"]
+    assert found.estimate.tried
 
 
 def test_samples_come_from_annealing_where_nothing_is_exact():
@@ -192,10 +191,7 @@ def test_components_are_solved_apart_and_their_errors_added():
     assert abs(result.log_z - truth) <= 3 * result.std_error + 1e-12
     assert result.lower <= truth <= result.upper
     assert "components solved apart" in result.status
-    parts = [part for part in result.details["components"] if "tried" in part]
-    assert len(parts) == 2
-    assert len(result.details["tried"]) == sum(len(part["tried"]) for part in parts)
-    assert [trial.to_dict() for trial in result.tried] == result.details["tried"]
+    assert {trial.why.split(":")[0] for trial in result.tried} == {"component 0", "component 1"}
     found = sz.marginals(model, exclude=["exact"], budget=10)
     assert np.abs(found.mean - sz.marginals(model, "exact").mean).max() < 0.02
 
@@ -208,7 +204,7 @@ def test_where_the_grid_of_quadrature_is_too_large_estimates_take_over():
         sz.log_z(model, "quadrature")
     result = sz.log_z(model, exclude=["exact"], budget=1)
     assert result.lower <= result.log_z <= result.upper
-    assert result.details["tried"]
+    assert result.tried
 
 
 # ---------------------------------------------------------------------------------------------------- the schedule
@@ -246,7 +242,7 @@ def test_expectation_propagation_is_left_out_where_it_would_take_too_long(monkey
         (0.02, True),
         (0.04, False),
     ):  # a step; 15% of a second are its share, of six steps at least
-        monkeypatch.setattr(schedule, "_seconds_of_ep_step", lambda n, seconds=seconds: seconds)
+        monkeypatch.setattr(propagate, "_seconds_of_ep_step", lambda n, seconds=seconds: seconds)
         result = sz.log_z(model, exclude=["exact", *bounders.BOUNDERS], budget=1)
         assert (rows_of(result)["ep"].verdict != "not run") == is_run
 
@@ -263,14 +259,14 @@ def test_a_round_that_uses_up_the_budget_is_the_last(monkeypatch, clock):
 
 def test_rounds_go_on_while_a_fifth_of_the_budget_is_left(monkeypatch, clock):
     rounds = []
-    original = Portfolio._round
+    original = annealing._round
 
-    def counted(self, *arguments, **options):
+    def counted(progress, plan):
         clock.advance(0.1)
-        rounds.append(self._left)
-        return original(self, *arguments, **options)
+        rounds.append(progress.way.deadline.left)
+        return original(progress, plan)
 
-    monkeypatch.setattr(Portfolio, "_round", counted)
+    monkeypatch.setattr(annealing, "_round", counted)
     sz.log_z(sz.generators.complete(12, 0.3, seed=0), tol=1e-9, exclude=["exact", "states"], budget=2)
     assert len(rounds) >= 2
     assert rounds[-2] > 0.2 * 2  # or the last round would not have begun
@@ -297,7 +293,7 @@ def test_an_interrupt_ends_with_the_best_answer_so_far(monkeypatch, call):
     interrupt_at(monkeypatch, call)
     model = sz.generators.complete(14, 0.3, seed=0)
     result = sz.log_z(model, exclude=["exact"], tol=1e-9, budget=2)
-    assert result.details["interrupted"]
+    assert result.interrupted
     assert "interrupted" in result.status
     assert not result.status.converged
     assert result.lower <= sz.log_z(model, "exact").log_z <= result.upper
@@ -307,7 +303,7 @@ def test_an_interrupt_ends_with_the_best_answer_so_far(monkeypatch, call):
 def test_after_an_interrupt_the_other_components_take_no_time(monkeypatch):
     interrupt_at(monkeypatch, 0)
     result = sz.log_z(two_components(), exclude=["exact"], budget=60)
-    assert result.details["interrupted"]
+    assert result.interrupted
     first, second = (part["budget"] for part in result.details["components"] if "budget" in part)
     assert first == pytest.approx(30, abs=0.1)  # for half of the spins that are left
     assert second == 0.01
@@ -393,10 +389,10 @@ def test_errors_of_components_are_added_in_squares():
         return Outcome(log_z=1.0, kind=sz.Kind.ESTIMATE, status=status, std_error=std_error)
 
     exact = Outcome(log_z=1.0, kind=sz.Kind.EXACT, status=sz.Status("exact", converged=True))
-    assert _error_of_sum([outcome(0.3), exact, outcome(0.4)]) == pytest.approx(0.5)
+    assert error_of_sum([outcome(0.3), exact, outcome(0.4)]) == pytest.approx(0.5)
     # What is in doubt is likely to be off in one direction.
-    assert _error_of_sum([outcome(0.3), outcome(0.4), outcome(2.0, False), outcome(1.0, False)]) == pytest.approx(3.5)
-    assert _error_of_sum([exact]) is None
+    assert error_of_sum([outcome(0.3), outcome(0.4), outcome(2.0, False), outcome(1.0, False)]) == pytest.approx(3.5)
+    assert error_of_sum([exact]) is None
 
 
 def test_a_sum_over_components_is_trusted_if_all_of_them_are():
@@ -405,8 +401,8 @@ def test_a_sum_over_components_is_trusted_if_all_of_them_are():
         return Outcome(log_z=1.0, kind=sz.Kind.ESTIMATE, status=status, std_error=0.1, trusted=trusted)
 
     model = sz.Ising([0.0, 0.0], np.zeros((2, 2)))
-    assert _added(model, [outcome(True), outcome(True)]).is_trusted
-    doubtful = _added(model, [outcome(True), outcome(False)])
+    assert added(model, [outcome(True), outcome(True)]).is_trusted
+    doubtful = added(model, [outcome(True), outcome(False)])
     assert not doubtful.is_trusted
     assert not doubtful.status.converged
 
@@ -434,7 +430,7 @@ def test_no_tolerance_and_no_memory_are_no_crash():
 @pytest.mark.usefixtures("clock")
 def test_samples_respect_the_budget_and_what_is_excluded():
     model = sz.generators.complete(80, 0.1, seed=0)
-    population = [sz.Auto(budget=seconds)._annealing(model).population for seconds in (1e-6, 0.5, 1.0, 1e6)]
+    population = [auto._annealing(model, 2**30, Deadline.after(seconds)).population for seconds in (1e-6, 0.5, 1.0, 1e6)]
     assert population[0] == policy.FEWEST_TO_DRAW_FROM
     assert population[0] < population[1] < population[3]
     assert population[2] == pytest.approx(2 * population[1], abs=1)
@@ -452,7 +448,7 @@ def test_an_interrupt_that_numba_hides_is_one(monkeypatch):
 
     replace_anneal(monkeypatch, hide)
     result = sz.log_z(sz.generators.complete(12, 0.3, seed=0), exclude=["exact"], budget=1)
-    assert result.details["interrupted"]
+    assert result.interrupted
 
     def fail(*_, **__):
         raise SystemError("something else")
@@ -485,9 +481,9 @@ def test_a_component_without_an_error_makes_the_sum_untrusted():
         upper=9.0,
         trusted=True,
     )
-    both = _added(model, [exact, bare])
+    both = added(model, [exact, bare])
     assert both.std_error == pytest.approx(6.0 / math.sqrt(12.0))
     assert not both.trusted
-    nothing = _added(model, [exact, replace(bare, lower=None)])
+    nothing = added(model, [exact, replace(bare, lower=None)])
     assert nothing.std_error == pytest.approx(5.0)
-    assert _added(model, [exact, exact]).std_error is None
+    assert added(model, [exact, exact]).std_error is None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import spectralz as sz
-from spectralz.portfolio.schedule import Portfolio
+from spectralz.portfolio.steps.anneal import outcome_of_trip
 from spectralz.sampling.engines.double import DoubleDenseEngine
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import survey
@@ -35,8 +35,7 @@ def made_up(rng, variance, size=512, gap=None, variance_back=None):
 
 def outcome_of(model, trip):
     """Return what the schedule makes of a trip."""
-    portfolio = Portfolio(model, budget=1.0, tol=0.01, exclude=(), seed=0, max_memory=2**30)
-    return portfolio._outcome_of_trip(trip, points=10)
+    return outcome_of_trip(model, trip, points=10, missed=None)
 
 
 # ------------------------------------------------------------------------------------------------ log-weights by hand

@@ -12,9 +12,9 @@ import pytest
 import scipy.sparse as sp
 
 import spectralz as sz
-from spectralz._support.clock import told_by
+from spectralz._support.clock import using_clock
+from spectralz._support.deadline import Deadline
 from spectralz.portfolio import bounders, policy
-from spectralz.portfolio.allowance import Allowance, NotAffordableError
 from spectralz.result import Bounds, BoundsRow
 from spectralz.sampling.pool import state_pool
 from tests.helpers import FakeClock, count_blocks
@@ -71,7 +71,7 @@ def test_every_bound_of_many_models_is_on_its_side(seed):
         model = random_model(rng)
         truth, rounding = log_z(model)
         found = {name: sz.log_z(model, method) for name, method in BOUNDING.items()}
-        trivial = next(bounders.trivial(model, Allowance(1.0)))
+        trivial = next(bounders.trivial(model, Deadline()))
         lowers = {name: result.lower for name, result in found.items()} | {"trivial": trivial.lower}
         uppers = {name: result.upper for name, result in found.items()} | {"trivial": trivial.upper}
         uppers["sdp"] = sz.log_z(model, "sdp").upper
@@ -85,7 +85,7 @@ def test_every_bound_of_many_models_is_on_its_side(seed):
 def test_the_trivial_bounds_in_closed_form():
     # sum of log 2cosh(theta), and J tanh tanh below, |J| above
     model = sz.Ising.from_edges(2, [(0, 1)], [-1.5], field=[0.5, 0.25], offset=2.0).shift_diagonal([1.0, 0.5])
-    found = next(bounders.trivial(model, Allowance(1.0)))
+    found = next(bounders.trivial(model, Deadline()))
     alone = math.log(2 * math.cosh(0.5)) + math.log(2 * math.cosh(0.25)) + 3.5
     assert found.lower == pytest.approx(alone - 1.5 * math.tanh(0.5) * math.tanh(0.25), rel=1e-13)
     assert found.upper == pytest.approx(alone + 1.5, rel=1e-13)
@@ -179,23 +179,6 @@ def test_a_pool_of_very_many_spins_cannot_be_filled():
     assert not state_pool(sz.generators.grid(40, 0.5, seed=0), 10).can_be_filled  # 2^1600 is no float
 
 
-def test_an_allowance_counts_from_its_making():
-    clock = FakeClock()
-    with told_by(clock):
-        clock.advance(5.0)
-        allowance = Allowance(10.0)
-        assert (allowance.spent, allowance.share) == (0.0, 5.0)
-        clock.advance(4.0)
-        assert (allowance.spent, allowance.share) == (4.0, 3.0)
-        allowance.need(6.0)
-        with pytest.raises(NotAffordableError, match=r"^not run: would take about 6\.1 s, 6 s are left$"):
-            allowance.need(6.1)
-        clock.advance(7.0)
-        assert (allowance.spent, allowance.share) == (11.0, 0.0)
-        with pytest.raises(NotAffordableError, match="0 s are left"):
-            allowance.need(1e-9)
-
-
 def test_random_starts_of_mean_field_end_with_their_share_of_the_time(monkeypatch):
     # A fifth of half of what is left: 0.99 seconds of the ten, so that nine starts of a tenth fit, and no tenth one.
     clock = FakeClock()
@@ -206,8 +189,8 @@ def test_random_starts_of_mean_field_end_with_their_share_of_the_time(monkeypatc
         return replace(run(self, model), seconds=0.1)
 
     monkeypatch.setattr(sz.MeanField, "run", counted)
-    with told_by(clock):
-        found = list(bounders.BOUNDERS["mf"](sz.generators.complete(8, 0.5, seed=0), Allowance(10.0)))
+    with using_clock(clock):
+        found = list(bounders.BOUNDERS["mf"](sz.generators.complete(8, 0.5, seed=0), Deadline.after(10.0)))
     assert len([each for each in found if "block" not in each.status]) == 1 + 9
     assert len([each for each in found if "block" in each.status]) > 1
 
@@ -225,8 +208,8 @@ def test_blocks_of_mean_field_widen_as_time_allows_and_start_elsewhere_at_the_en
 
     monkeypatch.setattr(sz.MeanField, "run", noted)
     model = sz.generators.grid(20, 1.0, seed=0)
-    with told_by(clock):
-        found = list(bounders.BOUNDERS["mf"](model, Allowance(10.0)))
+    with using_clock(clock):
+        found = list(bounders.BOUNDERS["mf"](model, Deadline.after(10.0)))
         assert clock() < 6.0  # a share of ten seconds is five
     blocks = [method for method in tried if method.block_width]
     widths = [method.block_width for method in blocks if method.restarts == 1]
@@ -236,8 +219,8 @@ def test_blocks_of_mean_field_widen_as_time_allows_and_start_elsewhere_at_the_en
     assert all(each.upper is None for each in found)
     monkeypatch.setattr(policy, "MOST_BLOCK_WIDTH", 18)
     count_blocks(monkeypatch, clock, 1e-5)
-    with told_by(clock):
-        list(bounders.BOUNDERS["mf"](model, Allowance(10.0)))
+    with using_clock(clock):
+        list(bounders.BOUNDERS["mf"](model, Deadline.after(10.0)))
     assert max(method.block_width for method in tried) < 12
 
 

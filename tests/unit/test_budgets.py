@@ -1,14 +1,18 @@
 """What a budget means: nothing runs far past it, it is spent on the answer, and exact answers count too."""
 
 import math
+import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from scipy.sparse.csgraph import connected_components
 
 import spectralz as sz
-from spectralz._support.clock import is_up, told_by, until, within
+from spectralz._support import clock
+from spectralz._support.clock import using_clock
+from spectralz._support.deadline import Deadline, NotAffordableError, budgeted, current, is_past
 from spectralz.kernels.elimination import order
 from spectralz.kernels.elimination.screening import core_of, count_min_degree, has_narrow_front
 from spectralz.kernels.elimination.tree import EliminationTree
@@ -29,16 +33,53 @@ UNTRUSTED = pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarni
 
 def test_a_deadline_is_the_earliest_of_those_around():
     clock = FakeClock()
-    with told_by(clock):
-        assert not is_up()
-        with until(10.0), within(0.5), until(8.0):
+    with using_clock(clock):
+        assert not is_past()
+        with Deadline(10.0).in_force(), current().share(0.5).in_force(), Deadline(8.0).in_force():
             clock.time = 4.9
-            assert not is_up()
+            assert not is_past()
             clock.time = 5.0
-            assert is_up()
-        assert not is_up()
-        with within(0.5):  # of no deadline at all
-            assert not is_up()
+            assert is_past()
+        assert not is_past()
+        with current().share(0.5).in_force():  # of no deadline at all
+            assert not is_past()
+
+
+def test_a_deadline_counts_from_its_making():
+    clock = FakeClock()
+    with using_clock(clock):
+        clock.advance(5.0)
+        deadline = Deadline.after(10.0)
+        assert (deadline.end, deadline.left, deadline.done, deadline.share(0.5).end) == (15.0, 10.0, 0.0, 10.0)
+        clock.advance(4.0)
+        assert (deadline.left, deadline.done, deadline.share(0.5)) == (6.0, 0.4, Deadline(12.0, 3.0))
+        deadline.require(6.0)
+        with pytest.raises(NotAffordableError, match=r"^not run: would take about 6\.1 s, 6 s are left$"):
+            deadline.require(6.1)
+        clock.advance(7.0)
+        assert (deadline.left, deadline.done, deadline.share(0.5).seconds) == (0.0, 1.0, 0.0)
+        with pytest.raises(NotAffordableError, match="0 s are left"):
+            deadline.require(1e-9)
+
+
+def test_calls_in_other_threads_have_deadlines_and_clocks_of_their_own():
+    """One counts operations under a deadline that is past, the other the seconds of no deadline."""
+    inside, checked = threading.Event(), threading.Event()
+
+    def count():
+        with budgeted(None, 1e9) as deadline, deadline.in_force():
+            clock.charge(3e9)
+            inside.set()
+            assert checked.wait(30.0)
+            return is_past(), clock.operations()
+
+    with ThreadPoolExecutor(1) as pool:
+        counting = pool.submit(count)
+        assert inside.wait(30.0)
+        clock.charge(1e9)  # to nobody
+        assert (is_past(), clock.operations()) == (False, None)
+        checked.set()
+        assert counting.result() == (True, 3e9)
 
 
 @pytest.mark.parametrize("name", ["mf", "trw", "sdp", "convex_mf", "wmbe"])
@@ -46,7 +87,7 @@ def test_bounders_end_with_a_bound_once_the_time_is_up(name):
     model = sz.generators.complete(12, 0.4, seed=0)
     options = {"wmbe": {"ibound": 3, "max_iter": 50}, "mf": {"restarts": 5}, "trw": {"optimize_edges": 3}}.get(name, {})
     whole, truth = sz.log_z(model, name, **options), sz.log_z(model, "exact").log_z
-    with told_by(FakeClock(step=1.0)), until(0.0):
+    with using_clock(FakeClock(step=1.0)), Deadline(0.0).in_force():
         short = sz.log_z(model, name, **options)
     if name == "mf":
         assert whole.lower >= short.lower
@@ -63,7 +104,7 @@ def test_mean_field_of_a_large_model_looks_at_the_clock_after_every_sweep(monkey
 
     monkeypatch.setattr(mean_field, "ENTRIES_PER_LOOK", 1)
     model = sz.generators.complete(12, 0.4, seed=0)
-    with told_by(FakeClock(step=1.0)), until(3.0):
+    with using_clock(FakeClock(step=1.0)), Deadline(3.0).in_force():
         result = sz.log_z(model, "mf")
     assert result.iterations == 3
     assert not result.status.converged
@@ -72,14 +113,14 @@ def test_mean_field_of_a_large_model_looks_at_the_clock_after_every_sweep(monkey
 def test_leading_directions_are_left_out_where_there_is_no_time():
     storage = sz.generators.complete(60, 0.4, seed=0).storage
     assert len(leading_directions(storage, 2)) == 2
-    with told_by(FakeClock(step=1.0)), until(5.0):
+    with using_clock(FakeClock(step=1.0)), Deadline(5.0).in_force():
         assert leading_directions(storage, 2) == []
 
 
 def test_ep_that_is_cut_off_is_not_trusted():
     model = sz.generators.complete(20, 0.05, seed=0)
     assert sz.log_z(model, "ep").trusted
-    with told_by(FakeClock(step=1.0)), until(4.0):
+    with using_clock(FakeClock(step=1.0)), Deadline(4.0).in_force():
         short = sz.log_z(model, "ep")
     assert not short.trusted
     assert short.std_error is None
@@ -89,7 +130,7 @@ def test_a_survey_whose_time_is_up_takes_longer_steps():
     model = sz.generators.complete(40, 1.0, seed=0)
     path = path_to(model)
     whole = survey(path, np.random.default_rng(0))
-    with told_by(FakeClock(step=1.0)), until(5.0):
+    with using_clock(FakeClock(step=1.0)), Deadline(5.0).in_force():
         short = survey(path, np.random.default_rng(0))
     fewest = spaced_by(path, math.inf, np.random.default_rng(0))
     assert len(fewest) <= len(short.points) < len(whole.points)
@@ -106,7 +147,7 @@ def test_a_slow_machine_gives_few_states_instead_of_none(monkeypatch):
     count_sweeps(monkeypatch, clock, 1e-5)  # 64 states through 16 points take 0.4 seconds
     monkeypatch.setattr(policy, "MOST_IBOUND", 6)  # tables, which this clock does not count, stay small
     model = sz.generators.complete(40, 0.3, seed=0)
-    with told_by(clock):
+    with using_clock(clock):
         result = sz.log_z(model, exclude=["exact", "ep"], budget=1.0)
     assert verdicts(result)["annealing"] == "chosen"
     assert result.std_error > 0.05
@@ -121,7 +162,7 @@ def test_a_machine_too_slow_for_any_state_says_what_they_would_take(monkeypatch)
     clock = FakeClock(step=1e-6)
     count_sweeps(monkeypatch, clock, 1e-4)
     monkeypatch.setattr(policy, "MOST_IBOUND", 6)
-    with told_by(clock):
+    with using_clock(clock):
         result = sz.log_z(sz.generators.complete(40, 0.3, seed=0), exclude=["exact", "ep"], budget=1.0)
     rows = {row.method: row for row in result.tried}
     for name in ("annealing", "states"):  # 64 states through 16 points in 70 % of what is left
@@ -193,14 +234,23 @@ def test_exact_answers_count_in_operations():
 
 
 @UNTRUSTED
-def test_components_share_what_exact_answers_may_cost(monkeypatch, clock):
+def test_components_share_what_exact_answers_may_cost(monkeypatch):
     monkeypatch.setattr(policy, "CHEAP_OPERATIONS", 0.0)
+    monkeypatch.setattr(policy, "TIMED_EXACT_SPINS", 6)
+    clock = FakeClock(step=1e-9)
+    solve_plan = sz.Exact.solve_plan
+
+    def slow(self, model, plan):
+        clock.advance(plan.terms / 2**16)
+        return solve_plan(self, model, plan)
+
+    monkeypatch.setattr(sz.Exact, "solve_plan", slow)
     block = sz.generators.complete(16, 0.3, seed=0).coupling
     model = sz.Ising(None, np.kron(np.eye(3), block))
-    # 2 ms each: in six there are all three, in less the whole is not exact, but two of its components are.
-    assert sz.log_z(model, budget=6.1e-4).kind is sz.Kind.EXACT
-    result = sz.log_z(model, budget=5e-4)
-    assert "2 by exact, 1 by auto" in result.status
+    # A second each: in three there are all three, in less the whole is not exact, but two of its components are.
+    with using_clock(clock):
+        assert sz.log_z(model, budget=0.31).kind is sz.Kind.EXACT
+        assert "2 by exact, 1 by auto" in sz.log_z(model, budget=0.25, exclude=["annealing"]).status
 
 
 # ------------------------------------------------------------------------------------------------------- the warning

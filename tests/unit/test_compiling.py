@@ -162,7 +162,7 @@ def test_a_kernel_that_is_compiled_stops_the_clock():
 
 
 def test_budgets_are_planned_by_the_clock_that_is_told():
-    with clock.told_by(lambda: 7.0):
+    with clock.using_clock(lambda: 7.0):
         assert clock.now() == 7.0
         assert clock.seconds() != 7.0
     assert clock.now() != 7.0

@@ -6,15 +6,19 @@ import pytest
 
 import spectralz as sz
 from spectralz._support.clock import counting_operations
-from spectralz.portfolio import compressing, policy
-from spectralz.portfolio.compressing import Compression, compress
+from spectralz._support.deadline import Deadline
+from spectralz.portfolio import policy
+from spectralz.portfolio.answers import Answer, Answers, Problem
+from spectralz.portfolio.bracket import trivial_bounds
+from spectralz.portfolio.steps import compress
 
-LIMITS = {"tol": 1e-3, "seed": 0, "max_memory": 2**30}
 
-
-def compressed(model, seconds=3.0, **limits):
+def compressed(model, seconds=3.0):
+    """Return the answer of the step, or why there is none."""
     with counting_operations():
-        return compress(model, seconds=seconds, **{**LIMITS, **limits})
+        problem = Problem(model=model, tol=1e-3, max_memory=2**30)
+        [answers] = compress.compress(problem, Deadline.after(seconds), Answers(trivial_bounds(model)))
+    return answers.not_run.get("mps") or answers.by_method["mps"]
 
 
 @pytest.mark.parametrize(
@@ -57,9 +61,9 @@ def test_bonds_grow_while_the_answer_is_not_good_enough(monkeypatch):
 def test_cold_models_are_summed_up_over_frontier_states(monkeypatch):
     model = sz.generators.grid(14, 8.0, 7)
     truth = sz.log_z(model, "exact").log_z
-    monkeypatch.setattr(compressing, "_with_growing_bonds", lambda *_: "left out")
+    monkeypatch.setattr(compress, "_with_growing_bonds", lambda *_: "left out")
     found = compressed(model, seconds=10.0)
-    assert isinstance(found, Compression)
+    assert isinstance(found, Answer)
     assert found.outcome.trusted
     assert found.outcome.lower <= truth <= found.outcome.upper
 
@@ -67,5 +71,5 @@ def test_cold_models_are_summed_up_over_frontier_states(monkeypatch):
 def test_the_better_one_is_trusted_or_has_the_smaller_error():
     warm = compressed(sz.generators.grid(8, 0.3, 0))
     rough = compressed(sz.generators.grid(12, 1.0, 0), seconds=0.5)
-    assert warm.is_better_than(rough) == (warm.error <= rough.error)
+    assert compress._is_better(warm, rough) == (warm.error <= rough.error)
     assert not warm.is_as_good_as(0.0)

@@ -13,6 +13,7 @@ from benchmarks.known_models import partition_log_z
 
 import spectralz as sz
 from spectralz._support import clock
+from spectralz._support.deadline import Deadline
 from spectralz.errors import NotConvergedError
 from spectralz.kernels import consistency_of_many as many
 from spectralz.kernels import expectation_consistency as kernel
@@ -608,7 +609,7 @@ def test_diagrams_of_many_spins_are_those_of_few(monkeypatch):
 
 def test_a_budget_that_ends_at_once_leaves_an_answer_that_is_not_trusted(monkeypatch):
     monkeypatch.setattr(expectation_propagation, "MANY_SPINS", 100)
-    with clock.counting_operations(), clock.until(1e-9):
+    with clock.counting_operations(), Deadline(1e-9).in_force():
         result = sz.log_z(sz.generators.sk(150, 0.6, 0), "ep")
     assert not result.trusted
     assert math.isfinite(result.log_z)

@@ -26,7 +26,7 @@ from spectralz._support.executors import Lost, as_executor, current_executor, sp
 from spectralz._support.threads import using_threads
 from spectralz.errors import LostRunsWarning, ModelError, OptionError
 from spectralz.portfolio import policy
-from spectralz.portfolio.rounds import plan_round
+from spectralz.portfolio.steps.rounds import plan_round
 from spectralz.sampling import run as run_module
 from spectralz.sampling.path import path_to
 from spectralz.sampling.run import anneal, operations

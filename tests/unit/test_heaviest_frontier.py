@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spectralz as sz
-from spectralz._support.clock import counting_operations, told_by, until
+from spectralz._support.clock import counting_operations, using_clock
+from spectralz._support.deadline import Deadline
 from spectralz.errors import OptionError, TooLargeError
 from spectralz.kernels.elimination.order import adjacency_of
 from spectralz.kernels.elimination.sweep_order import frontier_sizes, sweep_order
@@ -372,13 +373,13 @@ def test_time_that_is_up_leaves_a_bracket():
     model = sz.generators.grid(10, 1.0, seed=0)
     truth = sz.log_z(model, "exact").log_z
     future = FutureBound.of_model(model, ibound=4, rounds=0)
-    with counting_operations() as operations, until(0.0):
+    with counting_operations() as operations, Deadline(0.0).in_force():
         found = future.run(2000)
     assert operations.count > 0
     assert found.is_late
     assert found.log_z_lower <= truth <= found.log_z_upper
     assert found.most_states <= 128 < future.run(2000).most_states
-    with told_by(FakeClock(1.0)), until(0.5):
+    with using_clock(FakeClock(1.0)), Deadline(0.5).in_force():
         assert len(future.narrow(0.0, capacity=10).runs) == 1
         assert len(future.estimates(100, 5, np.random.default_rng(0)).each) == 2
     with heard() as reports:

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from scipy import stats
 
 import spectralz as sz
-from spectralz._support.clock import told_by, until
+from spectralz._support.clock import using_clock
+from spectralz._support.deadline import Deadline
 from spectralz._support.threads import using_threads
 from spectralz.errors import OptionError, SolverError
 from spectralz.kernels.mini_buckets.drawing import Drawing
@@ -310,7 +311,7 @@ def test_levels_that_are_none(level):
 def test_a_budget_that_is_spent_ends_the_drawing():
     model = sz.generators.grid(6, 1.0, seed=0)
     clock = FakeClock(step=1.0)
-    with told_by(clock), until(0.5):
+    with using_clock(clock), Deadline(0.5).in_force():
         found = sz.log_z(model, "wmbe", ibound=3, level=0.9)
     assert "64 states drawn" in found.status
     assert sz.log_z(model, "exact").log_z in found.interval
@@ -422,7 +423,7 @@ def test_an_interrupt_of_a_source_keeps_the_rest(monkeypatch, victim):
 
 @pytest.mark.usefixtures("small_tables")
 def test_ends_that_contradict_each_other_give_way_to_what_is_proven(monkeypatch):
-    def wrong(model, level, seed, proven, allowance):
+    def wrong(model, level, seed, proven, deadline):
         yield sz.Interval(proven.upper + 1.0, None, level), "a rare event"
 
     monkeypatch.setitem(portfolio._SOURCES, "annealing", wrong)
@@ -435,7 +436,7 @@ def test_the_level_is_divided_between_the_sources(monkeypatch):
     asked = {}
 
     def source(name):
-        def ask(model, level, seed, proven, allowance):
+        def ask(model, level, seed, proven, deadline):
             asked[name] = level
             yield sz.Interval(proven.lower, proven.upper, level), "nothing new"
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spectralz.portfolio import policy
-from spectralz.portfolio.rounds import Round, plan_round
+from spectralz.portfolio.steps.rounds import Round, plan_round
 from spectralz.sampling.plan import LEAST_POINTS
 
 TOGETHER = policy.STATES_TOGETHER

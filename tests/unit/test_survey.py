@@ -11,7 +11,8 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import spectralz as sz
-from spectralz._support.clock import told_by, until
+from spectralz._support.clock import using_clock
+from spectralz._support.deadline import Deadline
 from spectralz.sampling import plan
 from spectralz.sampling.engines.double import DoubleSparseEngine
 from spectralz.sampling.path import Path, from_coins, path_to
@@ -169,7 +170,7 @@ def test_states_that_are_stuck_at_different_energies_do_not_keep_it_for_ever():
 
 
 def test_a_survey_in_a_hurry_ends_sooner():
-    with told_by(FakeClock(step=1.0)), until(4.0), heard() as told:
+    with using_clock(FakeClock(step=1.0)), Deadline(4.0).in_force(), heard() as told:
         found = survey(MadeUp(lambda beta: 1e6), np.random.default_rng(0))
     assert len(found.points) < 40
     assert found.points[-1] == 1.0

@@ -12,10 +12,11 @@ import pytest
 
 import spectralz as sz
 from spectralz._support import clock
+from spectralz._support.deadline import Deadline, budgeted
 from spectralz.portfolio import bounders
-from spectralz.portfolio.allowance import Allowance
-from spectralz.portfolio.budget import Budget
-from spectralz.portfolio.schedule import Portfolio
+from spectralz.portfolio.answers import Answers, Problem
+from spectralz.portfolio.bracket import trivial_bounds
+from spectralz.portfolio.steps.propagate import propagate
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import LEAST_POINTS, STATES, SWEEPS, survey
 from spectralz.sampling.pool import search, state_pool
@@ -110,7 +111,7 @@ def test_bounds_are_the_same():
 def test_more_than_500_spins_take_one_thread_of_linear_algebra():
     from spectralz._support import threads
 
-    with Budget(work=1e9).planning():
+    with budgeted(None, 1e9):
         assert {each["num_threads"] for each in threads._controller().info() if each["user_api"] == "blas"} == {1}
 
 
@@ -219,13 +220,13 @@ def test_blocks_of_cold_models_count():
 @pytest.mark.parametrize("name", bounders.BOUNDERS)
 def test_every_bounder_counts(name):
     model = sz.generators.complete(10, 0.5, seed=0)
-    assert counted(lambda: list(bounders.BOUNDERS[name](model, Allowance(1.0)))) >= 1000.0
+    assert counted(lambda: list(bounders.BOUNDERS[name](model, Deadline.after(1.0)))) >= 1000.0
 
 
 def test_ep_and_exact_count():
     model = sz.generators.complete(10, 0.5, seed=0)
-    portfolio = Portfolio(model, budget=10.0, tol=1e-3, exclude=(), seed=0, max_memory=2**30)
-    assert counted(portfolio._propagate) >= 10**3
+    problem, answers = Problem(model=model, tol=1e-3), Answers(trivial_bounds(model))
+    assert counted(lambda: list(propagate(problem, Deadline.after(10.0), answers))) >= 10**3
     assert sz.log_z(model, work=1e6).details["operations"] >= 2**10
     assert sz.log_z(sz.generators.curie_weiss(n=100), work=1e6, exclude="exact").details["operations"] >= 1000
 
@@ -245,7 +246,9 @@ def test_the_budget_is_ten_seconds_unless_work_is_given():
     assert sz.Auto().budget == sz.Auto(budget=10).budget == 10.0
     assert sz.Auto(work=10**9).budget is None
     assert sz.Auto(work=10**9).work == 1e9
-    assert Budget(work=1e10).seconds == Budget().seconds == 10.0
+    for budget in ({"budget": None, "work": None}, {"budget": None, "work": 1e10}, {"budget": 10.0, "work": None}):
+        with budgeted(**budget) as deadline:
+            assert deadline.seconds == 10.0
 
 
 @pytest.mark.parametrize("work", [0, -1e9, "much", float("nan"), float("inf"), True])

@@ -5,22 +5,20 @@ like the second. Budgets use :func:`now`, which is the same unless it is replace
 operations (:func:`counting_operations`), which makes plans the same on every machine, or a clock for tests. Long work
 is reported with :func:`charge`, in the thread that distributes the work.
 
-When a budget runs out, work is not aborted: long loops check :func:`is_up` between two pieces of work, and return what
-they have.
+How long work may take is said by a :class:`~spectralz._support.deadline.Deadline`.
 """
 
 from __future__ import annotations
 
-import math
 import threading
 import time
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
 
 __all__ = [
     "OPERATIONS_PER_SECOND",
@@ -31,13 +29,10 @@ __all__ = [
     "counts_operations",
     "end_leaving_out",
     "in_words",
-    "is_up",
     "now",
+    "operations",
     "seconds",
-    "told_by",
-    "until",
-    "within",
-    "would_be_up_after",
+    "using_clock",
 ]
 
 # This many operations count as a second when operations are counted; one core does about as many.
@@ -99,12 +94,12 @@ def now() -> float:
 
 
 @contextmanager
-def told_by(clock: Callable[[], float]) -> Iterator[None]:
+def using_clock(clock: Callable[[], float]) -> Iterator[None]:
     """Plan budgets inside the ``with`` block by another clock.
 
     Examples
     --------
-    >>> with told_by(lambda: 7.0):
+    >>> with using_clock(lambda: 7.0):
     ...     now()
     7.0
     """
@@ -115,60 +110,11 @@ def told_by(clock: Callable[[], float]) -> Iterator[None]:
         _clock.reset(token)
 
 
-_deadline: ContextVar[float] = ContextVar("spectralz_deadline", default=math.inf)
-
-
-@contextmanager
-def until(moment: float) -> Iterator[None]:
-    """Set the end of work inside the ``with`` block, as a time of :func:`now`; nested blocks cannot extend it.
-
-    Examples
-    --------
-    >>> with told_by(lambda: 7.0), until(8.0):
-    ...     is_up()
-    False
-    >>> with told_by(lambda: 7.0), until(6.0), until(8.0):
-    ...     is_up()
-    True
-    """
-    token = _deadline.set(min(moment, _deadline.get()))
-    try:
-        yield
-    finally:
-        _deadline.reset(token)
-
-
-def within(share: float) -> AbstractContextManager[None]:
-    """Let work inside the ``with`` block take a share of the time left until the end set by :func:`until`."""
-    deadline = _deadline.get()
-    return nullcontext() if deadline == math.inf else until(now() + share * max(deadline - now(), 0.0))
-
-
-def is_up() -> bool:
-    """Return whether the time set by :func:`until` is up; work in progress should then return what it has."""
-    deadline = _deadline.get()
-    return deadline < math.inf and now() >= deadline
-
-
-def would_be_up_after(duration: float) -> bool:
-    """Return whether something that takes this long would not finish in the time set by :func:`until`.
-
-    Examples
-    --------
-    >>> would_be_up_after(1e9)
-    False
-    >>> with until(now() + 60.0):
-    ...     would_be_up_after(100.0)
-    True
-    """
-    return now() + duration > _deadline.get()
-
-
+@dataclass
 class Operations:
     """A clock driven by the operations charged to it; it returns seconds, so that plans use the same unit."""
 
-    def __init__(self) -> None:
-        self.count = 0.0
+    count: float = 0.0
 
     def __call__(self) -> float:
         return self.count / OPERATIONS_PER_SECOND
@@ -180,26 +126,32 @@ def counting_operations() -> Iterator[Operations]:
 
     Examples
     --------
-    >>> with counting_operations() as operations:
+    >>> with counting_operations() as counter:
     ...     charge(2e9)
-    ...     now(), operations.count, in_words(0.5)
+    ...     now(), counter.count, in_words(0.5)
     (2.0, 2000000000.0, '5e+08 operations')
     """
-    operations = Operations()
-    with told_by(operations):
-        yield operations
+    counter = Operations()
+    with using_clock(counter):
+        yield counter
+
+
+def operations() -> float | None:
+    """Return the operations charged so far, or None if budgets are planned by seconds."""
+    clock = _clock.get()
+    return clock.count if isinstance(clock, Operations) else None
 
 
 def counts_operations() -> bool:
     """Return whether budgets are planned by operations."""
-    return isinstance(_clock.get(), Operations)
+    return operations() is not None
 
 
-def charge(operations: float) -> None:
+def charge(count: float) -> None:
     """Charge operations that have been, or will be, done; ignored if time is measured in seconds."""
     clock = _clock.get()
     if isinstance(clock, Operations):
-        clock.count += operations
+        clock.count += count
 
 
 def in_words(seconds: float) -> str:

@@ -8,13 +8,13 @@ where a device may be used.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from spectralz._support.extras import from_extra
 from spectralz._support.options import bytes_in_words, choice, option
+from spectralz._support.settings import settings, using_settings
 from spectralz.errors import DeviceError
 
 if TYPE_CHECKING:
@@ -39,8 +39,6 @@ FEWEST_ROWS = 30
 # Of the free memory of a device this share may be planned with.
 USABLE_MEMORY = 0.9
 
-_wanted: ContextVar[str] = ContextVar("spectralz_device", default="auto")
-
 
 def device_option() -> str:
     """Declare the option of a method that can compute on a GPU: ``"auto"``, ``"cpu"`` or ``"gpu"``."""
@@ -50,13 +48,10 @@ def device_option() -> str:
 @contextmanager
 def using_device(wanted: str) -> Iterator[None]:
     """Let all that is done inside the ``with`` block use ``"cpu"`` or ``"gpu"``; ``"auto"`` leaves it as it is."""
-    token = _wanted.set(_wanted.get() if wanted == "auto" else wanted)
-    try:
+    with using_settings(device=settings().device if wanted == "auto" else wanted):
         if wanted == "gpu":
             device_for(0)  # complains before any work is done
         yield
-    finally:
-        _wanted.reset(token)
 
 
 def device_for(spins: int, *, suits: bool = True) -> Any | None:
@@ -76,14 +71,14 @@ def device_for(spins: int, *, suits: bool = True) -> Any | None:
     DeviceError
         If a GPU is wanted and JAX finds none.
     """
-    wanted = _wanted.get()
+    wanted = settings().device
     is_worth_it = suits and (wanted == "gpu" or spins >= FEWEST_SPINS)
     if wanted == "cpu" or not is_worth_it or (wanted == "auto" and find_spec("jax") is None):
         return None
     jax = from_extra("jax", "gpu", "device='gpu'")
-    found = _gpus(jax)
-    if found or wanted == "auto":
-        return found[0] if found else None
+    gpus = _gpus(jax)
+    if gpus or wanted == "auto":
+        return gpus[0] if gpus else None
     kinds = ", ".join(sorted({device.platform for device in jax.devices()}))
     raise DeviceError(
         f"device='gpu' was asked for, and JAX {jax.__version__} finds only: {kinds}. For a GPU of NVIDIA, install its "

@@ -10,16 +10,16 @@ from __future__ import annotations
 import re
 import warnings
 from concurrent.futures import CancelledError, Executor, Future, wait
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spectralz._support.extras import from_extra
+from spectralz._support.settings import settings, using_settings
 from spectralz.errors import OptionError, SpectralzError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
 __all__ = [
     "Lost",
@@ -41,8 +41,6 @@ SECONDS_TO_WAIT = 0.1
 SECONDS_TO_CONNECT = 5
 # Most characters that are shown of a worker's error.
 MOST_SHOWN = 200
-
-_executor: ContextVar[Executor | None] = ContextVar("spectralz_executor", default=None)
 
 
 @dataclass(frozen=True)
@@ -74,19 +72,14 @@ def as_executor(executor: Any) -> Executor | None:
     return executor.get_executor(pure=False)  # type: ignore[no-any-return]
 
 
-@contextmanager
-def using_executor(executor: Any) -> Iterator[None]:
+def using_executor(executor: Any) -> AbstractContextManager[None]:
     """Run independent work inside the ``with`` block on the workers of ``executor``; in this process if None."""
-    token = _executor.set(as_executor(executor))
-    try:
-        yield
-    finally:
-        _executor.reset(token)
+    return using_settings(executor=as_executor(executor))
 
 
 def current_executor() -> Executor | None:
     """Return the current executor, or None."""
-    return _executor.get()
+    return settings().executor
 
 
 def worker_count(executor: Executor | None) -> int:

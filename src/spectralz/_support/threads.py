@@ -10,10 +10,11 @@ import math
 import os
 import threading
 from contextlib import ExitStack, contextmanager
-from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from spectralz._support.settings import settings, using_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,8 +33,6 @@ NO_MATRICES = 0
 # Each sets how many threads a process should use; a sweep sets both to 1 for its workers.
 VARIABLES = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
 QUOTA_FILE = Path("/sys/fs/cgroup/cpu.max")
-
-_count: ContextVar[int | None] = ContextVar("spectralz_threads", default=None)
 
 
 def available_cores() -> int:
@@ -65,7 +64,7 @@ def thread_count() -> int:
     ...     thread_count()
     3
     """
-    count = _count.get()
+    count = settings().threads
     if count is not None:
         return count
     asked = [int(text) for text in map(os.environ.get, VARIABLES) if text and text.isdecimal() and int(text) > 0]
@@ -90,7 +89,7 @@ def using_threads(count: int | None, matrices: int | None = None) -> Iterator[No
         if limit is not None:
             stack.enter_context(_linear_algebra.limited(limit))
         if count is not None:
-            stack.callback(_count.reset, _count.set(count))
+            stack.enter_context(using_settings(threads=count))
         yield
 
 

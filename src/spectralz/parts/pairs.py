@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from spectralz._support.settings import settings, using_settings
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from spectralz.model import IntArray, Ising
 
 __all__ = ["all_pairs", "are_pairs_wanted", "pairs_of", "wanting_pairs"]
 
-# A context variable instead of an argument: users' methods have no such argument, and their pairs are then ignored.
-_wanted: ContextVar[bool | Literal["all"]] = ContextVar("spectralz_pairs_wanted", default=True)
 
-
-@contextmanager
-def wanting_pairs(wanted: bool | Literal["all"]) -> Iterator[None]:
+def wanting_pairs(wanted: bool | Literal["all"]) -> AbstractContextManager[None]:
     """Set whether marginals inside the ``with`` block include coupled pairs, no pairs, or all pairs.
 
     Examples
@@ -30,21 +26,17 @@ def wanting_pairs(wanted: bool | Literal["all"]) -> Iterator[None]:
     ...     pairs_of(sz.generators.complete(n=5, strength=1.0, seed=0)).shape
     (0, 2)
     """
-    token = _wanted.set(wanted)
-    try:
-        yield
-    finally:
-        _wanted.reset(token)
+    return using_settings(pairs=wanted)
 
 
 def are_pairs_wanted() -> bool:
     """Return whether marginals of pairs are wanted, too."""
-    return bool(_wanted.get())
+    return bool(settings().pairs)
 
 
 def pairs_of(model: Ising) -> IntArray:
     """Return the pairs whose means are wanted: those of ``model.edges()``, in its order, all pairs, or none."""
-    if _wanted.get() == "all":
+    if settings().pairs == "all":
         return all_pairs(model.n)
     return model.edges()[0] if are_pairs_wanted() else np.empty((0, 2), dtype=np.int64)
 

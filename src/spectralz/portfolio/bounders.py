@@ -1,4 +1,4 @@
-"""Bounders: each yields proven bounds on log Z, cheap ones first, within a time allowance."""
+"""Bounders: each yields proven bounds on log Z, cheap ones first, by a deadline."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from spectralz.sampling.run import anneal
 from spectralz.sampling.spread import crew_for
 
 if TYPE_CHECKING:
+    from spectralz._support.deadline import Deadline
     from spectralz.methods.base import Method
     from spectralz.model import Ising
-    from spectralz.portfolio.allowance import Allowance
     from spectralz.result import Estimate
 
-__all__ = ["BOUNDERS", "NAMES", "Bounder", "Found", "in_order", "round_seconds", "trivial"]
+__all__ = ["BOUNDERS", "NAMES", "Bound", "Bounder", "in_order", "round_seconds", "trivial"]
 
 
-class Found(NamedTuple):
+class Bound(NamedTuple):
     """A proven bound on one side or both, and how it was obtained."""
 
     lower: float | None
@@ -42,34 +42,30 @@ class Found(NamedTuple):
     status: str
 
 
-Bounder = Callable[["Ising", "Allowance"], Iterator[Found]]
+Bounder = Callable[["Ising", "Deadline"], Iterator[Bound]]
 
 
-def _charged(_: Estimate) -> float:
-    """Return 0: the method has charged all its work itself."""
-    return 0.0
-
-
-def _found(estimate: Estimate) -> Found:
-    return Found(estimate.lower, estimate.upper, str(estimate.status))
+def _bound(estimate: Estimate) -> Bound:
+    return Bound(estimate.lower, estimate.upper, str(estimate.status))
 
 
 def _run(
-    method: Method, model: Ising, cost: Callable[[Estimate], float], allowance: Allowance
+    method: Method, model: Ising, deadline: Deadline, cost: Callable[[Estimate], float] | None = None
 ) -> tuple[Estimate, float]:
-    """Run a method until it ends or the allowance is spent; return its result, and the time it took.
+    """Run a method until it ends or its time is up; return its result, and the time it took.
 
     ``cost`` gives the seconds of work in a result beyond what the method itself charges; they are charged if operations
     are counted.
     """
     began = clock.now()
-    with clock.until(began + allowance.left):
-        found = method.run(model)
-    clock.charge(clock.OPERATIONS_PER_SECOND * cost(found))
-    return found, clock.now() - began
+    with deadline.in_force():
+        estimate = method.run(model)
+    if cost is not None:
+        clock.charge(clock.OPERATIONS_PER_SECOND * cost(estimate))
+    return estimate, clock.now() - began
 
 
-def trivial(model: Ising, allowance: Allowance) -> Iterator[Found]:
+def trivial(model: Ising, deadline: Deadline) -> Iterator[Bound]:
     """Bound from the spins without couplings: these add at most sum |A_ij|, and by Jensen at least their mean there."""
     from spectralz.kernels.single_spin import log_2cosh
 
@@ -80,47 +76,47 @@ def trivial(model: Ising, allowance: Allowance) -> Iterator[Found]:
     alone, most, mean_weight = math.fsum(parts), math.fsum(sizes.tolist()), math.fsum((mean * sums).tolist())
     scale = float(np.abs(parts).sum()) + (model.n + 16.0) * most
     rounding = 8.0 * UNIT_ROUNDOFF * (model.n + scale) + model.rounding
-    yield Found(alone + mean_weight - rounding, alone + most + rounding, "spins without their couplings")
+    yield Bound(alone + mean_weight - rounding, alone + most + rounding, "spins without their couplings")
 
 
-def _mean_field(model: Ising, allowance: Allowance) -> Iterator[Found]:
+def _mean_field(model: Ising, deadline: Deadline) -> Iterator[Bound]:
     """Start from zero, annealed, along leading eigenvectors and at random; then use wider and wider blocks.
 
     Any number of sweeps gives a bound. All starts end when their share is spent, those of single spins earlier.
     """
-    began, share = clock.now(), allowance.share
-    end = began + policy.SINGLE_SPINS_SHARE * share
+    whole = deadline.share(policy.LARGEST_SHARE)
+    of_single_spins = whole.share(policy.SINGLE_SPINS_SHARE)
 
     def run(method: MeanField) -> tuple[Estimate, float]:
-        with clock.until(began + share if method.block_width else end):
-            return _run(method, model, _charged, allowance)
+        return _run(method, model, whole if method.block_width else of_single_spins)
 
-    yield _found(run(MeanField())[0])
-    begun, allowed, seconds = allowance.spent, policy.RESTARTS_SHARE * allowance.share, 0.0
+    yield _bound(run(MeanField())[0])
+    begun, seconds = clock.now(), 0.0
+    allowed = policy.RESTARTS_SHARE * policy.LARGEST_SHARE * deadline.left
     for start in ("leading", "annealed"):
-        if clock.now() < end:
+        if of_single_spins.left:
             latest, seconds = run(MeanField(start=start))
-            yield _found(latest)
+            yield _bound(latest)
     for seed in range(policy.BOUNDING_RESTARTS):
-        if clock.now() >= end or (seed and allowance.spent - begun + seconds > allowed):
+        if not of_single_spins.left or (seed and clock.now() - begun + seconds > allowed):
             break
         latest, seconds = run(MeanField(start="random", seed=seed))
-        yield _found(latest)
+        yield _bound(latest)
     if _is_sparse(model):  # in a dense graph blocks hold hardly any couplings
-        yield from _blocks(model, run, began + share)
+        yield from _blocks(model, run, whole)
 
 
-def _blocks(model: Ising, run: Callable[[MeanField], tuple[Estimate, float]], end: float) -> Iterator[Found]:
+def _blocks(model: Ising, run: Callable[[MeanField], tuple[Estimate, float]], deadline: Deadline) -> Iterator[Bound]:
     """Widen the blocks as long as the predicted time fits, then try other starts with the widest."""
     width, slower = policy.FIRST_BLOCK_WIDTH, 1.0
     predicted = policy.BLOCK_SECONDS * model.n
-    while clock.now() + predicted < end and not model.storage.couples_nothing:
+    while predicted < deadline.left and not model.storage.couples_nothing:
         method = MeanField(block_width=width, start="annealed", max_iter=policy.BLOCK_SWEEPS, tol=policy.BLOCK_TOL)
         latest, took = run(method)
-        yield _found(latest)
+        yield _bound(latest)
         if latest.upper is not None:  # one block holds all
             return
-        left, slower = end - clock.now(), max(slower, took / predicted)
+        left, slower = deadline.left, max(slower, took / predicted)
         tables = policy.BLOCK_ENTRY_SECONDS * latest.details["entries"]
         times = [
             slower * (policy.BLOCK_SECONDS * model.n + 2.0**k * tables) for k in range(policy.BLOCK_WIDTH_STEP + 1)
@@ -130,102 +126,113 @@ def _blocks(model: Ising, run: Callable[[MeanField], tuple[Estimate, float]], en
         if not wider:
             restarts = _within(left / max(took, policy.TICK), 0, policy.BLOCK_RESTARTS)
             if restarts > 1:
-                yield _found(run(replace(method, restarts=restarts))[0])
+                yield _bound(run(replace(method, restarts=restarts))[0])
             return
         width, predicted = width + wider, times[wider]
 
 
-def _bethe(model: Ising, allowance: Allowance) -> Iterator[Found]:
+def _bethe(model: Ising, deadline: Deadline) -> Iterator[Bound]:
     """Pass messages if that gives a bound; any number of iterations does."""
     signs = signs_of(model)
     if signs is None:
         return
-    allowance.need(policy.MESSAGE_SECONDS * 2.0 * model.edge_count)
-    with clock.until(clock.now() + allowance.share):
+    deadline.require(policy.MESSAGE_SECONDS * 2.0 * model.edge_count)
+    with deadline.share(policy.LARGEST_SHARE).in_force():
         for lower, status in bethe_bounds(model, signs):
-            yield Found(lower, None, status)
+            yield Bound(lower, None, status)
 
 
-def _states(model: Ising, allowance: Allowance) -> Iterator[Found]:
+def _states(model: Ising, deadline: Deadline) -> Iterator[Bound]:
     """Sum over the states found by a quick annealing and quenches, then also over their neighbors."""
     path = path_to(model, block_width=0)
     with crew_for(path) as crew:
         one = seconds_per_state(path, policy.QUICK_STEP, seconds_per_sweep(path, parallel=crew.parallel))
-        allowance.need(2.0 * policy.FEWEST_STATES * one)
-        size = _within(policy.STATES_SHARE * allowance.share / one, policy.FEWEST_STATES, policy.MOST_ANNEALED)
+        deadline.require(2.0 * policy.FEWEST_STATES * one)
+        size = _within(
+            policy.STATES_SHARE * policy.LARGEST_SHARE * deadline.left / one, policy.FEWEST_STATES, policy.MOST_ANNEALED
+        )
         rng = np.random.default_rng(0)
         points = spaced_by(path, policy.QUICK_STEP, rng, crew.parallel)
         run = anneal(path, points, size, rng, parallel=crew.parallel)
         pool = state_pool(model, MOST_STATES)
         for _ in collect(
-            pool, path, [run], [], size, rng, lambda _: policy.STATES_SHARE * allowance.share, crew.parallel
+            pool,
+            path,
+            [run],
+            [],
+            size,
+            rng,
+            lambda _: policy.STATES_SHARE * policy.LARGEST_SHARE * deadline.left,
+            crew.parallel,
         ):
-            yield Found(pool.lower, None, f"{len(pool)} states")
+            yield Bound(pool.lower, None, f"{len(pool)} states")
 
 
-def _sdp(model: Ising, allowance: Allowance) -> Iterator[Found]:
+def _sdp(model: Ising, deadline: Deadline) -> Iterator[Bound]:
     seconds = _sdp_seconds(model)
-    allowance.need(seconds)
-    yield _found(_run(SDPBound(tol=policy.SDP_TOL), model, lambda _: seconds, allowance)[0])
+    deadline.require(seconds)
+    yield _bound(_run(SDPBound(tol=policy.SDP_TOL), model, deadline, lambda _: seconds)[0])
 
 
-def _convex_mean_field(model: Ising, allowance: Allowance) -> Iterator[Found]:
+def _convex_mean_field(model: Ising, deadline: Deadline) -> Iterator[Bound]:
     one = 1.5 * _sdp_seconds(model)
-    allowance.need(one)
-    rounds = 3 if 4.0 * one <= allowance.share else 0
+    deadline.require(one)
+    rounds = 3 if 4.0 * one <= policy.LARGEST_SHARE * deadline.left else 0
     method = ConvexMeanField(rounds=rounds, tol=policy.SDP_TOL)
-    yield _found(_run(method, model, lambda _: (rounds + 1) * one, allowance)[0])
+    yield _bound(_run(method, model, deadline, lambda _: (rounds + 1) * one)[0])
 
 
-def _tree_reweighted(model: Ising, allowance: Allowance) -> Iterator[Found]:
+def _tree_reweighted(model: Ising, deadline: Deadline) -> Iterator[Bound]:
     """Use uniform trees, then trees chosen for the model if there is time."""
     n, messages = model.n, 2.0 * model.edge_count
     trees = policy.INVERSE_SECONDS * n**3 if n <= MOST_DENSE_SPINS else policy.TREE_SECONDS * TREES * model.edge_count
     iteration = policy.MESSAGE_SECONDS * max(messages, 1.0)
-    allowance.need(trees + policy.LEAST_ITERATIONS * iteration)
-    iterations = _within((allowance.share - trees) / iteration, policy.LEAST_ITERATIONS, policy.MOST_ITERATIONS)
+    deadline.require(trees + policy.LEAST_ITERATIONS * iteration)
+    iterations = _within(
+        (policy.LARGEST_SHARE * deadline.left - trees) / iteration, policy.LEAST_ITERATIONS, policy.MOST_ITERATIONS
+    )
 
-    def seconds_of(found: Estimate) -> float:
-        return float(trees + iteration * (found.iterations or 0))
+    def seconds_of(estimate: Estimate) -> float:
+        return float(trees + iteration * (estimate.iterations or 0))
 
-    first, seconds = _run(TreeReweighted(max_iter=iterations), model, seconds_of, allowance)
-    yield _found(first)
-    allowance.need((policy.EDGE_STEPS + 1) * seconds)
+    first, seconds = _run(TreeReweighted(max_iter=iterations), model, deadline, seconds_of)
+    yield _bound(first)
+    deadline.require((policy.EDGE_STEPS + 1) * seconds)
     chosen = TreeReweighted(max_iter=iterations, optimize_edges=policy.EDGE_STEPS)
-    yield _found(_run(chosen, model, seconds_of, allowance)[0])
+    yield _bound(_run(chosen, model, deadline, seconds_of)[0])
 
 
-def _weighted_mini_bucket(model: Ising, allowance: Allowance) -> Iterator[Found]:
+def _weighted_mini_bucket(model: Ising, deadline: Deadline) -> Iterator[Bound]:
     """Use the largest tables that can be tightened a little; alternate rounds from above and below while they pay.
 
     Then start again with larger tables, if there is time.
     """
     plain = policy.BUCKET_SECONDS * (model.n + model.edge_count)
-    allowance.need(plain)
-    end = clock.now() + allowance.share
-    ibound = _affordable_ibound(model, end - plain)
+    deadline.require(plain)
+    share = deadline.share(policy.LARGEST_SHARE)
+    ibound = _affordable_ibound(model, share.left - plain)
     while True:
         clock.charge(clock.OPERATIONS_PER_SECOND * plain)
         upper = WeightedBound.of_model(model, WeightedMiniBucket(ibound=ibound, order="narrow"), is_lower=False)
         yield _side(upper)
         if upper.is_exact:
             return
-        yield from _tightened(upper, end)
-        larger = _affordable_ibound(model, end - plain)
+        yield from _tightened(upper, share)
+        larger = _affordable_ibound(model, share.left - plain)
         if larger <= ibound or upper.interrupted:
             return
         ibound = larger
 
 
-def _tightened(upper: WeightedBound, end: float) -> Iterator[Found]:
+def _tightened(upper: WeightedBound, deadline: Deadline) -> Iterator[Bound]:
     """Alternate rounds from above and from below, as long as they pay."""
     first = upper.value
     lower: WeightedBound | None = None
     sides = [upper]
-    while sides and clock.now() < end:
+    while sides and deadline.left:
         for side in list(sides):
             before = side.value
-            with clock.until(end):
+            with deadline.in_force():
                 side.run(policy.ROUNDS_AT_ONCE)
             yield _side(side)
             if side.interrupted:
@@ -239,21 +246,20 @@ def _tightened(upper: WeightedBound, end: float) -> Iterator[Found]:
             if side.is_at_rest or not pays or (side is lower and width > far):
                 sides.remove(side)
         few = policy.ROUNDS_AT_ONCE * round_seconds(upper.model, upper.prepared.cover.widest)
-        if lower is None and clock.now() + few < end:
+        if lower is None and few < deadline.left:
             lower = upper.from_below()
             sides.append(lower)
 
 
-def _side(bound: WeightedBound) -> Found:
+def _side(bound: WeightedBound) -> Bound:
     outcome = bound.outcome(details=False)
-    return Found(outcome.lower, outcome.upper, f"from below, {outcome.status}" if bound.is_lower else outcome.status)
+    return Bound(outcome.lower, outcome.upper, f"from below, {outcome.status}" if bound.is_lower else outcome.status)
 
 
-def _affordable_ibound(model: Ising, end: float) -> int:
-    """Return for how many spins tables can be tightened for a few rounds until then."""
-    seconds = (end - clock.now()) / policy.FEW_ROUNDS
+def _affordable_ibound(model: Ising, seconds: float) -> int:
+    """Return for how many spins tables can be tightened for a few rounds in the given seconds."""
     ibound = policy.LEAST_IBOUND
-    while ibound < policy.MOST_IBOUND and round_seconds(model, ibound + 1) <= seconds:
+    while ibound < policy.MOST_IBOUND and policy.FEW_ROUNDS * round_seconds(model, ibound + 1) <= seconds:
         ibound += 1
     return ibound
 

@@ -1,69 +1,76 @@
-"""Bracket log Z with all methods that prove bounds, within a time allowance.
+"""Bracket log Z with all methods that prove bounds, by a deadline.
 
-Cheap bounds come first. A more expensive bound is computed only if its predicted cost fits into the rest of the
-allowance. Bounds that have been found are kept, whatever happens later.
+Cheap bounds come first. A more expensive bound is computed only if its predicted cost fits into the time
+left. Bounds that have been found are kept, whatever happens later.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from spectralz._support import clock
-from spectralz._support.options import checked_names, checked_positive
+from spectralz._support.deadline import Deadline, NotAffordableError
+from spectralz._support.options import checked_names
 from spectralz._support.progress import report
 from spectralz._support.threads import using_threads
 from spectralz.errors import SpectralzError, is_interrupt
 from spectralz.methods.exact import Exact
 from spectralz.portfolio import bounders, policy
-from spectralz.portfolio.allowance import Allowance, NotAffordableError
-from spectralz.portfolio.purse import operations_of_plan
+from spectralz.portfolio.exact_costs import operations_of_plan
 from spectralz.result import Bounds, BoundsRow
 
 if TYPE_CHECKING:
     from spectralz.model import Ising
     from spectralz.portfolio.bounders import Bounder
 
-__all__ = ["better_of", "bracket"]
+__all__ = ["better_of", "bracket", "trivial_bounds"]
 
 
-def bracket(model: Ising, budget: float, exclude: Any = (), *, tells_of_exact: bool = True) -> Bounds:
-    """Return the best proven bounds on log Z found in ``budget`` seconds, with one row per bounder.
+def trivial_bounds(model: Ising) -> Bounds:
+    """Return the bounds that every model has at once."""
+    row = _row("trivial", bounders.trivial, model, Deadline(), 0.0)
+    return Bounds.best_of((row,), row.seconds)
 
-    The seconds are those of the clock of budgets (``_support/clock.py``). If the bounds leave a gap that ``exact``
-    could close, one more row says so, unless ``tells_of_exact`` is False.
+
+def bracket(
+    model: Ising, deadline: Deadline, exclude: Any = (), *, known: Bounds | None = None, tells_of_exact: bool = True
+) -> Bounds:
+    """Return the best proven bounds on log Z found in time, with one row per bounder.
+
+    Bounds that are ``known`` are improved. If the bounds leave a gap that ``exact`` could close, one more row says so,
+    unless ``tells_of_exact`` is False.
 
     An interrupt (Ctrl-C) ends the search but not the call: the bounds found so far are returned, with ``interrupted``
     set.
     """
-    seconds = checked_positive(budget, "budget")
     left_out = checked_names(exclude, "exclude", bounders.NAMES)
+    known = trivial_bounds(model) if known is None else known
     began = clock.seconds()
-    rows = [_row("trivial", bounders.trivial, model, Allowance(math.inf), 0.0)]
-    allowance = Allowance(seconds)
+    rows = {row.method: row for row in known.rows}
     names = [name for name in bounders.in_order(model) if name not in left_out]
+    is_interrupted = False
     for k, name in enumerate(names):
         with using_threads(None, model.n):
-            row = _row(
-                name, bounders.BOUNDERS[name], model, allowance, k / len(names), takes_exact="exact" not in left_out
-            )
-        rows.append(row)
-        if row.interrupted:
+            row = _row(name, bounders.BOUNDERS[name], model, deadline, k / len(names), "exact" not in left_out)
+        rows[name] = better_of(rows[name], row) if name in rows else row
+        is_interrupted = row.interrupted
+        if is_interrupted:
             break
-    found = Bounds.best_of(tuple(rows), 0.0)
-    if tells_of_exact and "exact" not in left_out and not rows[-1].interrupted and found.width > policy.CLOSED_BRACKET:
-        rows += _row_of_exact(model, seconds)
-    return Bounds.best_of(tuple(rows), clock.seconds() - began, interrupted=rows[-1].interrupted)
+    best = Bounds.best_of(tuple(rows.values()), 0.0)
+    if tells_of_exact and "exact" not in left_out and not is_interrupted and best.width > policy.CLOSED_BRACKET:
+        rows |= {row.method: row for row in _row_of_exact(model, deadline)}
+    seconds = known.seconds + clock.seconds() - began
+    return Bounds.best_of(tuple(rows.values()), seconds, interrupted=is_interrupted)
 
 
-def _row_of_exact(model: Ising, budget: float) -> list[BoundsRow]:
+def _row_of_exact(model: Ising, deadline: Deadline) -> list[BoundsRow]:
     """Return a row without bounds with the predicted time of ``exact``; none if it cannot run or planning is slow."""
     from spectralz.kernels.elimination.best_order import SEARCH_TIME
 
-    if 1e-9 * SEARCH_TIME * (model.n + model.edge_count) ** 2 > policy.EXACT_HINT_SHARE * budget:
+    if 1e-9 * SEARCH_TIME * (model.n + model.edge_count) ** 2 > policy.EXACT_HINT_SHARE * deadline.seconds:
         return []
     started = clock.seconds()
-    plan = Exact().plan(model, most_search_seconds=policy.EXACT_HINT_SHARE * budget)
+    plan = Exact().plan(model, most_search_seconds=policy.EXACT_HINT_SHARE * deadline.seconds)
     if plan.refusal is not None:
         return []
     seconds = clock.in_words(operations_of_plan(plan, with_means=False) / clock.OPERATIONS_PER_SECOND)
@@ -81,7 +88,7 @@ def better_of(first: BoundsRow, second: BoundsRow) -> BoundsRow:
 
 
 def _row(
-    name: str, bounder: Bounder, model: Ising, allowance: Allowance, done: float, *, takes_exact: bool = True
+    name: str, bounder: Bounder, model: Ising, deadline: Deadline, done: float, takes_exact: bool = True
 ) -> BoundsRow:
     """Run one bounder as far as it goes, and keep its best bound on each side.
 
@@ -91,15 +98,15 @@ def _row(
     lower, upper, status, is_interrupted = None, None, "found nothing", False
     report(f"bounding by {name}", done)
     try:
-        for found in bounder(model, allowance):
-            if not takes_exact and found.lower is not None and found.upper is not None:
+        for bound in bounder(model, deadline):
+            if not takes_exact and bound.lower is not None and bound.upper is not None:
                 if (lower, upper) == (None, None):
                     status = "left out: it is exact here, and exact was excluded"
                 break
-            if found.lower is not None and (lower is None or found.lower > lower):
-                lower, status = found.lower, found.status
-            if found.upper is not None and (upper is None or found.upper < upper):
-                upper, status = found.upper, found.status
+            if bound.lower is not None and (lower is None or bound.lower > lower):
+                lower, status = bound.lower, bound.status
+            if bound.upper is not None and (upper is None or bound.upper < upper):
+                upper, status = bound.upper, bound.status
     except NotAffordableError as refusal:
         status = status if (lower, upper) != (None, None) else str(refusal)
     except SpectralzError as error:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support import clock
+from spectralz._support.deadline import Deadline, NotAffordableError
 from spectralz._support.options import checked_names
 from spectralz._support.progress import report
 from spectralz._support.threads import using_threads
 from spectralz.errors import SpectralzError, is_interrupt
 from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
 from spectralz.portfolio import policy
-from spectralz.portfolio.allowance import Allowance, NotAffordableError
 from spectralz.portfolio.bounders import NAMES, round_seconds
 from spectralz.portfolio.bracket import bracket
 from spectralz.result import Interval
@@ -36,8 +36,8 @@ __all__ = ["bracket_with_interval"]
 
 
 @dataclass
-class _Found:
-    """The ends found so far, and a sentence on how they were obtained."""
+class _Ends:
+    """The best ends so far, and sentences on how they were obtained."""
 
     low: float
     high: float
@@ -51,48 +51,47 @@ class _Found:
         self.words.append(f"{name}: {words}")
 
 
-# Takes the model, the level, a seed, the proven bounds and an allowance; returns what it found, with a description.
-_Source = Callable[["Ising", float, int, "Bounds", Allowance], Iterator[tuple[Interval, str]]]
+# Takes the model, the level, a seed, the proven bounds and a deadline; returns intervals, each with a description.
+_Source = Callable[["Ising", float, int, "Bounds", Deadline], Iterator[tuple[Interval, str]]]
 
 
-def bracket_with_interval(model: Ising, budget: float, exclude: Any, level: float, seed: int) -> Bounds:
-    """Return the best bounds found in ``budget`` seconds, and an interval that holds with probability ``level``.
+def bracket_with_interval(model: Ising, deadline: Deadline, exclude: Any, level: float, seed: int) -> Bounds:
+    """Return the best bounds found in time, and an interval that holds with probability ``level``.
 
     If a proven bound is better than an end, it replaces the end. After an interrupt, what has been found is returned.
     """
-    allowance = Allowance(budget)
-    proven = bracket(model, (1.0 - policy.INTERVAL_SHARE) * budget, exclude)
+    proven = bracket(model, deadline.share(1.0 - policy.INTERVAL_SHARE), exclude)
     left_out = checked_names(exclude, "exclude", NAMES)
-    return _with_interval(proven, model, allowance, level, left_out, seed)
+    return _with_interval(proven, model, deadline, level, left_out, seed)
 
 
 def _with_interval(
-    proven: Bounds, model: Ising, allowance: Allowance, level: float, exclude: tuple[str, ...], seed: int
+    proven: Bounds, model: Ising, deadline: Deadline, level: float, exclude: tuple[str, ...], seed: int
 ) -> Bounds:
     began = clock.seconds()
-    found = _Found(proven.lower, proven.upper, [], proven.interrupted)
+    ends = _Ends(proven.lower, proven.upper, [], proven.interrupted)
     is_known = proven.width <= policy.KNOWN_WIDTH * max(1.0, abs(proven.lower))
     for name, source in _SOURCES.items():
-        if found.is_interrupted or is_known or name in exclude or found.high - found.low <= policy.NARROW_INTERVAL:
+        if ends.is_interrupted or is_known or name in exclude or ends.high - ends.low <= policy.NARROW_INTERVAL:
             continue
-        _ask(name, source, model, 1.0 - (1.0 - level) / len(_SOURCES), seed, proven, allowance, exclude, found)
+        _ask(name, source, model, 1.0 - (1.0 - level) / len(_SOURCES), seed, proven, deadline, exclude, ends)
     return replace(
         proven,
-        interval=_interval(proven, found, level),
-        interval_status="; ".join(found.words) or "the proven bounds",
-        interrupted=found.is_interrupted,
+        interval=_interval(proven, ends, level),
+        interval_status="; ".join(ends.words) or "the proven bounds",
+        interrupted=ends.is_interrupted,
         seconds=proven.seconds + clock.seconds() - began,
     )
 
 
-def _interval(proven: Bounds, found: _Found, level: float) -> Interval:
+def _interval(proven: Bounds, ends: _Ends, level: float) -> Interval:
     """Return the interval; if ends contradict each other or the proven bounds, the proven bounds are used."""
-    if found.low > found.high:
-        found.words.append(
+    if ends.low > ends.high:
+        ends.words.append(
             "these contradict each other, as may happen with probability 1 - level: the proven bounds hold"
         )
         return Interval(proven.lower, proven.upper, level)
-    return Interval(found.low, found.high, level)
+    return Interval(ends.low, ends.high, level)
 
 
 def _ask(
@@ -102,47 +101,47 @@ def _ask(
     level: float,
     seed: int,
     proven: Bounds,
-    allowance: Allowance,
+    deadline: Deadline,
     exclude: tuple[str, ...],
-    found: _Found,
+    ends: _Ends,
 ) -> None:
     report(f"drawing for an interval by {name}", 0.0)
     try:
         with using_threads(None, model.n):
-            for interval, words in source(model, level, seed, proven, allowance):
+            for interval, words in source(model, level, seed, proven, deadline):
                 is_exact = interval.high is not None and interval.high - interval.low <= policy.KNOWN_WIDTH
                 if is_exact and "exact" in exclude:
                     continue
-                found.add(name, interval, words)
-                found.is_interrupted |= words.startswith("interrupted")
+                ends.add(name, interval, words)
+                ends.is_interrupted |= words.startswith("interrupted")
     except NotAffordableError as refusal:
-        found.words.append(f"{name} {refusal}")
+        ends.words.append(f"{name} {refusal}")
     except SpectralzError as error:
-        found.words.append(f"{name} refused: {error}")
+        ends.words.append(f"{name} refused: {error}")
     except (KeyboardInterrupt, SystemError) as error:
         if not is_interrupt(error):
             raise
-        found.words.append(f"{name} interrupted")
-        found.is_interrupted = True
+        ends.words.append(f"{name} interrupted")
+        ends.is_interrupted = True
 
 
 def _by_mini_buckets(
-    model: Ising, level: float, seed: int, proven: Bounds, allowance: Allowance
+    model: Ising, level: float, seed: int, proven: Bounds, deadline: Deadline
 ) -> Iterator[tuple[Interval, str]]:
     """Draw states from a bound, with tables and rounds as the time allows, half of it for the states."""
     uppers = [row.upper for row in proven.rows if row.method == "wmbe" and row.upper is not None]
     is_dense = 2 * model.edge_count > policy.MOST_SPARSE_DEGREE * model.n  # on sparse graphs rounds help a lot
     if is_dense and uppers and min(uppers) - policy.NATS_BY_DRAWING > proven.upper:
         raise NotAffordableError("not run: another upper bound is too far below")
-    share = policy.MINI_BUCKETS_SHARE * allowance.left
+    share = deadline.share(policy.MINI_BUCKETS_SHARE)
     plain = policy.BUCKET_SECONDS * (model.n + model.edge_count)
 
     def seconds_of(ibound: int) -> float:
         return plain + round_seconds(model, ibound) * (1.0 + policy.ROUNDS_FOR_DRAWING)
 
-    allowance.need(plain + round_seconds(model, policy.LEAST_IBOUND))
+    deadline.require(plain + round_seconds(model, policy.LEAST_IBOUND))
     ibound = policy.LEAST_IBOUND
-    while ibound < policy.MOST_IBOUND and seconds_of(ibound + 1) <= 0.5 * share:
+    while ibound < policy.MOST_IBOUND and seconds_of(ibound + 1) <= 0.5 * share.seconds:
         ibound += 1
     method = WeightedMiniBucket(
         ibound=ibound,
@@ -152,37 +151,36 @@ def _by_mini_buckets(
         samples=policy.MOST_DRAWN,
         seed=seed,
     )
-    began = clock.now()
-    with clock.until(began + share):
-        found = method.run(model)
+    with share.in_force():
+        estimate = method.run(model)
     clock.charge(clock.OPERATIONS_PER_SECOND * plain)
-    assert found.interval is not None
-    drawn = str(found.status).rsplit("; ", 1)[-1]
-    yield found.interval, f"{'interrupted, ' if found.interrupted else ''}{drawn}, ibound {ibound}"
+    assert estimate.interval is not None
+    drawn = str(estimate.status).rsplit("; ", 1)[-1]
+    yield estimate.interval, f"{'interrupted, ' if estimate.interrupted else ''}{drawn}, ibound {ibound}"
 
 
 def _by_annealing(
-    model: Ising, level: float, seed: int, proven: Bounds, allowance: Allowance
+    model: Ising, level: float, seed: int, proven: Bounds, deadline: Deadline
 ) -> Iterator[tuple[Interval, str]]:
     """Anneal in double precision: as many runs as the time allows, then larger ones."""
     # Streams different from those of the states drawn from a bound.
     beforehand, rng = np.random.default_rng([seed, 1]).spawn(2)
     together = policy.STATES_TOGETHER
-    has_time = allowance.left >= policy.SECONDS_FOR_BLOCKS
+    has_time = deadline.left >= policy.SECONDS_FOR_BLOCKS
     path = path_to(model, in_double=True, block_width=None if has_time else 0)
     with crew_for(path) as crew:
         point = crew.seconds_of_many(path, seconds_per_point(path, together, parallel=crew.parallel))
-        allowance.need(point * policy.FEWEST_POINTS_FOR_INTERVAL)
-        with clock.until(clock.now() + 0.5 * allowance.left):
+        deadline.require(point * policy.FEWEST_POINTS_FOR_INTERVAL)
+        with deadline.share(0.5).in_force():
             measured = survey(path, beforehand, crew.parallel)
-        affordable = allowance.left / (point * policy.RUNS_FOR_INTERVAL)
+        affordable = deadline.left / (point * policy.RUNS_FOR_INTERVAL)
         wanted = float(measured.length[-1]) / STEP**0.5
         points = measured.spaced(min(wanted, affordable))
-        times = allowance.left / (point * len(points))
+        times = deadline.left / (point * len(points))
         runs, size = int(min(max(times, 1.0), RUNS)), together * int(max(times / RUNS, 1.0))
-        with clock.until(clock.now() + allowance.left):
-            ends = annealed_end(crew, path, points, size, runs, 1.0 - level, rng)
-    yield ends.interval(model, level), f"{'interrupted, ' if ends.is_interrupted else ''}{ends.words}"
+        with deadline.in_force():
+            end = annealed_end(crew, path, points, size, runs, 1.0 - level, rng)
+    yield end.interval(model, level), f"{'interrupted, ' if end.is_interrupted else ''}{end.words}"
 
 
 # In the order in which they are run.

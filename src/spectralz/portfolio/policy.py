@@ -15,8 +15,6 @@ SAMPLERS = ("annealing",)
 
 # --- the budget of `auto` -------------------------------------------------------------------------------------------
 
-# Seconds, by default.
-BUDGET = 10.0
 # The target standard error at ten seconds; it falls as one over the root of the budget.
 TOL_AT_TEN_SECONDS = 1e-3
 # Shares of the budget: for bounds, and for the first round of annealing, from which the next is planned.
@@ -62,10 +60,10 @@ FEWEST_SPINS = 32_768
 # logarithm of an unbiased estimate is too large by k with probability at most exp(-k).
 FEWEST_FAMILIES_LEFT, UNLIKELY_NATS = 5.0, 2.0
 MOST_POINTS, FEWEST_POINTS_BOTH_WAYS = 1_000_000, 8
-# Shares of what is left for expectation propagation, the second for strong couplings, where it is of little use, and
-# the fewest steps that are worthwhile. A step is timed with at most this many spins, or with more if it has one
+# The share of what is left for expectation propagation, the part of it for strong couplings, where it is of little use,
+# and the fewest steps that are worthwhile. A step is timed with at most this many spins, or with more if it has one
 # factorization.
-EP_SHARE, STRONG_EP_SHARE = 0.5, 0.15
+EP_SHARE, STRONG_EP_PART = 0.5, 0.3
 FEWEST_EP_STEPS, TIMED_EP_SPINS, TIMED_EP_SPINS_OF_MANY = 6.0, 300, 600
 # It is not even timed if the predicted operations of those steps take this many times its share.
 HOPELESS_EP_TIMES = 10.0

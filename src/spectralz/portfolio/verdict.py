@@ -13,74 +13,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spectralz.portfolio import policy
-from spectralz.result import Kind, Trial, Verdict
-from spectralz.trust.agreement import DOUBT, LARGEST_CHECKING_ERROR, WIDTHS_PER_DEVIATION, agree, is_within
+from spectralz.result import Trial, Verdict
+from spectralz.trust.agreement import DOUBT, LARGEST_CHECKING_ERROR, WIDTHS_PER_DEVIATION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from spectralz.parts.outcome import Outcome
+    from spectralz.portfolio.answers import Answer
     from spectralz.result import Bounds, BoundsRow
 
-__all__ = ["Answer", "Conclusion", "conclude"]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The answer of one method.
-
-    Attributes
-    ----------
-    method
-        The name of the method.
-    outcome
-        What it found.
-    seconds
-        How long it took.
-    """
-
-    method: str
-    outcome: Outcome
-    seconds: float
-
-    @property
-    def log_z(self) -> float:
-        """Its log Z."""
-        return self.outcome.log_z
-
-    @property
-    def error(self) -> float:
-        """Its error: that of rounding if it is exact, infinite if it gives none."""
-        outcome = self.outcome
-        if outcome.kind is Kind.EXACT and outcome.lower is not None and outcome.upper is not None:
-            return 0.5 * (outcome.upper - outcome.lower)
-        return math.inf if outcome.std_error is None else outcome.std_error
-
-    @property
-    def has_samples(self) -> bool:
-        """Whether its error comes from samples."""
-        return self.method not in policy.WITHOUT_SAMPLES
-
-    def is_within(self, bounds: Bounds) -> bool:
-        """Return whether the answer is consistent with proven bounds, within its error."""
-        return is_within(self.log_z, self.error, bounds.lower, bounds.upper)
-
-    def agrees_with(self, other: Answer) -> bool:
-        """Return whether two answers agree within their errors."""
-        return agree((self.log_z, self.error), (other.log_z, other.error))
-
-    def trial(self, verdict: Verdict, bounds: Bounds) -> Trial:
-        """Return the row that reports it."""
-        return Trial(
-            method=self.method,
-            log_z=self.log_z,
-            std_error=self.outcome.std_error,
-            lower=self.outcome.lower,
-            upper=self.outcome.upper,
-            seconds=self.seconds,
-            verdict=verdict,
-            why=str(self.outcome.status) if self.is_within(bounds) else "outside the proven bounds",
-        )
+__all__ = ["Conclusion", "conclude"]
 
 
 @dataclass(frozen=True)
@@ -123,7 +65,7 @@ def conclude(answers: Sequence[Answer], bounds: Bounds, not_run: Mapping[str, st
     """
     believed = [answer for answer in answers if answer.outcome.is_trusted and answer.is_within(bounds)]
     log_z, error, chosen, why, verdicts = _agreed(believed, answers, bounds) if believed else _doubted(answers, bounds)
-    rows = [answer.trial(verdicts.get(answer.method, Verdict.NOT_TRUSTED), bounds) for answer in answers]
+    rows = [_trial_of(answer, verdicts.get(answer.method, Verdict.NOT_TRUSTED), bounds) for answer in answers]
     rows += [Trial(method=name, verdict=Verdict.NOT_RUN, why=reason) for name, reason in not_run.items()]
     rows += [_trial_of_bound(row) for row in bounds.rows]
     return Conclusion(
@@ -202,6 +144,19 @@ def _doubted(answers: Sequence[Answer], bounds: Bounds) -> _Choice:
     else:
         why += f", widened {DOUBT:g} times"
     return chosen.log_z, error, chosen.method, why, {chosen.method: Verdict.CHOSEN}
+
+
+def _trial_of(answer: Answer, verdict: Verdict, bounds: Bounds) -> Trial:
+    return Trial(
+        method=answer.method,
+        log_z=answer.log_z,
+        std_error=answer.outcome.std_error,
+        lower=answer.outcome.lower,
+        upper=answer.outcome.upper,
+        seconds=answer.seconds,
+        verdict=verdict,
+        why=str(answer.outcome.status) if answer.is_within(bounds) else "outside the proven bounds",
+    )
 
 
 def _trial_of_bound(row: BoundsRow) -> Trial:

@@ -23,6 +23,7 @@ from spectralz.sampling.spread import crew_for
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from spectralz._support.deadline import Deadline
     from spectralz.model import FloatArray, Ising
     from spectralz.sampling.populations import Run
 
@@ -48,10 +49,10 @@ def bridge(
     second: Ising,
     there: Sequence[Run],
     back: Sequence[Run],
-    seconds: float,
+    deadline: Deadline,
     rng: np.random.Generator,
 ) -> Bridge:
-    """Take populations of each model to the other, in about the given seconds, or as long as one step takes."""
+    """Take populations of each model to the other, by a deadline, or as long as one step takes."""
     forth, home = from_model(first, second), from_model(second, first)
     spread = max(_deviation(first, second, run, rng) for run in (*there, *back))
     runs = [*((forth, run) for run in there), *((home, run) for run in back)]
@@ -59,7 +60,7 @@ def bridge(
     with crew_for(forth) as crew:
         began = clock.now()
         anneal(forth, np.array([0.5]), there[0].size, rng, sweeps=SWEEPS, start=there[0], parallel=crew.parallel)
-        affordable = seconds / max((clock.now() - began) * len(runs), 1e-9)
+        affordable = deadline.seconds / max((clock.now() - began) * len(runs), 1e-9)
         models = int(max(min(math.ceil(spread / CHANGE), affordable, MOST_MODELS), 1))
         points = np.linspace(0.0, 1.0, models + 1)
         for k, (path, run) in enumerate(runs):

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support import clock
 from spectralz._support.progress import report
 from spectralz.parts.leading import leading_directions
 from spectralz.sampling.path import from_coins
@@ -28,6 +27,7 @@ from spectralz.sampling.spread import crew_for
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spectralz._support.deadline import Deadline
     from spectralz.model import FloatArray, Ising
     from spectralz.sampling.path import Path
     from spectralz.sampling.phases import MissedState
@@ -156,14 +156,13 @@ class _Sums:
         }
 
 
-def curves(model: Ising, betas: FloatArray, seconds: float, rng: np.random.Generator) -> Curves:
-    """Take populations through the temperatures ``betas``, which rise and are above 0, in about so many seconds."""
+def curves(model: Ising, betas: FloatArray, deadline: Deadline, rng: np.random.Generator) -> Curves:
+    """Take populations through the temperatures ``betas``, which rise and are above 0, by a deadline."""
     path = from_coins(model.scaled(float(betas[-1])))
     with crew_for(path) as crew:
-        end = clock.now() + seconds
         measured = survey(path, rng, crew.parallel)
         one = max(seconds_per_point(path, STATES, parallel=crew.parallel) * RUNS, 1e-9)
-        affordable = SHARE_PLANNED * max(end - clock.now(), 0.0) / one / 1.5
+        affordable = SHARE_PLANNED * deadline.left / one / 1.5
         wanted = min(max(POINTS_PER_SQUARE * float(measured.length[-1]) ** 2, FEWEST_POINTS), MOST_POINTS)
         count = max(min(affordable, wanted), float(LEAST_POINTS))
         size = int(min(STATES * max(affordable / count, 1.0), MOST_STATES))

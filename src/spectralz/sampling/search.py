@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock
 from spectralz._support.progress import report
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.plan import seconds_per_point
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spectralz._support.deadline import Deadline
     from spectralz.model import Ising
 
 __all__ = ["by_search"]
@@ -35,9 +35,8 @@ LEAST_SHARE, LEAST_NUMBER = 1e-3, 1e-290
 MOST_POINTS = 20_000
 
 
-def by_search(model: Ising, seconds: float, rng: np.random.Generator) -> Iterator[NDArray[np.int8]]:
+def by_search(model: Ising, deadline: Deadline, rng: np.random.Generator) -> Iterator[NDArray[np.int8]]:
     """Cool populations more and more slowly to a low temperature, quench them, and yield the heaviest state so far."""
-    end = clock.now() + seconds
     cold = model.scaled(_coldness(model))
     best: NDArray[np.int8] | None = None
     weight = -np.inf
@@ -56,8 +55,8 @@ def by_search(model: Ising, seconds: float, rng: np.random.Generator) -> Iterato
                 best, weight = states[k], float(weights[k])
             assert best is not None
             yield best
-            left = end - clock.now()
-            report("looking for the heaviest state", min(1.0 - left / max(seconds, 1e-9), 1.0))
+            report("looking for the heaviest state", deadline.done)
+            left = deadline.left
             if left <= one * FIRST_POINTS:
                 return
             points = min(GROWTH * points, left / one, MOST_POINTS)

@@ -1,4 +1,4 @@
-"""Compressed elimination within a budget: bonds grow while there is time and the answer still changes.
+"""Compressed elimination by a deadline: bonds grow while there is time and the answer still changes.
 
 Models that are too cold for it are summed over the heaviest states of the frontier instead.
 """
@@ -6,7 +6,7 @@ Models that are too cold for it are summed over the heaviest states of the front
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spectralz._support import clock
@@ -17,70 +17,70 @@ from spectralz.parts.cold_frontier import cold_frontier
 from spectralz.parts.compressed import Compressed, LateError
 from spectralz.parts.frontier import largest_layer
 from spectralz.portfolio import policy
+from spectralz.portfolio.answers import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
+    from spectralz._support.deadline import Deadline
     from spectralz.model import Ising
     from spectralz.parts.frontier import FrontierPlan
-    from spectralz.parts.outcome import MarginalOutcome, Outcome
+    from spectralz.portfolio.answers import Answers, Problem
 
-__all__ = ["Compression", "compress"]
-
-
-@dataclass(frozen=True)
-class Compression:
-    """An answer, and the source of its marginals."""
-
-    outcome: Outcome
-    marginals: Callable[[], MarginalOutcome]
-
-    @property
-    def error(self) -> float:
-        """The standard error."""
-        return math.inf if self.outcome.std_error is None else self.outcome.std_error
-
-    def is_as_good_as(self, tol: float) -> bool:
-        """Return whether it is trusted, with an error up to ``tol``."""
-        return self.outcome.is_trusted and self.error <= tol
-
-    def is_better_than(self, other: Compression) -> bool:
-        """Return whether this is the one to keep."""
-        if self.outcome.is_trusted != other.outcome.is_trusted:
-            return self.outcome.is_trusted
-        return self.error <= other.error
+__all__ = ["compress"]
 
 
-def compress(model: Ising, *, seconds: float, tol: float, seed: int, max_memory: int) -> Compression | str:
-    """Return the best answer found in the given seconds, or why there is none."""
-    refusal = _refusal(model, seconds)
+def compress(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[Answers]:
+    """Eliminate with compressed tables, if the frontier is small."""
+    if "mps" in problem.exclude:
+        return
+    began = clock.seconds()
+    best = _best(problem, deadline)
+    if isinstance(best, str):
+        yield answers.without(best, "mps")
+    else:
+        yield answers.with_answer(replace(best, seconds=clock.seconds() - began))
+
+
+def _best(problem: Problem, deadline: Deadline) -> Answer | str:
+    """Return the best answer found in time, or why there is none."""
+    model = problem.model
+    refusal = _refusal(model, deadline)
     if refusal:
         return refusal
-    began = clock.now()
-    method = MatrixProduct(bond=policy.FIRST_BOND, samples=policy.MPS_SAMPLES, seed=seed, max_memory=max_memory)
+    method = MatrixProduct(
+        bond=policy.FIRST_BOND, samples=policy.MPS_SAMPLES, seed=problem.seed, max_memory=problem.max_memory
+    )
     try:
         layout = method.plan(model)
     except TooLargeError as error:
         return str(error)
     is_cold = _is_cold(model, layout)
-    end = began + (policy.BONDS_SHARE if is_cold else 1.0) * seconds
-    with clock.until(end):
-        best = _with_growing_bonds(model, method, layout, end, tol)
-    if not is_cold or (isinstance(best, Compression) and best.outcome.is_trusted):
+    for_bonds = deadline.share(policy.BONDS_SHARE) if is_cold else deadline
+    with for_bonds.in_force():
+        best = _with_growing_bonds(model, method, layout, for_bonds, problem.tol)
+    if not is_cold or (isinstance(best, Answer) and best.outcome.is_trusted):
         return best
-    with clock.until(began + seconds):
-        cold = _by_heaviest_states(model, tol, max_memory)
-    if cold is not None and (isinstance(best, str) or cold.is_better_than(best)):
+    with deadline.in_force():
+        cold = _by_heaviest_states(problem)
+    if cold is not None and (isinstance(best, str) or _is_better(cold, best)):
         return cold
     return best
 
 
-def _refusal(model: Ising, seconds: float) -> str:
+def _is_better(answer: Answer, other: Answer) -> bool:
+    """Return whether an answer is the one to keep."""
+    if answer.outcome.is_trusted != other.outcome.is_trusted:
+        return answer.outcome.is_trusted
+    return answer.error <= other.error
+
+
+def _refusal(model: Ising, deadline: Deadline) -> str:
     degree = 2.0 * model.edge_count / max(model.n, 1)
     if degree > min(policy.MOST_MPS_DEGREE, policy.MOST_MPS_DENSITY * model.n):
         return f"spins have {degree:.3g} neighbors on average; the frontier is small only where they have few"
     needed = model.n * policy.MPS_PLAN_OPERATIONS / clock.OPERATIONS_PER_SECOND
-    if needed > policy.MPS_PLAN_SHARE * seconds:
+    if needed > policy.MPS_PLAN_SHARE * deadline.seconds:
         return f"the search for an order would take about {clock.in_words(needed)}"
     if model.n > policy.MPS_SPINS_UNSEEN:
         layer = largest_layer(model)
@@ -90,24 +90,24 @@ def _refusal(model: Ising, seconds: float) -> str:
 
 
 def _with_growing_bonds(
-    model: Ising, method: MatrixProduct, layout: FrontierPlan, end: float, tol: float
-) -> Compression | str:
+    model: Ising, method: MatrixProduct, layout: FrontierPlan, deadline: Deadline, tol: float
+) -> Answer | str:
     """Double the bond as long as the next contractions are predicted to end in time and the answer changes."""
-    bond = _first_bond(model, method, layout, end)
+    bond = _first_bond(model, method, layout, deadline)
     if isinstance(bond, str):
         return bond
-    best: Compression | None = None
+    best: Answer | None = None
     seconds_per_operation = policy.MPS_TIMES / clock.OPERATIONS_PER_SECOND
     before = math.inf
-    cheap = policy.CHEAP_MPS_SHARE * (end - clock.now())
+    cheap = policy.CHEAP_MPS_SHARE * deadline.left
     while bond <= policy.MOST_BOND:
         operations = layout.operations(bond)
         needed = operations * seconds_per_operation
         if best is not None and best.is_as_good_as(tol) and needed > cheap:
             break
-        if needed > end - clock.now():
+        if needed > deadline.left:
             if best is None:
-                return _too_long(bond, needed, end)
+                return _too_long(bond, needed, deadline)
             break
         now = replace(method, bond=bond)
         began = clock.now()
@@ -118,24 +118,24 @@ def _with_growing_bonds(
                 return str(error)
             break
         seconds_per_operation = max((clock.now() - began) / operations, policy.TICK / operations)
-        found = Compression(outcome, lambda now=now: now.marginals_of_plan(model, layout))  # type: ignore[misc]
-        best = found if best is None or found.is_better_than(best) else best
+        answer = Answer("mps", outcome, 0.0, lambda now=now: now.marginals_of_plan(model, layout))  # type: ignore[misc]
+        best = answer if best is None or _is_better(answer, best) else best
         if bond >= layout.largest_bond or best.is_as_good_as(policy.MPS_TOL):
             break
-        if before < math.inf and not outcome.is_trusted and found.error > policy.MPS_FALL * before:
+        if before < math.inf and not outcome.is_trusted and answer.error > policy.MPS_FALL * before:
             break  # no affordable bond is large enough
-        before, bond = found.error, 2 * bond
+        before, bond = answer.error, 2 * bond
     assert best is not None
     return best
 
 
-def _first_bond(model: Ising, method: MatrixProduct, layout: FrontierPlan, end: float) -> int | str:
+def _first_bond(model: Ising, method: MatrixProduct, layout: FrontierPlan, deadline: Deadline) -> int | str:
     """Return the first bond at which little is discarded, by single contractions, or why there is none."""
     bond, before = policy.FIRST_BOND, policy.MOST_DISCARDED
     while True:
         needed = layout.operations(bond) / clock.OPERATIONS_PER_SECOND
-        if policy.MPS_TIMES * needed > end - clock.now():
-            return _too_long(bond, policy.MPS_TIMES * needed, end)
+        if policy.MPS_TIMES * needed > deadline.left:
+            return _too_long(bond, policy.MPS_TIMES * needed, deadline)
         try:
             with using_threads(None, NO_MATRICES):
                 discarded = Compressed(model, layout, bond, method.cutoff).contract().discarded
@@ -148,8 +148,8 @@ def _first_bond(model: Ising, method: MatrixProduct, layout: FrontierPlan, end: 
         before, bond = policy.DISCARDED_FALL * discarded, 2 * bond
 
 
-def _too_long(bond: int, needed: float, end: float) -> str:
-    words = clock.in_words(needed), clock.in_words(max(end - clock.now(), 0.0))
+def _too_long(bond: int, needed: float, deadline: Deadline) -> str:
+    words = clock.in_words(needed), clock.in_words(deadline.left)
     return f"contractions with bond {bond} would take about {words[0]}, their share has {words[1]} left"
 
 
@@ -161,10 +161,11 @@ def _is_cold(model: Ising, layout: FrontierPlan) -> bool:
     )
 
 
-def _by_heaviest_states(model: Ising, tol: float, max_memory: int) -> Compression | None:
+def _by_heaviest_states(problem: Problem) -> Answer | None:
+    most, memory = policy.MOST_FRONTIER_STATES, problem.max_memory // 4
     try:
-        cold = cold_frontier(model, gap=2.0 * tol, most_states=policy.MOST_FRONTIER_STATES, max_memory=max_memory // 4)
+        cold = cold_frontier(problem.model, gap=2.0 * problem.tol, most_states=most, max_memory=memory)
     except SpectralzError:
         return None
     outcome = frontier_outcome(cold)
-    return Compression(outcome, lambda: cold.marginals(outcome))
+    return Answer("mps", outcome, 0.0, lambda: cold.marginals(outcome))

@@ -1,0 +1,102 @@
+"""Answers on the components of a model, put together to one on the whole."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz.parts.outcome import MarginalOutcome, Outcome
+from spectralz.parts.pairs import are_pairs_wanted, pairs_of
+from spectralz.result import Kind, Status
+from spectralz.trust.agreement import WIDTHS_PER_DEVIATION
+
+if TYPE_CHECKING:
+    from spectralz.model import IntArray, Ising
+
+__all__ = ["added", "error_of_sum", "joined", "parts_of"]
+
+
+def parts_of(model: Ising) -> list[IntArray]:
+    """Return the components to solve separately, spins without couplings as one: none if there is only one."""
+    if model.storage.terms is not None:
+        return []
+    components = model.components()
+    lone = [spins for spins in components if len(spins) == 1]
+    parts = [spins for spins in components if len(spins) > 1] + ([np.concatenate(lone)] if lone else [])
+    return parts if len(parts) > 1 else []
+
+
+def added(model: Ising, outcomes: list[Outcome]) -> Outcome:
+    """Add up the log Z of components; there are bounds if all have them, and the sum is exact if all are."""
+    lowers = [outcome.lower for outcome in outcomes if outcome.lower is not None]
+    uppers = [outcome.upper for outcome in outcomes if outcome.upper is not None]
+    names = [outcome.method.name if outcome.method else "auto" for outcome in outcomes]
+    words = ", ".join(f"{names.count(name)} by {name}" for name in dict.fromkeys(names))
+    doubts = [str(outcome.status) for outcome in outcomes if not outcome.status.converged]
+    tried = tuple(
+        replace(trial, why=f"component {k}: {trial.why}")
+        for k, outcome in enumerate(outcomes)
+        for trial in outcome.tried
+    )
+    # Sums of rounded numbers: one unit in the last place per component is more than fsum needs.
+    slack = 2.0**-52 * (abs(model.offset) + math.fsum(abs(outcome.log_z) for outcome in outcomes))
+    return Outcome(
+        log_z=math.fsum([model.offset, *(outcome.log_z for outcome in outcomes)]),
+        kind=Kind.EXACT if {outcome.kind for outcome in outcomes} == {Kind.EXACT} else Kind.ESTIMATE,
+        status=Status("; ".join([f"components solved apart: {words}", *doubts[:3]]), converged=not doubts),
+        lower=math.fsum([model.offset, *lowers]) - slack if len(lowers) == len(outcomes) else None,
+        upper=math.fsum([model.offset, *uppers]) + slack if len(uppers) == len(outcomes) else None,
+        std_error=error_of_sum(outcomes),
+        trusted=all(
+            outcome.is_trusted and (outcome.kind is Kind.EXACT or outcome.std_error is not None) for outcome in outcomes
+        ),
+        interrupted=any(outcome.interrupted for outcome in outcomes),
+        tried=tried,
+        details={"components": [dict(outcome.details) for outcome in outcomes]},
+    )
+
+
+def error_of_sum(outcomes: list[Outcome]) -> float | None:
+    """Return the error of a sum, None if all are exact.
+
+    Errors of independent answers are added in quadrature, those of doubtful ones linearly, because doubtful answers are
+    likely to be wrong in the same direction. An estimate without an error gets that of a number anywhere between its
+    bounds.
+    """
+    errors = [(_error_of(outcome), outcome.status.converged) for outcome in outcomes if outcome.kind is not Kind.EXACT]
+    if not errors:
+        return None
+    independent = math.hypot(*(error for error, converged in errors if converged))
+    return independent + math.fsum(error for error, converged in errors if not converged)
+
+
+def _error_of(outcome: Outcome) -> float:
+    """Return the error of an estimate: its own, or that of its bounds."""
+    if outcome.std_error is not None:
+        return outcome.std_error
+    if outcome.lower is None or outcome.upper is None:
+        return abs(outcome.log_z)  # nothing is known
+    return (outcome.upper - outcome.lower) / WIDTHS_PER_DEVIATION
+
+
+def joined(model: Ising, parts: list[IntArray], marginals: list[MarginalOutcome]) -> MarginalOutcome:
+    """Put the marginals of components together."""
+    edges = pairs_of(model)
+    places = edges[:, 0] * model.n + edges[:, 1]  # in order, as edges are
+    mean, probability, pair_mean = np.empty(model.n), np.empty((model.n, 2)), np.empty(len(edges))
+    for spins, part in zip(parts, marginals, strict=True):
+        mean[spins], probability[spins] = part.mean, part.probability
+        if are_pairs_wanted():
+            pairs = spins[model.submodel(spins).edges()[0]]
+            pair_mean[np.searchsorted(places, pairs[:, 0] * model.n + pairs[:, 1])] = part.pair_mean
+    kinds = {part.kind for part in marginals}
+    return MarginalOutcome(
+        probability=probability,
+        mean=mean,
+        pair_mean=pair_mean,
+        kind=Kind.EXACT if kinds == {Kind.EXACT} else Kind.ESTIMATE,
+        outcome=added(model, [part.outcome for part in marginals]),
+    )

@@ -1,0 +1,68 @@
+"""What exact answers cost: inside ``auto`` they may take many times the budget, since they are worth it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz._support import clock
+from spectralz._support.deadline import Deadline
+from spectralz.methods.exact import Exact
+from spectralz.model import Ising
+from spectralz.portfolio import policy
+
+if TYPE_CHECKING:
+    from spectralz.methods.exact import ExactPlan
+
+__all__ = ["exact_deadline", "is_affordable", "most_nodes", "operations_of_plan", "refusal_of"]
+
+
+def exact_deadline(budget: float) -> Deadline:
+    """Return until when exact answers may be computed that begin now, if the budget has so many seconds."""
+    return Deadline.after(policy.EXACT_TIMES * budget)
+
+
+def is_affordable(plan: ExactPlan, deadline: Deadline, *, with_means: bool) -> bool:
+    """Return whether a plan can be carried out in time; one that takes half a second always is."""
+    if operations_of_plan(plan, with_means=with_means) <= policy.CHEAP_OPERATIONS:
+        return True
+    return _seconds_of(plan, with_means=with_means) <= deadline.left
+
+
+def refusal_of(plan: ExactPlan, *, with_means: bool) -> str:
+    """Return the reason why a plan is not carried out."""
+    seconds = clock.in_words(_seconds_of(plan, with_means=with_means))
+    unit = "work" if clock.counts_operations() else "budget"
+    return (
+        f"exact would take about {seconds}, and auto gives it {policy.EXACT_TIMES:g} times the {unit} at most: "
+        f'raise it, or ask for method "exact"'
+    )
+
+
+def most_nodes(n: int, most: int, deadline: Deadline) -> int:
+    """Return how many nodes a quadrature over ``n`` spins may visit."""
+    seconds = max(deadline.left, policy.CHEAP_OPERATIONS / clock.OPERATIONS_PER_SECOND)
+    affordable = seconds * clock.OPERATIONS_PER_SECOND / policy.EXACT_OPERATIONS / max(n, 1)
+    return int(max(min(most, affordable), 1))
+
+
+def operations_of_plan(plan: ExactPlan, *, with_means: bool) -> float:
+    """Return the operations of a plan."""
+    return (policy.EXACT_MEANS_OPERATIONS if with_means else policy.EXACT_OPERATIONS) * float(plan.terms)
+
+
+def _seconds_of(plan: ExactPlan, *, with_means: bool) -> float:
+    """Predict the time of a plan from that of a small one, by the number of terms."""
+    few = policy.TIMED_EXACT_SPINS
+    model = Ising(None, np.full((few, few), 1.0 / few))
+    exact = Exact(algorithm="enumeration" if plan.enumerated else "elimination")
+    small = exact.plan(model)
+    solve = exact.solve_marginals_of_plan if with_means else exact.solve_plan
+    times = []
+    for _ in range(3):
+        began = clock.now()
+        solve(model, small)
+        clock.charge(operations_of_plan(small, with_means=with_means))
+        times.append(clock.now() - began)
+    return min(times) * plan.terms / small.terms

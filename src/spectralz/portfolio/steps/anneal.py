@@ -1,0 +1,278 @@
+"""Anneal in rounds: a short one, then as many points and states as the error needs and the deadline allows.
+
+If the weights of states on the way to the model are not informative, states go to the model and back instead.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from spectralz._support import clock
+from spectralz._support.devices import device_for
+from spectralz._support.progress import report
+from spectralz.methods.annealing import outcome_of_runs
+from spectralz.methods.base import estimated
+from spectralz.portfolio import policy
+from spectralz.portfolio.answers import Answer
+from spectralz.portfolio.steps.collect import collect
+from spectralz.portfolio.steps.way import Way, begun, way_along
+from spectralz.sampling.engines.dense import dense_operations
+from spectralz.sampling.moves.clusters import CLUSTERED_TOGETHER, move_operations
+from spectralz.sampling.path import from_coins, path_to
+from spectralz.sampling.phases import heaviest_of, missed_state
+from spectralz.sampling.plan import LEAST_POINTS, Survey, seconds_per_point
+from spectralz.sampling.populations import marginals_of
+from spectralz.sampling.run import RESAMPLE_BELOW, prolonged
+from spectralz.sampling.spread import anneal_many, crew_for, there_and_back_many
+from spectralz.trust.missed import add_missed
+from spectralz.trust.round_trips import inconsistency_of, judge_round_trip
+from spectralz.trust.runs import centered, judge_runs, summary_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    from spectralz._support.deadline import Deadline
+    from spectralz.model import Ising
+    from spectralz.parts.outcome import MarginalOutcome, Outcome
+    from spectralz.portfolio.answers import Answers, Problem
+    from spectralz.portfolio.steps.rounds import Round
+    from spectralz.sampling.path import Path
+    from spectralz.sampling.phases import MissedState
+    from spectralz.sampling.populations import Run
+    from spectralz.sampling.run import RoundTrip
+
+__all__ = ["anneal", "outcome_of_trip"]
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """The runs so far, the time of a sweep in the last, a collective state that they have missed, and the answers."""
+
+    way: Way
+    answers: Answers
+    runs: tuple[Run, ...] = ()
+    pace: float = 0.0
+    missed: MissedState | None = None
+
+
+def anneal(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[Answers]:
+    """Anneal, and sum over the states found (``collect.py``); after compressed elimination only as a check."""
+    model = problem.model
+    methods = [name for name in ("annealing", "states") if name not in problem.exclude]
+    if not methods:
+        return
+    if answers.is_compressed(problem.tol):
+        deadline = deadline.share(policy.CHECK_SHARE)
+    needed = _seconds_of_dense(model)
+    if needed > policy.HOPELESS_TIMES * deadline.seconds:
+        yield answers.without(_too_long(needed, deadline), *methods)
+        return
+    path = path_to(model, clusters=None if _has_time_for_clusters(model, deadline) else False)
+    with crew_for(path) as crew:
+        way = way_along(problem, deadline, crew, path)
+        whole = way.plan(way.sweeps_in(policy.NEXT_ROUND_SHARE * deadline.seconds), math.inf)
+        if whole is None:
+            needed = path.engine.together * LEAST_POINTS * way.one / policy.NEXT_ROUND_SHARE
+            yield answers.without(_too_long(needed, deadline), *methods)
+            return
+        for latest in _rounds(_Progress(begun(way), answers), whole):
+            yield replace(latest, complaint=crew.workers.complaint)
+
+
+def _too_long(needed: float, deadline: Deadline) -> str:
+    words = clock.in_words(needed), clock.in_words(deadline.seconds)
+    return f"the fewest useful states would take about {words[0]}, {words[1]} are left"
+
+
+def _seconds_of_dense(model: Ising) -> float:
+    """Return the time of the fewest states of a large dense model on a CPU, where even timing a sweep takes long."""
+    if model.n <= policy.LARGE_DENSE or not model.storage.for_kernels().is_dense or device_for(model.n) is not None:
+        return 0.0
+    return policy.STATES_TOGETHER * LEAST_POINTS * dense_operations(model.n) / clock.OPERATIONS_PER_SECOND
+
+
+def _has_time_for_clusters(model: Ising, deadline: Deadline) -> bool:
+    """Return whether clusters could be turned at enough points; otherwise more points without them do better."""
+    one = policy.FEWEST_RUNS * CLUSTERED_TOGETHER * move_operations(model.n, 2 * model.edge_count)
+    affordable = policy.NEXT_ROUND_SHARE * deadline.seconds * clock.OPERATIONS_PER_SECOND
+    return affordable >= policy.FEWEST_CLUSTER_POINTS * one
+
+
+# ---------------------------------------------------------------------------------------------------------- rounds
+
+
+def _rounds(progress: _Progress, whole: Round) -> Iterator[Answers]:
+    """Make rounds as long as they are planned; ``whole`` is the plan if all of the time went to one."""
+    plan, goes_both_ways = _first_plan(progress.way, whole)
+    while plan is not None and not goes_both_ways:
+        progress = yield from _round(progress, plan)
+        plan, goes_both_ways = _next_plan(progress)
+    if plan is not None:
+        yield from _both_ways(progress, plan)
+
+
+def _first_plan(way: Way, whole: Round) -> tuple[Round | None, bool]:
+    """Plan a short round, or all of the time if weights would vary too much; return whether states go both ways."""
+    dissipation = float(way.spacing.length[-1]) ** 2
+    first = way.plan(way.sweeps_in(policy.FIRST_ROUND_SHARE * way.deadline.seconds), dissipation)
+    if first is None or dissipation / whole.points > _hopeless_spread(way.path):
+        return whole, True
+    return first, False
+
+
+def _next_plan(progress: _Progress) -> tuple[Round | None, bool]:
+    """Plan another round from the last run: None if it is not needed, or there is too little time."""
+    way, answers, runs = progress.way, progress.answers, progress.runs
+    growth = answers.wanted_growth(way.problem.tol)
+    if not runs or growth <= 1.0 or way.deadline.left <= policy.LEAST_LEFT * way.deadline.seconds:
+        return None, False
+    last = runs[-1]
+    affordable = policy.NEXT_ROUND_SHARE * way.deadline.left / max(progress.pace, policy.TICK)
+    plan = way.plan(affordable, last.dissipation)
+    if plan is None:
+        return None, False
+    spread = last.spread[-1] * (len(last.points) / plan.points) ** policy.SPREAD_POWER
+    is_stuck = len(runs) > plan.runs and "annealing" in answers.by_method and not answers.trusts("annealing")
+    if not answers.trusts("states") and (spread > _hopeless_spread(way.path) or is_stuck):
+        return plan, True
+    wanted = sum(run.effort for run in runs) * growth
+    if wanted < plan.updates:
+        plan = way.plan(wanted, last.dissipation, runs) or plan
+    return plan, False
+
+
+def _hopeless_spread(path: Path) -> float:
+    """Return from which variance on the weights of states are of no use."""
+    if path.engine.together < policy.STATES_TOGETHER:  # each takes long, and so there are few of them
+        return policy.HOPELESS_SPREAD_OF_FEW
+    most = min(policy.HOPELESS_SPREAD_SPINS / path.n, policy.MOST_HOPELESS_SPREAD)
+    return max(most, policy.LEAST_HOPELESS_SPREAD)
+
+
+def _round(progress: _Progress, plan: Round) -> Generator[Answers, None, _Progress]:
+    """Make the runs of a round, and judge by all runs so far."""
+    way, answers, earlier = progress.way, progress.answers, progress.runs
+    began, started = clock.seconds(), clock.now()
+    points = _spacing(progress).spaced(plan.points)
+    # Without resampling log-weights add up along the whole path; their variance is what later rounds plan by.
+    threshold = RESAMPLE_BELOW if earlier else 0.0
+    runs: list[Run] = []
+    making = anneal_many(
+        way.crew, way.path, points, plan.size, plan.runs, way.rng, resample_below=threshold, tell=_teller(way.deadline)
+    )
+    try:
+        for run in making:
+            runs.append(run)
+    finally:  # the runs that were done before an interrupt count too
+        if earlier or runs:
+            progress = replace(progress, runs=(*earlier, *runs))
+            answers = _judged(progress, clock.seconds() - began)
+            yield answers
+    pace = (clock.now() - started) / (len(points) * plan.size * plan.runs)
+    progress = replace(progress, answers=answers, pace=pace, missed=_missed(way, progress.runs))
+    if progress.missed is not None:
+        answers = _judged(progress, 0.0)
+    answers = collect(way.problem, way.deadline, answers, way, list(earlier), runs)
+    yield answers
+    return replace(progress, answers=answers)
+
+
+def _spacing(progress: _Progress) -> Survey:
+    """Return how points are spaced: by the variance that the last run has seen, or by the survey."""
+    last = progress.runs[-1] if progress.runs else None
+    if last is None or not last.spread[-1] > 0.0:
+        return progress.way.spacing
+    return Survey.of_variance(last.points, last.spread)
+
+
+def _teller(deadline: Deadline) -> Callable[[float], None]:
+    return lambda _: report("annealing", deadline.done)
+
+
+def _missed(way: Way, runs: tuple[Run, ...]) -> MissedState | None:
+    """Search for a collective state that the populations have not visited."""
+    with way.deadline.share(policy.MISSED_SHARE).in_force():
+        return missed_state(way.path, list(runs), way.rng, way.seeds, way.crew.parallel)
+
+
+def _judged(progress: _Progress, seconds: float) -> Answers:
+    """Return the answers with that of all runs so far."""
+    problem, runs = progress.way.problem, list(progress.runs)
+    if "annealing" in problem.exclude:
+        return progress.answers
+    summary = summary_of(runs)
+    judged = add_missed(judge_runs(centered(summary), problem.model.constant), progress.missed)
+    words = (
+        f"{len(runs)} runs with {sum(run.size for run in runs)} states in all through up to "
+        f"{len(runs[-1].points)} temperatures; {summary.families:.0f} independent families"
+    )
+    outcome = outcome_of_runs(problem.model, runs, summary, judged, words)
+    return _with_annealing(progress, runs, outcome, seconds)
+
+
+def _with_annealing(progress: _Progress, runs: list[Run], outcome: Outcome, seconds: float) -> Answers:
+    way = progress.way
+    answer = Answer("annealing", outcome, seconds, lambda: _marginals_of(way, runs, outcome))
+    return progress.answers.with_answer(answer)
+
+
+def _marginals_of(way: Way, runs: list[Run], outcome: Outcome) -> MarginalOutcome:
+    """Return marginals from states that continue at the model: few are enough for log Z, but not for means."""
+    model, states = way.problem.model, sum(run.size for run in runs)
+    affordable = policy.SPINS_FOR_MARGINALS / (states * max(model.n, 1))
+    sweeps = int(min(policy.STATES_FOR_MARGINALS / states, affordable))
+    if sweeps > 1:
+        path = from_coins(model, block_width=0)
+        with crew_for(path) as crew:
+            runs = [prolonged(path, run, sweeps, way.rng, crew.parallel) for run in runs]
+    return marginals_of(model, runs, outcome)
+
+
+# ------------------------------------------------------------------------------------------------------- both ways
+
+
+def _both_ways(progress: _Progress, plan: Round) -> Iterator[Answers]:
+    """Go to the model and back, if the weights on the way there alone are not informative."""
+    way, answers = progress.way, progress.answers
+    if "annealing" in way.problem.exclude:
+        return
+    began = clock.seconds()
+    ordered = heaviest_of(way.problem.model, way.seeds) if len(way.seeds) else None
+    runs, size, seconds = 1, plan.size * plan.runs, 0.0
+    if way.worker_count > 1:  # each makes its runs one after the other, in one thread
+        runs, size = plan.runs, plan.size
+        seconds = way.one * size * math.ceil(runs / way.worker_count)
+    seconds = max(seconds or seconds_per_point(way.path, size, parallel=way.crew.parallel), policy.TICK)
+    affordable = policy.NEXT_ROUND_SHARE * way.deadline.left / (seconds * policy.BOTH_WAYS_TIMES)
+    count = int(max(min(affordable, policy.MOST_POINTS), policy.FEWEST_POINTS_BOTH_WAYS))
+    points = _spacing(progress).spaced(count, policy.FEWEST_POINTS_BOTH_WAYS)
+    tell = _teller(way.deadline)
+    trip = there_and_back_many(way.crew, way.path, points, size, runs, way.rng, ordered=ordered, tell=tell)
+    states = [trip.as_run()]
+    missed = _missed(way, tuple(states)) if progress.missed is None else progress.missed
+    outcome = outcome_of_trip(way.problem.model, trip, len(points), missed)
+    before = answers.by_method.get("annealing")
+    if before is None or _is_preferred(outcome, judge_round_trip(trip).std_error, before):
+        yield _with_annealing(progress, states, outcome, clock.seconds() - began)
+
+
+def _is_preferred(outcome: Outcome, error: float, before: Answer) -> bool:
+    """Return whether an answer by both ways takes the place of one by weights on the way there."""
+    if before.log_z - policy.UNLIKELY_NATS > outcome.log_z:
+        return False  # an unbiased estimate is rarely that much too large, so both ways are too small
+    has_weights = before.outcome.details["families"] >= policy.FEWEST_FAMILIES_LEFT
+    return not has_weights or (outcome.is_trusted and error < before.error)
+
+
+def outcome_of_trip(model: Ising, trip: RoundTrip, points: int, missed: MissedState | None) -> Outcome:
+    """Return the estimate of log Z from states that went to the model and back."""
+    inconsistency = inconsistency_of(trip)
+    judged = add_missed(judge_round_trip(trip, model.constant), missed)
+    words = (
+        f"{len(trip.there)} states to the model and back through {points} points; the two estimates differ by "
+        f"{trip.gap:.3g}, which their variances miss by {inconsistency:.2g}"
+    )
+    details = {"gap": trip.gap, "scatter": trip.scatter, "inconsistency": inconsistency}
+    return estimated(judged, words, details=details)

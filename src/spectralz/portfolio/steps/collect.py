@@ -1,0 +1,56 @@
+"""Sum over the heaviest states that annealing has met."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spectralz._support import clock
+from spectralz.methods.states import pool_outcome
+from spectralz.portfolio import policy
+from spectralz.portfolio.answers import Answer
+from spectralz.sampling import pool as pools
+from spectralz.sampling.quench import SWEEPS_OF_A_QUENCH
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from spectralz._support.deadline import Deadline
+    from spectralz.portfolio.answers import Answers, Problem
+    from spectralz.portfolio.steps.way import Way
+    from spectralz.sampling.pool import Share
+    from spectralz.sampling.populations import Run
+
+__all__ = ["collect"]
+
+
+def collect(
+    problem: Problem, deadline: Deadline, answers: Answers, way: Way, earlier: list[Run], runs: list[Run]
+) -> Answers:
+    """Sum over the states of one part of the runs, and measure their share with the other part."""
+    model = problem.model
+    if "states" in problem.exclude or not runs or (not earlier and len(runs) < 2):
+        return answers
+    if model.n > policy.MOST_SPINS_TO_COLLECT and not any(_has_repeats(run.x) for run in runs):
+        why = "no two of the states drawn are the same: none holds a useful share of Z"
+        return answers if "states" in answers.by_method else answers.without(why, "states")
+    began = clock.seconds()
+    half = len(runs) // 2
+    finding, testing = (earlier, runs) if earlier else (runs[:half], runs[half:])
+    pool = pools.state_pool(model, pools.MOST_STATES, problem.max_memory // 4)
+    affordable = policy.QUENCHES_SHARE * deadline.left / (SWEEPS_OF_A_QUENCH * way.one)
+    quenches = int(min(policy.QUENCHES, affordable))
+
+    def seconds_to_search(share: Share) -> float:
+        is_worth_it = share.share > 0.0 and answers.wanted_growth(problem.tol) > 1.0
+        return policy.SEARCH_SHARE * deadline.left if is_worth_it else 0.0
+
+    *_, share = pools.collect(pool, way.path, finding, testing, quenches, way.rng, seconds_to_search, way.crew.parallel)
+    outcome = pool_outcome(pool, share)
+    seconds = clock.seconds() - began
+    return answers.with_answer(Answer("states", outcome, seconds, lambda: pools.pool_marginals(pool, outcome)))
+
+
+def _has_repeats(x: NDArray[np.int8]) -> bool:
+    """Return whether a state occurs twice."""
+    return len({row.tobytes() for row in x}) < len(x)

@@ -1,0 +1,126 @@
+"""Expectation propagation, and belief propagation where it has no trusted answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz._support import clock
+from spectralz._support.options import bytes_in_words
+from spectralz._support.threads import NO_MATRICES, using_threads
+from spectralz.errors import SpectralzError
+from spectralz.methods.belief_propagation import BYTES_PER_MESSAGE, BeliefPropagation, operations_of_bp
+from spectralz.methods.expectation_propagation import MANY_SPINS, ExpectationPropagation, step_operations
+from spectralz.portfolio import policy
+from spectralz.portfolio.answers import Answer
+from spectralz.result import Kind, Status
+from spectralz.trust.judgment import with_rounding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from spectralz._support.deadline import Deadline
+    from spectralz.parts.loops import Loops
+    from spectralz.parts.outcome import Outcome
+    from spectralz.portfolio.answers import Answers, Problem
+
+__all__ = ["pass_messages", "propagate"]
+
+
+def propagate(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[Answers]:
+    """Run expectation propagation; where couplings are strong it is of little use, and gets less time."""
+    model = problem.model
+    if "ep" in problem.exclude:
+        return
+    if answers.is_compressed(problem.tol):
+        yield answers.without("not needed: mps has answered, and has samples of its own", "ep")
+        return
+    if model.storage.for_kernels().mean_strength >= 1.0:
+        deadline = deadline.share(policy.STRONG_EP_PART)
+    needed = policy.FEWEST_EP_STEPS * step_operations(model.n) / clock.OPERATIONS_PER_SECOND
+    if needed <= policy.HOPELESS_EP_TIMES * deadline.seconds:  # otherwise not even worth timing
+        needed = policy.FEWEST_EP_STEPS * _seconds_of_ep_step(model.n)
+    if needed > deadline.seconds:
+        words = clock.in_words(needed), clock.in_words(deadline.seconds)
+        yield answers.without(f"a few steps would take about {words[0]}, and its share has {words[1]} left", "ep")
+        return
+    began = clock.seconds()
+    try:
+        with deadline.in_force():
+            marginals = ExpectationPropagation()._solve_marginals(model)
+    except SpectralzError as error:
+        yield answers.without(str(error), "ep")
+        return
+    yield answers.with_answer(Answer("ep", marginals.outcome, clock.seconds() - began, lambda: marginals))
+
+
+def pass_messages(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[Answers]:
+    """Run belief propagation if ep has no trusted answer; it is never trusted alone, but gives an error scale."""
+    model, edges = problem.model, problem.model.edge_count
+    has_few_spins = model.n < policy.FEWEST_BP_SPINS
+    is_ep_enough = answers.trusts("ep") or (has_few_spins and "ep" not in answers.not_run)
+    if "bp" in problem.exclude or answers.is_compressed(problem.tol) or is_ep_enough:
+        return
+    needed = operations_of_bp(model.n, edges, policy.FEWEST_BP_ITERATIONS) / clock.OPERATIONS_PER_SECOND
+    if needed > deadline.seconds:
+        words = clock.in_words(needed), clock.in_words(deadline.seconds)
+        yield answers.without(f"a few iterations would take about {words[0]}, and its share has {words[1]} left", "bp")
+        return
+    memory = 2 * edges * BYTES_PER_MESSAGE
+    if memory > problem.max_memory:
+        words = bytes_in_words(memory), bytes_in_words(problem.max_memory)
+        yield answers.without(f"its messages need {words[0]}; max_memory is {words[1]}", "bp")
+        return
+    began = clock.seconds()
+    method = BeliefPropagation(max_iter=policy.MOST_BP_ITERATIONS, damping=policy.BP_DAMPING, tol=policy.BP_TOL)
+    with deadline.in_force():
+        marginals, loops = method.solve_with_loops(model)
+    if marginals.outcome.kind is Kind.EXACT and "exact" in problem.exclude:
+        loops = "left out: it is exact here, and exact was excluded"
+    if isinstance(loops, str):
+        yield answers.without(loops, "bp")
+        return
+    outcome = _with_scale_of(loops, marginals.outcome)
+    yield answers.with_answer(
+        Answer("bp", outcome, clock.seconds() - began, lambda: replace(marginals, outcome=outcome))
+    )
+
+
+def _with_scale_of(loops: Loops, outcome: Outcome) -> Outcome:
+    """Return Bethe's log Z with the scale of the loops that it leaves out; not trusted alone."""
+    words = (
+        f"{outcome.status}; the loops left out are about {loops.signed:+.2g}, {math.sqrt(loops.variance):.2g} if random"
+    )
+    return replace(
+        outcome,
+        kind=Kind.ESTIMATE,
+        lower=None,
+        upper=None,
+        std_error=with_rounding(math.hypot(loops.scale, policy.LEAST_BP_ERROR), outcome.log_z),
+        trusted=False,
+        status=Status(words, converged=outcome.status.converged),
+        details={**outcome.details, "loops": loops.signed, "loops_variance": loops.variance},
+    )
+
+
+def _seconds_of_ep_step(n: int) -> float:
+    """Predict the time of one step of expectation propagation from a measured step with fewer spins."""
+    from spectralz.kernels.expectation_consistency import inverse_in_place, point_at
+
+    has_many = n > MANY_SPINS
+    few = min(n, policy.TIMED_EP_SPINS_OF_MANY if has_many else policy.TIMED_EP_SPINS)
+    zero, coupling = np.zeros(few), np.full((few, few), 0.1 / max(few, 1))
+    times = []
+    with using_threads(None, NO_MATRICES):  # small matrices are slower with several threads
+        for _ in range(4 if has_many else 2):  # the first one may have to load libraries
+            began = clock.now()
+            if has_many:  # a step has one factorization
+                inverse_in_place(np.eye(few) + coupling)
+            else:
+                point_at(zero, coupling, zero)
+            clock.charge(step_operations(few))
+            times.append(clock.now() - began)
+    return min(times) * step_operations(n) / step_operations(few)

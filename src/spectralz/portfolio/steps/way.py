@@ -1,0 +1,139 @@
+"""The way to the model that annealing takes: its path, how its points are spaced, and what a sweep costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz._support import clock
+from spectralz._support.deadline import Deadline
+from spectralz.parts.leading import leading_directions
+from spectralz.portfolio import policy
+from spectralz.portfolio.steps.rounds import plan_round
+from spectralz.sampling.path import from_subgraph
+from spectralz.sampling.phases import seed_states
+from spectralz.sampling.plan import LEAST_POINTS, Survey, bytes_per_state, seconds_per_point, seconds_per_sweep, survey
+from spectralz.sampling.plan import SWEEPS as SURVEY_SWEEPS
+from spectralz.sampling.run import anneal
+from spectralz.sampling.subgraph import width_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from spectralz.portfolio.answers import Problem
+    from spectralz.portfolio.steps.rounds import Round
+    from spectralz.sampling.path import Path
+    from spectralz.sampling.populations import Run
+    from spectralz.sampling.spread import Crew
+
+__all__ = ["Way", "begun", "way_along"]
+
+
+@dataclass(frozen=True)
+class Way:
+    """How one model is annealed.
+
+    Attributes
+    ----------
+    problem, deadline
+        What is asked, and by when.
+    crew, rng
+        The threads and workers that make runs, and their random numbers.
+    path, spacing
+        The path, and the density of points along it.
+    one, pace
+        Seconds of a sweep over one state in one thread, and of one among many on all threads.
+    """
+
+    problem: Problem
+    deadline: Deadline
+    crew: Crew
+    rng: np.random.Generator
+    path: Path
+    spacing: Survey
+    one: float
+    pace: float
+
+    @cached_property
+    def seeds(self) -> NDArray[np.int8]:
+        """States along the leading eigenvectors of the coupling."""
+        return seed_states(self.path, leading_directions(self.problem.model.storage), self.crew.parallel)
+
+    @property
+    def worker_count(self) -> int:
+        """Number of runs made at once; if operations are counted, the plan must not depend on it."""
+        return 1 if clock.counts_operations() else self.crew.workers.count
+
+    def sweeps_in(self, seconds: float) -> float:
+        """Return how many sweeps over a state that takes."""
+        return seconds / max(self.pace, policy.TICK)
+
+    def plan(self, sweeps: float, dissipation: float, runs: Sequence[Run] = ()) -> Round | None:
+        """Divide so many sweeps into points, states and runs, beside runs that are kept."""
+        room = self.problem.max_memory / bytes_per_state(self.path) - sum(run.size for run in runs)
+        engine = self.path.engine
+        return plan_round(sweeps, dissipation, room, self.worker_count, self.problem.model.n, engine.together)
+
+
+def way_along(problem: Problem, deadline: Deadline, crew: Crew, path: Path) -> Way:
+    """Return the way along a path that has not been surveyed: as if it were straight."""
+    one = seconds_per_sweep(path, parallel=crew.parallel)
+    straight = Survey(np.array([0.0, 1.0]), np.array([0.0, math.sqrt(problem.model.n)]))
+    rng = np.random.default_rng(problem.seed)
+    return Way(problem, deadline, crew, rng, path, straight, one, crew.seconds_of_many(path, one))
+
+
+def begun(way: Way) -> Way:
+    """Choose the base of the path, and survey it.
+
+    The path from a subgraph is shorter. But it is as cold as the model all along, and states may freeze on it. So it is
+    tried, and taken if log-weights vary less than on the other path, and vary less with more points.
+    """
+    path = way.path
+    if not path.can_begin_from_subgraph:
+        return _surveyed(way)
+    point = seconds_per_point(path, policy.STATES_TOGETHER, parallel=way.crew.parallel)
+    points = policy.TRIAL_SHARE * way.deadline.seconds / max(point, policy.TICK)
+    can_be_tried = points >= policy.TRIAL_TIMES * LEAST_POINTS
+    if not can_be_tried and path.couplings.mean_strength > policy.WARM:
+        return _surveyed(way)
+    shorter = _surveyed(replace(way, path=from_subgraph(path, width_of(way.problem.model.n))))
+    if not can_be_tried:
+        return shorter
+    many = min(points, policy.MOST_POINTS_OF_TRIAL)
+    spread = _spread_of_trial(shorter, many)
+    is_frozen = (
+        spread > policy.HARMLESS_SPREAD
+        and _spread_of_trial(shorter, many / policy.TRIAL_TIMES) < policy.LEAST_FALL * spread
+    )
+    other = _surveyed(way)
+    is_other_better = is_frozen or policy.TRIAL_MARGIN * spread > _spread_of_trial(other, many)
+    return other if is_other_better else shorter
+
+
+def _spread_of_trial(way: Way, points: float) -> float:
+    """Return the variance of the log-weights of a few states at the end of a path."""
+    at, states = way.spacing.spaced(points), policy.STATES_TOGETHER
+    run = anneal(way.path, at, states, way.rng, resample_below=0.0, parallel=way.crew.parallel)
+    return float(run.spread[-1])
+
+
+def _surveyed(way: Way) -> Way:
+    """Measure the length of the path, if there is time for it."""
+    path, crew = way.path, way.crew
+    states = path.engine.together  # as many take as long
+    needed = states * SURVEY_SWEEPS * (LEAST_POINTS + 1) * way.one
+    if needed > policy.SURVEY_SHARE * way.deadline.seconds:
+        return way
+    began = clock.now()
+    with Deadline.after(policy.SURVEY_TIMES * needed).in_force():
+        measured = survey(path, way.rng, crew.parallel)
+    # On shared cores this tells more than a few sweeps did.
+    seen = (clock.now() - began) / (states * SURVEY_SWEEPS * len(measured.points))
+    return replace(way, spacing=measured, pace=crew.seconds_of_many(path, max(seen, way.one)))
