@@ -31,7 +31,7 @@ from benchmarks import harness
 from benchmarks.harness import processor, table
 from benchmarks.known_models import kac_ward_log_z
 from spectralz._support.threads import using_threads
-from spectralz.parts.compressed import Compressed, Contraction
+from spectralz.parts.compressed.contraction import Compressed, Contraction
 
 FIRST_SEED = 900_000
 CRITICAL = 0.5 * math.log(1.0 + math.sqrt(2.0))

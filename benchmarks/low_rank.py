@@ -61,7 +61,7 @@ def against_algorithm_1(n: int = 500, strengths: tuple[float, ...] = STRENGTHS) 
             model = model_of(n, sign, strength, seed=1)
             exact = truth(model)
             name = f"n = {n}, lambda {'>' if sign > 0 else '<'} 0, s = {strength:g}"
-            form = sz.parts.decomposition.decompose(model, 1, 1e-3)
+            form = sz.parts.low_rank.decomposition.decompose(model, 1, 1e-3)
             found = [
                 measure(name, method.name, lambda a=method, b=model, c=form: lambda: a.solve_decomposed(b, c).log_z)
                 for method in (sz.Quadrature(), sz.LowRank(max_cells=10**9))
@@ -135,7 +135,7 @@ def draw(path: Path, n: int = 100, strength: float = 0.1) -> None:
         for seed in range(3):
             model = model_of(n, sign, strength, seed)
             exact = truth(model)
-            form = sz.parts.decomposition.decompose(model, 1, 1e-3)
+            form = sz.parts.low_rank.decomposition.decompose(model, 1, 1e-3)
             root = float(np.sqrt(np.abs(form.values[0])))
             methods = [sz.LowRank(step=root / d, max_cells=10**9) for d in (10, 30, 100, 300, 1000, 3000, 10000)]
             for method in [*methods, sz.Quadrature()]:

@@ -22,7 +22,7 @@ import numpy as np
 import spectralz as sz
 from benchmarks.harness import table
 from benchmarks.known_models import FAMILIES, Known
-from spectralz.parts.cold_frontier import cold_frontier
+from spectralz.parts.elimination.cold_frontier import cold_frontier
 from spectralz.sampling.bridge import bridge
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import survey

@@ -18,8 +18,8 @@ import pytest
 
 import spectralz as sz
 from spectralz._support.progress import listening
+from spectralz.parts.mean_field.structured import StructuredMeanField
 from spectralz.parts.outcome import Outcome
-from spectralz.parts.structured_mean_field import StructuredMeanField
 from spectralz.portfolio.answers import Answer
 from spectralz.report import Claim, Figure
 from spectralz.sampling.engines.collapsed import CollapsedChains

@@ -43,7 +43,7 @@ from spectralz.methods import (
     WeightedMiniBucket,
 )
 from spectralz.model import RBM, Ising
-from spectralz.parts.diagonal_sdp import DiagonalSDP, diagonal_sdp
+from spectralz.parts.sdp.diagonal import DiagonalSDP, diagonal_sdp
 from spectralz.portfolio.auto import Auto
 from spectralz.registry import METHODS, PAPER_SETTINGS
 from spectralz.result import (

@@ -109,7 +109,7 @@ def _calls_of_large_models() -> list[Callable[[], object]]:
     """Return calls that methods make only for large models, or for models too cold for the small ones used here."""
     from spectralz.inference.description import describe
     from spectralz.kernels.elimination.screening import count_min_degree
-    from spectralz.parts.frontier import largest_layer
+    from spectralz.parts.compressed.frontier import largest_layer
 
     rows = _ring(5).storage.for_kernels()
     pairs = [(i, j) for i in range(20) for j in range(20, 60)]
@@ -134,7 +134,7 @@ def _calls_of_large_models() -> list[Callable[[], object]]:
 
 def _keep_heaviest_states() -> None:
     """Eliminate with a few frontier states, and go back: methods do so only for cold models."""
-    from spectralz.parts.heaviest_frontier import heaviest_frontier
+    from spectralz.parts.elimination.heaviest_frontier import heaviest_frontier
 
     found = heaviest_frontier(_ring(8), capacity=2, ibound=2, rounds=1, remember=True)
     found.samples(2, np.random.default_rng(0))

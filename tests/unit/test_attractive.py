@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
 
 import spectralz as sz
-from spectralz.parts.attractive import _both, bethe_bound, bethe_bounds, signs_of
+from spectralz.parts.propagation.attractive import _both, bethe_bound, bethe_bounds, signs_of
 from tests.unit.test_bounds import log_z
 
 

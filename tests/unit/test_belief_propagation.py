@@ -15,7 +15,7 @@ import spectralz as sz
 from spectralz._support.compiling import compiled
 from spectralz.kernels import messages as kernel
 from spectralz.methods.belief_propagation import BeliefPropagation
-from spectralz.parts.network import Network
+from spectralz.parts.propagation.network import Network
 from tests.helpers import forest, heard
 from tests.reference import states
 from tests.reference.bethe import LoopyBeliefPropagation

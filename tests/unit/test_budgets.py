@@ -100,7 +100,7 @@ def test_bounders_end_with_a_bound_once_the_time_is_up(name):
 
 
 def test_mean_field_of_a_large_model_looks_at_the_clock_after_every_sweep(monkeypatch):
-    from spectralz.parts import mean_field
+    from spectralz.parts.mean_field import ascents as mean_field
 
     monkeypatch.setattr(mean_field, "ENTRIES_PER_LOOK", 1)
     model = sz.generators.complete(12, 0.4, seed=0)

@@ -16,7 +16,7 @@ import spectralz as sz
 from spectralz.kernels.convex_mean_field import evaluate, minimize
 from spectralz.methods.convex_mean_field import ConvexMeanField, _between, _weighted_sdp
 from spectralz.model import coupling_of
-from spectralz.parts.diagonal_sdp import lowered_until_proven
+from spectralz.parts.sdp.diagonal import lowered_until_proven
 from tests.helpers import heard
 from tests.reference import convex_mean_field as reference
 from tests.reference import states
@@ -159,15 +159,15 @@ def test_every_diagonal_is_feasible_in_exact_arithmetic():
 
 @pytest.mark.parametrize("excess", [1e-13, 1e-9, 1e-3])
 def test_what_the_weighted_sdp_says_is_proven_again(monkeypatch, excess):
-    import spectralz.parts.diagonal_sdp
+    import spectralz.parts.sdp.diagonal
 
-    solve = spectralz.parts.diagonal_sdp.solve_diagonal
+    solve = spectralz.parts.sdp.diagonal.solve_diagonal
 
     def too_high(*arguments):
         found = solve(*arguments)
         return replace(found, diagonal=(1.0 - excess) * found.diagonal)
 
-    monkeypatch.setattr(spectralz.parts.diagonal_sdp, "solve_diagonal", too_high)
+    monkeypatch.setattr(spectralz.parts.sdp.diagonal, "solve_diagonal", too_high)
     C = np.array([[0.0, 0.3], [0.3, 0.0]])
     y = _weighted_sdp(coupling_of(C), np.array([0.2, 0.9]), 1e-6)
     assert y is None if excess == 1e-3 else is_semidefinite(C, y)

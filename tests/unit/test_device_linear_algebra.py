@@ -12,7 +12,7 @@ from spectralz._support import devices, extras
 from spectralz._support.devices import computing_on, using_device
 from spectralz.kernels.low_rank.single_directions import log_expectations
 from spectralz.kernels.sdp.certificate import is_dominated
-from spectralz.parts import diagonal_sdp as sdp
+from spectralz.parts.sdp import diagonal as sdp
 from tests.helpers import heard, quadratic_on_spheres
 
 jax = pytest.importorskip("jax", reason="JAX comes with the extra [gpu]")

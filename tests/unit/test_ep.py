@@ -21,7 +21,7 @@ from spectralz.kernels import mean_field as mean_field_kernel
 from spectralz.kernels.coupling import Couplings
 from spectralz.methods import expectation_propagation
 from spectralz.methods.expectation_propagation import ExpectationPropagation
-from spectralz.parts.mean_field import bound_at, bounds_at
+from spectralz.parts.mean_field.ascents import bound_at, bounds_at
 from tests.helpers import heard, with_slow
 from tests.reference import states
 from tests.reference.expectation_propagation import ExpectationConsistency, loops

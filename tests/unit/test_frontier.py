@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import spectralz as sz
 from spectralz.errors import OptionError
 from spectralz.kernels.compressed.chain import Kept, Weights, advance, empty_chain
-from spectralz.parts import frontier
-from spectralz.parts.frontier import ORDER_NAMES, plan
+from spectralz.parts.compressed import frontier
+from spectralz.parts.compressed.frontier import ORDER_NAMES, plan
 from tests.reference import frontier as reference
 from tests.strategies import models
 

@@ -14,7 +14,7 @@ from spectralz._support.deadline import Deadline
 from spectralz.errors import OptionError, TooLargeError
 from spectralz.kernels.elimination.order import adjacency_of
 from spectralz.kernels.elimination.sweep_order import frontier_sizes, sweep_order
-from spectralz.parts.heaviest_frontier import FutureBound, heaviest_frontier
+from spectralz.parts.elimination.heaviest_frontier import FutureBound, heaviest_frontier
 from tests.helpers import FakeClock, heard, scale_of
 from tests.reference import states
 from tests.strategies import models

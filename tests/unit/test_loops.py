@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import spectralz as sz
-from spectralz.parts import loops
+from spectralz.parts.propagation import loops
 from spectralz.portfolio import policy
 from spectralz.portfolio.schedule import METHODS_TRIED
 

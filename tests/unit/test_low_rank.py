@@ -13,7 +13,7 @@ from spectralz.errors import ModelError, OptionError, TooLargeError
 from spectralz.kernels.low_rank.plus_diagonal import find_low_rank
 from spectralz.kernels.low_rank.quantized_dp import Grid, log_tables
 from spectralz.methods.low_rank import theorem_3
-from spectralz.parts.quantized import predicted_cells
+from spectralz.parts.low_rank.quantized import predicted_cells
 from tests.reference import algorithm_1, states
 from tests.strategies import low_rank_models
 

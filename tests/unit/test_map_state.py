@@ -9,8 +9,8 @@ import pytest
 
 import spectralz as sz
 from spectralz.errors import FormatError, OptionError, TooLargeError
+from spectralz.inference.by_maxima import rounding_of
 from spectralz.io import read_map, write_map
-from spectralz.parts.heaviest_state import rounding_of
 from tests.contract.fuzz import random_model
 from tests.reference.states import all_states
 

@@ -24,8 +24,8 @@ from spectralz.kernels.low_rank.negative_moments import inner_moments
 from spectralz.kernels.low_rank.positive_directions import LOG_SQRT_2PI, STEP, TAIL, positive_nodes, sum_positive
 from spectralz.kernels.low_rank.quantized_dp import log_uniform_expectation
 from spectralz.kernels.low_rank.single_directions import log_expectations
-from spectralz.parts import quantized
-from spectralz.parts.decomposition import decompose
+from spectralz.parts.low_rank import quantized
+from spectralz.parts.low_rank.decomposition import decompose
 from tests.helpers import heard, with_slow
 from tests.reference import closed_forms, states
 from tests.reference.states import chi_square

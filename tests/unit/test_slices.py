@@ -11,7 +11,7 @@ from spectralz.errors import TooLargeError
 from spectralz.kernels.elimination.order import adjacency_of
 from spectralz.kernels.elimination.slicing import SlicedTree, sliced
 from spectralz.kernels.elimination.tree import EliminationTree
-from spectralz.parts import slices as summing
+from spectralz.parts.elimination import slices as summing
 from tests.helpers import heard
 from tests.reference import states
 from tests.strategies import models

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 import spectralz as sz
 from spectralz.kernels.block_trees import write_separators
 from spectralz.kernels.coupling import frozen
-from spectralz.parts import partition as partitions
-from spectralz.parts.partition import divide
-from spectralz.parts.structured_mean_field import StructuredMeanField
+from spectralz.parts.mean_field import partition as partitions
+from spectralz.parts.mean_field.partition import divide
+from spectralz.parts.mean_field.structured import StructuredMeanField
 from tests.strategies import models
 from tests.unit.test_bounds import log_z, random_model
 

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 import spectralz as sz
 from spectralz.methods import tree_reweighted
 from spectralz.methods.tree_reweighted import TreeReweighted
-from spectralz.parts.network import Network
+from spectralz.parts.propagation.network import Network
 from tests.helpers import forest, heard
 from tests.reference import states
 from tests.reference.bethe import spanning_trees, tree_reweighted_objective

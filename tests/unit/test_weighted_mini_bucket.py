@@ -19,7 +19,7 @@ from spectralz.kernels.mini_buckets import branches, tightening
 from spectralz.kernels.mini_buckets import passes as kernel
 from spectralz.kernels.mini_buckets.cover import cover_by_scope
 from spectralz.kernels.mini_buckets.tightening import lower_powers, tighten
-from spectralz.parts.mini_buckets import WeightedBound
+from spectralz.parts.mini_buckets.bounds import WeightedBound
 from tests.helpers import heard, scale_of
 from tests.reference import mini_buckets, states
 from tests.strategies import models

@@ -12,8 +12,8 @@ from spectralz._support.options import bytes_in_words, checked_bytes, checked_co
 from spectralz._support.threads import using_threads
 from spectralz.errors import ModelError, OptionError, TooLargeError, is_interrupt
 from spectralz.inference.asked import Asked
+from spectralz.inference.by_maxima import by_maxima, rounding_of, table_entries
 from spectralz.methods import Exact
-from spectralz.parts.heaviest_state import by_maxima, rounding_of, table_entries
 from spectralz.portfolio.bracket import bracket
 from spectralz.portfolio.budget import Budget
 from spectralz.portfolio.purse import Purse

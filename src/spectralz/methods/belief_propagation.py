@@ -13,10 +13,10 @@ from spectralz._support import clock
 from spectralz._support.options import below_one, choice, count, option, positive
 from spectralz._support.progress import report
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.parts.attractive import bethe_bound, signs_of
 from spectralz.parts.leading import leading_directions
-from spectralz.parts.loops import Loops, loops_at, operations_of_loops
-from spectralz.parts.network import Forest, Network, beliefs
+from spectralz.parts.propagation.attractive import bethe_bound, signs_of
+from spectralz.parts.propagation.loops import Loops, loops_at, operations_of_loops
+from spectralz.parts.propagation.network import Forest, Network, beliefs
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from spectralz._support.options import count, option, positive, threads_option
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.parts.independent_spins import independent_spins
+from spectralz.parts.mean_field.independent_spins import independent_spins
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class ConvexMeanField(Method):
         return independent_spins(model, h, outcome)
 
     def _run(self, model: Ising) -> tuple[Outcome, _Problem, _Choice]:
-        from spectralz.parts.diagonal_sdp import solve_diagonal
+        from spectralz.parts.sdp.diagonal import solve_diagonal
 
         problem = _Problem(model.storage.without_diagonal(), np.asarray(model.field))
         found = solve_diagonal(problem.coupling, self.tol)
@@ -207,7 +207,7 @@ def _weighted_sdp(C: Entries, weights: FloatArray, tol: float) -> FloatArray | N
 
     The substitution y = y' / w is exact on paper only: what is proven for W^1/2 C W^1/2 must be proven again for C.
     """
-    from spectralz.parts.diagonal_sdp import lowered_until_proven, solve_diagonal
+    from spectralz.parts.sdp.diagonal import lowered_until_proven, solve_diagonal
 
     scaled = C.congruent(np.sqrt(weights))
     D = lowered_until_proven(C, solve_diagonal(scaled, tol).diagonal / weights)

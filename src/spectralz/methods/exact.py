@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from spectralz.kernels.elimination.slicing import SlicedTree
     from spectralz.kernels.elimination.tree import Adjacency, EliminationTree
     from spectralz.model import Coupling, FloatArray, Ising
-    from spectralz.parts.slices import SlicedMeans
+    from spectralz.parts.elimination.slices import SlicedMeans
 
 __all__ = ["Exact", "ExactPlan"]
 
@@ -356,7 +356,7 @@ class Exact(Method):
         values = [log_z_of_program(program, reporter_of("eliminating spins"))] if program.steps else []
         rounding = program.rounding_bound()
         for slices in plan.sliced:
-            from spectralz.parts.slices import log_z_of_slices
+            from spectralz.parts.elimination.slices import log_z_of_slices
 
             value, lost = log_z_of_slices(model, slices, int(self.max_memory))
             values.append(value)
@@ -419,7 +419,7 @@ class Exact(Method):
         from spectralz.kernels.elimination.order import adjacency_of
         from spectralz.kernels.elimination.segments import plan_segments
         from spectralz.kernels.elimination.slicing import sliced
-        from spectralz.parts.slices import means_of_slices
+        from spectralz.parts.elimination.slices import means_of_slices
 
         limit = int(self.max_memory)
         further = sliced(

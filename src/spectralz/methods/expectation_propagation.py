@@ -17,9 +17,9 @@ from spectralz.errors import TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.coupling import Couplings
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
-from spectralz.parts.independent_spins import probabilities
 from spectralz.parts.leading import leading_directions
-from spectralz.parts.mean_field import ascend_in_time, ascend_together_in_time, bound_at, bounds_at
+from spectralz.parts.mean_field.ascents import ascend_in_time, ascend_together_in_time, bound_at, bounds_at
+from spectralz.parts.mean_field.independent_spins import probabilities
 from spectralz.parts.pairs import pairs_of
 from spectralz.result import Kind, Status
 from spectralz.trust.propagation import LARGEST_ERROR, judge_propagation

@@ -13,9 +13,8 @@ from spectralz._support.progress import reporter_of
 from spectralz.errors import OptionError, TooLargeError, shown
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import Method, Outcome
-from spectralz.parts.decomposition import Decomposition, decompose
-from spectralz.parts.outcome import EXACT_WIDTH
-from spectralz.parts.quantized import (
+from spectralz.parts.low_rank.decomposition import Decomposition, decompose
+from spectralz.parts.low_rank.quantized import (
     PAPER_DIVISOR,
     log_probabilities,
     predicted_cells,
@@ -23,6 +22,7 @@ from spectralz.parts.quantized import (
     table_rounding,
     warn_of_rounding,
 )
+from spectralz.parts.outcome import EXACT_WIDTH
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:

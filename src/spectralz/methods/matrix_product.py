@@ -22,10 +22,10 @@ from spectralz._support.progress import reporter_of
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import TooLargeError, is_interrupt, warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
-from spectralz.parts.cold_frontier import ColdFrontier, cold_frontier
-from spectralz.parts.compressed import Compressed, Contraction, LateError, Means
-from spectralz.parts.frontier import ORDER_NAMES, FrontierPlan, plan
-from spectralz.parts.network import Network
+from spectralz.parts.compressed.contraction import Compressed, Contraction, LateError, Means
+from spectralz.parts.compressed.frontier import ORDER_NAMES, FrontierPlan, plan
+from spectralz.parts.elimination.cold_frontier import ColdFrontier, cold_frontier
+from spectralz.parts.propagation.network import Network
 from spectralz.result import Kind
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.populations import Run, marginals_of, sample_of

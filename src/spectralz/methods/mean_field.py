@@ -12,9 +12,9 @@ from spectralz._support import clock
 from spectralz._support.options import choice, count, option, positive, repetitions
 from spectralz._support.progress import report
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.parts.independent_spins import independent_spins
 from spectralz.parts.leading import leading_directions
-from spectralz.parts.mean_field import OPERATIONS_PER_SPIN, annealed_fields, ascend_in_time, bound_of_model
+from spectralz.parts.mean_field.ascents import OPERATIONS_PER_SPIN, annealed_fields, ascend_in_time, bound_of_model
+from spectralz.parts.mean_field.independent_spins import independent_spins
 from spectralz.parts.outcome import with_kind_of_means
 from spectralz.result import Kind, Status
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.coupling import Couplings
     from spectralz.model import FloatArray, Ising
-    from spectralz.parts.structured_mean_field import StructuredMeanField
+    from spectralz.parts.mean_field.structured import StructuredMeanField
 
 __all__ = ["MeanField"]
 
@@ -144,8 +144,8 @@ class MeanField(Method):
 
     def _best_of_blocks(self, model: Ising) -> tuple[Outcome, _BlockRun]:
         """Ascend block by block from every start; return the outcome of the best run, and the run."""
-        from spectralz.parts.partition import divide
-        from spectralz.parts.structured_mean_field import StructuredMeanField
+        from spectralz.parts.mean_field.partition import divide
+        from spectralz.parts.mean_field.structured import StructuredMeanField
 
         report("dividing the spins into blocks", 0.0)
         blocks = StructuredMeanField(model, divide(model, self.block_width))
@@ -265,7 +265,7 @@ def _spectral_start(model: Ising, rng: np.random.Generator) -> FloatArray:
     At the solution of the SDP they span the vectors of the max-cut relaxation, and the signs of the mixture are a cut
     by a random hyperplane, as in Goemans and Williamson.
     """
-    from spectralz.parts.diagonal_sdp import solve_diagonal
+    from spectralz.parts.sdp.diagonal import solve_diagonal
 
     whole = model.absorb_field()
     found = solve_diagonal(whole.storage, 1e-4)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from spectralz._support.options import checked_bytes, choice, count, option, spin_order
 from spectralz.methods.base import Method, Outcome
-from spectralz.parts.mini_buckets import ORDER_NAMES, PARTITIONS, SIDES, Division, Prepared, describe, outcome_of
+from spectralz.parts.mini_buckets.bounds import ORDER_NAMES, PARTITIONS, SIDES, Division, Prepared, describe, outcome_of
 from spectralz.result import Kind
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from spectralz.errors import ModelError, TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.methods.low_rank import LowRank
-from spectralz.parts.decomposition import Decomposition, decompose
+from spectralz.parts.low_rank.decomposition import Decomposition, decompose
+from spectralz.parts.low_rank.quantized import lattice_steps, predicted_cells, sample_decomposed, warn_of_rounding
 from spectralz.parts.outcome import EXACT_WIDTH, with_kind_of_means
 from spectralz.parts.pairs import pairs_of
-from spectralz.parts.quantized import lattice_steps, predicted_cells, sample_decomposed, warn_of_rounding
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from spectralz._support.devices import device_option
 from spectralz._support.options import count, option, positive, threads_option
 from spectralz.methods.base import Method, Outcome
-from spectralz.parts.diagonal_sdp import coupling_alone, solve_diagonal, upper_of_log_z
+from spectralz.parts.sdp.diagonal import coupling_alone, solve_diagonal, upper_of_log_z
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from spectralz.errors import OptionError, TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import Method, Outcome
 from spectralz.methods.mean_field import MeanField
-from spectralz.parts.diagonal_sdp import coupling_alone, proven_excess, solve_diagonal, upper_of_log_z
-from spectralz.parts.mean_field import bound_on_device
-from spectralz.parts.quantized import PAPER_DIVISOR
+from spectralz.parts.low_rank.quantized import PAPER_DIVISOR
+from spectralz.parts.mean_field.ascents import bound_on_device
+from spectralz.parts.sdp.diagonal import coupling_alone, proven_excess, solve_diagonal, upper_of_log_z
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:

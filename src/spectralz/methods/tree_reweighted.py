@@ -38,7 +38,7 @@ from spectralz._support.options import below_one, count, option, positive, threa
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.parts.network import Forest, Network, beliefs
+from spectralz.parts.propagation.network import Forest, Network, beliefs
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from spectralz._support.options import (
 from spectralz._support.progress import reporter_of
 from spectralz.errors import OptionError
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.parts.mini_buckets import ORDER_NAMES, PARTITIONS, SIDES, WeightedBound
+from spectralz.parts.mini_buckets.bounds import ORDER_NAMES, PARTITIONS, SIDES, WeightedBound
 from spectralz.parts.outcome import with_kind_of_means
 from spectralz.result import Interval, Kind, Status
 
@@ -140,7 +140,7 @@ class WeightedMiniBucket(Method):
 
     def _with_interval(self, model: Ising, found: WeightedBound) -> Outcome:
         """Return the outcome with an interval: from states drawn from the bound, or proven if nothing was split."""
-        from spectralz.parts.intervals import sampled_ends
+        from spectralz.parts.mini_buckets.intervals import sampled_ends
 
         assert self.level is not None
         outcome = found.outcome()

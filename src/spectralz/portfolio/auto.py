@@ -19,7 +19,7 @@ from spectralz.methods.annealing import Annealing
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.methods.exact import Exact
 from spectralz.methods.quadrature import Quadrature
-from spectralz.parts.decomposition import decompose
+from spectralz.parts.low_rank.decomposition import decompose
 from spectralz.portfolio import policy, schedule
 from spectralz.portfolio.answers import Problem
 from spectralz.portfolio.components import added, joined, parts_of

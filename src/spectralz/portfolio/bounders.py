@@ -16,8 +16,8 @@ from spectralz.methods.mean_field import MeanField
 from spectralz.methods.sdp_bound import SDPBound
 from spectralz.methods.tree_reweighted import MOST_DENSE_SPINS, TREES, TreeReweighted
 from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
-from spectralz.parts.attractive import bethe_bounds, signs_of
-from spectralz.parts.mini_buckets import WeightedBound
+from spectralz.parts.mini_buckets.bounds import WeightedBound
+from spectralz.parts.propagation.attractive import bethe_bounds, signs_of
 from spectralz.portfolio import policy
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import seconds_per_state, seconds_per_sweep, spaced_by

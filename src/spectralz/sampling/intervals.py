@@ -15,7 +15,7 @@ from spectralz._support.progress import reporter_of
 from spectralz.errors import is_interrupt
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.betting import Bets, lower_end
-from spectralz.parts.intervals import Ends
+from spectralz.parts.mini_buckets.intervals import Ends
 from spectralz.sampling.engines.dense import POINTS_PER_REFRESH
 from spectralz.sampling.run import MOST_PER_LOOK
 from spectralz.sampling.spread import anneal_many

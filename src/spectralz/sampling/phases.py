@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.kernels.coupling import frozen
-from spectralz.parts.mean_field import ascend_in_time, bound_of_model
+from spectralz.parts.mean_field.ascents import ascend_in_time, bound_of_model
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.populations import weights_of

@@ -13,9 +13,9 @@ from spectralz._support import clock
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import SpectralzError, TooLargeError
 from spectralz.methods.matrix_product import MOST_COLD_SPINS, MatrixProduct, frontier_outcome
-from spectralz.parts.cold_frontier import cold_frontier
-from spectralz.parts.compressed import Compressed, LateError
-from spectralz.parts.frontier import largest_layer
+from spectralz.parts.elimination.cold_frontier import cold_frontier
+from spectralz.parts.compressed.contraction import Compressed, LateError
+from spectralz.parts.compressed.frontier import largest_layer
 from spectralz.portfolio import policy
 from spectralz.portfolio.answers import Answer
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from spectralz._support.deadline import Deadline
     from spectralz.model import Ising
-    from spectralz.parts.frontier import FrontierPlan
+    from spectralz.parts.compressed.frontier import FrontierPlan
     from spectralz.portfolio.answers import Answers, Problem
 
 __all__ = ["compress"]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from spectralz._support.deadline import Deadline
-    from spectralz.parts.loops import Loops
+    from spectralz.parts.propagation.loops import Loops
     from spectralz.parts.outcome import Outcome
     from spectralz.portfolio.answers import Answers, Problem
 

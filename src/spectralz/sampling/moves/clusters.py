@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.parts.attractive import signs_of
+from spectralz.parts.propagation.attractive import signs_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

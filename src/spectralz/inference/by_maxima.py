@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support.progress import reporter_of
-from spectralz.kernels import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,6 +63,8 @@ def by_maxima(model: Ising, order: Sequence[int], ibound: int, rng: np.random.Ge
 
 def rounding_of(model: Ising) -> float:
     """Return a bound on the rounding error of a log-weight."""
+    from spectralz.kernels import UNIT_ROUNDOFF
+
     J = model.edges()[1]
     sizes = float(np.abs(model.field).sum() + np.abs(J).sum()) + abs(model.constant)
     return (len(J) + model.n + 16) * UNIT_ROUNDOFF * sizes + model.rounding

@@ -267,7 +267,7 @@ def _strips(messages: Graph, graph: _Graph, spins: IntArray, max_width: int) -> 
 
     On a lattice, the difference of the distances to two corners of a side counts the columns, the sum the rows.
     """
-    from spectralz.parts.frontier import corners
+    from spectralz.parts.compressed.frontier import corners
 
     views = [distance[spins] for distance, _ in corners(messages, spins)]
     looked_at = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spectralz.parts.heaviest_frontier import FutureBound, Narrowed
+from spectralz.parts.elimination.heaviest_frontier import FutureBound, Narrowed
 from spectralz.parts.outcome import MarginalOutcome
 from spectralz.result import Kind
 

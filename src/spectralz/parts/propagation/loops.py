@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.model import FloatArray
-    from spectralz.parts.network import Network
+    from spectralz.parts.propagation.network import Network
 
 __all__ = ["Loops", "correlations", "loops_at", "loops_of", "operations_of_loops", "walks"]
 

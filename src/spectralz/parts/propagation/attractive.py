@@ -117,7 +117,7 @@ def _minus_p_log_p_of_rest(z: FloatArray) -> FloatArray:
 def bethe_bounds(model: Ising, signs: FloatArray) -> Iterator[tuple[float, str]]:
     """Yield proven lower bounds where messages converge: from zero, and from the two states with all spins aligned."""
     from spectralz.kernels.messages import fields, messages_between, sequential_iterations
-    from spectralz.parts.network import Network
+    from spectralz.parts.propagation.network import Network
 
     network = Network.of(model)
     graph, ones = network.graph, network.ones

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from spectralz.kernels.compressed.chain import Chain, Kept, Weights
     from spectralz.kernels.compressed.drawing import Walk
     from spectralz.model import FloatArray, Ising
-    from spectralz.parts.frontier import FrontierPlan
+    from spectralz.parts.compressed.frontier import FrontierPlan
 
 __all__ = ["Compressed", "Contraction", "Drawn", "LateError", "Means"]
 

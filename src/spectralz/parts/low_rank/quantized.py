@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.low_rank.quantized_dp import Grid
     from spectralz.model import FloatArray, Ising
-    from spectralz.parts.decomposition import Decomposition
+    from spectralz.parts.low_rank.decomposition import Decomposition
 
 __all__ = [
     "PAPER_DIVISOR",

@@ -19,7 +19,7 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.parts.mean_field import BETAS, NOISE
+from spectralz.parts.mean_field.ascents import BETAS, NOISE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from spectralz.kernels.elimination.program import Steps
     from spectralz.kernels.elimination.tables import Block
     from spectralz.model import FloatArray, IntArray, Ising
-    from spectralz.parts.partition import Partition
+    from spectralz.parts.mean_field.partition import Partition
 
 __all__ = ["ENTRY_OPERATIONS", "SPIN_OPERATIONS", "StructuredMeanField"]
 

@@ -1,0 +1,1 @@
+"""Exact elimination in slices, and elimination that keeps the heaviest frontier states."""

@@ -1,0 +1,1 @@
+"""Couplings of low rank: their decomposition, and grids along its directions."""

@@ -1,0 +1,1 @@
+"""Mean field: of single spins and of blocks, and partitions into blocks."""

@@ -1,0 +1,1 @@
+"""Bounds by mini-buckets, and intervals from states drawn from them."""

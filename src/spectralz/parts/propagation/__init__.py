@@ -1,0 +1,1 @@
+"""Belief propagation: networks of messages, sums over loops, and bounds of attractive models."""

@@ -1,0 +1,1 @@
+"""The diagonal SDP and what its solutions prove."""
