@@ -22,7 +22,7 @@ import numpy as np
 import spectralz as sz
 from benchmarks.harness import table
 from benchmarks.known_models import FAMILIES, Known
-from spectralz.parts.elimination.cold_frontier import cold_frontier
+from spectralz.parts.elimination.heaviest_frontier import cold_frontier
 from spectralz.sampling.bridge import bridge
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import survey
@@ -135,7 +135,7 @@ def cases_of_frontiers(count: int, rng: np.random.Generator) -> Iterator[Case]:
         model = sz.generators.grid(side=12, strength=float(rng.uniform(0.5, 4.0)), seed=int(rng.integers(2**31)))
         most = int(4000 * 4 ** rng.integers(3))
         found = cold_frontier(model, gap=1e-6, most_states=most, max_memory=2**28)
-        bracket = found.narrowed.log_z_lower, found.narrowed.log_z_upper, found.lower_bounds
+        bracket = found.lower, found.upper, found.lower_bounds
         yield lambda bracket=bracket: frontier.judge_bracket(*bracket), sz.log_z(model, "exact").log_z
 
 

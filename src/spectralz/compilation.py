@@ -134,12 +134,9 @@ def _calls_of_large_models() -> list[Callable[[], object]]:
 
 def _keep_heaviest_states() -> None:
     """Eliminate with a few frontier states, and go back: methods do so only for cold models."""
-    from spectralz.parts.elimination.heaviest_frontier import heaviest_frontier
+    from spectralz.parts.elimination.heaviest_frontier import FutureBound
 
-    found = heaviest_frontier(_ring(8), capacity=2, ibound=2, rounds=1, remember=True)
-    found.samples(2, np.random.default_rng(0))
-    found.marginals()
-    _ = found.heaviest
+    FutureBound.of_model(_ring(8), ibound=2, rounds=1).run(2, remember=True).means()
 
 
 def _times_compiled(kernels: list[Any]) -> int:

@@ -240,7 +240,7 @@ def test_proven_bounds_come_with_frontier_states_and_means_too():
 
 def test_a_bracket_too_wide_is_not_trusted_and_its_error_covers():
     from spectralz.methods.matrix_product import frontier_outcome
-    from spectralz.parts.elimination.cold_frontier import cold_frontier
+    from spectralz.parts.elimination.heaviest_frontier import cold_frontier
 
     model = sz.generators.grid(14, 2.0, 1)
     truth = sz.log_z(model, "exact").log_z

@@ -24,7 +24,7 @@ from spectralz.errors import TooLargeError, is_interrupt, warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
 from spectralz.parts.compressed.contraction import Compressed, Contraction, LateError, Means
 from spectralz.parts.compressed.frontier import ORDER_NAMES, FrontierPlan, plan
-from spectralz.parts.elimination.cold_frontier import ColdFrontier, cold_frontier
+from spectralz.parts.elimination.heaviest_frontier import ColdFrontier, cold_frontier
 from spectralz.parts.propagation.network import Network
 from spectralz.result import Kind
 from spectralz.sampling.path import from_coins
@@ -469,15 +469,14 @@ def _in_place_of(outcome: Outcome, cold: ColdFrontier) -> Outcome:
 
 def frontier_outcome(cold: ColdFrontier) -> Outcome:
     """Return the answer of the heaviest frontier states; the bounds are proven."""
-    bracket, judged = cold.narrowed, _judged_frontier(cold)
-    states = bracket.runs[-1].most_states
-    words = f"the {states} heaviest of the frontier's states; log Z is proven to within {bracket.gap:.2g}"
-    details = {"frontier_states": states, "gap": bracket.gap}
-    return estimated(judged, words, lower=bracket.log_z_lower, upper=bracket.log_z_upper, details=details)
+    states, gap = cold.runs[-1].most_states, cold.upper - cold.lower
+    words = f"the {states} heaviest of the frontier's states; log Z is proven to within {gap:.2g}"
+    details = {"frontier_states": states, "gap": gap}
+    return estimated(_judged_frontier(cold), words, lower=cold.lower, upper=cold.upper, details=details)
 
 
 def _judged_frontier(cold: ColdFrontier) -> Judgment:
-    return judge_bracket(cold.narrowed.log_z_lower, cold.narrowed.log_z_upper, cold.lower_bounds)
+    return judge_bracket(cold.lower, cold.upper, cold.lower_bounds)
 
 
 def _heavy_states(model: Ising, x: NDArray[np.int8], rng: np.random.Generator) -> NDArray[np.int8]:

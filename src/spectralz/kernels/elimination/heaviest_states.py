@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Words = NDArray[np.uint64]
     Places = NDArray[np.int32]
 
-__all__ = ["add_means", "changes_of", "draw_back", "extend", "follow_heaviest", "keep"]
+__all__ = ["add_means", "changes_of", "extend", "keep"]
 
 EMPTY = np.int32(-1)
 NO_WORD = np.uint64(0)
@@ -77,9 +77,9 @@ def changes_of(
         total += shift
         size = 1 << steps.width[m]
         for i in range(size):
-            own = tables[where[m] + i] + shift
-            plus[i] -= own
-            minus[i] -= own
+            message = tables[where[m] + i] + shift
+            plus[i] -= message
+            minus[i] -= message
         first = bits.bit_start[p]
         for j in range(size):
             i = 0
@@ -155,7 +155,7 @@ def extend(
     mask = min(mask, len(table)) - 1
     table[: mask + 1] = EMPTY
     key = np.empty(words, dtype=np.uint64)
-    found = 0
+    new = 0
     for k in range(count):
         down, up = _scores(bits, t, steps, changes, keys, k, score[k])
         for spin in range(2):
@@ -166,16 +166,16 @@ def extend(
                     key[w] |= bits.own[t, w]
             slot = _slot_of(key, new_keys, table, mask)
             if table[slot] == EMPTY:
-                table[slot] = found
+                table[slot] = new
                 for w in range(words):
-                    new_keys[found, w] = key[w]
-                new_score[found] = value
-                found += 1
+                    new_keys[new, w] = key[w]
+                new_score[new] = value
+                new += 1
             else:
                 at = table[slot]
                 new_score[at] = log_add_exp(new_score[at], value)
             target[2 * k + spin] = table[slot]
-    return found
+    return new
 
 
 @compiled
@@ -252,86 +252,17 @@ def add_means(
     is_down = is_up = 0.0
     for k in range(len(score)):
         down, up = _scores(bits, t, steps, changes, keys, k, score[k])
-        own = aligned = 0.0
+        either = aligned = 0.0
         for spin in range(2):
             at = target[2 * k + spin]
             if at != EMPTY:
                 share = probability[at] * _share(up if spin else down, new_score[at])
-                own += share
+                either += share
                 aligned += share if spin else -share
-        before[k] = own
-        is_up += 0.5 * (own + aligned)
-        is_down += 0.5 * (own - aligned)
+        before[k] = either
+        is_up += 0.5 * (either + aligned)
+        is_down += 0.5 * (either - aligned)
         for e in range(bits.pair_start[t], bits.pair_start[t + 1]):
             is_other_up = (keys[k, bits.pair_word[e]] >> bits.pair_shift[e]) & np.uint64(1)
             pair_mean[bits.pair_edge[e]] += aligned if is_other_up else -aligned
     return is_down, is_up
-
-
-@compiled
-def draw_back(
-    bits: Bits,
-    t: int,
-    steps: Steps,
-    changes: FloatArray,
-    keys: Words,
-    score: FloatArray,
-    new_score: FloatArray,
-    target: Places,
-    uniform: FloatArray,
-    at: Places,
-    spin: NDArray[np.int8],
-) -> None:
-    """Draw the predecessor of each sample, now at state ``at`` after the t-th step, and the spin added there."""
-    start = np.zeros(len(new_score) + 1, dtype=np.int64)
-    for c in range(len(target)):
-        if target[c] != EMPTY:
-            start[target[c] + 1] += 1
-    for j in range(len(new_score)):
-        start[j + 1] += start[j]
-    origin = np.empty(start[-1], dtype=np.int64)
-    for c in range(len(target)):
-        if target[c] != EMPTY:
-            origin[start[target[c]]] = c
-            start[target[c]] += 1  # each start ends up where the next one began
-    for r in range(len(at)):
-        j = at[r]
-        begin = start[j - 1] if j else 0
-        left = uniform[r]
-        chosen = origin[begin]
-        for c in range(begin, start[j]):
-            k = origin[c] // 2
-            down, up = _scores(bits, t, steps, changes, keys, k, score[k])
-            share = _share(up if origin[c] % 2 else down, new_score[j])
-            if share > 0.0:
-                chosen = origin[c]
-                left -= share
-                if left < 0.0:
-                    break
-        at[r] = chosen // 2
-        spin[r] = 1 if chosen % 2 else -1
-
-
-@compiled
-def follow_heaviest(
-    bits: Bits,
-    t: int,
-    steps: Steps,
-    changes: FloatArray,
-    keys: Words,
-    target: Places,
-    best: FloatArray,
-    new_best: FloatArray,
-    origin: Places,
-) -> None:
-    """Find the heaviest single path to each state after the t-th step, and its predecessor."""
-    for j in range(len(new_best)):
-        new_best[j] = -np.inf
-    for k in range(len(best)):
-        down, up = _scores(bits, t, steps, changes, keys, k, best[k])
-        for spin in range(2):
-            at = target[2 * k + spin]
-            value = up if spin else down
-            if at != EMPTY and value > new_best[at]:
-                new_best[at] = value
-                origin[at] = 2 * k + spin

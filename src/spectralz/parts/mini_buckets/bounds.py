@@ -216,7 +216,7 @@ class WeightedBound:
         # Choosing the positive power takes a pass that keeps its tables.
         keep = keep or is_lower
         looseness, revised = (_below, _lower_powers) if is_lower else (_above, None)
-        candidates = Division(options, _equal_powers, looseness, revised).prepare(model, keep=keep)
+        candidates = Division(options, equal_powers, looseness, revised).prepare(model, keep=keep)
         return cls(model, candidates, is_lower=is_lower, keep=keep)
 
     def from_below(self) -> WeightedBound:
@@ -336,7 +336,7 @@ def _below(prepared: Prepared) -> float:
     return -prepared.bound.value
 
 
-def _equal_powers(count: int) -> tuple[float, float]:
+def equal_powers(count: int) -> tuple[float, float]:
     return 1.0 / count, 1.0 / count
 
 

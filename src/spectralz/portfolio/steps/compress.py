@@ -13,9 +13,9 @@ from spectralz._support import clock
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import SpectralzError, TooLargeError
 from spectralz.methods.matrix_product import MOST_COLD_SPINS, MatrixProduct, frontier_outcome
-from spectralz.parts.elimination.cold_frontier import cold_frontier
 from spectralz.parts.compressed.contraction import Compressed, LateError
 from spectralz.parts.compressed.frontier import largest_layer
+from spectralz.parts.elimination.heaviest_frontier import cold_frontier
 from spectralz.portfolio import policy
 from spectralz.portfolio.answers import Answer
 
