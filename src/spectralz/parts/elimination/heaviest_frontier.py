@@ -19,7 +19,6 @@ from spectralz._support.options import bytes_in_words
 from spectralz._support.progress import report, reporter_of
 from spectralz.errors import TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.kernels.sums import log_sum
 from spectralz.parts.mini_buckets.bounds import ENTRY_BYTES, equal_powers
 from spectralz.parts.outcome import MarginalOutcome
 from spectralz.result import Kind
@@ -155,6 +154,7 @@ class FutureBound:
         the frontier. Raises TooLargeError if that exceeds ``max_memory``.
         """
         from spectralz.kernels.elimination.heaviest_states import extend, keep
+        from spectralz.kernels.sums import log_sum
 
         n, words, tables, bits = self.model.n, self.bits.words, self.forest.steps, self.bits.bits
         capacity = min(capacity, 1 << min(self.bits.width, 30))
