@@ -18,7 +18,6 @@ from spectralz._support.progress import report
 from spectralz.errors import InaccurateWarning, SpectralzError
 from spectralz.inference import bounds, log_z, marginals, sample
 from spectralz.methods.exact import MOST_SPINS_UNSCREENED
-from spectralz.methods.expectation_propagation import MANY_SPINS
 from spectralz.model import Ising
 from spectralz.registry import METHODS
 
@@ -110,6 +109,7 @@ def _calls_of_large_models() -> list[Callable[[], object]]:
     from spectralz.inference.description import describe
     from spectralz.kernels.elimination.screening import count_min_degree
     from spectralz.parts.compressed.frontier import largest_layer
+    from spectralz.parts.expectation_propagation.problem import MANY_SPINS
 
     rows = _ring(5).storage.for_kernels()
     pairs = [(i, j) for i in range(20) for j in range(20, 60)]

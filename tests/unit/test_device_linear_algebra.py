@@ -285,10 +285,10 @@ def test_spectral_counts_the_memory_that_it_takes_here():
 @pytest.mark.parametrize("many", [500, 10], ids=["climbing", "settling"])
 def test_ep_is_the_same(many, monkeypatch):
     from spectralz.kernels.device import linear_algebra
-    from spectralz.methods import expectation_propagation
+    from spectralz.parts.expectation_propagation import problem
 
     calls = counted(monkeypatch, linear_algebra, "inverse")
-    monkeypatch.setattr(expectation_propagation, "MANY_SPINS", many)
+    monkeypatch.setattr(problem, "MANY_SPINS", many)
     model = sz.generators.complete(N, 0.1, seed=0)
     here, there = (sz.marginals(model, "ep", restarts=2, device=device) for device in ("cpu", "gpu"))
     assert there.estimate.log_z == pytest.approx(here.estimate.log_z, abs=1e-8)

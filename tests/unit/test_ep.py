@@ -21,6 +21,8 @@ from spectralz.kernels import mean_field as mean_field_kernel
 from spectralz.kernels.coupling import Couplings
 from spectralz.methods import expectation_propagation
 from spectralz.methods.expectation_propagation import ExpectationPropagation
+from spectralz.parts.expectation_propagation import phases, problem
+from spectralz.parts.expectation_propagation.problem import Problem, mean_field, mean_field_states
 from spectralz.parts.mean_field.ascents import bound_at, bounds_at
 from tests.helpers import heard, with_slow
 from tests.reference import states
@@ -268,12 +270,11 @@ def test_the_opposite_of_a_state_is_a_start_too():
     A = 0.5 * K / n * (xi.T @ xi)
     np.fill_diagonal(A, 0.0)
     model = sz.Ising(field * xi[0], A)
-    few = ExpectationPropagation(restarts=3)
-    problem = expectation_propagation._Problem.of(model)
-    states_found = few._mean_field_states(problem)
-    for state in states_found:
-        mirrored = expectation_propagation._mean_field(problem, -state.h)
-        assert any(other.is_at(mirrored.h) for other in states_found)
+    given = Problem.of(model)
+    ends = mean_field_states(given, restarts=3, seed=0)
+    for state in ends:
+        mirrored = mean_field(given, -state.h)
+        assert any(other.is_at(mirrored.h) for other in ends)
 
 
 def test_a_shelf_counts_with_its_length():
@@ -544,9 +545,9 @@ def test_starts_do_not_relax_to_a_gaussian_that_covers_two_phases(monkeypatch):
     middle = kernel.point_at(np.zeros(n), J, np.zeros(n))
     assert many.reaction_scale(J, middle) > 10.0
     model, truth = collective(n, 1.3, 0.0)
-    monkeypatch.setattr(expectation_propagation, "MANY_SPINS", 100)
+    monkeypatch.setattr(problem, "MANY_SPINS", 100)
     assert abs(sz.log_z(model, "ep").log_z - truth) < 0.01
-    monkeypatch.setattr(expectation_propagation, "OTHER_REACTION", math.inf)  # the error, planted again
+    monkeypatch.setattr(phases, "OTHER_REACTION", math.inf)  # the error, planted again
     assert abs(sz.log_z(model, "ep").log_z - truth) > 1.0
 
 
@@ -567,10 +568,10 @@ def test_mean_field_from_many_starts_is_that_from_each():
 @pytest.mark.parametrize("field", [0.0, 0.005])
 def test_states_of_many_spins_are_hit_as_often_as_those_of_few(field, monkeypatch):
     """With half of the hits, where opposite starts were left out, error bars were up to ten times too wide."""
-    problem = expectation_propagation._Problem.of(collective(150, 1.3, field)[0])
-    few = ExpectationPropagation()._mean_field_states(problem)
-    monkeypatch.setattr(expectation_propagation, "MANY_SPINS", 100)
-    many_ = ExpectationPropagation()._mean_field_states(problem)
+    given = Problem.of(collective(150, 1.3, field)[0])
+    few = mean_field_states(given, restarts=20, seed=0)
+    monkeypatch.setattr(problem, "MANY_SPINS", 100)
+    many_ = mean_field_states(given, restarts=20, seed=0)
     assert [state.hits for state in many_] == [state.hits for state in few]
     assert [state.lower for state in many_] == pytest.approx([state.lower for state in few], abs=1e-6)
 
@@ -579,7 +580,7 @@ def test_states_of_many_spins_are_hit_as_often_as_those_of_few(field, monkeypatc
 def test_many_spins_get_the_answer_of_few(strength, field, monkeypatch):
     model = sz.generators.sk(130, strength, 5, field)
     slow = sz.log_z(model, "ep")
-    monkeypatch.setattr(expectation_propagation, "MANY_SPINS", 100)
+    monkeypatch.setattr(problem, "MANY_SPINS", 100)
     quick = sz.log_z(model, "ep")
     assert quick.log_z == pytest.approx(slow.log_z, abs=1e-7)
     assert quick.std_error == pytest.approx(slow.std_error, rel=1e-5)
@@ -590,7 +591,7 @@ def test_many_spins_get_the_answer_of_few(strength, field, monkeypatch):
 @pytest.mark.parametrize("strength", [0.9, 1.05, 1.15, 1.3, 1.6])
 @pytest.mark.parametrize("field", [0.0, 0.005])
 def test_no_phase_of_many_spins_is_missed(strength, field, monkeypatch):
-    monkeypatch.setattr(expectation_propagation, "MANY_SPINS", 100)
+    monkeypatch.setattr(problem, "MANY_SPINS", 100)
     model, truth = collective(150, strength, field)
     result = sz.log_z(model, "ep")
     assert abs(result.log_z - truth) <= 2.5 * result.std_error
@@ -608,7 +609,7 @@ def test_diagrams_of_many_spins_are_those_of_few(monkeypatch):
 
 
 def test_a_budget_that_ends_at_once_leaves_an_answer_that_is_not_trusted(monkeypatch):
-    monkeypatch.setattr(expectation_propagation, "MANY_SPINS", 100)
+    monkeypatch.setattr(problem, "MANY_SPINS", 100)
     with clock.counting_operations(), Deadline(1e-9).in_force():
         result = sz.log_z(sz.generators.sk(150, 0.6, 0), "ep")
     assert not result.trusted

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import Ising
 
-__all__ = ["Heaviest", "by_maxima", "rounding_of", "table_entries"]
-
 
 @dataclass(frozen=True)
 class Heaviest:

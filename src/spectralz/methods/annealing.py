@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from spectralz.trust.judgment import Judgment
     from spectralz.trust.runs import Summary
 
-__all__ = ["Annealing", "outcome_of_runs"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Annealing(Method):

@@ -22,8 +22,6 @@ from spectralz.result import Kind, Status
 if TYPE_CHECKING:
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["BYTES_PER_MESSAGE", "BeliefPropagation", "operations_of_bp"]
-
 SCHEDULES = ("parallel", "sequential")
 # Progress is reported after about this many messages, a tenth of a second.
 MESSAGES_PER_REPORT = 2_000_000

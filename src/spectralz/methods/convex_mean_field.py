@@ -35,8 +35,6 @@ from spectralz.result import Kind, Status
 if TYPE_CHECKING:
     from spectralz.model import Entries, FloatArray, Ising, Matrix
 
-__all__ = ["ConvexMeanField"]
-
 # Relative gap between the bound at the m found and the lowest bound for the same D.
 MINIMUM_TOL = 1e-10
 # A spin that is almost fixed has a weight near 0, so that its y could become huge; below this it makes no difference.

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from spectralz.model import Coupling, FloatArray, Ising
     from spectralz.parts.elimination.slices import SlicedMeans
 
-__all__ = ["Exact", "ExactPlan"]
-
 ALGORITHMS = ("auto", "elimination", "enumeration")
 ORDER_NAMES = ("best", "min-degree", "min-fill", "banded", "swept", "cotengra")
 ENTRY_BYTES = 8

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.low_rank.quantized_dp import Grid
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["LowRank"]
-
 
 def _steps_option(value: Any, name: str) -> float | tuple[float, ...]:
     array = array_of(value)

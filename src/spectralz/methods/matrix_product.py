@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import Ising
 
-__all__ = ["MOST_COLD_SPINS", "MatrixProduct", "frontier_outcome"]
-
 # The cutoff of the coarse contraction, relative to the first one, and its least value.
 COARSER, LEAST_COARSE_CUTOFF = 100.0, 1e-13
 # Most edges that are laid out.

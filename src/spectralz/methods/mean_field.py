@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, Ising
     from spectralz.parts.mean_field.structured import StructuredMeanField
 
-__all__ = ["MeanField"]
-
 STARTS = ("zero", "random", "leading", "spectral", "bp", "annealed")
 # Tables of one block have at most 2^25 entries in all.
 MOST_BLOCK_WIDTH = 24

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import Ising
 
-__all__ = ["MiniBucket"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class MiniBucket(Method):

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.low_rank.positive_directions import Integrand, Nodes
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["Quadrature"]
-
 ALL_DIGITS_LOST = 1.0  # if the interval of log Z is wider than this, the quadrature is of no use
 CELLS_FOR_HANDOVER = 4_000_000
 # Progress is reported, and an interrupt noticed, after about this many factors of the integrand (a tenth of a second).

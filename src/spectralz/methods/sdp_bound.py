@@ -14,8 +14,6 @@ from spectralz.result import Kind, Status
 if TYPE_CHECKING:
     from spectralz.model import Ising
 
-__all__ = ["SDPBound"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SDPBound(Method):

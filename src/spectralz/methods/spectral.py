@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import Entries, FloatArray, IntArray, Ising
 
-__all__ = ["Spectral"]
-
 DIAGONALS = ("sdp", "zero", "max_eigenvalue", "diagonally_dominant")
 FACTORS = ("quadrature", "dp")
 # Eigenvalues this small relative to the largest count as zero, with either sign.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import Ising
 
-__all__ = ["States", "pool_outcome"]
-
 # Samples from a pool that holds less come with a warning.
 LEAST_SHARE_TO_SAMPLE = 0.99
 

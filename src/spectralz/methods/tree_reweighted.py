@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.messages import Graph
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["TreeReweighted"]
-
 # Up to this size of a component the inverse of its Laplacian is computed: 32 MB and a second or two.
 MOST_DENSE_SPINS = 2000
 # Larger components use the mean of at least this many spanning trees that share the edges evenly.

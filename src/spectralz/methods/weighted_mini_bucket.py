@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import Ising
 
-__all__ = ["WeightedMiniBucket"]
-
 # If the time is limited and states are drawn from the bound, the bound may take this share of the time left.
 SHARE_OF_BOUND = 0.5
 

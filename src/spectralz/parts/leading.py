@@ -14,8 +14,6 @@ from spectralz._support import clock
 if TYPE_CHECKING:
     from spectralz.model import Coupling, FloatArray
 
-__all__ = ["leading_directions"]
-
 # Number of directions along which collective states are searched for.
 DIRECTIONS = 2
 # Beyond this many spins or entries the search takes longer than it is worth.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from spectralz.result import AnyMethod, Interval, Trial
 
-__all__ = ["EXACT_WIDTH", "MarginalOutcome", "Outcome", "with_kind_of_means", "with_proven_kind"]
-
 # An interval is called exact up to this half-width, as a share of log Z or of 1.
 EXACT_WIDTH = 1e-9
 # The largest rounding error of means that are called exact.

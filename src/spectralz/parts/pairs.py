@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import IntArray, Ising
 
-__all__ = ["all_pairs", "are_pairs_wanted", "pairs_of", "wanting_pairs"]
-
 
 def wanting_pairs(wanted: bool | Literal["all"]) -> AbstractContextManager[None]:
     """Set whether marginals inside the ``with`` block include coupled pairs, no pairs, or all pairs.

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, Ising
     from spectralz.parts.compressed.frontier import FrontierPlan
 
-__all__ = ["Compressed", "Contraction", "Drawn", "LateError", "Means"]
-
 NUMBER_BYTES = 8
 # Operations between two checks for interrupts and progress.
 OPERATIONS_PER_LOOK = 5e7

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 # A name, the spins in order of arrival, and the coordinate by which their chain is sorted, if any.
 Candidate = tuple[str, "NDArray[np.int64]", "FloatArray"]
 
-__all__ = ["ORDER_NAMES", "FrontierPlan", "corners", "largest_layer", "plan"]
-
 ORDER_NAMES = ("best", "natural", "sweep", "narrow", "spectral")
 NUMBER_BYTES = 8
 # Memory of a plan.

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, Ising
     from spectralz.parts.outcome import Outcome
 
-__all__ = ["ColdFrontier", "FutureBound", "HeaviestFrontier", "cold_frontier", "narrowed"]
-
 # When the time is up, the rest is run with this few states: the bracket stays proven, and takes little longer.
 STATES_WHEN_LATE = 100
 # Operations per extended state, and per entry of a mini-bucket's table.

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.elimination.slicing import SlicedTree
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["SlicedMeans", "log_z_of_slices", "means_of_slices"]
-
 T = TypeVar("T")
 # Slices are given to threads in batches, so that few answers wait to be combined.
 SLICES_PER_THREAD = 4

@@ -15,8 +15,6 @@ from spectralz.kernels.error_free import Parts, balanced, exact_sum, pair_roundi
 if TYPE_CHECKING:
     from spectralz.model import Factors, FloatArray, IntArray, Ising
 
-__all__ = ["Decomposition", "decompose"]
-
 # The search works on dense matrices; a large sparse coupling hardly ever has low rank.
 MOST_SPARSE_SPINS = 5000
 # Eigenvalues below this share of the largest are dropped when dependent terms are combined.

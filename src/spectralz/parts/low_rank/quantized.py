@@ -19,17 +19,6 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, Ising
     from spectralz.parts.low_rank.decomposition import Decomposition
 
-__all__ = [
-    "PAPER_DIVISOR",
-    "Drawn",
-    "lattice_steps",
-    "log_probabilities",
-    "predicted_cells",
-    "sample_decomposed",
-    "table_rounding",
-    "warn_of_rounding",
-]
-
 # Steps are 1/1000 of sqrt|lambda_j| in all of the paper's experiments (Sec. 4.1).
 PAPER_DIVISOR = 1000.0
 # The rounding error allowed in the log-probabilities of samples.

@@ -18,19 +18,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.coupling import Couplings
     from spectralz.model import FloatArray, Ising
 
-__all__ = [
-    "BETAS",
-    "NOISE",
-    "OPERATIONS_PER_SPIN",
-    "annealed_fields",
-    "ascend_in_time",
-    "ascend_together_in_time",
-    "bound_at",
-    "bound_of_model",
-    "bound_on_device",
-    "bounds_at",
-]
-
 # Between two looks at the clock at least one sweep is made, at most this many, and no more than read this many entries
 # of the coupling (some tens of milliseconds).
 SWEEPS_PER_LOOK, ENTRIES_PER_LOOK = 50, 2e7

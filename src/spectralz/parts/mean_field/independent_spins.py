@@ -13,8 +13,6 @@ from spectralz.result import Kind
 if TYPE_CHECKING:
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["independent_spins", "probabilities"]
-
 
 def probabilities(h: FloatArray) -> FloatArray:
     """Return P(x_i = -1) and P(x_i = +1) of spins in the fields h; small ones keep their digits."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.messages import Graph
     from spectralz.model import FloatArray, IntArray, Ising
 
-__all__ = ["MOST_ENTRIES", "Partition", "divide"]
-
 # Most table entries of one block; all are kept at once, twice: 512 MB.
 MOST_ENTRIES = 1 << 25
 # Growing blocks leave out up to these shares of spins that would make them too wide. They have at most this many spins.

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, IntArray, Ising
     from spectralz.parts.mean_field.partition import Partition
 
-__all__ = ["ENTRY_OPERATIONS", "SPIN_OPERATIONS", "StructuredMeanField"]
-
 # Blocks that are not coupled are eliminated together, with up to this many table entries in total, or one larger block.
 ENTRIES_TOGETHER = 1 << 20
 # Operations per table entry and per spin of a sweep, both passes.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.mini_buckets.tightening import Tightening
     from spectralz.model import IntArray, Ising
 
-__all__ = ["ORDER_NAMES", "PARTITIONS", "SIDES", "Division", "Prepared", "WeightedBound", "describe", "outcome_of"]
-
 ORDER_NAMES = ("best", "narrow", "min-degree", "min-fill", "banded")
 PARTITIONS = ("scope", "content")
 SIDES = ("upper", "lower")
@@ -71,7 +69,7 @@ class Prepared:
         }
 
 
-class Options(Protocol):
+class _Options(Protocol):
     """The options that mini-bucket methods have in common."""
 
     name: ClassVar[str]
@@ -102,7 +100,7 @@ class Division:
         Changes the initial numbers of the mini-buckets, if needed.
     """
 
-    options: Options
+    options: _Options
     powers: Callable[[int], tuple[float, float]]
     looseness: Callable[[Prepared], float]
     revised: Callable[[Forest, Potentials], Potentials] | None = None
@@ -211,7 +209,7 @@ class WeightedBound:
         self._tightening: Tightening | None = None
 
     @classmethod
-    def of_model(cls, model: Ising, options: Options, *, is_lower: bool, keep: bool = True) -> WeightedBound:
+    def of_model(cls, model: Ising, options: _Options, *, is_lower: bool, keep: bool = True) -> WeightedBound:
         """Divide the buckets, and run through them once."""
         # Choosing the positive power takes a pass that keeps its tables.
         keep = keep or is_lower
@@ -337,6 +335,7 @@ def _below(prepared: Prepared) -> float:
 
 
 def equal_powers(count: int) -> tuple[float, float]:
+    """Give the mini-buckets of a spin equal weights."""
     return 1.0 / count, 1.0 / count
 
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.mini_buckets.passes import Forest, Potentials
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["Ends", "outwards", "sampled_ends"]
-
 # This share of the states drawn from a bound, up to this many, are pilots, which determine the bets. This many spins of
 # states are drawn between two looks at the clock, in at most this many blocks.
 PILOT_SHARE, MOST_OF_PILOT = 1.0 / 16.0, 4096

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["MOST_EDGES", "bethe_bound", "bethe_bounds", "signs_of"]
-
 # Models with more edges are skipped; the edges of dense couplings would have to be listed first.
 MOST_EDGES, MOST_DENSE_EDGES = 5_000_000, 500_000
 # Messages that start in a phase have this initial field; they have converged at this residual.

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray
     from spectralz.parts.propagation.network import Network
 
-__all__ = ["Loops", "correlations", "loops_at", "loops_of", "operations_of_loops", "walks"]
-
 # Up to this many spins determinants are computed by factorization; beyond, they are estimated with random vectors.
 MOST_FACTORIZED = 1500
 # Lanczos steps per random vector, the number of random vectors, and their seed.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.messages import Graph
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["Forest", "Network", "beliefs"]
-
 # Single flips end long before, unless rounding makes each of two states look better than the other.
 MOST_CLIMBS = 1000
 

@@ -32,16 +32,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.sdp.low_rank import Solver
     from spectralz.model import Coupling, FloatArray, IntArray
 
-__all__ = [
-    "DiagonalSDP",
-    "coupling_alone",
-    "diagonal_sdp",
-    "lowered_until_proven",
-    "proven_excess",
-    "solve_diagonal",
-    "upper_of_log_z",
-]
-
 # Below this density a component is kept sparse, above this size.
 SPARSE_DENSITY = 0.05
 LEAST_SPARSE_SPINS = 100

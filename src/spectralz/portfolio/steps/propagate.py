@@ -13,7 +13,8 @@ from spectralz._support.options import bytes_in_words
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import SpectralzError
 from spectralz.methods.belief_propagation import BYTES_PER_MESSAGE, BeliefPropagation, operations_of_bp
-from spectralz.methods.expectation_propagation import MANY_SPINS, ExpectationPropagation, step_operations
+from spectralz.methods.expectation_propagation import ExpectationPropagation
+from spectralz.parts.expectation_propagation.problem import MANY_SPINS, step_operations
 from spectralz.portfolio import policy
 from spectralz.portfolio.answers import Answer
 from spectralz.result import Kind, Status

@@ -1,0 +1,1 @@
+"""Expectation propagation: the problem with its mean-field states, fixed points, and what they may miss."""
