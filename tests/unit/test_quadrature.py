@@ -391,8 +391,7 @@ def test_rejection_undoes_even_a_coarse_quantisation(signs):
     cells = 60 if len(signs) == 1 else 900
     grid = quantized._sampling_grid(form, 5, cells * 6)
     assert (grid.deviation * (2 * np.abs(form.directions).sum(axis=1) + grid.deviation)).sum() > 0.3
-    x, rounding = quantized.sample_decomposed(model, form, 40_000, np.random.default_rng(1), cells * 6)
-    assert rounding < 1e-12
+    x = quantized.sample_decomposed(model, form, 40_000, np.random.default_rng(1), cells * 6)
     statistic, freedom = chi_square(model, x)
     assert statistic < freedom + 4 * math.sqrt(2 * freedom)
 

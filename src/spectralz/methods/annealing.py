@@ -25,7 +25,7 @@ from spectralz._support.options import (
 from spectralz._support.progress import reporter_of
 from spectralz.errors import OptionError, TooLargeError, is_interrupt, warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
-from spectralz.result import Status
+from spectralz.parts.outcome import saying
 from spectralz.sampling.moves.blocks import MOST_BLOCK_WIDTH
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import STEP, bytes_of_blocks, bytes_per_state, spaced_by
@@ -151,9 +151,8 @@ class Annealing(Method):
         with crew_for(path) as crew:
             points = spaced_by(path, self.step, beforehand, crew.parallel)
             ends = annealed_end(crew, path, points, size, RUNS, 1.0 - self.level, rng, **options)
-        status = Status(f"{outcome.status}; interval by {ends.words}", converged=outcome.status.converged)
-        interval = ends.interval(model, self.level)
-        return replace(outcome, interval=interval, status=status, interrupted=ends.is_interrupted)
+        changes = {"interval": ends.interval(model, self.level), "interrupted": ends.is_interrupted}
+        return saying(outcome, f"; interval by {ends.words}", **changes)
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
         outcome, runs = self._run(model)
@@ -195,12 +194,12 @@ class Annealing(Method):
         return outcome_of_runs(model, runs, summary, judged, words, interrupted=is_interrupted), runs
 
     def _refuse_unsuitable(self, path: Path, crew: Crew) -> None:
-        assert isinstance(self.max_memory, int)
+        most = int(self.max_memory)
         memory = self.population * self.runs * bytes_per_state(path) + bytes_of_blocks(path, crew.threads)
-        if memory > self.max_memory:
+        if memory > most:
             raise TooLargeError(
                 f"{self.runs} populations of {self.population} states of {path.n} spins take "
-                f"{bytes_in_words(memory)}, more than max_memory ({bytes_in_words(self.max_memory)}); "
+                f"{bytes_in_words(memory)}, more than max_memory ({bytes_in_words(most)}); "
                 "choose a smaller population or block_width"
             )
         if self.clusters and not path.can_turn_clusters:

@@ -109,7 +109,8 @@ class BeliefPropagation(Method):
         network = Network.of(model)
         if network.is_forest:
             return Forest.of(network).marginal_outcome(model)
-        return self._packed(network, *self._run(model, network))
+        outcome, total, without = self._run(model, network)
+        return beliefs(network.graph, network.coupling, total, without, outcome)
 
     def solve_with_loops(self, model: Ising) -> tuple[MarginalOutcome, Loops | str]:
         """Return the marginals, and what the Bethe log Z leaves out, or a sentence that says why that is not known.
@@ -122,14 +123,15 @@ class BeliefPropagation(Method):
         if network.is_forest:
             return Forest.of(network).marginal_outcome(model), Loops(0.0, 0.0, 0.0)
         outcome, total, without = self._run(model, network)
-        found = self._packed(network, outcome, total, without)
+        marginals = beliefs(network.graph, network.coupling, total, without, outcome)
         if not outcome.status.converged:
-            return found, str(outcome.status)
+            return marginals, str(outcome.status)
         clock.charge(operations_of_loops(network.n, len(network.graph.slots)))
         loops = loops_at(network, total, without)
         if loops is None:
-            return found, f"{outcome.status}, but couplings are too strong: the sum over the loops left out diverges"
-        return found, self._doubts(model, network, found.mean) or loops
+            words = f"{outcome.status}, but couplings are too strong: the sum over the loops left out diverges"
+            return marginals, words
+        return marginals, self._doubts(model, network, marginals.mean) or loops
 
     def _doubts(self, model: Ising, network: Network, mean: FloatArray) -> str:
         """Say so if messages that start in a collective state of either sign converge elsewhere; otherwise nothing."""
@@ -150,12 +152,6 @@ class BeliefPropagation(Method):
             if np.abs(np.tanh(total) - mean).max() > SAME_MEANS:
                 return "there may be several phases: messages from a leading eigenvector converge elsewhere"
         return ""
-
-    def _packed(self, network: Network, outcome: Outcome, total: FloatArray, without: FloatArray) -> MarginalOutcome:
-        probability, mean, pair_mean = beliefs(network.graph, network.coupling, total, without)
-        return MarginalOutcome(
-            probability=probability, mean=mean, pair_mean=pair_mean, kind=Kind.ESTIMATE, outcome=outcome
-        )
 
     def _run(self, model: Ising, network: Network) -> tuple[Outcome, FloatArray, FloatArray]:
         """Return the outcome on a graph with loops, the fields of the spins, and the fields without each message."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -24,8 +24,7 @@ from spectralz._support.threads import using_threads
 from spectralz.errors import OptionError, TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.parts.outcome import with_kind_of_means
-from spectralz.result import Kind, Status
+from spectralz.parts.outcome import exact_outcome, with_kind_of_means
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,18 +88,18 @@ class ExactPlan:
     @property
     def width(self) -> int:
         """Spins in the widest table."""
-        return max([self.tree.width, *(each.tree.width for each in self.sliced)])
+        return max([self.tree.width, *(slices.tree.width for slices in self.sliced)])
 
     @property
     def terms(self) -> int:
         """Table entries to fill, in all slices, and states to list."""
         listed = sum(1 << len(spins) for spins in self.enumerated)
-        return self.tree.terms + sum(each.terms for each in self.sliced) + listed
+        return self.tree.terms + sum(slices.terms for slices in self.sliced) + listed
 
     @property
     def memory(self) -> int:
         """Bytes that log Z needs, in one thread."""
-        return ENTRY_BYTES * max([self.tree.peak, *(each.tree.peak for each in self.sliced)])
+        return ENTRY_BYTES * max([self.tree.peak, *(slices.tree.peak for slices in self.sliced)])
 
     @cached_property
     def segments(self) -> Segments:
@@ -115,10 +114,10 @@ class ExactPlan:
         if self.tree.order:
             by = f" by {' and '.join(self.orders)} order" if self.orders else ""
             parts.append(f"eliminated {len(self.tree.order)} spins{by}, widest table 2^{self.tree.width} entries")
-        for each in self.sliced:
+        for tree, fixed in ((slices.tree, len(slices.fixed)) for slices in self.sliced):
             parts.append(
-                f"eliminated {len(each.tree.order)} spins for each of the 2^{len(each.fixed)} states of "
-                f"{len(each.fixed)} others, widest table 2^{each.tree.width} entries"
+                f"eliminated {len(tree.order)} spins for each of the 2^{fixed} states of {fixed} others, "
+                f"widest table 2^{tree.width} entries"
             )
         if self.enumerated:
             apart = f" of {len(self.enumerated)} components apart" if len(self.enumerated) > 1 else ""
@@ -217,12 +216,12 @@ class Exact(Method):
         enumerated, chosen, sliced = [], [], []
         refusal = None
         for spins in (spins for spins in components if len(spins) > 1):
-            found, least = self._find_order(spins, adjacency, entries, search)
-            if found is not None and found[1].peak <= entries:
-                trees.append(found[1])
-                chosen.append(found[0])
+            order, least = self._find_order(spins, adjacency, entries, search)
+            if order is not None and order[1].peak <= entries:
+                chosen.append(order[0])
+                trees.append(order[1])
                 continue
-            slices = None if found is None else self._slice(found[1], adjacency, entries, search)
+            slices = None if order is None else self._slice(order[1], adjacency, entries, search)
             states = 1 << len(spins) if self.algorithm != "elimination" else math.inf
             if slices is not None and slices.terms < TERMS_PER_STATE * states:
                 sliced.append(slices)
@@ -231,9 +230,8 @@ class Exact(Method):
             else:
                 refusal = self._refusal(len(spins), least, entries)
                 break
-        plan = ExactPlan(
-            forest_of(trees), tuple(enumerated), tuple(dict.fromkeys(chosen)), refusal, sliced=tuple(sliced)
-        )
+        orders = tuple(dict.fromkeys(chosen))
+        plan = ExactPlan(forest_of(trees), tuple(enumerated), orders, refusal, tuple(sliced))
         if refusal is not None or plan.terms <= self.max_terms:
             return plan
         refusal = f"exact needs {plan.terms:.3g} terms and max_terms is {self.max_terms:.3g}; raise max_terms"
@@ -349,20 +347,16 @@ class Exact(Method):
         """Carry out a plan that has no refusal."""
         from spectralz.kernels.elimination.forward import log_z_of_program
         from spectralz.kernels.elimination.program import Program
+        from spectralz.parts.elimination.slices import log_z_of_slices
 
         program = Program.of_tree(plan.tree, *model.edges(), model.field)
         values = [log_z_of_program(program, reporter_of("eliminating spins"))] if program.steps else []
         rounding = program.rounding_bound()
-        for slices in plan.sliced:
-            from spectralz.parts.elimination.slices import log_z_of_slices
-
-            value, lost = log_z_of_slices(model, slices, int(self.max_memory))
+        sums = [log_z_of_slices(model, slices, int(self.max_memory)) for slices in plan.sliced]
+        sums += [_enumerated(model.submodel(spins), moments=False)[:2] for spins in plan.enumerated]
+        for value, lost in sums:
             values.append(value)
             rounding += lost
-        for spins in plan.enumerated:
-            sums = _Enumeration.of(model.submodel(spins), moments=False)
-            values.append(sums.log_z)
-            rounding += sums.rounding
         return self._outcome(model, plan, values, rounding)
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
@@ -381,36 +375,29 @@ class Exact(Method):
             )
         edges, J = model.edges()
         program = Program.of_tree(plan.tree, edges, J, model.field)
-        found = marginals_of_program(
-            program, plan.segments, model.n, len(edges), reporter_of("eliminating spins, forwards and back")
-        )
-        values, rounding = [found.log_z], program.rounding_bound()
-        up, down, pair_mean = found.up, found.down, found.pair_mean
+        tell = reporter_of("eliminating spins, forwards and back")
+        sums = marginals_of_program(program, plan.segments, model.n, len(edges), tell)
+        values, rounding = [sums.log_z], program.rounding_bound()
+        up, down, pair_mean = sums.up, sums.down, sums.pair_mean
         for slices in plan.sliced:
             means = self._means_of_slices(model, slices)
             values.append(means.log_z)
             rounding += means.rounding
             up, down, pair_mean = up + means.up, down + means.down, pair_mean + means.pair_mean
         for spins in plan.enumerated:
-            sums = _Enumeration.of(model.submodel(spins), moments=True)
-            values.append(sums.log_z)
-            rounding += sums.rounding
-            up[spins], down[spins] = (1.0 + sums.mean) / 2.0, (1.0 - sums.mean) / 2.0
+            log_z, lost, mean, pairs = _enumerated(model.submodel(spins), moments=True)
+            values.append(log_z)
+            rounding += lost
+            up[spins], down[spins] = (1.0 + mean) / 2.0, (1.0 - mean) / 2.0
             local = np.full(model.n, -1)
             local[spins] = np.arange(len(spins))
             i, j = local[edges].T
             inside = i >= 0
-            pair_mean[inside] = sums.pair_mean[j[inside], i[inside]]
+            pair_mean[inside] = pairs[j[inside], i[inside]]
         outcome = self._outcome(model, plan, values, rounding)
         # Log-weights with an error of at most r change a mean by at most 2 r, and every digit if they are huge.
         outcome, kind = with_kind_of_means(outcome, 2.0 * (rounding + model.storage.rounding))
-        return MarginalOutcome(
-            probability=np.clip(np.column_stack([down, up]), 0.0, 1.0),
-            mean=np.clip(up - down, -1.0, 1.0),
-            pair_mean=np.clip(pair_mean, -1.0, 1.0),
-            kind=kind,
-            outcome=outcome,
-        )
+        return MarginalOutcome(np.column_stack([down, up]), up - down, pair_mean, kind, outcome).within_limits()
 
     def _means_of_slices(self, model: Ising, slices: SlicedTree) -> SlicedMeans:
         """Return the means of a sliced component, with more spins fixed if the reverse pass needs more memory."""
@@ -419,14 +406,10 @@ class Exact(Method):
         from spectralz.kernels.elimination.slicing import sliced
         from spectralz.parts.elimination.slices import means_of_slices
 
-        limit = int(self.max_memory)
+        limit, adjacency = int(self.max_memory), adjacency_of(model.n, model.edges()[0])
+        terms, search = max(self.max_terms, TERMS_FOR_MEANS * slices.terms), self._search(math.inf)
         further = sliced(
-            slices,
-            adjacency_of(model.n, model.edges()[0]),
-            lambda tree: plan_segments(tree).memory <= limit,
-            max(self.max_terms, TERMS_FOR_MEANS * slices.terms),
-            MOST_SLICED,
-            self._search(math.inf),
+            slices, adjacency, lambda tree: plan_segments(tree).memory <= limit, terms, MOST_SLICED, search
         )
         if further is None:
             raise TooLargeError(
@@ -469,23 +452,16 @@ class Exact(Method):
         log_z = math.fsum([*values, model.constant])
         # Each part is a rounded number, and so is their sum.
         rounding += 2.0 * UNIT_ROUNDOFF * (abs(log_z) + math.fsum(map(abs, values))) + model.rounding
-        details: dict[str, Any] = {
+        details = {
             "algorithm": "enumeration" if plan.enumerated and not (plan.tree.order or plan.sliced) else "elimination",
             "orders": plan.orders,
             "width": plan.width,
             "terms": plan.terms,
             "memory": plan.memory,
-            "sliced": sum(len(each.fixed) for each in plan.sliced),
+            "sliced": sum(len(slices.fixed) for slices in plan.sliced),
             "rounding": rounding,
         }
-        return Outcome(
-            log_z=log_z,
-            kind=Kind.EXACT,
-            status=Status(f"exact: {plan.describe()}"),
-            lower=log_z - rounding,
-            upper=log_z + rounding,
-            details=details,
-        )
+        return exact_outcome(log_z, rounding, f"exact: {plan.describe()}", details=details)
 
 
 def _rows(storage: Coupling) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -493,34 +469,23 @@ def _rows(storage: Coupling) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     return rows.indptr, rows.indices
 
 
-@dataclass(frozen=True)
-class _Enumeration:
-    """The sums over all states of one component."""
+def _enumerated(model: Ising, *, moments: bool) -> tuple[float, float, FloatArray, FloatArray]:
+    """Sum over all states of one component.
 
-    log_z: float
-    rounding: float
-    mean: FloatArray
-    pair_mean: FloatArray  # below the diagonal
+    Returns log Z, its rounding error, the means, and those of pairs below the diagonal.
+    """
+    from spectralz.kernels.enumeration import BLOCK_SPINS, combine, enumerate_blocks, rounding_bound
 
-    @classmethod
-    def of(cls, model: Ising, *, moments: bool) -> _Enumeration:
-        from spectralz.kernels.enumeration import BLOCK_SPINS, combine, enumerate_blocks, rounding_bound
-
-        n = model.n
-        (i, j), J = model.edges()[0].T, model.edges()[1]
-        coupling = np.zeros((n, n))
-        coupling[j, i] = J
-        blocks = 1 << max(n - BLOCK_SPINS, 0)
-        sums = (-math.inf, np.zeros(n + 1), np.zeros((n, n)))
-        for begin in range(0, blocks, BLOCKS_PER_REPORT):
-            end = min(begin + BLOCKS_PER_REPORT, blocks)
-            sums = combine(sums, enumerate_blocks(model.field, coupling, begin, end, moments))
-            report("listing states", end / blocks)
-        largest, first, second = sums
-        total_weight = float(np.abs(model.field).sum() + np.abs(J).sum())
-        return cls(
-            largest + math.log(first[n]),
-            rounding_bound(n, total_weight),
-            first[:n] / first[n],
-            second / first[n],
-        )
+    n = model.n
+    (i, j), J = model.edges()[0].T, model.edges()[1]
+    coupling = np.zeros((n, n))
+    coupling[j, i] = J
+    blocks = 1 << max(n - BLOCK_SPINS, 0)
+    sums = (-math.inf, np.zeros(n + 1), np.zeros((n, n)))
+    for begin in range(0, blocks, BLOCKS_PER_REPORT):
+        end = min(begin + BLOCKS_PER_REPORT, blocks)
+        sums = combine(sums, enumerate_blocks(model.field, coupling, begin, end, moments))
+        report("listing states", end / blocks)
+    largest, first, second = sums
+    rounding = rounding_bound(n, float(np.abs(model.field).sum() + np.abs(J).sum()))
+    return largest + math.log(first[n]), rounding, first[:n] / first[n], second / first[n]

@@ -20,7 +20,6 @@ from spectralz.parts.low_rank.quantized import (
     predicted_cells,
     sample_decomposed,
     table_rounding,
-    warn_of_rounding,
 )
 from spectralz.parts.outcome import EXACT_WIDTH
 from spectralz.result import Kind, Status
@@ -169,9 +168,7 @@ class LowRank(Method):
         )
 
     def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
-        found = sample_decomposed(model, decompose(model, self.max_rank, self.tol), size, rng, self.max_cells)
-        warn_of_rounding(found.rounding)
-        return found.states
+        return sample_decomposed(model, decompose(model, self.max_rank, self.tol), size, rng, self.max_cells)
 
 
 def theorem_3(values: FloatArray, step: FloatArray, n: int) -> float:

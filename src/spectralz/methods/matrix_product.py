@@ -210,13 +210,8 @@ class MatrixProduct(Method):
                 if means is None or not means.is_found or not _are_close(means, drawn, found.sample.effective):
                     return drawn
             assert means is not None
-            return MarginalOutcome(
-                probability=means.probability,
-                mean=means.probability[:, 1] - means.probability[:, 0],
-                pair_mean=means.pair_mean,
-                kind=Kind.ESTIMATE,
-                outcome=outcome,
-            )
+            mean = means.probability[:, 1] - means.probability[:, 0]
+            return MarginalOutcome(means.probability, mean, means.pair_mean, Kind.ESTIMATE, outcome)
 
     def _last_resort(self, model: Ising) -> tuple[NDArray[np.int8], Weighted]:
         """Return heavy states and their weights, for tables that have vanished."""

@@ -129,9 +129,7 @@ class MeanField(Method):
         # Log-weights with an error of r change means by 2 r at most.
         change = 2.0 * (best.bound - best.lower)
         outcome, kind = (outcome, Kind.ESTIMATE) if outcome.upper is None else with_kind_of_means(outcome, change)
-        return MarginalOutcome(
-            probability=best.probability, mean=best.mean, pair_mean=best.pair_mean, kind=kind, outcome=outcome
-        )
+        return MarginalOutcome(best.probability, best.mean, best.pair_mean, kind, outcome)
 
     def _best(self, model: Ising) -> tuple[Outcome, FloatArray]:
         """Ascend from every start; return the outcome of the best run, and its fields."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from spectralz._support.options import checked_bytes, choice, count, option, spin_order
 from spectralz.methods.base import Method, Outcome
-from spectralz.parts.mini_buckets.bounds import ORDER_NAMES, PARTITIONS, SIDES, Division, Prepared, describe, outcome_of
+from spectralz.parts.mini_buckets.bounds import ORDER_NAMES, PARTITIONS, SIDES, Division, describe, outcome_of
 from spectralz.result import Kind
 
 if TYPE_CHECKING:
@@ -81,16 +81,9 @@ class MiniBucket(Method):
 
         return 1.0, 0.0 if self.bound == "upper" else MINIMUM
 
-    def _looseness(self, prepared: Prepared) -> float:
-        return prepared.bound.value if self.bound == "upper" else -prepared.bound.value
-
     def _solve(self, model: Ising) -> Outcome:
-        prepared = Division(self, self._powers, self._looseness).prepare(model, keep=False)[0]
+        prepared = Division(self, self._powers, is_lower=self.bound == "lower").prepare(model, keep=False)[0]
         kind = Kind.UPPER_BOUND if self.bound == "upper" else Kind.LOWER_BOUND
-        return outcome_of(
-            model,
-            Kind.EXACT if prepared.is_exact else kind,
-            prepared.bound,
-            describe(prepared),
-            details=prepared.details(model, keep=False),
-        )
+        kind = Kind.EXACT if prepared.is_exact else kind
+        details = prepared.details(model, keep=False)
+        return outcome_of(model, kind, prepared.bound, describe(prepared), details=details)

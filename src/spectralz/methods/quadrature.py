@@ -165,20 +165,20 @@ class Quadrature(Method):
                         "digits were lost to cancellation, and the grid of the dynamic program is too large"
                     )
         program = LowRank(step=tuple(steps.tolist()), max_cells=CELLS_FOR_HANDOVER)
-        found = program.solve_decomposed(model, form)
-        assert found.upper is not None
+        outcome = program.solve_decomposed(model, form)
+        assert outcome.upper is not None
         positive, negative = _split(form)
         if not len(positive):
             field = np.asarray(model.field)
             _, saddle = saddle_point(field, np.zeros(model.n), negative)
-            left = math.fsum([found.log_z, -form.constant, -saddle, *(-np.abs(field)).tolist()])
+            left = math.fsum([outcome.log_z, -form.constant, -saddle, *(-np.abs(field)).tolist()])
             details["left_after_saddle"] = math.exp(min(left, 0.0))
         return replace(
-            found,
-            log_z=min(found.log_z, upper),
-            status=Status(f"cancellation left no digits to the quadrature, so low_rank took over: {found.status}"),
-            upper=min(found.upper, upper),
-            details={**found.details, **details},
+            outcome,
+            log_z=min(outcome.log_z, upper),
+            status=Status(f"cancellation left no digits to the quadrature, so low_rank took over: {outcome.status}"),
+            upper=min(outcome.upper, upper),
+            details={**outcome.details, **details},
         )
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
@@ -205,21 +205,13 @@ class Quadrature(Method):
             probability, mean, pairs = _moments(theta + pushes, weight[used], edges)
         # The integral over negative directions is a factor of the weights and the denominator of every moment.
         outcome, kind = with_kind_of_means(outcome, _error_of_means(form) + 4.0 * math.expm1(lost))
-        return MarginalOutcome(
-            probability=np.clip(probability, 0.0, 1.0),
-            mean=np.clip(mean, -1.0, 1.0),
-            pair_mean=np.clip(pairs, -1.0, 1.0),
-            kind=kind,
-            outcome=outcome,
-        )
+        return MarginalOutcome(probability, mean, pairs, kind, outcome).within_limits()
 
     def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         form = decompose(model, self.max_rank, self.tol)
         positive, negative = _split(form)
         if len(negative):
-            found = sample_decomposed(model, form, size, rng, LowRank().max_cells)
-            warn_of_rounding(found.rounding)
-            return found.states
+            return sample_decomposed(model, form, size, rng, LowRank().max_cells)
         warn_of_rounding(_error_of_means(form))
         nodes = self._nodes(model, form)
         weight = np.exp(nodes.log_term - nodes.log_term.max())
@@ -236,13 +228,12 @@ def _watched(integrand: Integrand, at_a_time: int) -> Integrand:
     """Evaluate an integrand a few points at a time, reporting progress in between."""
 
     def run(g: FloatArray) -> tuple[FloatArray, FloatArray]:
-        parts = []
+        upper, lower = np.empty(len(g)), np.empty(len(g))
         for begin in range(0, len(g), at_a_time):
-            parts.append(integrand(g[begin : begin + at_a_time]))
+            rows = slice(begin, begin + at_a_time)
+            upper[rows], lower[rows] = integrand(g[rows])
             report("visiting nodes", min((begin + at_a_time) / len(g), 1.0))
-        if not parts:
-            return np.empty(0), np.empty(0)
-        return np.concatenate([upper for upper, _ in parts]), np.concatenate([lower for _, lower in parts])
+        return upper, lower
 
     return run
 
@@ -291,8 +282,7 @@ def _moments(
     weight = weight / weight.sum()
     tanh = np.tanh(fields)
     both = np.stack([weight @ expit(-2.0 * fields), weight @ expit(2.0 * fields)], axis=1)
-    pairs = _pair_means(tanh, weight, edges)
-    return both, weight @ tanh, pairs
+    return both, weight @ tanh, _pair_means(tanh, weight, edges)
 
 
 def _pair_means(tanh: FloatArray, weight: FloatArray, edges: NDArray[np.int64]) -> FloatArray:

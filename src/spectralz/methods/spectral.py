@@ -28,6 +28,7 @@ from spectralz.methods.base import Method, Outcome
 from spectralz.methods.mean_field import MeanField
 from spectralz.parts.low_rank.quantized import PAPER_DIVISOR
 from spectralz.parts.mean_field.ascents import bound_on_device
+from spectralz.parts.outcome import exact_outcome
 from spectralz.parts.sdp.diagonal import coupling_alone, proven_excess, solve_diagonal, upper_of_log_z
 from spectralz.result import Kind, Status
 
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 DIAGONALS = ("sdp", "zero", "max_eigenvalue", "diagonally_dominant")
 FACTORS = ("quadrature", "dp")
+# What the time is taken of.
+STAGES = ("diagonal", "eigen-decomposition", "factors", "lower bound")
 # Eigenvalues this small relative to the largest count as zero, with either sign.
 NEGLIGIBLE_EIGENVALUE = 1e-13
 # The matrix, its eigenvectors and LAPACK's workspace of 2 n^2.
@@ -55,7 +58,7 @@ def _diagonal_option(value: Any, name: str) -> str | tuple[float, ...]:
         return str(check_choice(value, name, DIAGONALS))
     array = array_of(value)
     if array is None or array.ndim != 1 or array.dtype.kind not in "biuf" or not np.all(np.isfinite(array)):
-        known = ", ".join(repr(each) for each in DIAGONALS)
+        known = ", ".join(map(repr, DIAGONALS))
         raise OptionError(f"{name} must be one of {known}, or a list of finite numbers, one per spin")
     return tuple(array.astype(np.float64).tolist())
 
@@ -159,23 +162,17 @@ class Spectral(Method):
         if not C.edge_count:
             value = model.constant + model.n * math.log(2.0)
             slack = 4.0 * UNIT_ROUNDOFF * (model.n + abs(value)) + model.rounding
-            return Outcome(
-                log_z=value,
-                kind=Kind.EXACT,
-                status=Status("nothing is coupled"),
-                lower=value - slack,
-                upper=value + slack,
-            )
-        clock = _Clock()
+            return exact_outcome(value, slack, "nothing is coupled")
+        times = [clock.seconds()]
         diagonal = self._choose_diagonal(C, model.diagonal)
-        clock.lap("diagonal")
+        times.append(clock.seconds())
         values, blocks = _eigenpairs(C, diagonal.y)
-        clock.lap("eigen-decomposition")
+        times.append(clock.seconds())
         logs, error = self._log_factors(blocks)
-        clock.lap("factors")
+        times.append(clock.seconds())
         del blocks  # of many spins they are most of the memory
         lower = self._lower_bound(model) if self.restarts else None
-        clock.lap("lower bound")
+        times.append(clock.seconds())
         base = model.constant + model.n * math.log(2.0) + math.fsum(diagonal.y.tolist())
         upper = None if diagonal.lowered is None else upper_of_log_z(model, diagonal.y) + diagonal.lowered
         log_z = base + math.fsum(logs.tolist())
@@ -194,35 +191,36 @@ class Spectral(Method):
                 "eigenvalues": values,
                 "log_factors": logs,
                 "factor_error": error,
-                "seconds": clock.laps,
+                "seconds": dict(zip(STAGES, np.diff(times).tolist(), strict=True)),
             },
         )
 
     def _refuse_too_large(self, n: int) -> None:
-        assert isinstance(self.max_memory, int)
-        device = device_for_matrix(n)
+        device, most = device_for_matrix(n), int(self.max_memory)
         memory = (DENSE_ARRAYS if device is None else ARRAYS_BESIDE_DEVICE) * 8 * n**2
         if device is not None:
             from spectralz.kernels.device.linear_algebra import refuse_matrix
 
             refuse_matrix(n, device)
-        if memory > self.max_memory:
+        if memory > most:
             raise TooLargeError(
                 f"spectral needs all eigenvectors of a matrix of {n} spins, {bytes_in_words(memory)}; max_memory is "
-                f"{bytes_in_words(self.max_memory)}. The upper bound alone needs no such memory: use method 'sdp'"
+                f"{bytes_in_words(most)}. The upper bound alone needs no such memory: use method 'sdp'"
             )
 
-    def _choose_diagonal(self, C: Entries, own: FloatArray) -> _Diagonal:
+    def _choose_diagonal(self, C: Entries, model_diagonal: FloatArray) -> _Diagonal:
         if self.diagonal == "sdp":
-            return _by_sdp(C, self.tol)
-        given, y = self._given_diagonal(C, own), np.zeros(C.n)
+            sdp = solve_diagonal(C, self.tol)
+            status = Status(f"SDP {sdp.status}", converged=sdp.status.converged)
+            return _Diagonal(-sdp.diagonal, 0.0, sdp.gap, status)
+        given, y = self._given_diagonal(C, model_diagonal), np.zeros(C.n)
         for spins in _coupled_components(C):
             y[spins] = given[spins]  # for a spin without couplings, its factor cancels what D adds
         lowered = proven_excess(C, -y)
         words = "A + D <= 0 is proven" if lowered is not None else "A + D <= 0 could not be proven: no upper bound"
         return _Diagonal(y, lowered, None, Status(words))
 
-    def _given_diagonal(self, C: Entries, own: FloatArray) -> FloatArray:
+    def _given_diagonal(self, C: Entries, model_diagonal: FloatArray) -> FloatArray:
         if self.diagonal == "zero":
             return np.zeros(C.n)
         if self.diagonal == "diagonally_dominant":
@@ -236,7 +234,7 @@ class Spectral(Method):
                 f"diagonal has {len(D)} numbers; this model needs {C.n}: one per spin, "
                 "and if it has a field, one more for the spin that the field becomes"
             )
-        return np.asarray(-D - _padded(own, C.n))
+        return np.asarray(-D - _padded(model_diagonal, C.n))
 
     def _lower_bound(self, model: Ising) -> float | None:
         device = device_for_matrix(model.n, suits=model.storage.word == "dense")
@@ -276,12 +274,6 @@ class Spectral(Method):
 def _padded(diagonal: FloatArray, n: int) -> FloatArray:
     """Return a diagonal with a zero for the spin that stands for the field, if there is one."""
     return np.pad(diagonal, (0, n - len(diagonal)))
-
-
-def _by_sdp(C: Entries, tol: float) -> _Diagonal:
-    found = solve_diagonal(C, tol)
-    status = Status(f"SDP {found.status}", converged=found.status.converged)
-    return _Diagonal(-found.diagonal, 0.0, found.gap, status)
 
 
 def _coupled_components(C: Entries) -> list[IntArray]:
@@ -348,16 +340,3 @@ def _by_program(values: FloatArray, vectors: FloatArray, steps: FloatArray) -> t
         u = math.sqrt(abs(values[j])) * vectors[j]
         logs[j], errors[j] = log_uniform_expectation(u, math.copysign(1.0, values[j]), float(steps[j]))
     return logs, errors
-
-
-class _Clock:
-    """Seconds spent in each stage."""
-
-    def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
-        self._last = clock.seconds()
-
-    def lap(self, stage: str) -> None:
-        now = clock.seconds()
-        self.laps[stage] = now - self._last
-        self._last = now

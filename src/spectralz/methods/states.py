@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from spectralz._support.options import count, option, repetitions, threads_optio
 from spectralz._support.progress import reporter_of
 from spectralz.errors import warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
+from spectralz.parts.outcome import saying
 from spectralz.result import Kind, Status
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import STEP, spaced_by
@@ -116,9 +117,7 @@ class States(Method):
                 lambda share: math.inf if is_measured(share) else 0.0,
                 crew.parallel,
             )
-        outcome = pool_outcome(pool, share)
-        status = Status(f"{outcome.status}{crew.workers.complaint}", converged=outcome.status.converged)
-        return pool, share, replace(outcome, status=status)
+        return pool, share, saying(pool_outcome(pool, share), crew.workers.complaint)
 
 
 def pool_outcome(pool: StatePool, share: Share) -> Outcome:

@@ -162,13 +162,10 @@ class TreeReweighted(Method):
         network = Network.of(model)
         if network.is_forest:
             return Forest.of(network).marginal_outcome(model)
-        outcome, trees, found = self._run(model, network)
+        outcome, trees, messages = self._run(model, network)
         rho = trees.rho(network.graph)
-        total, without = fields(network.graph, network.field, rho, found.u)
-        probability, mean, pair_mean = beliefs(network.graph, network.coupling / rho, total, without)
-        return MarginalOutcome(
-            probability=probability, mean=mean, pair_mean=pair_mean, kind=Kind.ESTIMATE, outcome=outcome
-        )
+        total, without = fields(network.graph, network.field, rho, messages.u)
+        return beliefs(network.graph, network.coupling / rho, total, without, outcome)
 
     def _run(self, model: Ising, network: Network) -> tuple[Outcome, _Trees, _Messages]:
         """Return the outcome on a graph with loops, and the trees and messages that gave the best bound."""

@@ -23,8 +23,8 @@ from spectralz._support.progress import reporter_of
 from spectralz.errors import OptionError
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.parts.mini_buckets.bounds import ORDER_NAMES, PARTITIONS, SIDES, WeightedBound
-from spectralz.parts.outcome import with_kind_of_means
-from spectralz.result import Interval, Kind, Status
+from spectralz.parts.outcome import saying, with_kind_of_means
+from spectralz.result import Interval, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,10 +149,8 @@ class WeightedMiniBucket(Method):
         ends = sampled_ends(
             found.prepared.forest, found.potentials, rounding, 1.0 - self.level, self.samples, self.seed
         )
-        status = Status(f"{outcome.status}; {ends.words}", converged=outcome.status.converged)
-        interval = ends.interval(model, self.level)
         interrupted = outcome.interrupted or ends.is_interrupted
-        return replace(outcome, interval=interval, status=status, interrupted=interrupted)
+        return saying(outcome, f"; {ends.words}", interval=ends.interval(model, self.level), interrupted=interrupted)
 
     def _tightened(self, model: Ising, *, keep: bool) -> WeightedBound:
         found = WeightedBound.of_model(model, self, is_lower=self.bound == "lower", keep=keep)
@@ -172,10 +170,5 @@ class WeightedMiniBucket(Method):
         if found.is_exact:
             assert outcome.upper is not None
             outcome, kind = with_kind_of_means(outcome, 2.0 * (outcome.upper - outcome.log_z))
-        return MarginalOutcome(
-            probability=np.clip(np.column_stack([down, up]) / whole[:, None], 0.0, 1.0),
-            mean=np.clip((up - down) / whole, -1.0, 1.0),
-            pair_mean=np.clip(beliefs.pair_mean[forest.edge_bit], -1.0, 1.0),
-            kind=kind,
-            outcome=outcome,
-        )
+        probability, pair_mean = np.column_stack([down, up]) / whole[:, None], beliefs.pair_mean[forest.edge_bit]
+        return MarginalOutcome(probability, (up - down) / whole, pair_mean, kind, outcome).within_limits()

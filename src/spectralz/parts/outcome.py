@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from spectralz.result import AnyMethod, Interval, Trial
@@ -49,7 +50,7 @@ class Outcome:
         return self.kind.is_proven if self.trusted is None else self.trusted
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class MarginalOutcome:
     """The return value of a method's ``_solve_marginals``.
 
@@ -63,6 +64,24 @@ class MarginalOutcome:
     kind: Kind
     outcome: Outcome
 
+    def within_limits(self) -> MarginalOutcome:
+        """Return the same without what rounding may have put beyond 0 and 1, or -1 and 1."""
+        probability = np.clip(self.probability, 0.0, 1.0)
+        mean, pair_mean = (np.clip(means, -1.0, 1.0) for means in (self.mean, self.pair_mean))
+        return MarginalOutcome(probability, mean, pair_mean, self.kind, self.outcome)
+
+
+def exact_outcome(log_z: float, rounding: float, words: str, **others: Any) -> Outcome:
+    """Return an exact log Z, enclosed with its rounding error."""
+    return Outcome(
+        log_z=log_z, kind=Kind.EXACT, status=Status(words), lower=log_z - rounding, upper=log_z + rounding, **others
+    )
+
+
+def saying(outcome: Outcome, words: str, **changes: Any) -> Outcome:
+    """Return an outcome whose status goes on with these words."""
+    return replace(outcome, status=Status(f"{outcome.status}{words}", converged=outcome.status.converged), **changes)
+
 
 def with_proven_kind(outcome: Outcome) -> Outcome:
     """Return an outcome that is called exact only if its own enclosure is narrow; with cancellation it may not be."""
@@ -71,14 +90,13 @@ def with_proven_kind(outcome: Outcome) -> Outcome:
     error = (outcome.upper - outcome.lower) / 2.0
     if error <= EXACT_WIDTH * max(1.0, abs(outcome.log_z)):
         return outcome
-    words = f"{outcome.status}; the weights are so large that rounding may change log Z by {error:.1g}"
-    status = Status(words, converged=outcome.status.converged)
-    return replace(outcome, kind=Kind.ESTIMATE, status=status, trusted=True)  # the interval is proven, however wide
+    words = f"; the weights are so large that rounding may change log Z by {error:.1g}"
+    return saying(outcome, words, kind=Kind.ESTIMATE, trusted=True)  # the interval is proven, however wide
 
 
 def with_kind_of_means(outcome: Outcome, change: float) -> tuple[Outcome, Kind]:
     """Return the kind of means with a rounding error of up to ``change``, and an outcome that states it if large."""
     if change <= LARGEST_MEAN_ERROR:
         return outcome, Kind.EXACT
-    words = f"{outcome.status}; the weights are so large that rounding may change means by {min(change, 2.0):.1g}"
-    return replace(outcome, status=Status(words, converged=outcome.status.converged)), Kind.ESTIMATE
+    words = f"; the weights are so large that rounding may change means by {min(change, 2.0):.1g}"
+    return saying(outcome, words), Kind.ESTIMATE

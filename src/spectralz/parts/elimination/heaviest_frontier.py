@@ -97,16 +97,8 @@ class FutureBound:
 
         edges, J = model.edges()
         order = _narrow_order(model) if order is None else order
-        cover = cover_by_content(
-            order[::-1],
-            edges,
-            J,
-            model.field,
-            ibound,
-            equal_powers,
-            max_memory // ENTRY_BYTES,
-            reporter_of("dividing buckets"),
-        )
+        most, tell = max_memory // ENTRY_BYTES, reporter_of("dividing buckets")
+        cover = cover_by_content(order[::-1], edges, J, model.field, ibound, equal_powers, most, tell)
         if cover is None or ENTRY_BYTES * cover.entries(keep=True) > max_memory:
             raise TooLargeError(
                 f"mini-buckets with ibound {ibound} need more than max_memory, {bytes_in_words(max_memory)}: "
@@ -323,13 +315,7 @@ class ColdFrontier:
         capacity = int(min(self.runs[-1].capacity, max(self.max_memory // per_state, 100)))
         run = self.future.run(capacity, remember=True, max_memory=2 * self.max_memory)
         probability, pair_mean = run.means()
-        return MarginalOutcome(
-            probability=probability,
-            mean=probability[:, 1] - probability[:, 0],
-            pair_mean=pair_mean,
-            kind=Kind.ESTIMATE,
-            outcome=outcome,
-        )
+        return MarginalOutcome(probability, probability[:, 1] - probability[:, 0], pair_mean, Kind.ESTIMATE, outcome)
 
 
 def cold_frontier(model: Ising, *, gap: float, most_states: int, max_memory: int) -> ColdFrontier:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,13 +28,6 @@ NEGLIGIBLE = 45.0  # exp(-45) = 3e-20
 SPINS_AT_A_TIME = 1 << 24
 LEAST_ACCEPTANCE = 1e-4
 GOOD_SLACK = 0.05  # a grid on which at least exp(-0.1) of the proposals are kept is fine enough
-
-
-class Drawn(NamedTuple):
-    """States, and a bound on the rounding error of the logs of their probabilities."""
-
-    states: NDArray[np.int8]
-    rounding: float
 
 
 def predicted_cells(u: FloatArray, steps: FloatArray) -> float:
@@ -70,7 +63,9 @@ def log_probabilities(field: FloatArray) -> tuple[FloatArray, FloatArray, float]
     return -np.logaddexp(0.0, 2.0 * field), -np.logaddexp(0.0, -2.0 * field), math.fsum(log_2cosh(field).tolist())
 
 
-def sample_decomposed(model: Ising, form: Decomposition, size: int, rng: np.random.Generator, max_cells: int) -> Drawn:
+def sample_decomposed(
+    model: Ising, form: Decomposition, size: int, rng: np.random.Generator, max_cells: int
+) -> NDArray[np.int8]:
     """Draw states backwards through the dynamic program's tables; rejection removes the effect of quantization.
 
     A final cell k is proposed with weight t(k) exp(sum_j s_j (c_j k_j)^2 + slack_k), where slack_k bounds how much
@@ -86,7 +81,6 @@ def sample_decomposed(model: Ising, form: Decomposition, size: int, rng: np.rand
     rows = log_tables(grid.shifts, log_minus, log_plus, grid.start, grid.cells, True, reporter_of("filling cells"))
     proposed = grid.exponents(form.signs) + grid.slack()
     logs = rows[-1] + proposed
-    rounding = 2.0 * (table_rounding(form, grid.cells, float(logs.max())) + form.residual)
     cumulative = np.cumsum(np.exp(logs - logs.max()))
     u = form.directions
     kept: list[NDArray[np.int8]] = []
@@ -103,7 +97,8 @@ def sample_decomposed(model: Ising, form: Decomposition, size: int, rng: np.rand
         report("drawing states", min(have / max(size, 1), 1.0))
         if tried > 10 / LEAST_ACCEPTANCE and have < LEAST_ACCEPTANCE * tried:
             raise SolverError("nearly all proposals are rejected; raise max_cells for a finer grid")
-    return Drawn(np.concatenate(kept)[:size] if kept else np.empty((0, model.n), dtype=np.int8), rounding)
+    warn_of_rounding(2.0 * (table_rounding(form, grid.cells, float(logs.max())) + form.residual))
+    return np.concatenate([*kept, np.empty((0, model.n), dtype=np.int8)])[:size]
 
 
 def _sampling_grid(form: Decomposition, n: int, max_cells: int) -> Grid:

@@ -25,10 +25,5 @@ def independent_spins(model: Ising, h: FloatArray, outcome: Outcome) -> Marginal
     """Return the marginals of independent spins with the fields h; exact if the model's spins are independent."""
     mean = np.tanh(h)
     pairs = pairs_of(model)
-    return MarginalOutcome(
-        mean=mean,
-        probability=probabilities(h),
-        pair_mean=mean[pairs[:, 0]] * mean[pairs[:, 1]],
-        kind=Kind.EXACT if outcome.kind is Kind.EXACT else Kind.ESTIMATE,
-        outcome=outcome,
-    )
+    kind = Kind.EXACT if outcome.kind is Kind.EXACT else Kind.ESTIMATE
+    return MarginalOutcome(probabilities(h), mean, mean[pairs[:, 0]] * mean[pairs[:, 1]], kind, outcome)

@@ -94,15 +94,15 @@ class Division:
         The options of the method.
     powers
         Takes the number of a spin's mini-buckets; returns the weight of the first, and that of each other one.
-    looseness
-        The quantity that the order "best" minimizes.
+    is_lower
+        Whether the bound is one from below; the order "best" is the tightest.
     revised
         Changes the initial numbers of the mini-buckets, if needed.
     """
 
     options: _Options
     powers: Callable[[int], tuple[float, float]]
-    looseness: Callable[[Prepared], float]
+    is_lower: bool
     revised: Callable[[Forest, Potentials], Potentials] | None = None
 
     @property
@@ -116,18 +116,19 @@ class Division:
         ``keep`` says whether there must be room for all tables at once.
         """
         orders = self._orders(model)
-        found: list[Prepared] = []
+        candidates: list[Prepared] = []
         for k, (name, order) in enumerate(orders.items()):
             cover = self._cover(model, order)
             if cover is not None and ENTRY_BYTES * cover.entries(keep=keep) <= self.max_memory:
                 prepared = self._run_once(model, name, cover)
                 if prepared.is_exact:
                     return [prepared]
-                found.append(prepared)
+                candidates.append(prepared)
             report("trying orders", (k + 1) / len(orders))
-        if not found:
+        if not candidates:
             raise TooLargeError(self._refusal(model, next(iter(orders.values())), keep))
-        return sorted(found, key=self.looseness)
+        sign = -1.0 if self.is_lower else 1.0
+        return sorted(candidates, key=lambda prepared: sign * prepared.bound.value)
 
     def _orders(self, model: Ising) -> dict[str, IntArray]:
         """Return the orders to try, by name."""
@@ -213,8 +214,8 @@ class WeightedBound:
         """Divide the buckets, and run through them once."""
         # Choosing the positive power takes a pass that keeps its tables.
         keep = keep or is_lower
-        looseness, revised = (_below, _lower_powers) if is_lower else (_above, None)
-        candidates = Division(options, equal_powers, looseness, revised).prepare(model, keep=keep)
+        division = Division(options, equal_powers, is_lower, _lower_powers if is_lower else None)
+        candidates = division.prepare(model, keep=keep)
         return cls(model, candidates, is_lower=is_lower, keep=keep)
 
     def from_below(self) -> WeightedBound:
@@ -225,9 +226,6 @@ class WeightedBound:
         potentials = _lower_powers(prepared.forest, prepared.potentials)
         bound = bound_of(prepared.forest, potentials, reporter_of("eliminating spins"))
         return WeightedBound(self.model, [replace(prepared, potentials=potentials, bound=bound)], is_lower=True)
-
-    def _looseness(self, prepared: Prepared) -> float:
-        return _below(prepared) if self.is_lower else _above(prepared)
 
     @property
     def is_exact(self) -> bool:
@@ -281,39 +279,38 @@ class WeightedBound:
         from spectralz.kernels.mini_buckets.tightening import Tightening
 
         sign = -1.0 if self.is_lower else 1.0
-        plain, gain = self._looseness(self.prepared), 0.0
-        for k, each in enumerate(self.candidates):
-            is_hopeless = k > 0 and self._looseness(each) - plain > WORTH_TRYING * gain
+        plain, gain = sign * self.prepared.bound.value, 0.0
+        for k, prepared in enumerate(self.candidates):
+            is_hopeless = k > 0 and sign * prepared.bound.value - plain > WORTH_TRYING * gain
             if is_hopeless or (k > 0 and clock.is_up()):
                 continue
-            new = Tightening(each.forest, each.potentials, each.bound)
+            new = Tightening(prepared.forest, prepared.potentials, prepared.bound)
             if self._tightening is None:
                 self._tightening = new
             new.run(rounds, lambda _: None)
-            clock.charge(ENTRY_OPERATIONS * new.rounds * each.cover.entries(keep=True))
+            clock.charge(ENTRY_OPERATIONS * new.rounds * prepared.cover.entries(keep=True))
             report("trying orders", (k + 1) / len(self.candidates))
             if sign * new.value < sign * self._tightening.value:
-                self.prepared, self._tightening = each, new
+                self.prepared, self._tightening = prepared, new
             gain = max(gain, plain - sign * new.value)
         self.candidates = [self.prepared]
 
     def outcome(self, *, details: bool = True) -> Outcome:
         """Return the current bound."""
         prepared, bound = self.prepared, self.prepared.bound
-        found = prepared.details(self.model, keep=self.keep) if details else {}
-        if prepared.is_exact:
-            found = {**found, "gain": 0.0}
-            return outcome_of(self.model, Kind.EXACT, bound, describe(prepared), iterations=0, details=found)
+        entries = prepared.details(self.model, keep=self.keep) if details else {}
         sentence, potentials = describe(prepared), prepared.potentials
+        if prepared.is_exact:
+            return outcome_of(self.model, Kind.EXACT, bound, sentence, iterations=0, details={**entries, "gain": 0.0})
         if self._tightening is not None:
             tightened = self._tightening.result()
             potentials = tightened.potentials
             bound = replace(tightened.bound, rounding=tightened.bound.rounding + tightened.rounding)
             ending = "and converged" if self.is_at_rest else "and had not yet converged"
             sentence = f"{sentence}; optimized for {self.rounds} rounds {ending}"
-        found = {**found, "gain": abs(prepared.bound.value - bound.value)}
+        entries = {**entries, "gain": abs(prepared.bound.value - bound.value)}
         if details and self.model.n <= MOST_LISTED:
-            found["weights"] = _weights_by_bucket(prepared, potentials)
+            entries["weights"] = _weights_by_bucket(prepared, potentials)
         return outcome_of(
             self.model,
             Kind.LOWER_BOUND if self.is_lower else Kind.UPPER_BOUND,
@@ -322,16 +319,8 @@ class WeightedBound:
             converged=self._tightening is None or self.is_at_rest,
             iterations=self.rounds,
             interrupted=self.interrupted,
-            details=found,
+            details=entries,
         )
-
-
-def _above(prepared: Prepared) -> float:
-    return prepared.bound.value
-
-
-def _below(prepared: Prepared) -> float:
-    return -prepared.bound.value
 
 
 def equal_powers(count: int) -> tuple[float, float]:

@@ -10,9 +10,9 @@ import numpy as np
 
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.parts.mean_field.independent_spins import probabilities
-from spectralz.parts.outcome import MarginalOutcome, Outcome, with_kind_of_means
+from spectralz.parts.outcome import MarginalOutcome, Outcome, exact_outcome, with_kind_of_means
 from spectralz.parts.pairs import are_pairs_wanted
-from spectralz.result import Kind, Status
+from spectralz.result import Kind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,29 +106,15 @@ class Forest:
         """Pack the exact log Z."""
         log_z = self.log_z + model.constant
         rounding = self.rounding + 2.0 * UNIT_ROUNDOFF * (abs(log_z) + abs(self.log_z)) + model.rounding
-        return Outcome(
-            log_z=log_z,
-            kind=Kind.EXACT,
-            status=Status("exact: the graph is a forest, solved by one sweep up and down"),
-            lower=log_z - rounding,
-            upper=log_z + rounding,
-            iterations=1,
-            details={"residual": 0.0, "is_forest": True, "rounding": rounding},
-        )
+        words = "exact: the graph is a forest, solved by one sweep up and down"
+        details = {"residual": 0.0, "is_forest": True, "rounding": rounding}
+        return exact_outcome(log_z, rounding, words, iterations=1, details=details)
 
     def marginal_outcome(self, model: Ising) -> MarginalOutcome:
         """Pack the exact marginals, or report that the weights are too large for them."""
-        outcome = self.outcome(model)
-        probability, mean, pair_mean = beliefs(self.network.graph, self.network.coupling, self.total, self.without)
         # A total error r of the fields changes a mean by at most r, and that of a pair by at most 2 r.
-        outcome, kind = with_kind_of_means(outcome, 2.0 * (self.rounding + model.storage.rounding))
-        return MarginalOutcome(
-            probability=probability,
-            mean=mean,
-            pair_mean=pair_mean,
-            kind=kind,
-            outcome=outcome,
-        )
+        outcome, kind = with_kind_of_means(self.outcome(model), 2.0 * (self.rounding + model.storage.rounding))
+        return beliefs(self.network.graph, self.network.coupling, self.total, self.without, outcome, kind)
 
 
 def _forest_rounding(network: Network) -> float:
@@ -145,8 +131,13 @@ def _forest_rounding(network: Network) -> float:
 
 
 def beliefs(
-    graph: Graph, coupling: FloatArray, total: FloatArray, without: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+    graph: Graph,
+    coupling: FloatArray,
+    total: FloatArray,
+    without: FloatArray,
+    outcome: Outcome,
+    kind: Kind = Kind.ESTIMATE,
+) -> MarginalOutcome:
     """Return P(x_i = -1) and P(x_i = +1), E[x_i] and, if wanted, E[x_i x_j] of each edge, from the messages.
 
     A pair's weights are exp(J x y + a x + b y) with the fields a, b of its spins without each other's message, so
@@ -156,4 +147,4 @@ def beliefs(
 
     first, second = graph.slots.T if are_pairs_wanted() else graph.slots[:0].T
     pair_mean = np.tanh(coupling[first] + messages_between(without[first], without[second]))
-    return probabilities(total), np.tanh(total), pair_mean
+    return MarginalOutcome(probabilities(total), np.tanh(total), pair_mean, kind, outcome)
