@@ -58,15 +58,14 @@ class Contraction:
         Its sign: truncation may make it negative; 0 if the table has vanished.
     truncations
         How many bonds were cut at the largest dimension.
-    discarded, largest_discarded
-        Sum and largest of the squares of the singular values dropped there, relative to all of their bond.
+    discarded
+        Sum of the squares of the singular values dropped there, relative to all of their bond.
     """
 
     log_z: float
     sign: float
     truncations: int
     discarded: float
-    largest_discarded: float
 
     @property
     def is_positive(self) -> bool:
@@ -169,23 +168,17 @@ class Compressed:
 
     def _looks(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
         """Divide steps into the pieces between two checks."""
-        each = self._operations / max(self.n, 1)
-        together = max(int(OPERATIONS_PER_LOOK / max(each, 1.0)), 1)
+        per_step = self._operations / max(self.n, 1)
+        together = max(int(OPERATIONS_PER_LOOK / max(per_step, 1.0)), 1)
         for first in range(begin, end, together):
             yield first, min(first + together, end)
 
     def _packed(self, chain: Chain) -> Contraction:
-        from spectralz.kernels.compressed.chain import DISCARDED, LARGEST_DISCARDED, SIGN, TRUNCATIONS
+        from spectralz.kernels.compressed.chain import DISCARDED, SIGN, TRUNCATIONS
 
         sign = float(chain.total[SIGN])
         log_z = math.fsum([*chain.total[:2].tolist(), self._taken_out]) if sign else -math.inf
-        return Contraction(
-            log_z=log_z,
-            sign=sign,
-            truncations=int(chain.counts[TRUNCATIONS]),
-            discarded=float(chain.total[DISCARDED]),
-            largest_discarded=float(chain.total[LARGEST_DISCARDED]),
-        )
+        return Contraction(log_z, sign, int(chain.counts[TRUNCATIONS]), float(chain.total[DISCARDED]))
 
     # ------------------------------------------------------------------------------------------- backwards
 
@@ -225,21 +218,16 @@ class Compressed:
         states = x.shape[1]
         batch = self._batch(states)
         parts = [slice(k, min(k + batch, states)) for k in range(0, states, batch)]
-        own = [np.ascontiguousarray(x[:, part]) for part in parts]
-        found = [np.zeros((2, part.stop - part.start)) for part in parts]
-        pieces = len(parts) * len(self._marks)
-        for number, block in enumerate(self._blocks_back()):
-            for k in range(len(parts)):
-                before = number * len(parts) + k
-                self._back_through(
-                    block,
-                    own[k],
-                    found[k],
-                    rng,
-                    lambda share, before=before: tell((before + share) / pieces),  # type: ignore[misc]
-                )
-        log_q, negative = np.concatenate([np.empty((2, 0)), *found], axis=1)
-        together = np.concatenate([np.empty((self.n, 0), np.int8), *own], axis=1)
+        batches = [np.ascontiguousarray(x[:, part]) for part in parts]
+        sums = [np.zeros((2, part.stop - part.start)) for part in parts]
+        done, pieces = 0, len(parts) * len(self._marks)
+        for block in self._blocks_back():
+            for states_of_batch, sums_of_batch in zip(batches, sums, strict=True):
+                for share in self._back_through(block, states_of_batch, sums_of_batch, rng):
+                    tell((done + share) / pieces)
+                done += 1
+        log_q, negative = np.concatenate([np.empty((2, 0)), *sums], axis=1)
+        together = np.concatenate([np.empty((self.n, 0), np.int8), *batches], axis=1)
         return Drawn(np.ascontiguousarray(together.T), log_q, negative)
 
     def _blocks_back(self) -> Iterator[Block]:
@@ -253,32 +241,29 @@ class Compressed:
                 yield self._advance(_copy(chain), begin, end, lambda _: None, keeps=True)
 
     def _back_through(
-        self,
-        block: Block,
-        x: NDArray[np.int8],
-        found: FloatArray,
-        rng: np.random.Generator | None,
-        tell: Callable[[float], None],
-    ) -> None:
-        """Go back through a block with a batch of states; ``found`` holds their log q and shares of wrong sign."""
+        self, block: Block, x: NDArray[np.int8], sums: FloatArray, rng: np.random.Generator | None
+    ) -> Iterator[float]:
+        """Go back through a block with a batch of states, and yield the share of steps made now and then.
+
+        ``sums`` holds the log q of the states, and their shares of wrong sign.
+        """
         from spectralz.kernels.compressed.drawing import go_back, new_walk
 
         states = x.shape[1]
         walk = new_walk(self.plan.width, self.bond, states)
         kept = block.opened(walk)
         drawn = self._drawn_before()
-        each = DRAW_OPERATIONS * states * kept_numbers_per_step(kept)
-        together = max(int(OPERATIONS_PER_LOOK / max(each, 1.0)), 1)
+        per_step = DRAW_OPERATIONS * states * kept_numbers_per_step(kept)
+        together = max(int(OPERATIONS_PER_LOOK / max(per_step, 1.0)), 1)
         for last in range(block.end, block.begin, -together):
             first = max(last - together, block.begin)
-            clock.charge(each * (last - first))
+            clock.charge(per_step * (last - first))
             count = int(drawn[last] - drawn[first])
             random = np.empty((0, states)) if rng is None else rng.random((count, states))
             go_back(self.plan.steps, self.weights, first, last, block.begin, kept, walk, x, random, rng is not None)
-            tell((block.end - first) / max(block.end - block.begin, 1))
+            yield (block.end - first) / max(block.end - block.begin, 1)
             _refuse_if_late()
-        found[0] += walk.log_q
-        found[1] += walk.negative
+        sums += walk.log_q, walk.negative
 
     def means(self, tell: Callable[[float], None] = lambda _: None) -> Means:
         """Return the means of spins and edges; the contraction must have been made and stored."""
@@ -288,36 +273,20 @@ class Compressed:
 
         clock.charge(2.0 * self._operations)
         slots = len(self.plan.graph.source)
-        up, down, same, other = np.zeros(self.n), np.zeros(self.n), np.zeros(slots), np.zeros(slots)
-        future = empty_chain(self.plan.width, self.bond)
+        sums = up, down, same, other = np.zeros(self.n), np.zeros(self.n), np.zeros(slots), np.zeros(slots)
+        plan, weights, limits = self.plan, self.weights, (self.bond, self.cutoff)
+        future = empty_chain(plan.width, self.bond)
         for block in self._blocks_back():
-            walk = new_walk(self.plan.width, self.bond, self.bond)
+            walk = new_walk(plan.width, self.bond, self.bond)
             kept = block.opened(walk)
-            for last, first in [(last, first) for first, last in self._looks(block.begin, block.end)][::-1]:
-                means_back(
-                    self.plan.steps,
-                    self.weights,
-                    first,
-                    last,
-                    block.begin,
-                    kept,
-                    walk,
-                    future,
-                    self.bond,
-                    self.cutoff,
-                    up,
-                    down,
-                    same,
-                    other,
-                )
+            for first, last in reversed(list(self._looks(block.begin, block.end))):
+                means_back(plan.steps, weights, first, last, block.begin, kept, walk, future, *limits, *sums)
                 tell((self.n - first) / max(self.n, 1))
                 if future.total[SIGN] == 0.0:
                     break
-        first, second = self.plan.graph.slots.T
+        pairs = plan.graph.slots
         spins = np.maximum(np.column_stack([down, up]), 0.0)
-        edges = np.maximum(
-            np.column_stack([other[first] + other[second], same[first] + same[second]]).reshape(-1, 2), 0.0
-        )
+        edges = np.maximum(np.column_stack([other[pairs].sum(axis=1), same[pairs].sum(axis=1)]), 0.0)
         is_found = bool((spins.sum(axis=1) > 0.0).all() and (edges.sum(axis=1) > 0.0).all())
         return Means(_normalized(spins), _normalized(edges) @ [-1.0, 1.0], is_found)
 
@@ -352,11 +321,8 @@ class Block:
         sizes = 2 * chain.left[slots] * chain.right[slots]
         tensors = [chain.tensors[slot, :size] for slot, size in zip(slots, sizes, strict=True)]
         walk.offset[:length] = len(kept.numbers) + np.cumsum(sizes) - sizes
-        walk.left[:length], walk.right[:length], walk.spin[:length] = (
-            chain.left[slots],
-            chain.right[slots],
-            chain.spin[slots],
-        )
+        for field in ("left", "right", "spin"):
+            getattr(walk, field)[:length] = getattr(chain, field)[slots]
         return kept._replace(numbers=np.concatenate([kept.numbers, *tensors]))
 
 

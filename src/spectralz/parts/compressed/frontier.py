@@ -7,6 +7,7 @@ through the graph are tried, and the one with the smallest predicted cost is tak
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -85,10 +86,13 @@ class FrontierPlan:
     steps: Steps = field(repr=False)
 
     @classmethod
-    def of_parts(cls, graph: Graph, parts: tuple[Part, ...]) -> FrontierPlan:
-        """Combine parts one after the other; each begins and ends with a chain without sites."""
+    def of_parts(cls, graph: Graph, candidates: list[Part | None]) -> FrontierPlan | None:
+        """Combine parts one after the other; each begins and ends with a chain without sites. None if one is None."""
         from spectralz.kernels.compressed.placing import Steps
 
+        parts = tuple(part for part in candidates if part is not None)
+        if len(parts) < len(candidates):
+            return None
         columns = [np.concatenate(column) for column in zip(*(part.steps for part in parts), strict=True)]
         starts, before = [np.zeros(1, np.int64)], 0
         for part in parts:
@@ -141,9 +145,7 @@ class FrontierPlan:
         They arrive in the opposite order, unless that costs far more at this bond dimension and a sweep from the other
         end does not, as on a torus.
         """
-        parts = [_from_other_end(self.graph, part, bond) for part in self.parts]
-        found = tuple(part for part in parts if part is not None)
-        return FrontierPlan.of_parts(self.graph, found) if len(found) == len(parts) else None
+        return FrontierPlan.of_parts(self.graph, [_from_other_end(self.graph, part, bond) for part in self.parts])
 
     def _predicted(self, bond: int) -> tuple[float, float, float]:
         from spectralz.kernels.compressed.placing import predict
@@ -177,15 +179,14 @@ def plan(model: Ising, order: str | tuple[int, ...] = "best", bond: int = 32) ->
     if not isinstance(order, str):
         if len(order) != model.n:
             raise OptionError(f"order has {len(order)} spins and the model has {model.n}")
-        whole = _part("as given", graph, np.array(order, dtype=np.int64), UNSORTED)
-        return None if whole is None else FrontierPlan.of_parts(graph, (whole,))
+        return FrontierPlan.of_parts(graph, [_part("as given", graph, np.array(order, dtype=np.int64), UNSORTED)])
     components = sorted(model.components(), key=len, reverse=True)
     large = [spins for spins in components[:MOST_LARGE_COMPONENTS] if len(spins) > SMALL_COMPONENT]
     small = np.concatenate([np.empty(0, np.int64), *components[len(large) :]])
-    found = [] if len(small) == 0 and large else [_part("natural", graph, small, UNSORTED)]
-    found += [_best_of_component(graph, spins, order, bond) for spins in large]
-    parts = tuple(part for part in found if part is not None)
-    return FrontierPlan.of_parts(graph, parts) if len(parts) == len(found) else None
+    parts = [] if len(small) == 0 and large else [_part("natural", graph, small, UNSORTED)]
+    for spins in large:
+        parts.append(_cheapest(graph, _candidates(graph, spins, order), bond, enough=CHEAP_PER_SPIN * len(spins)))
+    return FrontierPlan.of_parts(graph, parts)
 
 
 def largest_layer(model: Ising) -> int:
@@ -197,13 +198,19 @@ def largest_layer(model: Ising) -> int:
     >>> largest_layer(sz.generators.grid(side=10, strength=1.0, seed=0))
     10
     """
-    from spectralz.kernels.compressed.sweeps import distances_from
     from spectralz.kernels.messages import graph_of
 
     graph = graph_of(model.n, model.edges()[0])
-    distance, _ = distances_from(graph.start, graph.source, 0)
-    distance, _ = distances_from(graph.start, graph.source, int(np.argmax(distance)))
+    distance = distances_from_an_end(graph.start, graph.source)
     return int(np.bincount(distance[distance >= 0], minlength=1).max())
+
+
+def distances_from_an_end(start: NDArray[np.int64], source: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the distances of all spins from the one that is farthest from the first; -1 if it cannot be reached."""
+    from spectralz.kernels.compressed.sweeps import distances_from
+
+    distance, _ = distances_from(start, source, 0)
+    return np.asarray(distances_from(start, source, int(np.argmax(distance)))[0])
 
 
 def _part(name: str, graph: Graph, order: NDArray[np.int64], across: FloatArray) -> Part | None:
@@ -221,26 +228,21 @@ def _from_other_end(graph: Graph, part: Part, bond: int) -> Part | None:
         return best
     arrival = np.empty(int(part.order.max()) + 1, np.int64)
     arrival[part.order] = np.arange(len(part.order))
-    for name, order, across in _sweeps(graph, np.sort(part.order)):
-        if arrival[order[0]] < len(order) // 2:  # from the same end
-            continue
-        found = _part(name, graph, order, across)
-        if found is not None and found.operations(bond) < least:
-            best, least = found, found.operations(bond)
-    return best
+    sweeps = (sweep for sweep in _sweeps(graph, np.sort(part.order)) if arrival[sweep[1][0]] >= len(part.order) // 2)
+    return _cheapest(graph, sweeps, bond, best)
 
 
-def _best_of_component(graph: Graph, spins: NDArray[np.int64], order: str, bond: int) -> Part | None:
-    """Return the cheapest of several orders of one component, or None if all of them are too wide."""
-    best, least = None, np.inf
-    for name, arrival, across in _candidates(graph, spins, order):
-        found = _part(name, graph, arrival, across)
-        if found is None:
-            continue
-        cost = found.operations(bond)
+def _cheapest(
+    graph: Graph, candidates: Iterator[Candidate], bond: int, best: Part | None = None, enough: float = 0.0
+) -> Part | None:
+    """Return the cheapest of several orders, or None if all of them are too wide; one below ``enough`` is taken."""
+    least = np.inf if best is None else best.operations(bond)
+    for name, order, across in candidates:
+        part = _part(name, graph, order, across)
+        cost = np.inf if part is None else part.operations(bond)
         if cost < least:
-            best, least = found, cost
-        if least < CHEAP_PER_SPIN * len(spins):
+            best, least = part, cost
+        if least < enough:
             break
     return best
 
@@ -263,17 +265,14 @@ def _sweeps(graph: Graph, spins: NDArray[np.int64]) -> Iterator[Candidate]:
     On a lattice, the sum of the distances to two corners of a side counts its rows, and their difference the columns. A
     corner is far away from another corner on the same side, and only one shortest path leads to it.
     """
-    views = corners(graph, spins)
-    for p in range(len(views)):
-        for q in range(len(views)):
-            if p == q:
-                continue
-            near, far = views[p][0], views[q][0]
-            if p < q:
-                total, across = near + far, (near - far).astype(np.float64)
-                yield "sweep", spins[np.lexsort((across[spins], total[spins]))], across
-            across = far.astype(np.float64)
-            yield "sweep", spins[np.lexsort((across[spins], near[spins]))], across
+    views = [distance for distance, _ in corners(graph, spins)]
+    for p, q in itertools.permutations(range(len(views)), 2):
+        near, far = views[p], views[q]
+        if p < q:
+            total, across = near + far, (near - far).astype(np.float64)
+            yield "sweep", spins[np.lexsort((across[spins], total[spins]))], across
+        across = far.astype(np.float64)
+        yield "sweep", spins[np.lexsort((across[spins], near[spins]))], across
 
 
 def corners(graph: Graph, spins: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], FloatArray]]:
@@ -326,10 +325,9 @@ def _spectral(graph: Graph, spins: NDArray[np.int64]) -> Iterator[Candidate]:
     """Yield sweeps along the slowest diffusion modes of the graph, each sorted by another mode."""
     modes = _slow_modes(graph, spins)
     for k in range(modes.shape[1]):
-        for j in range(modes.shape[1]):
-            if j != k:
-                yield "spectral", spins[np.argsort(modes[spins, k], kind="stable")], modes[:, j].copy()
-        yield "spectral", spins[np.argsort(modes[spins, k], kind="stable")], UNSORTED
+        order = spins[np.argsort(modes[spins, k], kind="stable")]
+        yield from (("spectral", order, modes[:, j].copy()) for j in range(modes.shape[1]) if j != k)
+        yield "spectral", order, UNSORTED
 
 
 def _slow_modes(graph: Graph, spins: NDArray[np.int64]) -> FloatArray:

@@ -17,6 +17,7 @@ import numpy as np
 from spectralz._support import clock
 from spectralz.kernels.coupling import frozen
 from spectralz.kernels.single_spin import log_2cosh
+from spectralz.parts.compressed.frontier import corners, distances_from_an_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -128,15 +129,15 @@ class _Graph:
         from spectralz.kernels.block_trees import write_separators
 
         separator = np.empty((len(order), max_width), np.int64)
-        width, parent = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
+        width, parent = np.empty((2, len(order)), np.int64)
         if write_separators(self.indptr, self.indices, order, label, separator, width, parent) < len(order):
             return None
         cut = float(self.strength[label[self.row] != label[self.indices]].sum()) / 2.0
         return Partition(order, label, label, separator, width, parent, cut)
 
-    def in_colors(self, found: Partition, max_width: int) -> Partition:
+    def in_colors(self, partition: Partition, max_width: int) -> Partition:
         """Return the same blocks, those of one color consecutive."""
-        number = np.unique(found.label, return_inverse=True)[1].reshape(-1)
+        number = np.unique(partition.label, return_inverse=True)[1].reshape(-1)
         blocks = int(number.max(initial=-1)) + 1
         first, second = number[self.row], number[self.indices]
         touching = np.unique(first[first != second] * blocks + second[first != second])
@@ -146,9 +147,10 @@ class _Graph:
             taken = {color[other] for other in others[begin:end]}
             color[block] = next(c for c in itertools.count() if c not in taken)
         color_of_spin = np.array(color, dtype=np.int64)[number]
-        order = found.order[np.lexsort((number[found.order], color_of_spin[found.order]))]
+        order = partition.order
+        order = order[np.lexsort((number[order], color_of_spin[order]))]
         same = self.partition(order, number, max_width)
-        return found if same is None else replace(same, color=color_of_spin)
+        return partition if same is None else replace(same, color=color_of_spin)
 
 
 def divide(model: Ising, max_width: int) -> Partition:
@@ -186,10 +188,10 @@ def _whole(model: Ising, graph: _Graph, max_width: int) -> Partition | None:
     order: list[int] = []
     for number, spins in enumerate(components):
         label[spins] = number
-        found = best_order(spins.tolist(), adjacency, len(spins) << (max_width + 1))  # no bound on live entries
-        if found is None or found[1].width > max_width or found[1].terms > MOST_ENTRIES:
+        named = best_order(spins.tolist(), adjacency, len(spins) << (max_width + 1))  # no bound on live entries
+        if named is None or named[1].width > max_width or named[1].terms > MOST_ENTRIES:
             return None
-        order += found[1].order
+        order += named[1].order
     return graph.partition(np.array(order, dtype=np.int64), label, max_width)
 
 
@@ -203,34 +205,19 @@ def _grown(graph: _Graph, max_width: int) -> Iterator[Partition]:
     seeds = _from_an_end(graph)
     is_large = graph.n > MOST_SPINS_LOOKED_AT_ALWAYS
     for share in SHARES_LEFT_OUT[:1] if is_large else SHARES_LEFT_OUT:
-        order, label = np.empty(graph.n, np.int64), np.empty(graph.n, np.int64)
-        grow_blocks(
-            graph.indptr,
-            graph.indices,
-            graph.strength,
-            seeds,
-            max_width,
-            min(MOST_SPINS, max(graph.n, 1)),
-            float(MOST_ENTRIES),
-            share,
-            GROWTH if is_large else 1.0,
-            order,
-            label,
-        )
-        found = graph.partition(order, label, max_width)
-        if found is not None:
-            yield found
+        order, label = np.empty((2, graph.n), np.int64)
+        limits = max_width, min(MOST_SPINS, max(graph.n, 1)), float(MOST_ENTRIES), share, GROWTH if is_large else 1.0
+        grow_blocks(graph.indptr, graph.indices, graph.strength, seeds, *limits, order, label)
+        partition = graph.partition(order, label, max_width)
+        if partition is not None:
+            yield partition
 
 
 def _from_an_end(graph: _Graph) -> IntArray:
     """Return all spins by their distance from a spin far from others; unreachable spins come last."""
-    from spectralz.kernels.compressed.sweeps import distances_from
-
     if not graph.n:
         return np.empty(0, np.int64)
-    source = graph.indices.astype(np.int64)
-    distance, _ = distances_from(graph.indptr, source, 0)
-    distance, _ = distances_from(graph.indptr, source, int(np.argmax(distance)))
+    distance = distances_from_an_end(graph.indptr, graph.indices.astype(np.int64))
     return np.argsort(np.where(distance < 0, graph.n, distance), kind="stable")
 
 
@@ -265,8 +252,6 @@ def _strips(messages: Graph, graph: _Graph, spins: IntArray, max_width: int) -> 
 
     On a lattice, the difference of the distances to two corners of a side counts the columns, the sum the rows.
     """
-    from spectralz.parts.compressed.frontier import corners
-
     views = [distance[spins] for distance, _ in corners(messages, spins)]
     looked_at = 0
     # The first two corners are far from each other, the third is on a side with the first.
@@ -276,9 +261,9 @@ def _strips(messages: Graph, graph: _Graph, spins: IntArray, max_width: int) -> 
                 return
             if np.ptp(layers) and np.ptp(across):
                 looked_at += len(spins)
-                found = _Strips.of(graph, spins, layers, across, max_width)
-                if found is not None:
-                    yield found
+                strips = _Strips.of(graph, spins, layers, across, max_width)
+                if strips is not None:
+                    yield strips
 
 
 @dataclass(frozen=True)
@@ -310,9 +295,8 @@ class _Strips:
         thickness = _thickest(lambda t: cut_after(uniform(t)), count, max_width, len(spins))
         if not thickness:
             return None
-        best = cut_after(_cheapest_cuts(graph.strength_between(number, count), thickness)) or cut_after(
-            uniform(thickness)
-        )
+        cheapest = _cheapest_cuts(graph.strength_between(number, count), thickness)
+        best = cut_after(cheapest) or cut_after(uniform(thickness))
         if best is None:
             return None
         label = _in_pieces(best)
