@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import FloatArray
 
-__all__ = ["Bets", "lower_end"]
-
-
 # exp(700) does not overflow yet. Larger samples count as this many times the mean in question, which lowers the end.
 LARGEST_RATIO = 700.0
 # Rounding may add this to the logarithm of a gambler's money: a constant, and an amount per sample.

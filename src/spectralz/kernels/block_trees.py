@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
 
 
-__all__ = ["grow_blocks", "write_separators"]
-
 NOBODY = -1
 # While other spins are eliminated, a spin may have up to this many times as many neighbors as the widest separator.
 ROOM = 2

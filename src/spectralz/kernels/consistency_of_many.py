@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import FloatArray
 
-__all__ = ["Way", "deviations_to", "looser_bound", "reaction_scale", "relaxed", "settled", "tap_start"]
-
-
 # If the next residual will be larger than this, its inverse is computed in single precision.
 ROUGH = 1e-3
 MOST_STEPS = 20

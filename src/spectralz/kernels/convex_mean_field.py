@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import FloatArray
 
-__all__ = ["Bound", "Minimum", "evaluate", "minimize"]
-
 # Up to this |field| on a spin Newton's method needs no help. Beyond it the problem is first solved at higher
 # temperatures, each the second number times the next.
 EASY_FIELD = 4.0

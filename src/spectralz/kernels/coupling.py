@@ -12,9 +12,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import FloatArray, IntArray
 
-__all__ = ["Couplings", "frozen"]
-
-
 # Entries that are processed together.
 PART = 1 << 20
 

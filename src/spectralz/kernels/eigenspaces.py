@@ -15,8 +15,6 @@ import numpy as np
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray
 
-__all__ = ["canonical_basis", "make_canonical"]
-
 # Eigenvalues closer than this share of the largest count as equal. They are not known more accurately if the diagonal
 # solves an SDP to a relative gap of 1e-6.
 EQUAL = 1e-6

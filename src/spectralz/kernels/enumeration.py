@@ -21,8 +21,6 @@ from spectralz.kernels.sums import add
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray
 
-__all__ = ["BLOCK_SPINS", "combine", "enumerate_blocks", "rounding_bound"]
-
 BLOCK_SPINS = 10  # the 2^10 weights of a block stay in the first-level cache
 
 

@@ -15,8 +15,6 @@ from spectralz.kernels import UNIT_ROUNDOFF
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray
 
-__all__ = ["Parts", "balanced", "exact_sum", "pair_rounding", "trace_of_terms", "two_product"]
-
 SPLITTER = 2.0**27 + 1.0  # times a double, this cuts it into halves of 26 bits
 SMALLEST = 2.0**-1074  # the error of a number that is too small for a double
 # An upper bound on the sum of all numbers too small for a double, if they are not multiplied by large ones.

@@ -33,25 +33,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import FloatArray
 
-__all__ = [
-    "INNER_TOLERANCE",
-    "Point",
-    "Terms",
-    "correction_terms",
-    "factored_in_place",
-    "gradient",
-    "higher_terms",
-    "improved",
-    "inverse_in_place",
-    "loop_terms",
-    "own_part",
-    "point_at",
-    "precision_matrix",
-    "upper_bound",
-    "variances",
-]
-
-
 # A variance below this is that of a fixed spin; its square root still makes couplings of 1e100 negligible.
 LEAST_VARIANCE = 1e-300
 # Precisions beyond this leave too few digits in the correlations, their inverse.

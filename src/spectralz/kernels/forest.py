@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import IntArray
 
-__all__ = ["post_order", "runs"]
-
 
 def post_order(
     sizes: Sequence[int], children: Sequence[Sequence[int]], roots: Iterable[int], *, in_place: bool

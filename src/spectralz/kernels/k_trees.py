@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
 
 
-__all__ = ["Growth", "draw_from_tables", "grow", "sum_out"]
-
 NOBODY = -1
 
 

@@ -11,8 +11,6 @@ from typing import Any
 
 from spectralz._support.compiling import inner, intrinsic, ir, types
 
-__all__ = ["ROUNDER", "as_bits", "exp_minus", "log1p_exp_minus", "log_2cosh", "log_2cosh_excess", "log_add_exp"]
-
 LOG2_E = 1.4426950408889634
 # ln 2 in two parts: the first ends in zero bits, so that k * LN2_HIGH is exact for |k| < 2^20.
 LN2_HIGH = 0.6931471803691238

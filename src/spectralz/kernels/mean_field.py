@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray
     from spectralz.kernels.coupling import Couplings
 
-__all__ = ["ascend", "ascend_together", "bound", "bounds"]
-
 # The fields of this many spins, for all starts, are computed by one matrix product.
 SPINS_TOGETHER = 64
 

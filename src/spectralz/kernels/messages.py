@@ -27,23 +27,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import FloatArray, IntArray
 
-__all__ = [
-    "Graph",
-    "bethe_terms",
-    "breadth_first",
-    "climb",
-    "fields",
-    "forest_terms",
-    "graph_of",
-    "mean_log_2cosh",
-    "message",
-    "messages_between",
-    "orient",
-    "parallel_iterations",
-    "reweighted_terms",
-    "sequential_iterations",
-]
-
 # Up to this size tanh and atanh keep the digits of small messages; above it sums of logs do, without overflow.
 SMALL = 0.5
 

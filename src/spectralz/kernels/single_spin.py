@@ -12,8 +12,6 @@ import numpy as np
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray
 
-__all__ = ["entropy", "log_2cosh"]
-
 
 def log_2cosh(h: FloatArray) -> FloatArray:
     """Return log(exp(h) + exp(-h))."""

@@ -12,8 +12,6 @@ from spectralz._support.compiling import inner
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray
 
-__all__ = ["add", "log_sum"]
-
 
 @inner
 def add(total: float, lost: float, value: float) -> tuple[float, float]:

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.compressed.drawing import Walk
     from spectralz.kernels.compressed.placing import Steps
 
-__all__ = ["means_back"]
-
 
 @compiled_for_kernels
 def _site(chain: Chain, p: int) -> FloatArray:

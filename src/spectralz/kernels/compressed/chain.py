@@ -23,19 +23,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.compressed.placing import Steps
 
-__all__ = [
-    "DISCARDED",
-    "LARGEST_DISCARDED",
-    "LENGTH",
-    "SIGN",
-    "TRUNCATIONS",
-    "Chain",
-    "Kept",
-    "Weights",
-    "advance",
-    "empty_chain",
-]
-
 # Places in ``Chain.counts`` and ``Chain.total``.
 LENGTH, FREE, CENTER, TRUNCATIONS = 0, 1, 2, 3
 LOG, LOG_REST, DISCARDED, LARGEST_DISCARDED, SIGN = 0, 1, 2, 3, 4

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.compressed.chain import Kept, Weights
     from spectralz.kernels.compressed.placing import Steps
 
-__all__ = ["CLIP", "LEFT", "LENGTH", "RIGHT", "Walk", "gate", "go_back", "new_walk", "rows_of", "tensor_at", "undo"]
-
 CLIP = 1e-10
 # Places in ``Walk.counts``: sites, and how many products are valid from the left and from the right.
 LENGTH, LEFT, RIGHT = 0, 1, 2

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import FloatArray, IntArray
 
-__all__ = ["Steps", "place_spins", "predict"]
-
 
 class Steps(NamedTuple):
     """The step for each spin, in the order of arrival.

@@ -11,8 +11,6 @@ from spectralz._support.compiling import compiled
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
 
-__all__ = ["distances_from", "narrow_front"]
-
 
 @compiled
 def distances_from(start: IntArray, source: IntArray, root: int) -> tuple[IntArray, FloatArray]:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from jax import Array
     from numpy.typing import NDArray
 
-__all__ = ["factor_and_residual", "largest_row_sum", "sent"]
-
 # Rows of L that are multiplied out together. JAX tries ways to do a product before it takes one: with all rows of
 # 20,000 that took longer than the proof.
 ROWS_AT_A_TIME = 2048

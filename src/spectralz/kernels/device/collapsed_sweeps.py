@@ -17,8 +17,6 @@ from spectralz.kernels.device.products import product
 if TYPE_CHECKING:
     from jax import Array
 
-__all__ = ["SidesPath", "changes_of_weight", "drawn_side", "log_weights", "sweep_sides", "sweep_sides_at_random"]
-
 
 class SidesPath(NamedTuple):
     """The models on a path, as of ``CollapsedPath``: fields in double precision, couplings in single."""

@@ -25,18 +25,6 @@ from spectralz.kernels.device.products import product
 if TYPE_CHECKING:
     from jax import Array
 
-__all__ = [
-    "BLOCK",
-    "DensePath",
-    "drawn_from",
-    "energies",
-    "logistic",
-    "pieces_of",
-    "random_key",
-    "sweep",
-    "sweep_at_random",
-]
-
 # Spins whose fields are one product, and those among them that hear of each other's turns at once.
 BLOCK, GROUP = 128, 32
 # States that one program takes through a block.

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import FloatArray
 
-__all__ = ["eigenpairs_in_place", "eigenvalues", "factored", "inverse", "product", "refuse_matrix"]
-
 # Matrices that are on the device together: what is given, what is found, and the workspaces of the library.
 MATRICES = 6
 ROWS_AT_A_TIME = 1024

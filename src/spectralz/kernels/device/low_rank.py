@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import FloatArray
 
-__all__ = ["DevicePoint", "DeviceSolver", "device_bytes"]
-
 # Steps of the start, each a product in single precision, and those that find how far it must be damped.
 FIRST_STEPS = 24
 POWER_STEPS = 12

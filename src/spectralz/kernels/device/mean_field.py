@@ -19,8 +19,6 @@ from spectralz.kernels.device.products import product
 if TYPE_CHECKING:
     from jax import Array
 
-__all__ = ["doubled", "swept"]
-
 # Spins in a block, and blocks in a model at least: in few of them, means would follow each other round in circles.
 BLOCK, FEWEST_BLOCKS = 64, 32
 

@@ -10,8 +10,6 @@ from jax import lax
 if TYPE_CHECKING:
     from jax import Array
 
-__all__ = ["UNTUNED", "product"]
-
 # JAX tries many ways to do each part of a program on the GPU before it takes one. For a part that runs a few times on
 # 20,000 spins this takes much longer than what it saves. GPUs alone look at this option.
 UNTUNED = {"xla_gpu_autotune_level": 0}

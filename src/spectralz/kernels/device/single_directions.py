@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import FloatArray, IntArray
 
-__all__ = ["cosine_lines", "cosine_of_half_turns"]
-
 # Directions and nodes at a time. Of n = 20,000 spins their cosines take 0.6 GiB, if the compiler keeps them at all.
 DIRECTIONS, NODES = 64, 64
 # Taylor's series of the cosine in the square of the angle, the last term first; the next is below 2e-17 at pi / 2.

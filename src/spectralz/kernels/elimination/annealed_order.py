@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.elimination.tree import Adjacency
 
-__all__ = ["MOST_SPINS_TO_ANNEAL", "annealed_order", "steps_in"]
-
 # The separators are kept as rows of bits.
 MOST_SPINS_TO_ANNEAL = 5000
 # The beta at which each round begins, and the beta at which all end. Warm rounds forget their start, cold ones improve

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.elimination.tree import Adjacency, Order
 
-__all__ = ["RULES", "Search", "best_order", "cheapest_order", "improved", "order_from"]
-
 RULES = {**ORDERS, "swept": swept}
 # Time to search for an order, per spin squared, and time per table entry, both in nanoseconds.
 SEARCH_TIME, ENTRY_TIME = 100, 6

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.elimination.tree import Adjacency
 
-__all__ = ["contraction_order", "order_of_contraction"]
-
 # Number of contractions that cotengra tries; the best is taken. It draws them with a seed, so they are always the same.
 REPEATS = 64
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.elimination.program import Program, Report, Steps
     from spectralz.kernels.elimination.tree import EliminationTree
 
-__all__ = ["sample_program", "sampling_entries"]
-
 SAMPLES_AT_A_TIME = 1024
 
 

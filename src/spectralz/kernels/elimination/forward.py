@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.elimination.program import Program, Report, Steps
 
-__all__ = ["forward", "log_z_of_program"]
-
 
 def log_z_of_program(program: Program, report: Report) -> float:
     """Run all steps and return log Z, with memory for ``program.peak`` table entries."""

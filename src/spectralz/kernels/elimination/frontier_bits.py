@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import IntArray
     from spectralz.kernels.mini_buckets.passes import Forest
 
-__all__ = ["Bits", "FrontierBits"]
-
 WORD = 64
 
 

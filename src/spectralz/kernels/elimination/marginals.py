@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.elimination.program import Program, Report, Steps
     from spectralz.kernels.elimination.segments import Segments
 
-__all__ = ["ProgramMarginals", "marginals_of_program"]
-
 
 @dataclass(frozen=True)
 class ProgramMarginals:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import IntArray
     from spectralz.kernels.elimination.tree import Adjacency, Order
 
-__all__ = ["MOST_SPINS_FOR_MIN_FILL", "count_bits", "min_fill"]
-
 # The graph is kept as a matrix of bits; beyond this many spins only the other orders are tried.
 MOST_SPINS_FOR_MIN_FILL = 5000
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import IntArray
     from spectralz.kernels.elimination.tree import Adjacency, Order
 
-__all__ = ["ORDERS", "adjacency_of", "banded", "degeneracy"]
-
 
 def adjacency_of(n: int, edges: IntArray) -> Adjacency:
     """Return the set of neighbors of each vertex."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.elimination.tree import EliminationTree
 
-__all__ = ["Program", "Report", "Steps"]
-
 # Progress is reported, and an interrupt noticed, after about this many table entries (a tenth of a second).
 ENTRIES_PER_REPORT = 1 << 24
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import IntArray
 
-__all__ = ["Count", "core_of", "count_min_degree", "has_narrow_front"]
-
 # While other spins are eliminated, a spin may have up to this many times as many neighbors as the widest separator.
 ROOM = 2
 

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from spectralz.kernels.elimination.tree import EliminationTree
 
-__all__ = ["Segments", "plan_segments"]
-
 BYTES_PER_ENTRY = 8
 # All tables are kept up to this many entries (64 MiB).
 KEEP_ALL_ENTRIES = 1 << 23

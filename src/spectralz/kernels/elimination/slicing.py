@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.elimination.tree import Adjacency
 
-__all__ = ["SlicedTree", "sliced"]
-
 # The search after each fixed spin takes one over this of the search for the whole, and begins from its order.
 SEARCHES = 8
 

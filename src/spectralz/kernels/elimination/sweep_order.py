@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import IntArray
     from spectralz.kernels.elimination.tree import Adjacency, Order
 
-__all__ = ["frontier_sizes", "sweep_order", "swept"]
-
 
 def frontier_sizes(order: Sequence[int], edges: IntArray) -> IntArray:
     """Return how many spins are in the frontier after each step.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.elimination.program import Program, Steps
 
-__all__ = ["BLOCK_BITS", "Block", "compressed", "fill_block"]
-
 BLOCK_BITS = 9
 
 

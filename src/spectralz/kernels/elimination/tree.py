@@ -15,8 +15,6 @@ from spectralz.kernels.forest import post_order
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Adjacency", "EliminationTree", "Order", "forest_of", "lone_spins", "separators_of"]
-
 Adjacency = list[set[int]]
 Order = tuple[list[int], int]  # the spins in order of elimination, and the table entries that this takes
 

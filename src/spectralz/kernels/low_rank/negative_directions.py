@@ -29,19 +29,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import FloatArray, IntArray
 
-__all__ = [
-    "cos_sin_of_half_turns",
-    "error_of_means",
-    "first_node",
-    "negative_error",
-    "negative_node_count",
-    "negative_steps",
-    "next_node",
-    "saddle_point",
-    "sum_negative",
-    "tilted_means",
-]
-
 BLOCK = 64  # nodes at a time
 # Interrupts are noticed, and progress is reported, after about this many factors of the integrand (a tenth of a
 # second).

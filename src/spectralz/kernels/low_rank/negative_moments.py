@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import FloatArray, IntArray
 
-__all__ = ["inner_moments"]
-
 
 def inner_moments(
     m: FloatArray, a: FloatArray, t: FloatArray, steps: FloatArray, halves: IntArray, pairs: bool

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import FloatArray, IntArray
 
-__all__ = ["LowRankForm", "find_low_rank", "residual_sum"]
-
 OVERSAMPLING = 8
 MOST_SPLITS = 4
 MOST_POLISHES = 20

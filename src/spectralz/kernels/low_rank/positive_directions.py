@@ -24,18 +24,6 @@ from spectralz.kernels.sums import add
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
 
-__all__ = [
-    "LOG_SQRT_2PI",
-    "STEP",
-    "TAIL",
-    "Integrand",
-    "Nodes",
-    "positive_node_count",
-    "positive_nodes",
-    "positive_rounding",
-    "sum_positive",
-]
-
 STEP = 0.7  # 2 exp(-2 pi^2 / 0.49) = 6e-18
 TAIL = 8.5  # a standard normal number exceeds this with probability 2e-17; 2 exp(-8.5^2 / 2) = 4e-16
 LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import FloatArray, IntArray
 
-__all__ = ["Grid", "log_sum_of_cells", "log_tables", "log_uniform_expectation", "sample_backwards"]
-
 # Stands for log 0: finite, so that the difference of two is not NaN, and below all sums of weights.
 LOG_ZERO = -1e305
 # Progress is reported, and interrupts are noticed, after about this many cells (a tenth of a second).

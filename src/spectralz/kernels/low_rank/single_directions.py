@@ -32,8 +32,6 @@ from spectralz.kernels.sums import log_sum
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray
 
-__all__ = ["log_expectations"]
-
 DEVIATIONS = 8.9  # exp(-8.9^2 / 2) = 6e-18
 SHORT_BLOCK = 24  # nodes at a time; loops of 16 are unrolled by the compiler and then not vectorized
 MOST_NODES = 1e6

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.mini_buckets.passes import Steps
 
 
-__all__ = ["PLACES_SHARE", "Branches"]
-
 # Forests with fewer entries (a few milliseconds) are not worth starting a thread.
 LEAST_ENTRIES = 1 << 18
 # A branch has at most this share of all entries, and not much less; the fixed cost of a step, in entries.

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import FloatArray, IntArray
 
-__all__ = ["LEAST_POWER", "Cover", "Powers", "cover_by_content", "cover_by_scope", "inverse_of", "take_out"]
-
 Report = Callable[[float], None]
 # Takes the number of mini-buckets of a bucket; returns the weight of the first one, and that of each other one.
 Powers = Callable[[int], tuple[float, float]]

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.mini_buckets.passes import Bound, Forest, Potentials, Report
 
-__all__ = ["LANES", "Drawing", "Drawn"]
-
-
 # States that are drawn side by side.
 LANES = 64
 # A weight of exactly 0 in a bucket: its mini-bucket has no part in the mixture.

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.elimination.tree import Adjacency, Order
 
-__all__ = ["orders_of"]
-
-
 # The orders that "best" tries.
 SEVERAL = ("narrow", "min-degree", "min-fill", "banded")
 # The search for an order adds edges to the graph, but not for spins with more neighbors than this.

@@ -38,21 +38,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.mini_buckets.cover import Cover, Powers
 
-__all__ = [
-    "BLOCK_BITS",
-    "MINIMUM",
-    "Beliefs",
-    "Bound",
-    "Forest",
-    "Potentials",
-    "Steps",
-    "beliefs_of",
-    "bound_of",
-    "contrasts_of",
-    "fill",
-    "tables_of",
-]
-
 Report = Callable[[float], None]
 
 # The weight of the minimum: negative weights approach it, as positive weights approach the maximum.

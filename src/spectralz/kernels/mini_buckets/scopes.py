@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
 
 
-__all__ = ["divide_by_scope", "number_bits", "post_order_of"]
-
-
 def divide_by_scope(
     order: IntArray, edges: IntArray, ibound: int
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.mini_buckets.passes import Report
 
-__all__ = ["Tightened", "Tightening", "lower_powers", "tighten"]
-
 # Tightening has converged when this many rounds together have gained less than this share of the bound, or no
 # derivative is larger than that. A single round may gain little because its step was short.
 PATIENCE = 5

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.coupling import Couplings
     from spectralz.kernels.elimination.tree import Adjacency
 
-__all__ = ["Block", "block_heat_bath", "block_of", "choose_blocks"]
-
 # Number of states that are eliminated together, entry by entry: a few vector registers.
 LANES = 16
 

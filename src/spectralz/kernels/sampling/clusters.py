@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.sampling.lanes import SparsePath
 
-__all__ = ["Joined", "choose_clusters", "join_pairs", "turn_spins"]
-
 WORDS, LAST_WORD = 2.0**32, 2.0**32 - 1.0
 ONE_BIT = np.uint64(1)
 

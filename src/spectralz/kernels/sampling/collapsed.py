@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray
 
 
-__all__ = ["CollapsedPath", "draw_side", "sweep_collapsed"]
-
 # 1 + exp(-2|g|) is at most 2: the product of this many does not overflow, and needs one logarithm.
 FACTORS_PER_LOG = 512
 

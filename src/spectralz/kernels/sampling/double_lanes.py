@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray
     from spectralz.kernels.sampling.lanes import DensePath, SparsePath
 
-__all__ = ["draw_spins_in_double", "sweep_dense_in_double", "sweep_sparse_in_double"]
-
 U5, U6 = np.uint32(5), np.uint32(6)
 # Beyond this the other state of a spin has a probability below any number drawn.
 CERTAIN = 40.0

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import FloatArray, IntArray
 
-__all__ = ["ascend", "flip_changes", "sums_of_logs"]
-
 
 @compiled_in_any_order
 def sums_of_logs(fields: FloatArray, sums: FloatArray) -> None:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray
     from spectralz.kernels.coupling import Couplings
 
-__all__ = ["descend", "refresh"]
-
 # Steele, Lea and Flood's splitmix64: a counter in steps of the golden ratio, whose bits are then mixed.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)

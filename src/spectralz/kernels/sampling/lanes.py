@@ -23,18 +23,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
 
 
-__all__ = [
-    "LANES",
-    "DensePath",
-    "SparsePath",
-    "draw_spins",
-    "next_word",
-    "record_energies",
-    "sweep_dense",
-    "sweep_sparse",
-    "take",
-]
-
 LANES = 64
 # Number of spins of a dense coupling whose flips are passed to all others together, by one matrix product.
 SPINS_TOLD_TOGETHER = 32

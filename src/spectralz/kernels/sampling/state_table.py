@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import IntArray
 
-__all__ = ["contains", "insert", "pack"]
-
 EMPTY = -1
 
 

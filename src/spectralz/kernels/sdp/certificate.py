@@ -31,8 +31,6 @@ from spectralz.kernels import UNIT_ROUNDOFF
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray
 
-__all__ = ["is_dominated", "rounding_margin"]
-
 # Extra operations per entry beyond those of an inner product: a division instead of a product, reciprocals of pivots.
 FEW = 4
 # S is C_ij (given to one rounding) times two reciprocals of roots: 6 roundings, and 2 to spare.

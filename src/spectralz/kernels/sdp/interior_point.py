@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import FloatArray
 
-__all__ = ["solve_interior_point"]
-
 STEP_BACK = 0.95
 MAX_ITERATIONS = 60
 

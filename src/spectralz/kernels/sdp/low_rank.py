@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import FloatArray
 
-__all__ = ["Csr", "Descent", "Point", "Solver"]
-
 # Compiled sums may be added in any order: the results here are verified afterwards, not trusted.
 BLOCK = 64
 DENSE_SWEEPS = 8

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import FloatArray, IntArray
 
-__all__ = ["components_and_balance"]
-
 
 def components_and_balance(A: Any) -> list[tuple[IntArray, bool]]:
     """Return the spins of each connected component, in order, and whether its signs are balanced.
