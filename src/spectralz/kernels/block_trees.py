@@ -16,9 +16,7 @@ from spectralz.kernels.elimination.screening import _append, _remove
 from spectralz.kernels.k_trees import _pop, _push
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import FloatArray, IntArray
+    from spectralz.kernels.arrays import ColumnArray, FloatArray, IntArray
 
 
 NOBODY = -1
@@ -29,7 +27,7 @@ ROOM = 2
 @compiled
 def write_separators(
     indptr: IntArray,
-    indices: NDArray[np.int32],
+    indices: ColumnArray,
     order: IntArray,
     label: IntArray,
     separator: IntArray,
@@ -89,12 +87,12 @@ def write_separators(
 @inner
 def _min_degree(
     indptr: IntArray,
-    indices: NDArray[np.int32],
+    indices: ColumnArray,
     spins: IntArray,
     count: int,
     place_of: IntArray,
     max_width: int,
-    neighbors: NDArray[np.int32],
+    neighbors: ColumnArray,
     degree: IntArray,
     queues: IntArray,
     following: IntArray,
@@ -162,7 +160,7 @@ def _min_degree(
 @compiled
 def grow_blocks(
     indptr: IntArray,
-    indices: NDArray[np.int32],
+    indices: ColumnArray,
     strength: FloatArray,
     seeds: IntArray,
     max_width: int,

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.kernels.arrays import FloatArray, IntArray
+    from spectralz.kernels.arrays import ColumnArray, FloatArray, IntArray
 
 # Entries that are processed together.
 PART = 1 << 20
@@ -44,7 +44,7 @@ class Couplings(NamedTuple):
     """
 
     data: FloatArray
-    indices: NDArray[np.int32]
+    indices: ColumnArray
     indptr: IntArray
     is_dense: bool
 

@@ -20,9 +20,15 @@ from spectralz._support.compiling import compiled, inner
 from spectralz.kernels.sampling.lanes import LANES, drawn, next_word
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import FloatArray, IntArray
+    from spectralz.kernels.arrays import (
+        BoolArray,
+        ColumnArray,
+        FloatArray,
+        IntArray,
+        RandomArray,
+        SingleArray,
+        SpinArray,
+    )
 
 
 NOBODY = -1
@@ -47,7 +53,7 @@ class Growth(NamedTuple):
     joined: IntArray
     sizes: IntArray
     bag: IntArray
-    kept: NDArray[np.bool_]
+    kept: BoolArray
 
 
 @inner
@@ -93,7 +99,7 @@ def _pop(gains: FloatArray, entries: IntArray, size: int) -> None:
 
 
 @compiled
-def grow(indptr: IntArray, indices: NDArray[np.int32], strength: FloatArray, width: int) -> Growth:
+def grow(indptr: IntArray, indices: ColumnArray, strength: FloatArray, width: int) -> Growth:
     """Grow a partial k-tree over all spins; the ``strength`` of each entry of the CSR matrix is positive."""
     n = len(indptr) - 1
     spins, sizes, bag = np.empty(n, np.int64), np.zeros(n, np.int64), np.full(n, NOBODY)
@@ -204,10 +210,10 @@ def sum_out(
     growth: Growth,
     field: FloatArray,
     indptr: IntArray,
-    indices: NDArray[np.int32],
+    indices: ColumnArray,
     data: FloatArray,
     begin: IntArray,
-    log_odds: NDArray[np.float32],
+    log_odds: SingleArray,
 ) -> float:
     """Return log Z of the subgraph, and write every spin's log-odds given the spins that it was joined to.
 
@@ -257,9 +263,7 @@ def sum_out(
 
 
 @compiled
-def draw_from_tables(
-    x: NDArray[np.int8], state: NDArray[np.uint32], growth: Growth, begin: IntArray, log_odds: NDArray[np.float32]
-) -> None:
+def draw_from_tables(x: SpinArray, state: RandomArray, growth: Growth, begin: IntArray, log_odds: SingleArray) -> None:
     """Draw 64 states of the subgraph into ``x``, (n, 64)."""
     places = np.empty(LANES, np.int64)
     for step in range(len(x)):

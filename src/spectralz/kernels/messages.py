@@ -23,9 +23,7 @@ from spectralz._support.compiling import compiled, inner
 from spectralz.kernels.logsum import exp_minus, log1p_exp_minus, log_2cosh, log_add_exp
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import FloatArray, IntArray
+    from spectralz.kernels.arrays import BoolArray, FloatArray, IntArray
 
 # Up to this size tanh and atanh keep the digits of small messages; above it sums of logs do, without overflow.
 SMALL = 0.5
@@ -378,7 +376,7 @@ def _write_reweighted_terms(
         sizes[i] = (2.0 * (start[i + 1] - start[i]) + 32.0) * (size + rest_size)
 
 
-def breadth_first(graph: Graph, used: NDArray[np.bool_]) -> tuple[IntArray, IntArray, IntArray]:
+def breadth_first(graph: Graph, used: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
     """Walk through the graph along the edges in ``used``, component by component.
 
     Returns
@@ -401,7 +399,7 @@ def _walk(
     start: IntArray,
     source: IntArray,
     reverse: IntArray,
-    is_used: NDArray[np.bool_],
+    is_used: BoolArray,
     order: IntArray,
     up: IntArray,
     label: IntArray,
@@ -426,7 +424,7 @@ def _walk(
         count += 1
 
 
-def orient(graph: Graph, used: NDArray[np.bool_]) -> FloatArray:
+def orient(graph: Graph, used: BoolArray) -> FloatArray:
     """Return how often a spin is another's parent, for the forest of the edges ``used`` and uniformly drawn roots.
 
     For each slot this is the probability that the receiving spin is the parent of the sending one. It equals the share

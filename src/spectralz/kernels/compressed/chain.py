@@ -18,9 +18,7 @@ import numpy as np
 from spectralz._support.compiling import compiled, compiled_for_kernels, inlined
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import FloatArray, IntArray
+    from spectralz.kernels.arrays import BoolArray, FloatArray, IntArray
     from spectralz.kernels.compressed.placing import Steps
 
 # Places in ``Chain.counts`` and ``Chain.total``.
@@ -274,7 +272,7 @@ def insert(chain: Chain, place: int) -> None:
 
 
 @inlined
-def _remove(chain: Chain, low: int, high: int, is_gone: NDArray[np.bool_]) -> None:
+def _remove(chain: Chain, low: int, high: int, is_gone: BoolArray) -> None:
     """Take sites out of a span of the chain."""
     length = chain.counts[LENGTH]
     kept = low
@@ -335,8 +333,8 @@ def change_span(
     own: FloatArray,
     copies_old: bool,
     coupling: FloatArray,
-    is_coupled: NDArray[np.bool_],
-    is_gone: NDArray[np.bool_],
+    is_coupled: BoolArray,
+    is_gone: BoolArray,
     goes_up: bool,
     bond: int,
     cutoff: float,

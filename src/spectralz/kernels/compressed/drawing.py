@@ -19,9 +19,7 @@ from spectralz._support.compiling import compiled, compiled_for_kernels, inlined
 from spectralz.kernels.compressed.chain import product, product_with_transposed, tall
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import FloatArray, IntArray
+    from spectralz.kernels.arrays import BoolArray, FloatArray, IntArray, SpinArray
     from spectralz.kernels.compressed.chain import Kept, Weights
     from spectralz.kernels.compressed.placing import Steps
 
@@ -99,7 +97,7 @@ def rows_of(products: FloatArray, k: int, states: int, d: int) -> FloatArray:
 
 
 @compiled_for_kernels
-def _extend_left(walk: Walk, kept: Kept, x: NDArray[np.int8], wanted: int) -> None:
+def _extend_left(walk: Walk, kept: Kept, x: SpinArray, wanted: int) -> None:
     """Make the products of the first sites valid, up to ``wanted`` of them."""
     states = len(walk.log_q)
     while walk.counts[LEFT] < wanted:
@@ -123,7 +121,7 @@ def _times_right(tensor: FloatArray, rows: FloatArray) -> FloatArray:
 
 
 @compiled_for_kernels
-def _extend_right(walk: Walk, kept: Kept, x: NDArray[np.int8], wanted: int) -> None:
+def _extend_right(walk: Walk, kept: Kept, x: SpinArray, wanted: int) -> None:
     """Make the products of the last sites valid, up to ``wanted`` of them."""
     states = len(walk.log_q)
     while walk.counts[RIGHT] < wanted:
@@ -142,9 +140,7 @@ def _extend_right(walk: Walk, kept: Kept, x: NDArray[np.int8], wanted: int) -> N
 
 
 @compiled_for_kernels
-def _choose(
-    walk: Walk, b: int, plus: float, minus: float, x: NDArray[np.int8], spin: int, u: float, draws: bool
-) -> None:
+def _choose(walk: Walk, b: int, plus: float, minus: float, x: SpinArray, spin: int, u: float, draws: bool) -> None:
     """Draw a spin of one state from two weights, or keep its value, and record its density."""
     size = abs(plus) + abs(minus)
     p = 0.5
@@ -200,7 +196,7 @@ def _move(walk: Walk, p: int, q: int) -> None:
 
 @inlined
 def _draw_single(
-    walk: Walk, kept: Kept, x: NDArray[np.int8], place: int, J: float, v: int, u: FloatArray, draws: bool
+    walk: Walk, kept: Kept, x: SpinArray, place: int, J: float, v: int, u: FloatArray, draws: bool
 ) -> None:
     """Draw the one spin that a step summed out, whose neighbor v is known."""
     states = len(walk.log_q)
@@ -224,11 +220,11 @@ def _draw_single(
 def _draw_several(
     walk: Walk,
     kept: Kept,
-    x: NDArray[np.int8],
+    x: SpinArray,
     low: int,
     high: int,
     coupling: FloatArray,
-    is_drawn: NDArray[np.bool_],
+    is_drawn: BoolArray,
     v: int,
     field: FloatArray,
     is_v_drawn: bool,
@@ -309,7 +305,7 @@ def _draw_several(
 
 
 @inlined
-def _draw_free(walk: Walk, x: NDArray[np.int8], v: int, field: FloatArray, u: FloatArray, draws: bool) -> None:
+def _draw_free(walk: Walk, x: SpinArray, v: int, field: FloatArray, u: FloatArray, draws: bool) -> None:
     """Draw a spin all of whose neighbors are known, exactly."""
     for b in range(len(walk.log_q)):
         h = field[b]
@@ -331,7 +327,7 @@ def go_back(
     keeps_from: int,
     kept: Kept,
     walk: Walk,
-    x: NDArray[np.int8],
+    x: SpinArray,
     random: FloatArray,
     draws: bool,
 ) -> None:

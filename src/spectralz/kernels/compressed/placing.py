@@ -15,9 +15,7 @@ import numpy as np
 from spectralz._support.compiling import compiled, inner
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import FloatArray, IntArray
+    from spectralz.kernels.arrays import BoolArray, FloatArray, IntArray
 
 
 class Steps(NamedTuple):
@@ -46,16 +44,16 @@ class Steps(NamedTuple):
 
     spin: IntArray
     place: IntArray
-    is_new: NDArray[np.bool_]
+    is_new: BoolArray
     taken: IntArray
     low: IntArray
     high: IntArray
-    is_gone: NDArray[np.bool_]
-    goes_up: NDArray[np.bool_]
+    is_gone: BoolArray
+    goes_up: BoolArray
     start: IntArray
     near: IntArray
     near_place: IntArray
-    near_gone: NDArray[np.bool_]
+    near_gone: BoolArray
 
 
 def place_spins(

@@ -31,9 +31,7 @@ from spectralz.kernels.elimination.tree import separators_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import FloatArray, IntArray
+    from spectralz.kernels.arrays import FloatArray, IntArray, WordArray
     from spectralz.kernels.elimination.tree import Adjacency
 
 # The separators are kept as rows of bits.
@@ -157,7 +155,7 @@ class _Tree:
         return [self.spins[v] for v in reversed(found)]
 
 
-def _set_bits(row: NDArray[np.uint64], places: list[int]) -> None:
+def _set_bits(row: WordArray, places: list[int]) -> None:
     for j in places:
         row[j // 64] |= np.uint64(1 << (j % 64))
 
@@ -187,8 +185,8 @@ def _put_in_place(first: IntArray, following: IntArray, of: int, old: int, new: 
 
 @compiled
 def _anneal(
-    neighbors: NDArray[np.uint64],
-    separator: NDArray[np.uint64],
+    neighbors: WordArray,
+    separator: WordArray,
     width: IntArray,
     parent: IntArray,
     first: IntArray,
@@ -196,9 +194,9 @@ def _anneal(
     betas: FloatArray,
     sweeps: int,
     max_width: int,
-    random: NDArray[np.uint64],
+    random: WordArray,
     log_of_pair: FloatArray,
-    new: NDArray[np.uint64],
+    new: WordArray,
     best_parent: IntArray,
 ) -> float:
     n, words = neighbors.shape

@@ -17,9 +17,7 @@ from spectralz.kernels.elimination.forward import forward
 from spectralz.kernels.elimination.tables import Block, compressed
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import FloatArray, IntArray
+    from spectralz.kernels.arrays import FloatArray, IntArray, SpinArray
     from spectralz.kernels.elimination.program import Program, Report, Steps
     from spectralz.kernels.elimination.tree import EliminationTree
 
@@ -31,7 +29,7 @@ def sampling_entries(tree: EliminationTree) -> int:
     return tree.terms + (1 << tree.width)
 
 
-def sample_program(program: Program, n: int, size: int, rng: np.random.Generator, report: Report) -> NDArray[np.int8]:
+def sample_program(program: Program, n: int, size: int, rng: np.random.Generator, report: Report) -> SpinArray:
     """Draw independent states: run all steps, then backwards draw each spin given its separator.
 
     Spins that the program does not eliminate are left 0.
@@ -60,7 +58,7 @@ def _draw(
     arena: FloatArray,
     where: IntArray,
     uniform: FloatArray,
-    x: NDArray[np.int8],
+    x: SpinArray,
 ) -> None:
     """Draw every spin, the last eliminated first, from its distribution given the spins of its separator."""
     for row in range(len(x)):

@@ -17,9 +17,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import IntArray
+    from spectralz.kernels.arrays import IntArray, WordArray
     from spectralz.kernels.mini_buckets.passes import Forest
 
 WORD = 64
@@ -32,21 +30,21 @@ class Bits(NamedTuple):
     mask) << at``.
     """
 
-    stays: NDArray[np.uint64]  # one row of words per spin: the bits of spins that are still needed when it is added
-    own: NDArray[np.uint64]  # its own bit; none if it has no neighbors left to come
+    stays: WordArray  # one row of words per spin: the bits of spins that are still needed when it is added
+    own: WordArray  # its own bit; none if it has no neighbors left to come
     part_start: IntArray  # the mini-buckets of each spin
     part: IntArray  # which step of the forest each is
     run_start: IntArray  # the runs of each of them
     run_word: IntArray
-    run_shift: NDArray[np.uint64]
-    run_mask: NDArray[np.uint64]
-    run_at: NDArray[np.uint64]
+    run_shift: WordArray
+    run_mask: WordArray
+    run_at: WordArray
     bit_start: IntArray
     bit: IntArray  # bits of the separator in the order of the state's bits
     pair_start: IntArray  # the edges from each spin to earlier ones
     pair_edge: IntArray
     pair_word: IntArray
-    pair_shift: NDArray[np.uint64]
+    pair_shift: WordArray
 
 
 @dataclass(frozen=True)

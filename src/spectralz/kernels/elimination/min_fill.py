@@ -15,9 +15,7 @@ from spectralz._support.compiling import compiled, inner, intrinsic, ir, types
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import IntArray
+    from spectralz.kernels.arrays import BoolArray, IntArray, WordArray
     from spectralz.kernels.elimination.tree import Adjacency, Order
 
 # The graph is kept as a matrix of bits; beyond this many spins only the other orders are tried.
@@ -58,12 +56,12 @@ def count_bits(typingctx: Any, word: Any) -> Any:
 
 
 @inner
-def _has_bit(bits: NDArray[np.uint64], v: int, u: int) -> bool:
+def _has_bit(bits: WordArray, v: int, u: int) -> bool:
     return (bits[v, u >> 6] >> np.uint64(u & 63)) & np.uint64(1) != 0
 
 
 @inner
-def _fill_of(bits: NDArray[np.uint64], v: int) -> int:
+def _fill_of(bits: WordArray, v: int) -> int:
     """Count the pairs of neighbors of v that are not joined yet."""
     missing = 0
     for u in range(len(bits)):
@@ -76,13 +74,13 @@ def _fill_of(bits: NDArray[np.uint64], v: int) -> int:
 
 @compiled
 def _min_fill_of_bits(
-    bits: NDArray[np.uint64],
+    bits: WordArray,
     priority: IntArray,
     ignore_degree: bool,
     max_width: int,
     fill: IntArray,
     degree: IntArray,
-    affected: NDArray[np.bool_],
+    affected: BoolArray,
     order: IntArray,
 ) -> int:
     """Write the min-fill order (ties: fewest neighbors, then priority); return its length, short where too wide.

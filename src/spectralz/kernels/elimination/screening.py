@@ -13,9 +13,7 @@ import numpy as np
 from spectralz._support.compiling import compiled, inner
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import IntArray
+    from spectralz.kernels.arrays import ColumnArray, IntArray
 
 # While other spins are eliminated, a spin may have up to this many times as many neighbors as the widest separator.
 ROOM = 2
@@ -40,7 +38,7 @@ class Count(NamedTuple):
     is_known: bool
 
 
-def count_min_degree(indptr: IntArray, indices: NDArray[np.int32], max_width: int) -> Count:
+def count_min_degree(indptr: IntArray, indices: ColumnArray, max_width: int) -> Count:
     """Eliminate spins of least degree first; ``indptr`` and ``indices`` are the rows of the adjacency matrix."""
     degree = np.diff(indptr)
     room = ROOM * max(max_width, 1)
@@ -51,9 +49,7 @@ def count_min_degree(indptr: IntArray, indices: NDArray[np.int32], max_width: in
 
 
 @compiled
-def _count_min_degree(
-    indptr: IntArray, indices: NDArray[np.int32], max_width: int, room: int
-) -> tuple[int, float, bool]:
+def _count_min_degree(indptr: IntArray, indices: ColumnArray, max_width: int, room: int) -> tuple[int, float, bool]:
     n = len(indptr) - 1
     neighbors = np.empty((n, room), dtype=np.int32)
     degree = np.empty(n, dtype=np.int64)
@@ -131,7 +127,7 @@ def _remove(v: int, d: int, head: IntArray, tail: IntArray, following: IntArray,
 
 
 @compiled
-def has_narrow_front(indptr: IntArray, indices: NDArray[np.int32], max_width: int) -> bool:
+def has_narrow_front(indptr: IntArray, indices: ColumnArray, max_width: int) -> bool:
     """Sweep a front through every component from one end; return whether it has at most ``max_width`` spins."""
     n = len(indptr) - 1
     seen, reached = np.full(n, -1), np.zeros(n, dtype=np.bool_)
@@ -185,7 +181,7 @@ def has_narrow_front(indptr: IntArray, indices: NDArray[np.int32], max_width: in
 
 
 @compiled
-def core_of(indptr: IntArray, indices: NDArray[np.int32]) -> int:
+def core_of(indptr: IntArray, indices: ColumnArray) -> int:
     """Return the degeneracy of a graph: the largest minimum degree of any subgraph."""
     n = len(indptr) - 1
     degree = np.empty(n, dtype=np.int64)

@@ -22,9 +22,7 @@ from spectralz.kernels.sums import add
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import FloatArray, IntArray
+    from spectralz.kernels.arrays import FloatArray, IntArray, SpinArray
 
 # Stands for log 0: finite, so that the difference of two is not NaN, and below all sums of weights.
 LOG_ZERO = -1e305
@@ -239,7 +237,7 @@ def log_uniform_expectation(u: FloatArray, sign: float, step: float) -> tuple[fl
 @compiled
 def sample_backwards(
     rows: FloatArray, shifts: IntArray, log_minus: FloatArray, log_plus: FloatArray, ends: IntArray, uniform: FloatArray
-) -> NDArray[np.int8]:
+) -> SpinArray:
     """Draw a state for each final cell of ``ends``, spin by spin backwards through all the tables."""
     size, n = uniform.shape
     x = np.empty((size, n), np.int8)

@@ -19,9 +19,7 @@ from spectralz._support.threads import thread_count
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import FloatArray, IntArray
+    from spectralz.kernels.arrays import BoolArray, FloatArray, IntArray
     from spectralz.kernels.mini_buckets.passes import Steps
 
 
@@ -105,9 +103,7 @@ class Branches:
         return done
 
 
-def _places(
-    steps: Steps, sizes: IntArray, rows: list[tuple[int, int]], is_root: NDArray[np.bool_]
-) -> tuple[IntArray, int]:
+def _places(steps: Steps, sizes: IntArray, rows: list[tuple[int, int]], is_root: BoolArray) -> tuple[IntArray, int]:
     """Return the places of tables, with one stack for the trunk and one per branch, and the space of the branches."""
     child_sizes = sizes[steps.child]
     used = np.concatenate([[0], np.cumsum(child_sizes)])

@@ -23,9 +23,7 @@ from spectralz.kernels.logsum import exp_minus
 from spectralz.kernels.mini_buckets.passes import tables_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import FloatArray, IntArray
+    from spectralz.kernels.arrays import FloatArray, IntArray, SpinArray
     from spectralz.kernels.mini_buckets.passes import Bound, Forest, Potentials, Report
 
 # States that are drawn side by side.
@@ -37,7 +35,7 @@ NEGLIGIBLE = 1e-300
 class Drawn(NamedTuple):
     """States, (n, 64) by rank with 0 for -1 and 1 for +1, and logarithms of their weights and probabilities."""
 
-    x: NDArray[np.int8]
+    x: SpinArray
     log_f: FloatArray
     log_q: FloatArray
 
@@ -104,7 +102,7 @@ def _draw(
     power: FloatArray,
     tables: FloatArray,
     uniform: FloatArray,
-    x: NDArray[np.int8],
+    x: SpinArray,
     log_f: FloatArray,
     log_q: FloatArray,
     scratch: FloatArray,

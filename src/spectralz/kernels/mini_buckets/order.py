@@ -20,9 +20,7 @@ from spectralz.kernels.elimination.tree import EliminationTree
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import FloatArray, IntArray
+    from spectralz.kernels.arrays import ColumnArray, FloatArray, IntArray
     from spectralz.kernels.elimination.tree import Adjacency, Order
 
 # The orders that "best" tries.
@@ -128,7 +126,7 @@ def _fewest_first(
     priority: IntArray,
     start: IntArray,
     room: IntArray,
-    pool: NDArray[np.int32],
+    pool: ColumnArray,
     heap: IntArray,
     place: IntArray,
     seen: IntArray,

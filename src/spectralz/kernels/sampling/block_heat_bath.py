@@ -26,9 +26,7 @@ from spectralz.kernels.sampling.heat_bath import CERTAIN, GOLDEN, _flip, _unifor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import FloatArray, IntArray
+    from spectralz.kernels.arrays import ColumnArray, FloatArray, IntArray, SpinArray, WordArray
     from spectralz.kernels.coupling import Couplings
     from spectralz.kernels.elimination.tree import Adjacency
 
@@ -70,7 +68,7 @@ class Block(NamedTuple):
     outside_from: IntArray
     children: IntArray
     children_from: IntArray
-    maps: NDArray[np.int32]
+    maps: ColumnArray
 
     @property
     def entries(self) -> int:
@@ -151,7 +149,7 @@ def block_of(order: Sequence[int], adjacency: Adjacency, couplings: Couplings) -
             children[rank[separator[0]]].append(step)
     pairs: list[list[tuple[int, int]]] = []
     outside: list[list[tuple[int, int]]] = []
-    maps: list[NDArray[np.int32]] = []
+    maps: list[ColumnArray] = []
     begins: list[list[tuple[int, int]]] = []
     reached = 0
     for v, separator, below in zip(tree.order, tree.separators, children, strict=True):
@@ -194,10 +192,10 @@ def _rows(lists: Sequence[Sequence[tuple[int, int]]]) -> tuple[IntArray, IntArra
 
 
 def block_heat_bath(
-    x: NDArray[np.int8],
+    x: SpinArray,
     h: FloatArray,
     energy: FloatArray,
-    counters: NDArray[np.uint64],
+    counters: WordArray,
     beta: float,
     block: Block,
     theta: FloatArray,
@@ -242,10 +240,10 @@ class _Room(NamedTuple):
 
 @compiled
 def _draw_blocks(
-    x: NDArray[np.int8],
+    x: SpinArray,
     h: FloatArray,
     energy: FloatArray,
-    counters: NDArray[np.uint64],
+    counters: WordArray,
     beta: float,
     block: Block,
     theta: FloatArray,
@@ -330,7 +328,7 @@ def _eliminate(block: Block, room: _Room) -> None:
 
 
 @inner
-def _look_up(x: NDArray[np.int8], first: int, last: int, step: int, block: Block, room: _Room) -> None:
+def _look_up(x: SpinArray, first: int, last: int, step: int, block: Block, room: _Room) -> None:
     begin, end = block.separators_from[step], block.separators_from[step + 1]
     half = 1 << (end - begin)
     for r in range(first, last):

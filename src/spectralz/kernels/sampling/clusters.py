@@ -20,8 +20,7 @@ from spectralz._support.compiling import compiled, inner
 from spectralz.kernels.sampling.lanes import LANES, drawn, next_word
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from spectralz.kernels.arrays import ColumnArray, RandomArray, SpinArray, WordArray
     from spectralz.kernels.sampling.lanes import SparsePath
 
 WORDS, LAST_WORD = 2.0**32, 2.0**32 - 1.0
@@ -31,13 +30,13 @@ ONE_BIT = np.uint64(1)
 class Joined(NamedTuple):
     """The spins of each edge, and the states in which they are joined, one bit for each."""
 
-    first: NDArray[np.int32]
-    second: NDArray[np.int32]
-    states: NDArray[np.uint64]
+    first: ColumnArray
+    second: ColumnArray
+    states: WordArray
 
 
 @compiled
-def join_pairs(x: NDArray[np.int8], state: NDArray[np.uint32], beta: float, path: SparsePath, joined: Joined) -> int:
+def join_pairs(x: SpinArray, state: RandomArray, beta: float, path: SparsePath, joined: Joined) -> int:
     """Join pairs of the states ``x``, (n, 64), at a point of the path; return the number of edges.
 
     ``joined`` has room for all edges; those without a coupling at this point are left out.
@@ -62,15 +61,15 @@ def join_pairs(x: NDArray[np.int8], state: NDArray[np.uint32], beta: float, path
 
 @compiled
 def choose_clusters(
-    x: NDArray[np.int8],
-    state: NDArray[np.uint32],
+    x: SpinArray,
+    state: RandomArray,
     begin: int,
     end: int,
     beta: float,
     path: SparsePath,
     joined: Joined,
     edges: int,
-    turned: NDArray[np.uint64],
+    turned: WordArray,
 ) -> None:
     """Find the clusters of the states ``begin`` to ``end``, and write where each spin turns to ``turned``, as bits."""
     n = len(x)
@@ -97,7 +96,7 @@ def choose_clusters(
 
 
 @compiled
-def turn_spins(x: NDArray[np.int8], turned: NDArray[np.uint64]) -> None:
+def turn_spins(x: SpinArray, turned: WordArray) -> None:
     """Turn spins where a bit in some row of ``turned``, (rows, n), says so."""
     for i in range(len(x)):
         states = np.uint64(0)
@@ -108,7 +107,7 @@ def turn_spins(x: NDArray[np.int8], turned: NDArray[np.uint64]) -> None:
 
 
 @inner
-def _find_clusters(joined: Joined, edges: int, bit: Any, parents: NDArray[np.int32]) -> None:
+def _find_clusters(joined: Joined, edges: int, bit: Any, parents: ColumnArray) -> None:
     """Write the first spin of each spin's cluster to ``parents``."""
     n = len(parents)
     for i in range(n):
@@ -123,7 +122,7 @@ def _find_clusters(joined: Joined, edges: int, bit: Any, parents: NDArray[np.int
 
 
 @inner
-def _root(parents: NDArray[np.int32], i: Any) -> Any:
+def _root(parents: ColumnArray, i: Any) -> Any:
     """Return the root of a spin's cluster, and halve the way to it."""
     while parents[i] != i:
         parents[i] = parents[parents[i]]

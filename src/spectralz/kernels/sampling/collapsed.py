@@ -20,9 +20,7 @@ from spectralz._support.compiling import compiled, inner
 from spectralz.kernels.sampling.lanes import LANES, _exp_minus, drawn, next_word
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import FloatArray
+    from spectralz.kernels.arrays import FloatArray, RandomArray, SingleArray
 
 
 # 1 + exp(-2|g|) is at most 2: the product of this many does not overflow, and needs one logarithm.
@@ -42,7 +40,7 @@ class CollapsedPath(NamedTuple):
         Fields of the summed side, likewise.
     """
 
-    weights: NDArray[np.float32]
+    weights: SingleArray
     kept: FloatArray
     kept_change: FloatArray
     summed: FloatArray
@@ -51,12 +49,7 @@ class CollapsedPath(NamedTuple):
 
 @compiled
 def draw_side(
-    x: NDArray[np.float32],
-    pushes: NDArray[np.float32],
-    state: NDArray[np.uint32],
-    beta: float,
-    base: FloatArray,
-    change: FloatArray,
+    x: SingleArray, pushes: SingleArray, state: RandomArray, beta: float, base: FloatArray, change: FloatArray
 ) -> None:
     """Draw all spins of one side of 64 states into ``x``, given the fields ``pushes`` from the other side."""
     scale = np.float32(2.0 * beta)
@@ -68,16 +61,16 @@ def draw_side(
 
 @compiled
 def sweep_collapsed(
-    v: NDArray[np.float32],
-    pushes: NDArray[np.float32],
-    state: NDArray[np.uint32],
+    v: SingleArray,
+    pushes: SingleArray,
+    state: RandomArray,
     points: FloatArray,
     sweeps: int,
     path: CollapsedPath,
-    h: NDArray[np.float32],
-    returned: NDArray[np.float32],
+    h: SingleArray,
+    returned: SingleArray,
     room: FloatArray,
-    factor: NDArray[np.float32],
+    factor: SingleArray,
     back: FloatArray,
     on: FloatArray,
 ) -> None:
@@ -99,13 +92,13 @@ def sweep_collapsed(
 
 @inner
 def _record(
-    v: NDArray[np.float32],
-    pushes: NDArray[np.float32],
+    v: SingleArray,
+    pushes: SingleArray,
     points: FloatArray,
     path: CollapsedPath,
     logs: FloatArray,
     products: FloatArray,
-    factor: NDArray[np.float32],
+    factor: SingleArray,
     back: FloatArray,
     on: FloatArray,
 ) -> None:
@@ -138,12 +131,7 @@ def _record(
 
 @inner
 def _multiply(
-    field: float,
-    beta: float,
-    push: NDArray[np.float32],
-    logs: FloatArray,
-    products: FloatArray,
-    factor: NDArray[np.float32],
+    field: float, beta: float, push: SingleArray, logs: FloatArray, products: FloatArray, factor: SingleArray
 ) -> None:
     """Multiply in a spin's 2cosh(g) = exp(|g|) (1 + exp(-2|g|)): the first factor as a logarithm, the second directly.
 

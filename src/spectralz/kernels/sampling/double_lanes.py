@@ -15,9 +15,7 @@ from spectralz.kernels.logsum import exp_minus
 from spectralz.kernels.sampling.lanes import LANES, next_word, record_energies
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import FloatArray
+    from spectralz.kernels.arrays import FloatArray, RandomArray, SpinArray
     from spectralz.kernels.sampling.lanes import DensePath, SparsePath
 
 U5, U6 = np.uint32(5), np.uint32(6)
@@ -27,7 +25,7 @@ LAST_OF_27_BITS, LAST_OF_53_BITS = 2.0**-27, 2.0**-53
 
 
 @inner
-def _uniform(state: NDArray[np.uint32], lane: int) -> Any:
+def _uniform(state: RandomArray, lane: int) -> Any:
     """Return a number in [0, 1) with 53 random bits, from two words."""
     high = np.float64(np.int32(next_word(state, lane) >> U5))
     low = np.float64(np.int32(next_word(state, lane) >> U6))
@@ -35,7 +33,7 @@ def _uniform(state: NDArray[np.uint32], lane: int) -> Any:
 
 
 @inner
-def _drawn(log_odds: float, state: NDArray[np.uint32], lane: int) -> Any:
+def _drawn(log_odds: float, state: RandomArray, lane: int) -> Any:
     """Draw a spin that is +1 with the given log-odds."""
     # P(x = the likely side) = 1 / (1 + exp(-|log-odds|))
     unlikely = exp_minus(abs(log_odds))
@@ -44,7 +42,7 @@ def _drawn(log_odds: float, state: NDArray[np.uint32], lane: int) -> Any:
 
 
 @compiled
-def draw_spins_in_double(x: NDArray[np.int8], state: NDArray[np.uint32], field: FloatArray) -> None:
+def draw_spins_in_double(x: SpinArray, state: RandomArray, field: FloatArray) -> None:
     """Draw independent spins with the given fields into ``x``, (n, 64)."""
     for i in range(len(x)):
         for lane in range(LANES):
@@ -53,8 +51,8 @@ def draw_spins_in_double(x: NDArray[np.int8], state: NDArray[np.uint32], field: 
 
 @compiled
 def sweep_sparse_in_double(
-    x: NDArray[np.int8],
-    state: NDArray[np.uint32],
+    x: SpinArray,
+    state: RandomArray,
     betas: FloatArray,
     sweeps: int,
     path: SparsePath,
@@ -91,9 +89,9 @@ def sweep_sparse_in_double(
 
 @compiled
 def sweep_dense_in_double(
-    x: NDArray[np.int8],
+    x: SpinArray,
     h: FloatArray,
-    state: NDArray[np.uint32],
+    state: RandomArray,
     betas: FloatArray,
     sweeps: int,
     path: DensePath,

@@ -8,10 +8,7 @@ from spectralz._support.compiling import compiled_in_any_order, inner
 from spectralz.kernels.logsum import log_2cosh
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import FloatArray, IntArray
+    from spectralz.kernels.arrays import ColumnArray, FloatArray, IntArray, SpinArray
 
 
 @compiled_in_any_order
@@ -28,13 +25,7 @@ def sums_of_logs(fields: FloatArray, sums: FloatArray) -> None:
 # Compiled separately: an inlined function keeps its own rules for sums, and this sum may be added in any order.
 @compiled_in_any_order
 def _change(
-    fields: FloatArray,
-    logs: FloatArray,
-    push: float,
-    i: int,
-    data: FloatArray,
-    indices: NDArray[np.int32],
-    indptr: IntArray,
+    fields: FloatArray, logs: FloatArray, push: float, i: int, data: FloatArray, indices: ColumnArray, indptr: IntArray
 ) -> float:
     """Return the change of the sum of log 2cosh when kept spin i flips, by J times ``push`` in each field."""
     change, begin, count = 0.0, indptr[i], indptr[i + 1] - indptr[i]
@@ -50,13 +41,7 @@ def _change(
 
 @inner
 def _turn(
-    fields: FloatArray,
-    logs: FloatArray,
-    push: float,
-    i: int,
-    data: FloatArray,
-    indices: NDArray[np.int32],
-    indptr: IntArray,
+    fields: FloatArray, logs: FloatArray, push: float, i: int, data: FloatArray, indices: ColumnArray, indptr: IntArray
 ) -> None:
     """Update the fields after a flip of kept spin i."""
     begin, count = indptr[i], indptr[i + 1] - indptr[i]
@@ -74,11 +59,11 @@ def _turn(
 
 @compiled_in_any_order
 def flip_changes(
-    v: NDArray[np.int8],
+    v: SpinArray,
     fields: FloatArray,
     field: FloatArray,
     data: FloatArray,
-    indices: NDArray[np.int32],
+    indices: ColumnArray,
     indptr: IntArray,
     logs: FloatArray,
     changes: FloatArray,
@@ -100,11 +85,11 @@ def flip_changes(
 
 @compiled_in_any_order
 def ascend(
-    v: NDArray[np.int8],
+    v: SpinArray,
     fields: FloatArray,
     field: FloatArray,
     data: FloatArray,
-    indices: NDArray[np.int32],
+    indices: ColumnArray,
     indptr: IntArray,
     logs: FloatArray,
     most_sweeps: int,

@@ -14,9 +14,7 @@ import numpy as np
 from spectralz._support.compiling import compiled, inner
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import FloatArray
+    from spectralz.kernels.arrays import FloatArray, SpinArray
     from spectralz.kernels.coupling import Couplings
 
 # Steele, Lea and Flood's splitmix64: a counter in steps of the golden ratio, whose bits are then mixed.
@@ -52,7 +50,7 @@ def _flip(i: int, spin: int, h: FloatArray, r: int, couplings: Couplings) -> Non
 
 
 @compiled
-def refresh(x: NDArray[np.int8], h: FloatArray, theta: FloatArray, couplings: Couplings) -> None:
+def refresh(x: SpinArray, h: FloatArray, theta: FloatArray, couplings: Couplings) -> None:
     """Recompute the fields of every state, which removes accumulated rounding errors."""
     size, n = x.shape
     for r in range(size):
@@ -66,7 +64,7 @@ def refresh(x: NDArray[np.int8], h: FloatArray, theta: FloatArray, couplings: Co
 
 
 @compiled
-def descend(x: NDArray[np.int8], h: FloatArray, sweeps: int, couplings: Couplings) -> None:
+def descend(x: SpinArray, h: FloatArray, sweeps: int, couplings: Couplings) -> None:
     """Flip spins that are opposite to their field until none is: a quench to a local maximum of the weight."""
     size, n = x.shape
     for r in range(size):

@@ -18,9 +18,7 @@ import numpy as np
 from spectralz._support.compiling import compiled, inner, intrinsic, ir, types
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import FloatArray, IntArray
+    from spectralz.kernels.arrays import ColumnArray, FloatArray, IntArray, RandomArray, SingleArray, SpinArray
 
 
 LANES = 64
@@ -56,7 +54,7 @@ class SparsePath(NamedTuple):
     field_change: FloatArray
     data: FloatArray
     data_change: FloatArray
-    indices: NDArray[np.int32]
+    indices: ColumnArray
     indptr: IntArray
 
 
@@ -71,9 +69,9 @@ class DensePath(NamedTuple):
         Of the model.
     """
 
-    base: NDArray[np.float32]
-    field: NDArray[np.float32]
-    coupling: NDArray[np.float32]
+    base: SingleArray
+    field: SingleArray
+    coupling: SingleArray
 
 
 @intrinsic
@@ -90,7 +88,7 @@ def _times_power_of_two(typingctx: Any, p: Any, k: Any) -> Any:
 
 
 @inner
-def next_word(state: NDArray[np.uint32], lane: int) -> Any:
+def next_word(state: RandomArray, lane: int) -> Any:
     """Return the next 32 random bits of a lane."""
     s0, s1, s2, s3 = state[0, lane], state[1, lane], state[2, lane], state[3, lane]
     word = np.uint32(s0 + s3)
@@ -127,7 +125,7 @@ def drawn(log_odds: Any, word: Any) -> Any:
 
 
 @compiled
-def draw_spins(x: Any, state: NDArray[np.uint32], field: FloatArray) -> None:
+def draw_spins(x: Any, state: RandomArray, field: FloatArray) -> None:
     """Draw independent spins with the given fields into ``x``, (n, 64) of any type."""
     for i in range(len(x)):
         log_odds = np.float32(2.0 * field[i])
@@ -148,13 +146,13 @@ def take(x: Any, places: IntArray, taken: Any) -> None:
 
 @compiled
 def sweep_sparse(
-    x: NDArray[np.int8],
-    state: NDArray[np.uint32],
+    x: SpinArray,
+    state: RandomArray,
     betas: FloatArray,
     sweeps: int,
     path: SparsePath,
-    scaled: NDArray[np.float32],
-    log_odds: NDArray[np.float32],
+    scaled: SingleArray,
+    log_odds: SingleArray,
     energies: FloatArray,
 ) -> None:
     """Sweep over 64 states at each point of the path in turn, and record their energies there.
@@ -182,7 +180,7 @@ def sweep_sparse(
 
 
 @inner
-def record_energies(x: NDArray[np.int8], path: SparsePath, energies: FloatArray, k: int) -> None:
+def record_energies(x: SpinArray, path: SparsePath, energies: FloatArray, k: int) -> None:
     """Write E - E_0 of the states into row k."""
     for lane in range(LANES):
         energies[k, lane] = 0.0
@@ -200,15 +198,15 @@ def record_energies(x: NDArray[np.int8], path: SparsePath, energies: FloatArray,
 
 @compiled
 def sweep_dense(
-    x: NDArray[np.float32],
-    h: NDArray[np.float32],
-    state: NDArray[np.uint32],
+    x: SingleArray,
+    h: SingleArray,
+    state: RandomArray,
     betas: FloatArray,
     sweeps: int,
     path: DensePath,
-    told: NDArray[np.float32],
-    rows: NDArray[np.float32],
-    turned: NDArray[np.float32],
+    told: SingleArray,
+    rows: SingleArray,
+    turned: SingleArray,
     energies: FloatArray,
 ) -> None:
     """Sweep over 64 states at each point of the path in turn, and record their energies there.

@@ -14,14 +14,12 @@ from spectralz._support.compiling import compiled, inner
 from spectralz.kernels.sampling.heat_bath import GOLDEN, MIX_1, MIX_2, SHIFT_1, SHIFT_2, SHIFT_3
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import IntArray
+    from spectralz.kernels.arrays import BoolArray, IntArray, SpinArray, WordArray
 
 EMPTY = -1
 
 
-def pack(x: NDArray[np.int8]) -> NDArray[np.uint64]:
+def pack(x: SpinArray) -> WordArray:
     """Return states, given as rows of -1 and +1, as rows of words with one bit per spin.
 
     Examples
@@ -38,7 +36,7 @@ def pack(x: NDArray[np.int8]) -> NDArray[np.uint64]:
 
 
 @inner
-def _place(table: IntArray, keys: NDArray[np.uint64], asked: NDArray[np.uint64], r: int) -> np.int64:
+def _place(table: IntArray, keys: WordArray, asked: WordArray, r: int) -> np.int64:
     """Return the slot of the table that holds row r of ``asked``, or the empty slot where it belongs."""
     _, words = asked.shape
     z = GOLDEN
@@ -60,9 +58,7 @@ def _place(table: IntArray, keys: NDArray[np.uint64], asked: NDArray[np.uint64],
 
 
 @compiled
-def insert(
-    table: IntArray, keys: NDArray[np.uint64], count: int, new: NDArray[np.uint64], is_new: NDArray[np.bool_]
-) -> int:
+def insert(table: IntArray, keys: WordArray, count: int, new: WordArray, is_new: BoolArray) -> int:
     """Add the rows of ``new`` that are not yet among the first ``count`` keys; return the new number of keys.
 
     The number of slots of ``table`` is a power of two, larger than the number of keys. ``is_new`` says which rows were
@@ -84,7 +80,7 @@ def insert(
 
 
 @compiled
-def contains(table: IntArray, keys: NDArray[np.uint64], asked: NDArray[np.uint64], found: NDArray[np.bool_]) -> None:
+def contains(table: IntArray, keys: WordArray, asked: WordArray, found: BoolArray) -> None:
     """Return for each row of ``asked`` whether it is a key."""
     for r in range(len(asked)):
         found[r] = table[_place(table, keys, asked, r)] != EMPTY

@@ -23,7 +23,7 @@ from spectralz._support.compiling import compiled, compiled_in_any_order
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.kernels.arrays import FloatArray
+    from spectralz.kernels.arrays import ColumnArray, FloatArray
 
 # Compiled sums may be added in any order: the results here are verified afterwards, not trusted.
 BLOCK = 64
@@ -49,8 +49,8 @@ class Csr(NamedTuple):
     """The arrays of a symmetric CSR matrix."""
 
     data: NDArray[Any]
-    indices: NDArray[np.int32]
-    indptr: NDArray[np.int32]
+    indices: ColumnArray
+    indptr: ColumnArray
 
 
 Matrix = Any  # a dense array or Csr

@@ -11,9 +11,7 @@ from spectralz._support.compiling import compiled
 from spectralz.kernels.coupling import Couplings
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from spectralz.kernels.arrays import FloatArray, IntArray
+    from spectralz.kernels.arrays import BoolArray, FloatArray, IntArray
 
 
 def components_and_balance(A: Any) -> list[tuple[IntArray, bool]]:
@@ -34,9 +32,7 @@ def components_and_balance(A: Any) -> list[tuple[IntArray, bool]]:
 
 
 @compiled
-def _visit(
-    couplings: Couplings, label: IntArray, balanced: NDArray[np.bool_], sign: FloatArray, waiting: IntArray
-) -> int:
+def _visit(couplings: Couplings, label: IntArray, balanced: BoolArray, sign: FloatArray, waiting: IntArray) -> int:
     """Traverse the graph and give each spin its component and the sign that it needs.
 
     Labels are -1 and signs 1 at first. Returns the number of components.
