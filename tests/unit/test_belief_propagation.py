@@ -117,8 +117,16 @@ def test_equals_the_literal_transcription(damping, iterations, strength):
 def test_the_messages_equal_the_literal_ones():
     model = loopy(5, strength=1.5)
     network = Network.of(model)
-    u, _, residual = kernel.parallel_iterations(
-        network.graph, network.field, network.coupling, network.ones, np.zeros(len(network.coupling)), 0.25, 1e-300, 4
+    u, _, residual = kernel.iterations(
+        network.graph,
+        None,
+        network.field,
+        network.coupling,
+        network.ones,
+        np.zeros(len(network.coupling)),
+        0.25,
+        1e-300,
+        4,
     )
     wanted = LoopyBeliefPropagation(model, 0.25).iterate(4).messages
     receiver = np.repeat(np.arange(model.n), np.diff(network.graph.start))
@@ -156,8 +164,8 @@ def test_the_bethe_value_is_stationary_at_a_fixed_point_and_only_there():
     u = np.zeros(len(network.coupling))
     slopes = []
     for count in (2, 500):
-        u, _, _ = kernel.parallel_iterations(
-            network.graph, network.field, network.coupling, network.ones, u, 0.0, 1e-15, count
+        u, _, _ = kernel.iterations(
+            network.graph, None, network.field, network.coupling, network.ones, u, 0.0, 1e-15, count
         )
         _, without = kernel.fields(network.graph, network.field, network.ones, u)
         step = 1e-4 * np.eye(len(u))

@@ -108,32 +108,22 @@ def _fields_of(theta: float, weight: FloatArray, u: FloatArray, begin: int, end:
     return total
 
 
+@compiled
 def fields(graph: Graph, field: FloatArray, weight: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return every spin's field under the messages ``u``, and for each slot that field without the slot's message."""
     total, without = np.empty(len(field)), np.empty(len(u))
-    _write_fields(graph.start, field, weight, u, total, without)
+    for i in range(len(field)):
+        total[i] = _fields_of(field[i], weight, u, graph.start[i], graph.start[i + 1], without)
     return total, without
 
 
 @compiled
-def _write_fields(
-    start: IntArray, field: FloatArray, weight: FloatArray, u: FloatArray, total: FloatArray, without: FloatArray
-) -> None:
-    for i in range(len(field)):
-        total[i] = _fields_of(field[i], weight, u, start[i], start[i + 1], without)
-
-
 def messages_between(J: FloatArray, h: FloatArray) -> FloatArray:
     """Return ``message(J, h)`` for arrays of both."""
     u = np.empty(len(J))
-    _write_messages(J, h, u)
-    return u
-
-
-@compiled
-def _write_messages(J: FloatArray, h: FloatArray, u: FloatArray) -> None:
     for k in range(len(u)):
         u[k] = message(J[k], h[k])
+    return u
 
 
 @inner
@@ -145,8 +135,9 @@ def _larger_change(residual: float, old: float, new: float) -> float:
     return change if change > residual else residual
 
 
-def parallel_iterations(
+def iterations(
     graph: Graph,
+    order: IntArray | None,
     field: FloatArray,
     coupling: FloatArray,
     weight: FloatArray,
@@ -155,112 +146,73 @@ def parallel_iterations(
     tol: float,
     count: int,
 ) -> tuple[FloatArray, int, float]:
-    """Update all messages at once, up to ``count`` times or until none moves by more than ``tol``.
+    """Update all messages, up to ``count`` times or until none moves by more than ``tol``.
+
+    Without an order all are updated at once; otherwise one after the other, in sweeps backwards and forwards along
+    ``order``. Backwards every spin writes to the spins before it, forwards to those after it, so that an iteration
+    updates each message once. One iteration solves a forest in breadth-first order: the messages go up to the roots,
+    then down.
 
     Returns
     -------
     u, done, residual
         The messages, the number of iterations, and the largest change in the last one, before damping.
     """
-    old, new, without = u.copy(), np.empty(len(u)), np.empty(len(u))
+    u, damping = u.copy(), float(damping)
     residual = np.inf
     for done in range(count):
-        residual = float(
-            _renew_all(graph.start, graph.reverse, field, coupling, weight, old, new, without, float(damping))
-        )
-        old, new = new, old
-        if residual <= tol:
-            return old, done + 1, residual
-    return old, count, residual
-
-
-@compiled
-def _renew_all(
-    start: IntArray,
-    reverse: IntArray,
-    field: FloatArray,
-    coupling: FloatArray,
-    weight: FloatArray,
-    old: FloatArray,
-    new: FloatArray,
-    without: FloatArray,
-    damping: float,
-) -> float:
-    """Write the new messages; return the largest change before damping."""
-    residual = 0.0
-    for i in range(len(field)):
-        _fields_of(field[i], weight, old, start[i], start[i + 1], without)
-        for s in range(start[i], start[i + 1]):
-            r = reverse[s]
-            sent = message(coupling[s], without[s])
-            residual = _larger_change(residual, old[r], sent)
-            new[r] = (1.0 - damping) * sent + damping * old[r]
-    return residual
-
-
-def sequential_iterations(
-    graph: Graph,
-    order: IntArray,
-    field: FloatArray,
-    coupling: FloatArray,
-    weight: FloatArray,
-    u: FloatArray,
-    damping: float,
-    tol: float,
-    count: int,
-) -> tuple[FloatArray, int, float]:
-    """Update the messages one after the other, in sweeps backwards and forwards along ``order``.
-
-    Backwards every spin writes to the spins before it, forwards to those after it, so that an iteration updates each
-    message once. One iteration solves a forest in breadth-first order: the messages go up to the roots, then down.
-    Returns the same as :func:`parallel_iterations`.
-    """
-    position = np.empty(len(field), dtype=np.int64)
-    position[order] = np.arange(len(field))
-    u, without = u.copy(), np.empty(len(u))
-    residual = np.inf
-    for done in range(count):
-        residual = float(
-            _renew_in_turn(
-                graph.start, graph.source, graph.reverse, order, position, field, coupling, weight, u, without,
-                float(damping),
-            )
-        )  # fmt: skip
+        if order is None:
+            residual = float(_renew_all(graph, field, coupling, weight, u, damping))
+        else:
+            residual = float(_renew_in_turn(graph, order, field, coupling, weight, u, damping))
         if residual <= tol:
             return u, done + 1, residual
     return u, count, residual
 
 
 @compiled
+def _renew_all(
+    graph: Graph, field: FloatArray, J: FloatArray, weight: FloatArray, u: FloatArray, damping: float
+) -> float:
+    """Update all messages at once; return the largest change before damping."""
+    without, new = np.empty(len(u)), np.empty(len(u))
+    residual = 0.0
+    for i in range(len(field)):
+        _fields_of(field[i], weight, u, graph.start[i], graph.start[i + 1], without)
+        for s in range(graph.start[i], graph.start[i + 1]):
+            r = graph.reverse[s]
+            sent = message(J[s], without[s])
+            residual = _larger_change(residual, u[r], sent)
+            new[r] = (1.0 - damping) * sent + damping * u[r]
+    for s in range(len(u)):
+        u[s] = new[s]
+    return residual
+
+
+@compiled
 def _renew_in_turn(
-    start: IntArray,
-    source: IntArray,
-    reverse: IntArray,
-    order: IntArray,
-    position: IntArray,
-    field: FloatArray,
-    coupling: FloatArray,
-    weight: FloatArray,
-    u: FloatArray,
-    without: FloatArray,
-    damping: float,
+    graph: Graph, order: IntArray, field: FloatArray, J: FloatArray, weight: FloatArray, u: FloatArray, damping: float
 ) -> float:
     """Update the messages in one sweep backwards and one forwards; return the largest change before damping."""
     n = len(field)
+    without, position = np.empty(len(u)), np.empty(n, np.int64)
+    for step in range(n):
+        position[order[step]] = step
     residual = 0.0
     for step in range(2 * n):
         is_backwards = step < n
         i = order[n - 1 - step] if is_backwards else order[step - n]
-        _fields_of(field[i], weight, u, start[i], start[i + 1], without)
-        for s in range(start[i], start[i + 1]):
-            if (position[source[s]] < position[i]) == is_backwards:
-                r = reverse[s]
-                sent = message(coupling[s], without[s])
+        _fields_of(field[i], weight, u, graph.start[i], graph.start[i + 1], without)
+        for s in range(graph.start[i], graph.start[i + 1]):
+            if (position[graph.source[s]] < position[i]) == is_backwards:
+                r = graph.reverse[s]
+                sent = message(J[s], without[s])
                 residual = _larger_change(residual, u[r], sent)
                 u[r] = (1.0 - damping) * sent + damping * u[r]
     return residual
 
 
+@compiled
 def bethe_terms(
     graph: Graph, field: FloatArray, coupling: FloatArray, without: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -275,52 +227,33 @@ def bethe_terms(
     Their derivatives with respect to the cavity fields vanish exactly where the messages are a fixed point.
     """
     spin, edge = np.empty(len(field)), np.empty(len(graph.slots))
-    _write_bethe_terms(graph.start, graph.reverse, graph.slots, field, coupling, without, spin, edge)
-    return spin, edge
-
-
-@compiled
-def _write_bethe_terms(
-    start: IntArray,
-    reverse: IntArray,
-    slots: IntArray,
-    field: FloatArray,
-    coupling: FloatArray,
-    without: FloatArray,
-    spin: FloatArray,
-    edge: FloatArray,
-) -> None:
     for i in range(len(field)):
         total, rest = field[i], 0.0
-        for s in range(start[i], start[i + 1]):
-            h = without[reverse[s]]
+        for s in range(graph.start[i], graph.start[i + 1]):
+            h = without[graph.reverse[s]]
             total += message(coupling[s], h)
             rest += mean_log_2cosh(coupling[s], h)
         spin[i] = log_2cosh(total) + rest
     for e in range(len(edge)):
-        s, r = slots[e, 0], slots[e, 1]
+        s, r = graph.slots[e, 0], graph.slots[e, 1]
         edge[e] = _log_pair_sum(coupling[s], without[s], without[r])
+    return spin, edge
 
 
+@compiled
 def forest_terms(up: IntArray, total: FloatArray, without: FloatArray, coupling: FloatArray) -> FloatArray:
     """Return the term that each spin contributes when a forest is summed out toward the roots.
 
     For each spin ``up`` holds the slot of its parent's message, or -1. The sum of the terms is log Z.
     """
     terms = np.empty(len(total))
-    _write_forest_terms(up, total, without, coupling, terms)
+    for i in range(len(total)):
+        s = up[i]
+        terms[i] = log_2cosh(total[i]) if s < 0 else mean_log_2cosh(coupling[s], without[s])
     return terms
 
 
 @compiled
-def _write_forest_terms(
-    up: IntArray, total: FloatArray, without: FloatArray, coupling: FloatArray, terms: FloatArray
-) -> None:
-    for i in range(len(total)):
-        s = up[i]
-        terms[i] = log_2cosh(total[i]) if s < 0 else mean_log_2cosh(coupling[s], without[s])
-
-
 def reweighted_terms(
     graph: Graph, field: FloatArray, coupling: FloatArray, parent: FloatArray, root: FloatArray, without: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -345,27 +278,11 @@ def reweighted_terms(
         Times the unit roundoff, these bound the error of each term.
     """
     terms, sizes = np.empty(len(field)), np.empty(len(field))
-    _write_reweighted_terms(graph.start, graph.reverse, field, coupling, parent, root, without, terms, sizes)
-    return terms, sizes
-
-
-@compiled
-def _write_reweighted_terms(
-    start: IntArray,
-    reverse: IntArray,
-    field: FloatArray,
-    coupling: FloatArray,
-    parent: FloatArray,
-    root: FloatArray,
-    without: FloatArray,
-    terms: FloatArray,
-    sizes: FloatArray,
-) -> None:
     for i in range(len(field)):
         argument, size = field[i], abs(field[i])
         rest, rest_size = 0.0, 1.0
-        for s in range(start[i], start[i + 1]):
-            r = reverse[s]
+        for s in range(graph.start[i], graph.start[i + 1]):
+            r = graph.reverse[s]
             u = message(coupling[s], without[r])
             argument += parent[s] * u - parent[r] * without[s]
             size += parent[s] * abs(u) + parent[r] * abs(without[s])
@@ -373,9 +290,11 @@ def _write_reweighted_terms(
             rest_size += parent[s] * (1.0 + abs(coupling[s]) + abs(without[r]))
         terms[i] = root[i] * log_2cosh(argument / root[i]) + rest
         # Each sum has 2 per neighbor additions, each of its terms is good to some 24 roundoffs, and so is J / rho.
-        sizes[i] = (2.0 * (start[i + 1] - start[i]) + 32.0) * (size + rest_size)
+        sizes[i] = (2.0 * (graph.start[i + 1] - graph.start[i]) + 32.0) * (size + rest_size)
+    return terms, sizes
 
 
+@compiled
 def breadth_first(graph: Graph, used: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
     """Walk through the graph along the edges in ``used``, component by component.
 
@@ -389,23 +308,9 @@ def breadth_first(graph: Graph, used: BoolArray) -> tuple[IntArray, IntArray, In
         The component of each spin, numbered from 0.
     """
     n = len(graph.start) - 1
-    order, up, label = np.empty(n, dtype=np.int64), np.full(n, -1), np.full(n, -1)
-    _walk(graph.start, graph.source, graph.reverse, used[graph.edge], order, up, label)
-    return order, up, label
-
-
-@compiled
-def _walk(
-    start: IntArray,
-    source: IntArray,
-    reverse: IntArray,
-    is_used: BoolArray,
-    order: IntArray,
-    up: IntArray,
-    label: IntArray,
-) -> None:
+    order, up, label = np.empty(n, np.int64), np.full(n, -1), np.full(n, -1)
     taken = given = count = 0
-    for first in range(len(order)):
+    for first in range(n):
         if label[first] >= 0:
             continue
         label[first] = count
@@ -414,14 +319,15 @@ def _walk(
         while taken < given:
             i = order[taken]
             taken += 1
-            for s in range(start[i], start[i + 1]):
-                j = source[s]
-                if is_used[s] and label[j] < 0:
+            for s in range(graph.start[i], graph.start[i + 1]):
+                j = graph.source[s]
+                if used[graph.edge[s]] and label[j] < 0:
                     label[j] = count
-                    up[j] = reverse[s]
+                    up[j] = graph.reverse[s]
                     order[given] = j
                     given += 1
         count += 1
+    return order, up, label
 
 
 def orient(graph: Graph, used: BoolArray) -> FloatArray:
@@ -454,19 +360,19 @@ def climb(graph: Graph, field: FloatArray, coupling: FloatArray, x: FloatArray, 
     """Improve a state by flips of single spins until none gains (iterated conditional modes) or the sweeps are over."""
     x = x.copy()
     for _ in range(max_sweeps):
-        if not _flip_what_gains(graph.start, graph.source, field, coupling, x):
+        if not _flip_what_gains(graph, field, coupling, x):
             break
     return x
 
 
 @compiled
-def _flip_what_gains(start: IntArray, source: IntArray, field: FloatArray, coupling: FloatArray, x: FloatArray) -> int:
+def _flip_what_gains(graph: Graph, field: FloatArray, coupling: FloatArray, x: FloatArray) -> int:
     """Sweep once over the spins; return how many were flipped."""
     flips = 0
     for i in range(len(field)):
         h = field[i]
-        for s in range(start[i], start[i + 1]):
-            h += coupling[s] * x[source[s]]
+        for s in range(graph.start[i], graph.start[i + 1]):
+            h += coupling[s] * x[graph.source[s]]
         if h * x[i] < 0.0:
             x[i] = -x[i]
             flips += 1

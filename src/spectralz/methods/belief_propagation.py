@@ -187,7 +187,7 @@ class BeliefPropagation(Method):
 
     def _iterate(self, network: Network, u: FloatArray | None = None) -> tuple[FloatArray, int, float]:
         """Return the messages, the number of iterations and the last residual, starting at ``u``, or at 0 if None."""
-        from spectralz.kernels.messages import parallel_iterations, sequential_iterations
+        from spectralz.kernels.messages import iterations
 
         if u is None:
             u = np.zeros(len(network.coupling))
@@ -195,11 +195,10 @@ class BeliefPropagation(Method):
         done, residual = 0, math.inf
         while done < self.max_iter and residual > self.tol and not clock.is_up():
             count = min(block, self.max_iter - done)
-            given = (network.field, network.coupling, network.ones, u, self.damping, self.tol, count)
-            if self.schedule == "parallel":
-                u, made, residual = parallel_iterations(network.graph, *given)
-            else:
-                u, made, residual = sequential_iterations(network.graph, network.order, *given)
+            order = None if self.schedule == "parallel" else network.order
+            u, made, residual = iterations(
+                network.graph, order, network.field, network.coupling, network.ones, u, self.damping, self.tol, count
+            )
             done += made
             clock.charge(MESSAGE_OPERATIONS * made * len(u))
             report("passing messages", done / self.max_iter)

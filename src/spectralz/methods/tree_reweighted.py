@@ -207,7 +207,7 @@ class TreeReweighted(Method):
 
     def _iterate(self, network: Network, trees: _Trees, u: FloatArray) -> _Messages:
         """Pass messages until they converge or ``max_iter`` is reached; return the best bound seen on the way."""
-        from spectralz.kernels.messages import parallel_iterations
+        from spectralz.kernels.messages import iterations
 
         rho = trees.rho(network.graph)
         coupling = network.coupling / rho
@@ -216,8 +216,8 @@ class TreeReweighted(Method):
         done, residual = 0, math.inf
         while done < self.max_iter and residual > self.tol and not clock.is_up():
             count = min(block, self.max_iter - done)
-            u, made, residual = parallel_iterations(
-                network.graph, network.field, coupling, rho, u, self.damping, self.tol, count
+            u, made, residual = iterations(
+                network.graph, None, network.field, coupling, rho, u, self.damping, self.tol, count
             )
             done += made
             bound = min(bound, _bound(network, trees, rho, coupling, u))

@@ -114,7 +114,7 @@ def _minus_p_log_p_of_rest(z: FloatArray) -> FloatArray:
 
 def bethe_bounds(model: Ising, signs: FloatArray) -> Iterator[tuple[float, str]]:
     """Yield proven lower bounds where messages converge: from zero, and from the two states with all spins aligned."""
-    from spectralz.kernels.messages import fields, messages_between, sequential_iterations
+    from spectralz.kernels.messages import fields, iterations, messages_between
     from spectralz.parts.propagation.network import Network
 
     network = Network.of(model)
@@ -126,7 +126,7 @@ def bethe_bounds(model: Ising, signs: FloatArray) -> Iterator[tuple[float, str]]
         u = messages_between(network.coupling, size * signs[graph.source])
         residual, sweeps = math.inf, 0
         while sweeps < SWEEPS and residual > TOL:
-            u, made, residual = sequential_iterations(
+            u, made, residual = iterations(
                 graph, network.order, network.field, network.coupling, ones, u, 0.0, TOL, SWEEPS_TOGETHER
             )
             sweeps += made

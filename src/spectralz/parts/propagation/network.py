@@ -92,10 +92,10 @@ class Forest:
     @classmethod
     def of(cls, network: Network) -> Forest:
         """Send the messages up to the roots, then down."""
-        from spectralz.kernels.messages import fields, forest_terms, sequential_iterations
+        from spectralz.kernels.messages import fields, forest_terms, iterations
 
         graph, ones = network.graph, network.ones
-        u, _, _ = sequential_iterations(
+        u, _, _ = iterations(
             graph, network.order, network.field, network.coupling, ones, np.zeros(len(ones)), 0.0, 0.0, 1
         )
         total, without = fields(graph, network.field, ones, u)
