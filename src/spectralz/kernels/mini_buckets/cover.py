@@ -77,19 +77,16 @@ class Cover:
     @cached_property
     def children(self) -> tuple[IntArray, IntArray]:
         """Where the children of each mini-bucket begin, and all of them, the widest table first, then by creation."""
-        own = np.flatnonzero(self.parent >= 0)
-        own = own[np.lexsort((-self.widths[own], self.parent[own]))]
-        count = np.bincount(self.parent[own], minlength=len(self.ranks))
-        return np.concatenate([[0], np.cumsum(count)]).astype(np.int64), own
+        child = np.flatnonzero(self.parent >= 0)
+        child = child[np.lexsort((-self.widths[child], self.parent[child]))]
+        count = np.bincount(self.parent[child], minlength=len(self.ranks))
+        return np.concatenate([[0], np.cumsum(count)]).astype(np.int64), child
 
     @cached_property
     def sequence(self) -> IntArray:
         """The mini-buckets in an order, children first, that keeps few tables at once: a stack."""
-        out = np.empty(len(self.ranks), dtype=np.int64)
-        start, child = self.children
-        stack, peak = np.empty_like(out), np.empty(len(out))
-        post_order_of(self.sizes, start, child.copy(), self.parent, peak, stack, out)
-        return out
+        sequence: IntArray = post_order_of(self.sizes, *self.children, self.parent)
+        return sequence
 
     def entries(self, *, keep: bool) -> float:
         """Return the table entries that a pass needs, including the scratch space of its widest step."""
@@ -204,7 +201,8 @@ def cover_by_scope(order: IntArray, edges: IntArray, ibound: int) -> Cover:
 
     Among functions of equal width, edges come first and then messages, in the order in which they came.
     """
-    return Cover(np.asarray(order, dtype=np.int64), *divide_by_scope(np.asarray(order, dtype=np.int64), edges, ibound))
+    order = np.asarray(order, dtype=np.int64)
+    return Cover(order, *divide_by_scope(order, edges, ibound))
 
 
 def cover_by_content(

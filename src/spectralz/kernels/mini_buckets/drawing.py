@@ -87,29 +87,18 @@ class Drawing:
 
     def draw(self, rng: np.random.Generator) -> Drawn:
         """Draw as many states as there are lanes."""
-        found = Drawn(np.empty((self.spins, LANES), dtype=np.int8), np.zeros(LANES), np.zeros(LANES))
-        scratch = np.empty((4, LANES))
-        uniform = rng.random((self.spins, LANES))
-        _draw(self.order, *self.potentials, self.tables, uniform, *found, scratch, np.empty(LANES, dtype=np.int64))
-        return found
+        drawn = Drawn(np.empty((self.spins, LANES), dtype=np.int8), np.zeros(LANES), np.zeros(LANES))
+        _draw(self.order, self.potentials, self.tables, rng.random((self.spins, LANES)), drawn)
+        return drawn
 
 
 @compiled
-def _draw(
-    order: _Order,
-    h: FloatArray,
-    J: FloatArray,
-    power: FloatArray,
-    tables: FloatArray,
-    uniform: FloatArray,
-    x: SpinArray,
-    log_f: FloatArray,
-    log_q: FloatArray,
-    scratch: FloatArray,
-    index: IntArray,
-) -> None:
-    """Draw the spins of all lanes, the last eliminated first; ``scratch`` and ``index`` are work arrays."""
-    total, apart, up, down = scratch[0], scratch[1], scratch[2], scratch[3]
+def _draw(order: _Order, potentials: Potentials, tables: FloatArray, uniform: FloatArray, drawn: Drawn) -> None:
+    """Draw the spins of all lanes, the last eliminated first."""
+    h, J, power = potentials
+    x, log_f, log_q = drawn
+    total, apart, up, down = np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    index = np.empty(LANES, np.int64)
     for r in range(len(order.start) - 2, -1, -1):
         for lane in range(LANES):
             total[lane] = up[lane] = down[lane] = 0.0

@@ -16,6 +16,7 @@ from spectralz.kernels.elimination.min_fill import MOST_SPINS_FOR_MIN_FILL
 from spectralz.kernels.elimination.order import ORDERS, adjacency_of
 from spectralz.kernels.elimination.screening import has_narrow_front
 from spectralz.kernels.elimination.tree import EliminationTree
+from spectralz.kernels.mini_buckets.scopes import longer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,10 +52,10 @@ def orders_of(
         if sum(len(spins) > 1 for spins in components) > 1:
             names.append("narrowest")  # exact if every component is so by any of the orders
     orders: dict[str, IntArray] = {}
-    for each in names:
-        order = graph.order(each, ibound)
+    for rule in names:
+        order = graph.order(rule, ibound)
         if not any(np.array_equal(order, other) for other in orders.values()):
-            orders[each] = order
+            orders[rule] = order
     return orders
 
 
@@ -86,84 +87,61 @@ class _Graph:
             if is_complete:
                 order += spins[np.argsort(self.priority[spins])].tolist()
                 continue
-            found = _order_of_component(name, spins.tolist(), adjacency)
-            if not found:
+            part = _order_of_component(name, spins.tolist(), adjacency)
+            if not part:
                 narrow = self._fewest_neighbors_first(ibound - 1)
-                found = narrow[np.isin(narrow, spins)].tolist()
-            order += found
+                part = narrow[np.isin(narrow, spins)].tolist()
+            order += part
         return np.array(order, dtype=np.int64)
 
     def _fewest_neighbors_first(self, limit: int) -> IntArray:
-        n = len(self.degree)
-        degree = self.degree.copy()
-        order, place, seen = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.full(n, -1)
-        start, room = self.indptr[:-1].copy(), self.degree.copy()
-        pool = np.concatenate([self.indices, np.empty(len(self.indices) + 1024, dtype=np.int32)])
-        heap = np.argsort(self.degree * n + self.priority)
-        place[heap] = np.arange(n)
-        state = np.array([0, len(self.indices)])  # spins in the order, and numbers in the pool
-        while True:
-            wanted = _fewest_first(limit, degree, self.priority, start, room, pool, heap, place, seen, order, state)
-            if not wanted:
-                return order
-            pool = np.concatenate([pool, np.empty(len(pool) + wanted, dtype=np.int32)])
+        heap = np.argsort(self.degree * len(self.degree) + self.priority)
+        order: IntArray = _fewest_first(limit, self.indptr, self.indices, self.priority, heap)
+        return order
 
 
 def _order_of_component(name: str, spins: list[int], adjacency: Adjacency) -> list[int]:
     """Return an order of exact elimination, the narrowest for that name; nothing if all are too wide."""
     rules: dict[str, Callable[[Sequence[int], Adjacency, int], Order | None]] = {**ORDERS}
     names = tuple(rules) if name == "narrowest" else (name,)
-    found = [order[0] for order in (rules[k](spins, adjacency, MOST_WIDTH) for k in names) if order is not None]
-    if len(found) < 2:
-        return found[0] if found else []
-    return min(found, key=lambda order: EliminationTree.of_order(order, adjacency).width)
+    orders = [order[0] for order in (rules[k](spins, adjacency, MOST_WIDTH) for k in names) if order is not None]
+    if len(orders) < 2:
+        return orders[0] if orders else []
+    return min(orders, key=lambda order: EliminationTree.of_order(order, adjacency).width)
 
 
 @compiled
-def _fewest_first(
-    limit: int,
-    degree: IntArray,
-    priority: IntArray,
-    start: IntArray,
-    room: IntArray,
-    pool: ColumnArray,
-    heap: IntArray,
-    place: IntArray,
-    seen: IntArray,
-    order: IntArray,
-    state: IntArray,
-) -> int:
+def _fewest_first(limit: int, indptr: IntArray, indices: ColumnArray, priority: IntArray, heap: IntArray) -> IntArray:
     """Repeatedly eliminate a spin with the fewest neighbors, joining these if there are at most ``limit``.
 
-    The neighbors of v are at ``start[v]`` in the pool, where it has ``room``. Returns 0, or how much larger the pool
-    must be to continue.
+    The neighbors of v are at ``start[v]`` in the pool, where it has ``room``. ``heap`` holds all spins, those with the
+    fewest neighbors first; it is used up.
     """
-    n = len(degree)
-    while state[0] < n:
-        v, last = heap[0], n - state[0] - 1
+    n, used = len(priority), len(indices)
+    degree, start, room = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    order, place, seen = np.empty(n, np.int64), np.empty(n, np.int64), np.full(n, -1)
+    pool = longer(indices, used + 1)
+    for k in range(n):
+        start[k], degree[k] = indptr[k], indptr[k + 1] - indptr[k]
+        room[k] = degree[k]
+        place[heap[k]] = k
+    for step in range(n):
+        v, last = heap[0], n - step - 1
         d = degree[v]
         joins = d <= limit
-        if joins:
-            wanted = 0
-            for a in range(start[v], start[v] + d):
-                u = pool[a]
-                if degree[u] + d > room[u]:
-                    wanted += 2 * (degree[u] + d)
-            if state[1] + wanted > len(pool):
-                return wanted
-        order[state[0]] = v
-        state[0] += 1
+        order[step] = v
         heap[0] = heap[last]
         place[heap[0]] = 0
         _sink(0, last, degree, priority, heap, place)
         for a in range(start[v], start[v] + d):
             u = pool[a]
             if joins and degree[u] + d > room[u]:
-                for k in range(degree[u]):
-                    pool[state[1] + k] = pool[start[u] + k]
-                start[u] = state[1]
                 room[u] = 2 * (degree[u] + d)
-                state[1] += room[u]
+                pool = longer(pool, used + room[u])
+                for k in range(degree[u]):
+                    pool[used + k] = pool[start[u] + k]
+                start[u] = used
+                used += room[u]
             first, count = start[u], 0
             for k in range(first, first + degree[u]):
                 w = pool[k]
@@ -184,7 +162,7 @@ def _fewest_first(
             degree[u] = count
             _rise(place[u], degree, priority, heap, place)
             _sink(place[u], last, degree, priority, heap, place)
-    return 0
+    return order
 
 
 @inner

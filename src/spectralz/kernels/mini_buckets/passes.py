@@ -113,10 +113,7 @@ class Forest:
         spin_rank = np.empty(len(cover.order), dtype=np.int64)
         spin_rank[cover.order] = np.arange(len(cover.order))
         later = spin_rank[edges].max(axis=1, initial=0)
-        bit, mask = np.empty(len(edges), dtype=np.int64), np.empty(count, dtype=np.int64)
-        number_bits(
-            cover.ranks, cover.separator_start, cover.separators, later, cover.edge_part, cover.parent, bit, mask
-        )
+        bit, mask = number_bits(cover.separator_start, cover.separators, later, cover.edge_part, cover.parent)
         bit_start = np.concatenate([[0], np.cumsum(cover.widths[sequence])]).astype(np.int64)
         child_start, children = cover.children
         child_counts = np.diff(child_start)[sequence]
@@ -160,6 +157,31 @@ class Forest:
         return Potentials(h, J, power)
 
 
+class Tables(NamedTuple):
+    """The tables of a pass: their entries, the place of each, and the log-ratios of the spins' two states.
+
+    The log-ratios, if any are kept, are at the places ``kept``.
+    """
+
+    entries: FloatArray
+    where: IntArray
+    kept: IntArray
+    ratios: FloatArray
+
+
+class _Scratch(NamedTuple):
+    """Work arrays of a step: f of the two states of its spin, and places in a child's table."""
+
+    minus: FloatArray
+    plus: FloatArray
+    places: IntArray
+
+    @classmethod
+    def for_tables(cls, sizes: IntArray) -> _Scratch:
+        most = int(sizes.max(initial=1))
+        return cls(np.empty(most), np.empty(most), np.empty(1 << BLOCK_BITS, dtype=np.int64))
+
+
 def _ragged(starts: IntArray, counts: IntArray) -> IntArray:
     """Return starts[0], starts[0] + 1, ..., counts[0] of them, then those from starts[1] on, and so forth."""
     ends = np.cumsum(counts)
@@ -188,37 +210,32 @@ def bound_of(forest: Forest, potentials: Potentials, report: Report) -> Bound:
 
 def tables_of(forest: Forest, potentials: Potentials, report: Report) -> tuple[Bound, FloatArray]:
     """Run all steps and return the bound with all tables, each at its place of ``forest.kept``."""
-    return _run_forwards(forest, potentials, forest.kept, NO_RATIOS, report)
+    bound, tables = _run_forwards(forest, potentials, forest.kept, NO_RATIOS, report)
+    return bound, tables.entries
 
 
 def _run_forwards(
     forest: Forest, potentials: Potentials, places: IntArray, ratios: FloatArray, report: Report
-) -> tuple[Bound, FloatArray]:
+) -> tuple[Bound, Tables]:
     """Run all steps; in threads only if ratios are kept, since then there is room for the stacks of all branches."""
     steps = forest.steps
     sizes = np.left_shift(np.int64(1), steps.width)
-    tables = np.empty(int((places + sizes).max(initial=0)))
-    shift, span, units = np.empty((3, forest.count))
-    out = shift, span, units
+    tables = Tables(np.empty(int((places + sizes).max(initial=0))), places, forest.kept, ratios)
+    out = np.empty((3, forest.count))
 
     def run(begin: int, end: int, said: Report = lambda _: None) -> None:
-        scratch = _scratch(sizes)
+        scratch = _Scratch.for_tables(sizes)
         for a, b in runs(sizes[begin:end], ENTRIES_PER_REPORT):
-            where = begin + a, begin + b
-            _forwards(steps, *potentials, *where, tables, places, forest.kept, ratios, *scratch, *out)
-            said(where[1] / forest.count)
+            _forwards(steps, potentials, begin + a, begin + b, tables, scratch, out)
+            said((begin + b) / forest.count)
 
     if len(ratios):
         forest.branches.run_forwards(run, report)
     else:
         run(0, forest.count, report)
+    shift, _, units = out
     value = math.fsum(shift.tolist())
     return Bound(value, 1.01 * UNIT_ROUNDOFF * (float(units.sum()) + 2.0 * abs(value))), tables
-
-
-def _scratch(sizes: IntArray) -> tuple[FloatArray, FloatArray, IntArray]:
-    most = int(sizes.max(initial=1))
-    return np.empty(most), np.empty(most), np.empty(1 << BLOCK_BITS, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -246,20 +263,19 @@ class Beliefs:
 
 def beliefs_of(forest: Forest, potentials: Potentials, report: Report) -> Beliefs:
     """Run all steps forwards, keeping the log-ratio of the spin's two states, then backwards."""
-    steps, places = forest.steps, forest.branches.places
+    steps = forest.steps
     sizes = np.left_shift(np.int64(1), steps.width)
     ratios = np.empty(int(sizes.sum()))
-    bound, tables = _run_forwards(forest, potentials, places, ratios, lambda done: report(done / 2))
-    up, down, entropy = np.empty((3, forest.count))
-    pair_mean = np.empty(len(forest.pair_rank))
-    out = up, down, pair_mean, entropy
+    bound, tables = _run_forwards(forest, potentials, forest.branches.places, ratios, lambda done: report(done / 2))
+    out, pair_mean = np.empty((3, forest.count)), np.empty(len(forest.pair_rank))
 
     def run(begin: int, end: int) -> None:
-        scratch = _scratch(sizes)
+        scratch = _Scratch.for_tables(sizes)
         for a, b in reversed(runs(sizes[begin:end], ENTRIES_PER_REPORT)):
-            _backwards(steps, begin + a, begin + b, tables, places, forest.kept, ratios, *scratch, *out)
+            _backwards(steps, begin + a, begin + b, tables, scratch, out, pair_mean)
 
     forest.branches.run_backwards(run, lambda done: report((1 + done) / 2))
+    up, down, entropy = out
     return Beliefs(bound, up, down, pair_mean, entropy)
 
 
@@ -343,45 +359,34 @@ def _units(steps: Steps, t: int, h: FloatArray, J: FloatArray, power: FloatArray
 
 @compiled
 def _forwards(
-    steps: Steps,
-    h: FloatArray,
-    J: FloatArray,
-    power: FloatArray,
-    begin: int,
-    end: int,
-    tables: FloatArray,
-    where: IntArray,
-    kept: IntArray,
-    ratios: FloatArray,
-    minus: FloatArray,
-    plus: FloatArray,
-    places: IntArray,
-    shift: FloatArray,
-    span: FloatArray,
-    units: FloatArray,
+    steps: Steps, potentials: Potentials, begin: int, end: int, tables: Tables, scratch: _Scratch, out: FloatArray
 ) -> None:
     """Run steps begin to end; write the shift of each table, its greatest entry after the shift, and roundings.
 
-    The log-ratios of the spins' two states go to ``ratios``, at the places ``kept``, unless that is empty.
+    These are the rows of ``out``. The log-ratios of the spins' two states are kept if there is room for them.
     """
+    h, J, power = potentials
+    entries, where, kept, ratios = tables
+    minus, plus, places = scratch
+    shift, span, units = out[0], out[1], out[2]
     for t in range(begin, end):
         size = 1 << steps.width[t]
-        fill(steps, t, h, J, tables, where, minus, plus, places)
+        fill(steps, t, h, J, entries, where, minus, plus, places)
         at = where[t]
-        take_out(minus, plus, size, power[t], tables, at)
+        take_out(minus, plus, size, power[t], entries, at)
         if len(ratios):
-            own = kept[t]
+            first_ratio = kept[t]
             inverse = inverse_of(power[t])
             for i in range(size):
                 ratio = (plus[i] - minus[i]) * inverse
                 ratio = ratio if ratio < LARGEST_RATIO else LARGEST_RATIO
-                ratios[own + i] = ratio if ratio > -LARGEST_RATIO else -LARGEST_RATIO
-        first = tables[at]
+                ratios[first_ratio + i] = ratio if ratio > -LARGEST_RATIO else -LARGEST_RATIO
+        first = entries[at]
         largest = 0
         for i in range(at, at + size):
-            tables[i] -= first
+            entries[i] -= first
             # The bits of positive numbers have the same order as the numbers, and can be compared in vectors.
-            bits = as_bits(abs(tables[i]))
+            bits = as_bits(abs(entries[i]))
             largest = bits if bits > largest else largest
         shift[t] = first
         span[t] = as_float(largest)
@@ -390,36 +395,27 @@ def _forwards(
 
 @compiled_in_any_order
 def _backwards(
-    steps: Steps,
-    begin: int,
-    end: int,
-    tables: FloatArray,
-    where: IntArray,
-    kept: IntArray,
-    ratios: FloatArray,
-    minus: FloatArray,
-    plus: FloatArray,
-    places: IntArray,
-    up: FloatArray,
-    down: FloatArray,
-    pair_mean: FloatArray,
-    entropy: FloatArray,
+    steps: Steps, begin: int, end: int, tables: Tables, scratch: _Scratch, out: FloatArray, pair_mean: FloatArray
 ) -> None:
     """Undo steps end to begin: each finds its belief in place of its table, and leaves those of its children.
 
-    A step without a separator is the root of a tree. Its table is a number that the bound contains once: belief 1.
+    A step without a separator is the root of a tree. Its table is a number that the bound contains once: belief 1. The
+    rows of ``out`` are those of :class:`Beliefs`: up, down and entropy.
     """
+    entries, where, kept, ratios = tables
+    minus, plus, places = scratch
+    up, down, entropy = out[0], out[1], out[2]
     for t in range(end - 1, begin - 1, -1):
         width = steps.width[t]
         size = 1 << width
-        at, own = where[t], kept[t]
+        at, first_ratio = where[t], kept[t]
         if not width:
-            tables[at] = 1.0
+            entries[at] = 1.0
 
         # The belief is divided between both states of the spin.
         sum_up = sum_down = conditional = 0.0
         for i in range(size):
-            belief, ratio = tables[at + i], ratios[own + i]
+            belief, ratio = entries[at + i], ratios[first_ratio + i]
             far = abs(ratio)
             rare = exp_minus(far)
             common = 1.0 / (1.0 + rare)
@@ -436,14 +432,14 @@ def _backwards(
         for k in range(steps.child_start[t], steps.child_start[t + 1]):
             child, mask = steps.child[k], steps.child_mask[k]
             for i in range(where[child], where[child] + (1 << steps.width[child])):
-                tables[i] = 0.0
+                entries[i] = 0.0
             tabulate(where[child], mask, low, places)
             for block in range(1 << (width - low)):
                 first = block << low
                 base = 2 * compressed(first, mask)
                 for i in range(1 << low):
-                    tables[base + places[i]] += minus[first + i]
-                    tables[base + places[i] + 1] += plus[first + i]
+                    entries[base + places[i]] += minus[first + i]
+                    entries[base + places[i] + 1] += plus[first + i]
 
         # The mean of the product of the spin with each spin of the separator; this overwrites ``plus``.
         for i in range(size):

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support.compiling import compiled
+from spectralz._support.compiling import compiled, inner
 
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
@@ -26,74 +26,43 @@ def divide_by_scope(
     by_early = np.argsort(early, kind="stable")
     edge_start = np.searchsorted(early[by_early], np.arange(n + 1)).astype(np.int64)
     later = np.ascontiguousarray(late[by_early])
-    most = min(ibound, n)  # spins of a mini-bucket
-    count = n + len(edges) // 2 + 1
-    # One number per mini-bucket, per spin of a separator, and per function of a bucket.
-    ranks, following, parent = np.empty((3, count), dtype=np.int64)
-    start, separators = np.zeros(count + 1, dtype=np.int64), np.empty(2 * count, dtype=np.int64)
-    head, tail = np.full((2, n), -1)
-    part = np.empty(len(edges), dtype=np.int64)
-    function, group, size = np.empty((3, 16), dtype=np.int64)
-    scope, of_width = np.empty(16 * most, dtype=np.int64), np.zeros(n + 2, dtype=np.int64)
-    state = np.zeros(3, dtype=np.int64)  # the next rank, how many mini-buckets there are, functions in the next bucket
-    while True:
-        _divide(
-            most, edge_start, later, ranks, start, separators, following, parent, head, tail, part,
-            function, group, size, scope, of_width, state,
-        )  # fmt: skip
-        r, count, functions = state.tolist()
-        if r == n:
-            whole = np.empty(len(edges), dtype=np.int64)
-            whole[by_early] = part
-            used = int(start[count])
-            return (
-                ranks[:count].copy(),
-                start[: count + 1].copy(),
-                separators[:used].copy(),
-                whole,
-                parent[:count].copy(),
-            )
-        if functions > len(function):
-            function, group, size = np.empty((3, 2 * functions), dtype=np.int64)
-            scope = np.empty(2 * functions * most, dtype=np.int64)
-        if count + functions + 1 > len(ranks):
-            more = len(ranks) + functions + 1
-            ranks, following, parent = (
-                np.concatenate([a, np.empty(more, np.int64)]) for a in (ranks, following, parent)
-            )
-            start = np.concatenate([start, np.empty(more, np.int64)])
-        if int(start[count]) + (functions + 1) * most > len(separators):
-            separators = np.concatenate([separators, np.empty(len(separators) + (functions + 1) * most, np.int64)])
+    ranks, start, separators, part, parent = _divide(min(ibound, n), edge_start, later)
+    edge_part = np.empty(len(edges), dtype=np.int64)
+    edge_part[by_early] = part
+    return ranks, start, separators, edge_part, parent
+
+
+@inner
+def longer(array: Any, size: int) -> Any:
+    """Return a row of numbers, or if it has less than ``size`` a copy with room for twice as many."""
+    if len(array) >= size:
+        return array
+    copy = np.empty(2 * size, array.dtype)
+    for k in range(len(array)):
+        copy[k] = array[k]
+    return copy
 
 
 @compiled
 def _divide(
-    most: int,
-    edge_start: IntArray,
-    later: IntArray,
-    ranks: IntArray,
-    start: IntArray,
-    separators: IntArray,
-    following: IntArray,
-    parent: IntArray,
-    head: IntArray,
-    tail: IntArray,
-    part: IntArray,
-    function: IntArray,
-    group: IntArray,
-    size: IntArray,
-    scope: IntArray,
-    of_width: IntArray,
-    state: IntArray,
-) -> None:
-    """Divide one bucket after the other, until some array is too short.
+    most: int, edge_start: IntArray, later: IntArray
+) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
+    """Divide one bucket after the other, into mini-buckets of at most ``most`` spins.
 
     A function is given by a number: that of an edge, or -1 - m for the table of mini-bucket m. The tables that wait for
     a bucket are a list from ``head`` to ``tail``.
     """
-    n = len(edge_start) - 1
-    for r in range(state[0], n):
-        made = state[1]
+    n, edges = len(edge_start) - 1, len(later)
+    # One number per mini-bucket, per spin of a separator, and per function of a bucket.
+    expected = n + edges // 2 + 1
+    ranks, following, parent = np.empty(expected, np.int64), np.empty(expected, np.int64), np.empty(expected, np.int64)
+    start, separators = np.zeros(expected + 1, np.int64), np.empty(2 * expected, np.int64)
+    function, group, size = np.empty(16, np.int64), np.empty(16, np.int64), np.empty(16, np.int64)
+    scope, of_width = np.empty(16 * most, np.int64), np.zeros(n + 2, np.int64)
+    head, tail = np.full(n, -1), np.full(n, -1)
+    part = np.empty(edges, np.int64)
+    made = 0
+    for r in range(n):
         count = edge_start[r + 1] - edge_start[r]
         widest = 2
         of_width[2] = count
@@ -106,10 +75,11 @@ def _divide(
             of_width[width] += 1
             count += 1
             m = following[m]
-        state[2] = count
-        no_room = count > len(function) or made + count + 1 > len(ranks)
-        if no_room or start[made] + (count + 1) * most > len(separators):
-            return
+        function, group, size = longer(function, count), longer(group, count), longer(size, count)
+        scope = longer(scope, count * most)
+        ranks, following = longer(ranks, made + count + 1), longer(following, made + count + 1)
+        parent, start = longer(parent, made + count + 1), longer(start, made + count + 2)
+        separators = longer(separators, start[made] + (count + 1) * most)
 
         # The widest first, edges before tables, in the order in which they came: places by counting.
         place = 0
@@ -186,24 +156,18 @@ def _divide(
                 else:
                     head[to] = m
                 tail[to] = m
-        state[0], state[1] = r + 1, made + groups
+        made += groups
+    return ranks[:made].copy(), start[: made + 1].copy(), separators[: start[made]].copy(), part, parent[:made].copy()
 
 
 @compiled
-def post_order_of(
-    sizes: FloatArray,
-    start: IntArray,
-    child: IntArray,
-    parent: IntArray,
-    peak: FloatArray,
-    stack: IntArray,
-    out: IntArray,
-) -> None:
-    """Write the steps, children first, as ``kernels/forest.py`` does with tables that are written in place.
+def post_order_of(sizes: FloatArray, start: IntArray, child: IntArray, parent: IntArray) -> IntArray:
+    """Return the steps, children first, as ``kernels/forest.py`` does, but for tables that are written in place.
 
-    The children of a step, which have smaller numbers, are at ``start`` of ``child``; they are sorted there.
+    The children of a step, which have smaller numbers, are at ``start`` of ``child``.
     """
     n = len(sizes)
+    child, peak, stack, out = child.copy(), np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64)
     for m in range(n):
         for k in range(start[m] + 1, start[m + 1]):  # those first that need the most extra stack above their result
             c, to = child[k], k
@@ -231,31 +195,25 @@ def post_order_of(
         for k in range(start[m], start[m + 1]):
             stack[top] = child[k]
             top += 1
+    return out
 
 
 @compiled
 def number_bits(
-    ranks: IntArray,
-    start: IntArray,
-    separators: IntArray,
-    later: IntArray,
-    part: IntArray,
-    parent: IntArray,
-    edge_bit: IntArray,
-    mask: IntArray,
-) -> None:
-    """Write the bit of each edge in its mini-bucket's separator, and the bits of each table in the parent's.
+    start: IntArray, separators: IntArray, later: IntArray, part: IntArray, parent: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return the bit of each edge in its mini-bucket's separator, and the bits of each table in the parent's.
 
     ``later`` holds the rank of each edge's later spin. The parent's own spin, which comes first, is not counted.
     """
+    edge_bit, mask = np.empty(len(later), np.int64), np.zeros(len(parent), np.int64)
     for e in range(len(later)):
         first = start[part[e]]
         bit = 0
         while separators[first + bit] != later[e]:
             bit += 1
         edge_bit[e] = bit
-    for m in range(len(ranks)):
-        mask[m] = 0
+    for m in range(len(parent)):
         if parent[m] >= 0:
             at = start[parent[m]]
             bit = 0
@@ -263,3 +221,4 @@ def number_bits(
                 while separators[at + bit] != separators[k]:
                     bit += 1
                 mask[m] |= 1 << bit
+    return edge_bit, mask
