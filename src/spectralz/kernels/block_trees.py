@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support.compiling import compiled, inner
-from spectralz.kernels.elimination.screening import _append, _remove
-from spectralz.kernels.k_trees import _pop, _push
+from spectralz.kernels.elimination.screening import Elimination, min_degree, room_for_elimination
+from spectralz.kernels.k_trees import pop, push
 
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import ColumnArray, FloatArray, IntArray
@@ -25,22 +25,17 @@ ROOM = 2
 
 
 @compiled
-def write_separators(
-    indptr: IntArray,
-    indices: ColumnArray,
-    order: IntArray,
-    label: IntArray,
-    separator: IntArray,
-    width: IntArray,
-    parent: IntArray,
-) -> int:
-    """Eliminate the spins of ``order`` symbolically, each within its block; return how many steps fit.
+def block_separators(
+    indptr: IntArray, indices: ColumnArray, order: IntArray, label: IntArray, most: int
+) -> tuple[int, IntArray, IntArray, IntArray]:
+    """Eliminate the spins of ``order`` symbolically, each within its block; return how many steps fit, and arrays.
 
-    Spins of a block are consecutive. Row t of ``separator`` gets the steps that eliminate the spins of the separator of
-    step t, in order; there are ``width[t]`` of them. ``parent[t]`` is the first, or -1 if there is none. It stops at
-    the first step whose separator has more spins than fit in a row.
+    Spins of a block are consecutive. Row t of ``separator`` has the steps that eliminate the spins of the separator of
+    step t, in order; there are ``width[t]`` of them, at most ``most``. ``parent[t]`` is the first, or -1 if there is
+    none. It stops at the first step whose separator has more spins than fit in a row.
     """
-    steps, most = separator.shape
+    steps = len(order)
+    separator, width, parent = np.empty((steps, most), np.int64), np.empty(steps, np.int64), np.empty(steps, np.int64)
     rank = np.full(len(label), NOBODY)
     for t in range(steps):
         rank[order[t]] = t
@@ -55,7 +50,7 @@ def write_separators(
             r = rank[u]
             if label[u] == label[v] and r > t and seen[r] != t:
                 if count == most:
-                    return t
+                    return t, separator, width, parent
                 seen[r] = t
                 separator[t, count] = r
                 count += 1
@@ -65,7 +60,7 @@ def write_separators(
                 r = separator[child, k]
                 if seen[r] != t:
                     if count == most:
-                        return t
+                        return t, separator, width, parent
                     seen[r] = t
                     separator[t, count] = r
                     count += 1
@@ -81,80 +76,28 @@ def write_separators(
         if count:
             sister[t] = first_child[parent[t]]
             first_child[parent[t]] = t
-    return steps
+    return steps, separator, width, parent
 
 
 @inner
-def _min_degree(
-    indptr: IntArray,
-    indices: ColumnArray,
-    spins: IntArray,
-    count: int,
-    place_of: IntArray,
-    max_width: int,
-    neighbors: ColumnArray,
-    degree: IntArray,
-    queues: IntArray,
-    following: IntArray,
-    before: IntArray,
-    seen: IntArray,
-    order: IntArray,
+def _block_entries(
+    indptr: IntArray, indices: ColumnArray, spins: IntArray, place_of: IntArray, count: int, graph: Elimination
 ) -> float:
-    """Write a min-degree order of the subgraph of ``spins[:count]``; return its table entries, -1 if it is too wide.
+    """Find a min-degree order of the subgraph of ``spins[:count]``; return its table entries, -1 if it is too wide.
 
-    ``place_of`` gives the place of a spin in ``spins``, and ``NOBODY`` for other spins. ``order`` gets places.
+    ``place_of`` gives the place of a spin in ``spins``, and ``NOBODY`` for other spins. The order consists of places.
     """
-    room = neighbors.shape[1]
-    head, tail = queues[0], queues[1]
-    for d in range(max_width + 2):
-        head[d] = tail[d] = NOBODY
     for v in range(count):
         size = 0
         for place in range(indptr[spins[v]], indptr[spins[v] + 1]):
             u = place_of[indices[place]]
             if u != NOBODY:
-                if size == room:
+                if size == graph.neighbors.shape[1]:
                     return -1.0
-                neighbors[v, size] = u
+                graph.neighbors[v, size] = u
                 size += 1
-        degree[v] = size
-        seen[v] = NOBODY
-        _append(v, min(size, max_width + 1), head, tail, following, before)
-    entries, d, stamp = 0.0, 0, 0
-    for step in range(count):
-        while d <= max_width and head[d] < 0:
-            d += 1
-        if d > max_width:
-            return -1.0
-        v = head[d]
-        _remove(v, d, head, tail, following, before)
-        order[step] = v
-        entries += 2.0**d
-        least = d
-        for a in range(d):
-            u = neighbors[v, a]
-            old, size = degree[u], 0
-            stamp += 1
-            seen[u] = stamp
-            for k in range(old):
-                w = neighbors[u, k]
-                seen[w] = stamp
-                if w != v:
-                    neighbors[u, size] = w
-                    size += 1
-            for b in range(d):
-                w = neighbors[v, b]
-                if seen[w] != stamp:
-                    if size == room:
-                        return -1.0
-                    neighbors[u, size] = w
-                    size += 1
-            _remove(u, min(old, max_width + 1), head, tail, following, before)
-            degree[u] = size
-            _append(u, min(size, max_width + 1), head, tail, following, before)
-            least = min(least, size)
-        d = least
-    return entries
+        graph.degree[v] = size
+    return min_degree(graph, count, len(graph.head) - 2)[1]
 
 
 @compiled
@@ -168,41 +111,34 @@ def grow_blocks(
     most_entries: float,
     most_left_out: float,
     growth: float,
-    order: IntArray,
-    label: IntArray,
-) -> int:
-    """Divide all spins into blocks; write them in an order of elimination, block by block, and each spin's block.
+) -> tuple[IntArray, IntArray]:
+    """Divide all spins into blocks; return them in an order of elimination, block by block, and each spin's block.
 
     ``seeds`` lists all spins. Each block begins at the first of them that is not yet in a block. A block has at most
     ``most_spins`` spins and ``most_entries`` table entries. It ends once more than ``most_left_out`` times as many
     spins have been left out. Its width is checked whenever it has grown by a factor of ``growth``. With a growth of 1
     it is checked at every spin; with more, a block that has become too wide is cut back to where it was at the last
-    check. Returns the number of blocks.
+    check.
     """
     n = len(indptr) - 1
     whole, gain = np.zeros(n), np.zeros(n)
     banned, place_of = np.full(n, NOBODY), np.full(n, NOBODY)
+    order, label = np.empty(n, np.int64), np.full(n, NOBODY)
     for v in range(n):
-        label[v] = NOBODY
         for place in range(indptr[v], indptr[v + 1]):
             whole[v] += strength[place]
     spins = np.empty(most_spins, np.int64)
-    room = ROOM * max(max_width, 1) + 2
-    neighbors = np.empty((most_spins, room), np.int32)
-    degree, following = np.empty(most_spins, np.int64), np.empty(most_spins, np.int64)
-    before, seen = np.empty(most_spins, np.int64), np.empty(most_spins, np.int64)
-    queues = np.empty((2, max_width + 2), np.int64)
-    steps = np.empty(most_spins, np.int64)
+    graph = room_for_elimination(most_spins, ROOM * max(max_width, 1) + 2, max_width)
     gains, entries = np.empty(1024), np.empty((1024, 2), np.int64)
     blocks, done, next_seed = 0, 0, 0
     while done < n:
         while label[seeds[next_seed]] != NOBODY:
             next_seed += 1
         size, count, sure, left_out, is_full, has_loops = 0, 0, 1, 0, False, False
-        _push(gains, entries, size, 0.0, seeds[next_seed], 0)
+        gains, entries = push(gains, entries, size, 0.0, seeds[next_seed], 0)
         size += 1
         while size > 0 and count < most_spins and not is_full:
-            _pop(gains, entries, size)
+            pop(gains, entries, size)
             size -= 1
             v = entries[size, 0]
             if label[v] != NOBODY or banned[v] == blocks or (count and gains[size] != 2.0 * gain[v] - whole[v]):
@@ -215,17 +151,14 @@ def grow_blocks(
             count += 1
             has_loops = has_loops or inside > 1  # a spin with one neighbor makes nothing wider
             if has_loops and count >= growth * sure and (inside > 1 or growth > 1.0):
-                found = _min_degree(
-                    indptr, indices, spins, count, place_of, max_width, neighbors, degree, queues, following, before,
-                    seen, steps,
-                )  # fmt: skip
-                if found < 0.0 or found > most_entries:
+                needed = _block_entries(indptr, indices, spins, place_of, count, graph)
+                if needed < 0.0 or needed > most_entries:
                     if growth > 1.0:
                         break
                     count -= 1
                     place_of[v], label[v], banned[v] = NOBODY, NOBODY, blocks
                     left_out += 1
-                    is_full = found > most_entries or left_out > most_left_out * count
+                    is_full = needed > most_entries or left_out > most_left_out * count
                     continue
                 sure = count
             for place in range(indptr[v], indptr[v + 1]):
@@ -233,26 +166,19 @@ def grow_blocks(
                 if label[u] != NOBODY or banned[u] == blocks:
                     continue
                 gain[u] += strength[place]
-                if size == len(gains):
-                    more, more_entries = np.empty(2 * size), np.empty((2 * size, 2), np.int64)
-                    more[:size], more_entries[:size] = gains, entries
-                    gains, entries = more, more_entries
-                _push(gains, entries, size, 2.0 * gain[u] - whole[u], u, 0)
+                gains, entries = push(gains, entries, size, 2.0 * gain[u] - whole[u], u, 0)
                 size += 1
         grown = count
         for _ in range(2):
-            found = _min_degree(
-                indptr, indices, spins, count, place_of, max_width, neighbors, degree, queues, following, before, seen,
-                steps,
-            )  # fmt: skip
-            if 0.0 <= found <= most_entries:
+            needed = _block_entries(indptr, indices, spins, place_of, count, graph)
+            if 0.0 <= needed <= most_entries:
                 break
             # Drop what came since the last check; even spins with one neighbor may have changed the order.
             for k in range(sure, count):
                 place_of[spins[k]], label[spins[k]] = NOBODY, NOBODY
             count = sure
         for k in range(count):
-            order[done + k] = spins[steps[k]]
+            order[done + k] = spins[graph.order[k]]
         for k in range(grown):
             v = spins[k]
             place_of[v] = NOBODY
@@ -260,4 +186,4 @@ def grow_blocks(
                 gain[indices[place]] = 0.0
         done += count
         blocks += 1
-    return blocks
+    return order, label

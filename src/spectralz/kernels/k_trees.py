@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from spectralz._support.compiling import compiled, inner
+from spectralz.kernels.logsum import log_add_exp
 from spectralz.kernels.sampling.lanes import LANES, drawn, next_word
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         SingleArray,
         SpinArray,
     )
+    from spectralz.kernels.coupling import Couplings
 
 
 NOBODY = -1
@@ -57,8 +59,17 @@ class Growth(NamedTuple):
 
 
 @inner
-def _push(gains: FloatArray, entries: IntArray, size: int, gain: float, spin: int, bag: int) -> None:
-    """Push an entry onto a binary heap, the largest gain on top; ties go to the latest bag."""
+def push(
+    gains: FloatArray, entries: IntArray, size: int, gain: float, spin: int, bag: int
+) -> tuple[FloatArray, IntArray]:
+    """Push an entry onto a binary heap, the largest gain on top; ties go to the latest bag.
+
+    Returns the arrays of the heap, which are new ones if the old ones were full.
+    """
+    if size == len(gains):
+        more, more_entries = np.empty(2 * size), np.empty((2 * size, 2), np.int64)
+        more[:size], more_entries[:size] = gains, entries
+        gains, entries = more, more_entries
     k = size
     while k > 0:
         above = (k - 1) // 2
@@ -69,10 +80,11 @@ def _push(gains: FloatArray, entries: IntArray, size: int, gain: float, spin: in
         k = above
     gains[k] = gain
     entries[k, 0], entries[k, 1] = spin, bag
+    return gains, entries
 
 
 @inner
-def _pop(gains: FloatArray, entries: IntArray, size: int) -> None:
+def pop(gains: FloatArray, entries: IntArray, size: int) -> None:
     """Pop the top of a heap of ``size`` entries; it is left just behind the last one."""
     top_gain, top_spin, top_bag = gains[0], entries[0, 0], entries[0, 1]
     last = size - 1
@@ -118,7 +130,7 @@ def grow(indptr: IntArray, indices: ColumnArray, strength: FloatArray, width: in
     while step < n:
         spin, parent = NOBODY, NOBODY
         while size > 0:
-            _pop(gains, entries, size)
+            pop(gains, entries, size)
             size -= 1
             if step_of[entries[size, 0]] == NOBODY:
                 spin, parent = entries[size, 0], best_bag[entries[size, 0]]
@@ -186,11 +198,7 @@ def grow(indptr: IntArray, indices: ColumnArray, strength: FloatArray, width: in
                     gain -= weakest
                 if gain >= best[j] and best_bag[j] != step:
                     best[j], best_bag[j] = gain, step
-                    if size == len(gains):
-                        more, more_entries = np.empty(2 * size), np.empty((2 * size, 2), np.int64)
-                        more[:size], more_entries[:size] = gains, entries
-                        gains, entries = more, more_entries
-                    _push(gains, entries, size, gain, j, step)
+                    gains, entries = push(gains, entries, size, gain, j, step)
                     size += 1
         for k in range(many):
             is_member[members[k]] = False
@@ -199,28 +207,15 @@ def grow(indptr: IntArray, indices: ColumnArray, strength: FloatArray, width: in
     return Growth(spins, joined, sizes, bag, kept)
 
 
-@inner
-def _log_sum(a: float, b: float) -> float:
-    top, apart = (a, b - a) if a >= b else (b, a - b)
-    return top + math.log1p(math.exp(apart))
-
-
 @compiled
-def sum_out(
-    growth: Growth,
-    field: FloatArray,
-    indptr: IntArray,
-    indices: ColumnArray,
-    data: FloatArray,
-    begin: IntArray,
-    log_odds: SingleArray,
-) -> float:
-    """Return log Z of the subgraph, and write every spin's log-odds given the spins that it was joined to.
+def sum_out(growth: Growth, field: FloatArray, couplings: Couplings, begin: IntArray) -> tuple[float, SingleArray]:
+    """Return log Z of the subgraph, and every spin's log-odds given the spins that it was joined to.
 
     The log-odds of step t start at ``begin[t]``; bit k of an index is the k-th of those spins.
     """
     n, width = growth.joined.shape
-    couplings = np.empty(width)
+    indptr, indices = couplings.indptr, couplings.indices
+    weights, log_odds = np.empty(width), np.empty(begin[n], np.float32)
     tables = np.zeros(2 * begin[n])  # the sums that later spins have left over the spins of each bag
     local, place_of = np.empty(1 << width), np.empty(1 << (width + 1), np.int64)
     log_z = 0.0
@@ -230,19 +225,19 @@ def sum_out(
         spin = growth.spins[step]
         local[0] = field[spin]
         for k in range(many):
-            couplings[k] = 0.0
+            weights[k] = 0.0
             for place in range(indptr[spin], indptr[spin + 1]):
                 if indices[place] == growth.joined[step, k]:
-                    couplings[k] = data[place]
-            local[0] -= couplings[k]
+                    weights[k] = couplings.data[place]
+            local[0] -= weights[k]
         for k in range(many):
             for place in range(1 << k):
-                local[place + (1 << k)] = local[place] + 2.0 * couplings[k]
+                local[place + (1 << k)] = local[place] + 2.0 * weights[k]
         here = 2 * begin[step]
         for place in range(size):
             down, up = tables[here + place] - local[place], tables[here + size + place] + local[place]
             log_odds[begin[step] + place] = up - down
-            local[place] = _log_sum(down, up)
+            local[place] = log_add_exp(up, down)
         if parent == NOBODY:
             log_z += local[0]
             continue
@@ -259,7 +254,7 @@ def sum_out(
         there = 2 * begin[parent]
         for place in range(1 << (growth.sizes[parent] + 1)):
             tables[there + place] += local[place_of[place]]
-    return log_z
+    return log_z, log_odds
 
 
 @compiled

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from spectralz.kernels.coupling import frozen
+from spectralz.kernels.coupling import Couplings, frozen
 from spectralz.model import Ising
 from spectralz.sampling.engines.collapsed import sides_of
 from spectralz.sampling.engines.protocol import one_after_the_other
@@ -131,12 +131,13 @@ class KeptSide:
         rows = sp.csr_array(2.0 * model.storage.written_out.block(sides.kept, sides.summed))
         if rows.nnz > DENSE_FROM * self.width * self.summed:
             self._weights: Any = rows.toarray()
-            couplings = self._weights.ravel(), np.empty(0, np.int32), self.summed * np.arange(self.width + 1)
+            arrays = self._weights.ravel(), np.empty(0, np.int32), self.summed * np.arange(self.width + 1)
         else:
             self._weights = rows
-            couplings = rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int64)
-        self.entries = float(len(couplings[0]) + self.summed)
-        self._arrays = tuple(frozen(np.ascontiguousarray(array)) for array in (self._kept, *couplings))
+            arrays = rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int64)
+        data, indices, indptr = (frozen(np.ascontiguousarray(array)) for array in arrays)
+        self._couplings = Couplings(data, indices, indptr, is_dense=self._weights is not rows)
+        self.entries = float(len(self._couplings.data) + self.summed)
 
     def of_states(self, x: NDArray[np.int8]) -> NDArray[np.int8]:
         """Return the kept side."""
@@ -158,9 +159,7 @@ class KeptSide:
         """Return the changes of log-weights for the flip of each kept spin."""
         from spectralz.kernels.sampling.flips import flip_changes
 
-        changes = np.empty(v.shape)
-        flip_changes(v, self._fields(v), *self._arrays, np.empty(self.summed), changes)
-        return changes
+        return np.asarray(flip_changes(v, self._fields(v), frozen(self._kept), self._couplings))
 
     def quench(self, v: NDArray[np.int8]) -> NDArray[np.int8]:
         """Return the states reached by flips that increase the weight, with the other side summed out."""
@@ -169,12 +168,12 @@ class KeptSide:
         ends = np.unique(v, axis=0)
         if len(ends) > MOST_QUENCHED:
             ends = ends[np.argsort(-self.log_weight(ends), kind="stable")[:MOST_QUENCHED]]
-        ascend(ends, self._fields(ends), *self._arrays, np.empty(self.summed), MOST_ASCENTS)
+        ascend(ends, self._fields(ends), frozen(self._kept), self._couplings, MOST_ASCENTS)
         return ends
 
     def sizes(self) -> float:
         """Return a bound on the sum of the sizes of all terms: log 2cosh g is at most |g| + log 2."""
-        sizes = float(np.abs(self._kept).sum() + np.abs(self._summed).sum() + np.abs(self._arrays[1]).sum())
+        sizes = float(np.abs(self._kept).sum() + np.abs(self._summed).sum() + np.abs(self._couplings.data).sum())
         return sizes + math.log(2.0) * self.summed
 
     def given(self, v: NDArray[np.int8]) -> Given:

@@ -73,13 +73,11 @@ def strongest_subgraph(theta: FloatArray, couplings: Couplings, width: int) -> S
     """Return a subgraph of a given width, grown along the strongest couplings of a sparse graph."""
     from spectralz.kernels.k_trees import grow, sum_out
 
-    indptr, indices, data = couplings.indptr, couplings.indices, couplings.data
     n = len(theta)
-    clock.charge(ENTRY_OPERATIONS * n * 2**width + COUPLING_OPERATIONS * width * len(data))
+    clock.charge(ENTRY_OPERATIONS * n * 2**width + COUPLING_OPERATIONS * width * len(couplings.data))
     # What an edge alone adds to log Z.
-    strength = np.maximum(log_2cosh(data) - math.log(2.0), LEAST_STRENGTH)
-    growth = grow(indptr, indices, strength, width)
+    strength = np.maximum(log_2cosh(couplings.data) - math.log(2.0), LEAST_STRENGTH)
+    growth = grow(couplings.indptr, couplings.indices, strength, width)
     begin = np.concatenate([[0], np.cumsum(1 << growth.sizes)])
-    log_odds = np.empty(begin[-1], dtype=np.float32)
-    log_z = sum_out(growth, theta, indptr, indices, data, begin, log_odds)
+    log_z, log_odds = sum_out(growth, theta, couplings, begin)
     return Subgraph(log_z, frozen(growth.kept), growth, begin, log_odds)

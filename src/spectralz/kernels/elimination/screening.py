@@ -44,64 +44,104 @@ def count_min_degree(indptr: IntArray, indices: ColumnArray, max_width: int) -> 
     room = ROOM * max(max_width, 1)
     if degree.max(initial=0) > room:
         return Count(0, 0.0, False, False)
-    width, terms, is_narrow = _count_min_degree(indptr, indices, max_width, room)
-    return Count(int(width), float(terms), bool(is_narrow), True)
+    width, terms = _count_min_degree(indptr, indices, max_width, room)
+    return Count(int(width), float(terms), bool(terms >= 0.0), True)
 
 
-@compiled
-def _count_min_degree(indptr: IntArray, indices: ColumnArray, max_width: int, room: int) -> tuple[int, float, bool]:
-    n = len(indptr) - 1
-    neighbors = np.empty((n, room), dtype=np.int32)
-    degree = np.empty(n, dtype=np.int64)
-    # A queue for each degree, first in, first out.
-    head, tail = np.full(max_width + 2, -1), np.full(max_width + 2, -1)
-    following, before = np.full(n, -1), np.full(n, -1)
-    for v in range(n):
-        degree[v] = indptr[v + 1] - indptr[v]
-        for k in range(degree[v]):
-            neighbors[v, k] = indices[indptr[v] + k]
+class Elimination(NamedTuple):
+    """A graph whose spins of least degree are eliminated first, as arrays that this uses up.
+
+    Attributes
+    ----------
+    neighbors, degree
+        The neighbors of each spin, one row per spin, and how many there are.
+    order
+        The spins in order of elimination.
+    head, tail, following, before
+        A queue for each degree, first in, first out.
+    seen
+        A work array, one number per spin.
+    """
+
+    neighbors: ColumnArray
+    degree: IntArray
+    order: IntArray
+    head: IntArray
+    tail: IntArray
+    following: IntArray
+    before: IntArray
+    seen: IntArray
+
+
+@inner
+def room_for_elimination(n: int, room: int, max_width: int) -> Elimination:
+    """Return the arrays for graphs of up to ``n`` spins, with up to ``room`` neighbors each on the way."""
+    neighbors, degree, order = np.empty((n, room), np.int32), np.empty(n, np.int64), np.empty(n, np.int64)
+    head, tail = np.empty(max_width + 2, np.int64), np.empty(max_width + 2, np.int64)
+    following, before, seen = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    return Elimination(neighbors, degree, order, head, tail, following, before, seen)
+
+
+@inner
+def min_degree(graph: Elimination, count: int, max_width: int) -> tuple[int, float]:
+    """Eliminate the first ``count`` spins; return the widest separator and the table entries, -1 if it is too wide.
+
+    Too wide also means that a spin has more neighbors on the way than there is room for.
+    """
+    neighbors, degree, order, head, tail, following, before, seen = graph
+    room = neighbors.shape[1]
+    for d in range(max_width + 2):
+        head[d] = tail[d] = -1
+    for v in range(count):
+        seen[v] = -1
         _append(v, min(degree[v], max_width + 1), head, tail, following, before)
-    seen, stamp = np.zeros(n, dtype=np.int64), 0
-    width, terms, left, d = 0, 0.0, n, 0
-    while left:
+    width, entries, d, stamp = 0, 0.0, 0, 0
+    for step in range(count):
         while d <= max_width and head[d] < 0:
             d += 1
         if d > max_width:
-            return width, terms, False
+            return width, -1.0
         v = head[d]
         _remove(v, d, head, tail, following, before)
-        left -= 1
+        order[step] = v
         width = max(width, d)
-        terms += 2.0**d
+        entries += 2.0**d
         least = d
         for a in range(d):
             u = neighbors[v, a]
-            if degree[u] < 0:
-                continue  # it had too many neighbors to tell
-            old, count = degree[u], 0
+            old, size = degree[u], 0
             stamp += 1
             seen[u] = stamp
             for k in range(old):
                 w = neighbors[u, k]
                 seen[w] = stamp
                 if w != v:
-                    neighbors[u, count] = w
-                    count += 1
+                    neighbors[u, size] = w
+                    size += 1
             for b in range(d):
                 w = neighbors[v, b]
                 if seen[w] != stamp:
-                    if count == room:
-                        count = -1
-                        break
-                    neighbors[u, count] = w
-                    count += 1
+                    if size == room:
+                        return width, -1.0
+                    neighbors[u, size] = w
+                    size += 1
             _remove(u, min(old, max_width + 1), head, tail, following, before)
-            degree[u] = count
-            if count >= 0:
-                _append(u, min(count, max_width + 1), head, tail, following, before)
-                least = min(least, count)
+            degree[u] = size
+            _append(u, min(size, max_width + 1), head, tail, following, before)
+            least = min(least, size)
         d = least
-    return width, terms, True
+    return width, entries
+
+
+@compiled
+def _count_min_degree(indptr: IntArray, indices: ColumnArray, max_width: int, room: int) -> tuple[int, float]:
+    n = len(indptr) - 1
+    graph = room_for_elimination(n, room, max_width)
+    for v in range(n):
+        graph.degree[v] = indptr[v + 1] - indptr[v]
+        for k in range(graph.degree[v]):
+            graph.neighbors[v, k] = indices[indptr[v] + k]
+    return min_degree(graph, n, max_width)
 
 
 @inner
@@ -193,12 +233,12 @@ def core_of(indptr: IntArray, indices: ColumnArray) -> int:
     following, before = np.full(n, -1), np.full(n, -1)
     for v in range(n):
         _append(v, degree[v], head, tail, following, before)
-    found, d = 0, 0
+    core, d = 0, 0
     for _ in range(n):
         while head[d] < 0:
             d += 1
         v = head[d]
-        found = max(found, d)
+        core = max(core, d)
         _remove(v, d, head, tail, following, before)
         degree[v] = -1
         for place in range(indptr[v], indptr[v + 1]):
@@ -208,4 +248,4 @@ def core_of(indptr: IntArray, indices: ColumnArray) -> int:
                 degree[u] -= 1
                 _append(u, degree[u], head, tail, following, before)
                 d = min(d, degree[u])
-    return found
+    return core

@@ -59,7 +59,7 @@ class Partition:
     color
         A number per spin, the same within a block and different in coupled blocks; blocks of one color are consecutive.
     separator, width, parent
-        For each step of the order, the output of :func:`spectralz.kernels.block_trees.write_separators`.
+        For each step of the order, the output of :func:`spectralz.kernels.block_trees.block_separators`.
     cut
         The sum of what each coupling between blocks adds to log Z by itself.
     """
@@ -126,11 +126,10 @@ class _Graph:
 
     def partition(self, order: IntArray, label: IntArray, max_width: int) -> Partition | None:
         """Return the blocks of an order, or None if one is too wide."""
-        from spectralz.kernels.block_trees import write_separators
+        from spectralz.kernels.block_trees import block_separators
 
-        separator = np.empty((len(order), max_width), np.int64)
-        width, parent = np.empty((2, len(order)), np.int64)
-        if write_separators(self.indptr, self.indices, order, label, separator, width, parent) < len(order):
+        steps, separator, width, parent = block_separators(self.indptr, self.indices, order, label, max_width)
+        if steps < len(order):
             return None
         cut = float(self.strength[label[self.row] != label[self.indices]].sum()) / 2.0
         return Partition(order, label, label, separator, width, parent, cut)
@@ -205,9 +204,8 @@ def _grown(graph: _Graph, max_width: int) -> Iterator[Partition]:
     seeds = _from_an_end(graph)
     is_large = graph.n > MOST_SPINS_LOOKED_AT_ALWAYS
     for share in SHARES_LEFT_OUT[:1] if is_large else SHARES_LEFT_OUT:
-        order, label = np.empty((2, graph.n), np.int64)
         limits = max_width, min(MOST_SPINS, max(graph.n, 1)), float(MOST_ENTRIES), share, GROWTH if is_large else 1.0
-        grow_blocks(graph.indptr, graph.indices, graph.strength, seeds, *limits, order, label)
+        order, label = grow_blocks(graph.indptr, graph.indices, graph.strength, seeds, *limits)
         partition = graph.partition(order, label, max_width)
         if partition is not None:
             yield partition
