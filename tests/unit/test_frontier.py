@@ -108,9 +108,9 @@ def test_predictions_grow_with_the_bond_and_are_linear_in_the_length():
 def test_what_is_kept_is_no_more_than_predicted(name, bond):
     model, _ = LATTICES[name]
     found = plan(model, bond=bond)
-    chain, kept = empty_chain(found.width, bond), Kept.with_room(model.n, 100 * model.n, 10**6)
+    chain, kept = empty_chain(found.width, bond, 0.0), Kept.with_room(0, model.n, 100 * model.n, 10**6)
     weights = Weights(np.array(model.field), model.edges()[1][found.graph.edge])
-    assert advance(found.steps, weights, 0, model.n, chain, bond, 0.0, kept, 0) == model.n
+    assert advance(found.steps, weights, 0, model.n, chain, kept) == model.n
     sites = int(kept.start[-1])
     numbers = int((2 * kept.site_left[:sites] * kept.site_right[:sites]).sum())
     assert 0 < 8 * numbers <= found.kept(bond)

@@ -8,7 +8,7 @@ its neighbors held fixed, the sum gives their joint probabilities.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from spectralz._support.compiling import compiled, compiled_for_kernels, inlined
 from spectralz.kernels.compressed.chain import (
     CENTER,
     SIGN,
+    Gates,
     change_span,
+    columns_of,
     insert,
     move_center,
     own_matrix,
@@ -33,6 +35,34 @@ if TYPE_CHECKING:
     from spectralz.kernels.compressed.chain import Chain, Kept, Weights
     from spectralz.kernels.compressed.drawing import Walk
     from spectralz.kernels.compressed.placing import Steps
+
+
+class Joint(NamedTuple):
+    """Weights of x = 1 and x = -1 for each spin, and of x y = 1 and x y = -1 in the slot of each edge."""
+
+    up: FloatArray
+    down: FloatArray
+    same: FloatArray
+    other: FloatArray
+
+
+class _Span(NamedTuple):
+    """The sites of a step's span.
+
+    Attributes
+    ----------
+    own
+        Which of them is that of the step's own spin.
+    past, future
+        The position of each site in the chains of the past and of the future, or -1.
+    gates
+        The gate between each site's spin x and the step's own spin s, by site, s and x; 1 where there is none.
+    """
+
+    own: int
+    past: IntArray
+    future: IntArray
+    gates: FloatArray
 
 
 @compiled_for_kernels
@@ -92,11 +122,7 @@ def _extend(walk: Walk, kept: Kept, chain: Chain, from_left: int, from_right: in
 def _chosen(tensor: FloatArray, x: int) -> FloatArray:
     """Return the matrix that a spin chooses."""
     columns = tensor.shape[1] // 2
-    matrix = np.empty((tensor.shape[0], columns))
-    for i in range(tensor.shape[0]):
-        for j in range(columns):
-            matrix[i, j] = tensor[i, x * columns + j]
-    return matrix
+    return columns_of(tensor, x * columns, columns)
 
 
 @compiled_for_kernels
@@ -114,18 +140,7 @@ def _sandwich(
 
 
 @inlined
-def _joint(
-    steps: Steps,
-    weights: Weights,
-    t: int,
-    kept: Kept,
-    walk: Walk,
-    chain: Chain,
-    up: FloatArray,
-    down: FloatArray,
-    same: FloatArray,
-    other: FloatArray,
-) -> None:
+def _joint(steps: Steps, weights: Weights, t: int, kept: Kept, walk: Walk, chain: Chain, joint: Joint) -> None:
     """Write the weights of the two values of the spin of a step, and of its edges being satisfied or not."""
     low, high, place, v = steps.low[t], steps.high[t], steps.place[t], steps.spin[t]
     count = high - low + 1
@@ -158,63 +173,50 @@ def _joint(
         g = walk.right[here - 1]
     if there > low:
         c = chain.right[chain.slot[there - 1]]
+    gates = np.ones((count, 2, 2))
+    for i in range(count):
+        if slots[i] >= 0:
+            for s in range(2):
+                for x in range(2):
+                    gates[i, s, x] = gate(weights.coupling[slots[i]], x == s)
+    span = _Span(place - low, past, future, gates)
     for s in range(2):
-        h = weights.field[v]
-        own = gate(h, s == 1)
+        own = gate(weights.field[v], s == 1)
         # Products from the right up to each site, the spins in between summed.
         sums = [rows_of(walk.from_right, sites_after, g, c)]
         for i in range(count - 1, -1, -1):
-            sums.append(
-                _summed(weights.coupling, walk, kept, chain, sums[-1], i, low, place, s, slots, past, future, False)
-            )
+            sums.append(_summed(sums[-1], walk, kept, chain, span, i, s, False))
         left = rows_of(walk.from_left, low, f, b)
         total = own * _inner_product(left, sums[count])
         if s == 1:
-            up[v] = total
+            joint.up[v] = total
         else:
-            down[v] = total
+            joint.down[v] = total
         for i in range(count):
             if slots[i] >= 0:
-                y_is_v = low + i == place
                 for x in range(2):
-                    y = s if y_is_v else x
+                    y = s if i == span.own else x
                     right = _sandwich(sums[count - 1 - i], walk, kept, chain, past[i], future[i], x, y, False)
-                    weight = own * gate(weights.coupling[slots[i]], x == s) * _inner_product(left, right)
+                    weight = own * gates[i, s, x] * _inner_product(left, right)
                     if x == s:
-                        same[slots[i]] += weight
+                        joint.same[slots[i]] += weight
                     else:
-                        other[slots[i]] += weight
+                        joint.other[slots[i]] += weight
             if i < count - 1:
-                left = _summed(weights.coupling, walk, kept, chain, left, i, low, place, s, slots, past, future, True)
+                left = _summed(left, walk, kept, chain, span, i, s, True)
 
 
 @compiled_for_kernels
 def _summed(
-    coupling: FloatArray,
-    walk: Walk,
-    kept: Kept,
-    chain: Chain,
-    matrix: FloatArray,
-    i: int,
-    low: int,
-    place: int,
-    s: int,
-    slots: IntArray,
-    past: IntArray,
-    future: IntArray,
-    is_from_left: bool,
+    matrix: FloatArray, walk: Walk, kept: Kept, chain: Chain, span: _Span, i: int, s: int, is_from_left: bool
 ) -> FloatArray:
     """Multiply a product by a site of the span, its spin summed out and that of the step held fixed."""
-    is_own = low + i == place
-    if is_own and past[i] < 0:
-        return _sandwich(matrix, walk, kept, chain, -1, future[i], s, s, is_from_left)
-    minus = _sandwich(matrix, walk, kept, chain, past[i], future[i], 0, s if is_own else 0, is_from_left)
-    plus = _sandwich(matrix, walk, kept, chain, past[i], future[i], 1, s if is_own else 1, is_from_left)
-    if slots[i] >= 0:
-        J = coupling[slots[i]]
-        low_weight, high_weight = gate(J, s == 0), gate(J, s == 1)
-    else:
-        low_weight = high_weight = 1.0
+    is_own, past, future = i == span.own, span.past[i], span.future[i]
+    if is_own and past < 0:
+        return _sandwich(matrix, walk, kept, chain, -1, future, s, s, is_from_left)
+    minus = _sandwich(matrix, walk, kept, chain, past, future, 0, s if is_own else 0, is_from_left)
+    plus = _sandwich(matrix, walk, kept, chain, past, future, 1, s if is_own else 1, is_from_left)
+    low_weight, high_weight = span.gates[i, s, 0], span.gates[i, s, 1]
     for row in range(minus.shape[0]):
         for column in range(minus.shape[1]):
             minus[row, column] = low_weight * minus[row, column] + high_weight * plus[row, column]
@@ -222,9 +224,7 @@ def _summed(
 
 
 @inlined
-def _transposed_step(
-    steps: Steps, weights: Weights, t: int, chain: Chain, walk: Walk, bond: int, cutoff: float
-) -> None:
+def _transposed_step(steps: Steps, weights: Weights, t: int, chain: Chain, walk: Walk) -> None:
     """Take the table of the future back over one step."""
     low, high, place = steps.low[t], steps.high[t], steps.place[t]
     count = high - low + 1
@@ -255,42 +255,27 @@ def _transposed_step(
         if is_missing[p - low + 1]:
             insert(chain, p)
     size = end - begin + 1
-    coupling = np.zeros(size)
-    is_coupled, is_gone = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
-    is_gone[place - begin] = steps.is_new[t]
+    gates = Gates(np.zeros(size), np.zeros(size, np.bool_), np.zeros(size, np.bool_))
+    gates.is_gone[place - begin] = steps.is_new[t]
     for k in range(steps.start[t], steps.start[t + 1]):
-        coupling[steps.near_place[k] - begin] = weights.coupling[steps.near[k]]
-        is_coupled[steps.near_place[k] - begin] = True
+        gates.coupling[steps.near_place[k] - begin] = weights.coupling[steps.near[k]]
+        gates.is_coupled[steps.near_place[k] - begin] = True
     own = own_matrix(steps, weights, t).T.copy()
     goes_up = t > 0 and steps.place[t - 1] >= place
-    change_span(chain, begin, end, place, own, True, coupling, is_coupled, is_gone, goes_up, bond, cutoff)
+    change_span(chain, begin, place, own, True, gates, goes_up)
 
 
 @compiled
 def means_back(
-    steps: Steps,
-    weights: Weights,
-    begin: int,
-    end: int,
-    keeps_from: int,
-    kept: Kept,
-    walk: Walk,
-    chain: Chain,
-    bond: int,
-    cutoff: float,
-    up: FloatArray,
-    down: FloatArray,
-    same: FloatArray,
-    other: FloatArray,
+    steps: Steps, weights: Weights, begin: int, end: int, kept: Kept, walk: Walk, chain: Chain, joint: Joint
 ) -> None:
     """Go back from step ``end`` to ``begin`` with the table of the future in ``chain``.
 
-    Writes the weights of x = 1 and x = -1 for each spin, and of x y = 1 and x y = -1 in the slot of each edge; divide
-    them by their sum.
+    Writes the joint weights, which are to be divided by their sum.
     """
     for t in range(end - 1, begin - 1, -1):
-        undo(walk, kept, steps, t, t - keeps_from)
-        _joint(steps, weights, t, kept, walk, chain, up, down, same, other)
-        _transposed_step(steps, weights, t, chain, walk, bond, cutoff)
+        undo(walk, kept, steps, t)
+        _joint(steps, weights, t, kept, walk, chain, joint)
+        _transposed_step(steps, weights, t, chain, walk)
         if chain.total[SIGN] == 0.0:
             return

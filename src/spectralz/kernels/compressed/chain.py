@@ -11,7 +11,7 @@ Both directions share the code: on the way down, a tensor is read and written wi
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -53,6 +53,8 @@ class Chain(NamedTuple):
     total
         The log of what was taken out, in two parts; the sum and the largest of the relative squares of singular values
         dropped at the largest dimension; and the sign of the table, 0 once it has vanished.
+    bond, cutoff
+        The largest dimension; singular values below this share of the largest are dropped.
     """
 
     tensors: FloatArray
@@ -63,6 +65,16 @@ class Chain(NamedTuple):
     free: IntArray
     counts: IntArray
     total: FloatArray
+    bond: int
+    cutoff: float
+
+
+class Gates(NamedTuple):
+    """The gates of a step, site by site of its span: couplings, where there are any, and which sites are summed out."""
+
+    coupling: FloatArray
+    is_coupled: BoolArray
+    is_gone: BoolArray
 
 
 class Kept(NamedTuple):
@@ -70,6 +82,8 @@ class Kept(NamedTuple):
 
     Attributes
     ----------
+    begin
+        The first step that is kept; -1 if none is.
     numbers
         The tensors, one after the other.
     site_offset, site_left, site_right, site_spin
@@ -79,6 +93,7 @@ class Kept(NamedTuple):
         positions from ``first[t]`` on.
     """
 
+    begin: int
     numbers: FloatArray
     site_offset: IntArray
     site_left: IntArray
@@ -88,33 +103,23 @@ class Kept(NamedTuple):
     first: IntArray
 
     @classmethod
-    def with_room(cls, steps: int, sites: int, numbers: int) -> Kept:
+    def with_room(cls, begin: int, steps: int, sites: int, numbers: int) -> Kept:
         """Return room for the given numbers of steps, sites and numbers."""
-        return cls(
-            numbers=np.empty(numbers),
-            site_offset=np.zeros(sites, np.int64),
-            site_left=np.zeros(sites, np.int64),
-            site_right=np.zeros(sites, np.int64),
-            site_spin=np.zeros(sites, np.int64),
-            start=np.zeros(steps + 1, np.int64),
-            first=np.zeros(steps, np.int64),
-        )
+        offset, left, right, spin = np.zeros((4, sites), np.int64)
+        start, first = np.zeros(steps + 1, np.int64), np.zeros(steps, np.int64)
+        return cls(begin, np.empty(numbers), offset, left, right, spin, start, first)
 
     def enlarged(self) -> Kept:
         """Return the same with room for twice as many sites and numbers."""
-        return self._replace(
-            **{
-                name: np.concatenate([getattr(self, name)] * 2)
-                for name in self._fields
-                if name not in ("start", "first")
-            }
-        )
+        arrays = {name: array for name, array in self._asdict().items() if name.startswith(("numbers", "site"))}
+        twice: dict[str, Any] = {name: np.concatenate([array, array]) for name, array in arrays.items()}
+        return self._replace(**twice)
 
 
-def empty_chain(width: int, bond: int) -> Chain:
+def empty_chain(width: int, bond: int, cutoff: float) -> Chain:
     """Return a chain without sites, with room for the given number."""
     slots = width + 1
-    chain = Chain(
+    return Chain(
         tensors=np.zeros((slots, 2 * bond * bond)),
         left=np.ones(slots, np.int64),
         right=np.ones(slots, np.int64),
@@ -123,8 +128,9 @@ def empty_chain(width: int, bond: int) -> Chain:
         free=np.arange(slots, dtype=np.int64)[::-1].copy(),
         counts=np.array([0, slots, 0, 0], np.int64),
         total=np.array([0.0, 0.0, 0.0, 0.0, 1.0]),
+        bond=bond,
+        cutoff=float(cutoff),
     )
-    return chain
 
 
 @compiled_for_kernels
@@ -188,7 +194,7 @@ def product_with_transposed(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 @compiled_for_kernels
-def _columns(matrix: FloatArray, first: int, count: int) -> FloatArray:
+def columns_of(matrix: FloatArray, first: int, count: int) -> FloatArray:
     """Return a copy of some columns, one row after the other."""
     chosen = np.empty((len(matrix), count))
     for i in range(len(matrix)):
@@ -200,13 +206,13 @@ def _columns(matrix: FloatArray, first: int, count: int) -> FloatArray:
 @compiled_for_kernels
 def _qr(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     q, r = np.linalg.qr(matrix)
-    return _columns(q, 0, q.shape[1]), _columns(r, 0, r.shape[1])
+    return columns_of(q, 0, q.shape[1]), columns_of(r, 0, r.shape[1])
 
 
 @compiled_for_kernels
 def _svd(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     u, values, v = np.linalg.svd(matrix, False)
-    return _columns(u, 0, u.shape[1]), values, _columns(v, 0, v.shape[1])
+    return columns_of(u, 0, u.shape[1]), values, columns_of(v, 0, v.shape[1])
 
 
 @compiled_for_kernels
@@ -290,23 +296,23 @@ def _remove(chain: Chain, low: int, high: int, is_gone: BoolArray) -> None:
 
 
 @inlined
-def _kept_rank(chain: Chain, values: FloatArray, bond: int, cutoff: float) -> int:
+def _kept_rank(chain: Chain, values: FloatArray) -> int:
     """Return how many singular values are kept, and record the weight of those dropped."""
     rank = 1
-    while rank < len(values) and values[rank] > cutoff * values[0]:
+    while rank < len(values) and values[rank] > chain.cutoff * values[0]:
         rank += 1
-    if rank > bond:
+    if rank > chain.bond:
         lost, all_of_them = 0.0, 0.0
         for i in range(len(values)):
             square = (values[i] / values[0]) ** 2
             all_of_them += square
-            if i >= bond:
+            if i >= chain.bond:
                 lost += square
         lost /= all_of_them
         chain.total[DISCARDED] += lost
         chain.total[LARGEST_DISCARDED] = max(chain.total[LARGEST_DISCARDED], lost)
         chain.counts[TRUNCATIONS] += 1
-        rank = bond
+        rank = chain.bond
     return rank
 
 
@@ -326,26 +332,17 @@ def _add_columns(block: FloatArray, to: int, weight: float, part: FloatArray, fi
 
 @compiled_for_kernels
 def change_span(
-    chain: Chain,
-    low: int,
-    high: int,
-    place: int,
-    own: FloatArray,
-    copies_old: bool,
-    coupling: FloatArray,
-    is_coupled: BoolArray,
-    is_gone: BoolArray,
-    goes_up: bool,
-    bond: int,
-    cutoff: float,
+    chain: Chain, low: int, place: int, own: FloatArray, copies_old: bool, gates: Gates, goes_up: bool
 ) -> None:
     """Multiply gates between one site and others into the chain, sum sites out, and compress.
 
     The site at ``place`` is multiplied by the matrix ``own`` (new spin x old spin). A copy of its spin, made before
     this step if ``copies_old`` and after it otherwise, is carried along the bonds to the coupled sites, which are
-    multiplied by exp(J x y - |J|). Arrays begin at the position ``low``. The center must be in the span.
+    multiplied by exp(J x y - |J|). The span begins at the position ``low``. The center must be in it.
     """
-    count = high - low + 1
+    coupling, is_coupled, is_gone = gates
+    count = len(coupling)
+    high = low + count - 1
     carries = False
     for i in range(count):
         carries = carries or is_coupled[i]
@@ -392,7 +389,7 @@ def change_span(
                 _add_columns(block, x * width + column, weight, after if s == 1 else before, old * b, b)
         is_last_kept_open = False
         if is_gone[k]:
-            matrix = _columns(block, 0, width)
+            matrix = columns_of(block, 0, width)
             _add_columns(matrix, 0, 1.0, block, width, width)
         elif i == count - 1:
             tensors.append(block)
@@ -410,9 +407,9 @@ def change_span(
             else:
                 q, matrix = _qr(tall(block))
                 tensors.append(wide(q))
-        carry = carry_plus = _columns(matrix, 0, b)
+        carry = carry_plus = columns_of(matrix, 0, b)
         if copies == 2:
-            carry_plus = _columns(matrix, b, b)
+            carry_plus = columns_of(matrix, b, b)
     _remove(chain, low, high, is_gone)
     if kept == 0:
         _absorb(chain, low, carry, goes_up)
@@ -423,9 +420,9 @@ def change_span(
     for j in range(kept - 1, 0, -1):
         _take_out(chain.total, center)
         u, values, v = _svd(center)
-        rank = _kept_rank(chain, values, bond, cutoff)
+        rank = _kept_rank(chain, values)
         store(chain, kept_slots[j], v[:rank], goes_up)
-        scaled = _columns(u, 0, rank)
+        scaled = columns_of(u, 0, rank)
         for row in range(len(scaled)):
             for r in range(rank):
                 scaled[row, r] *= values[r]
@@ -504,38 +501,26 @@ def _keep(chain: Chain, kept: Kept, step: int, low: int, last: int, is_emptied: 
 
 
 @compiled
-def advance(
-    steps: Steps,
-    weights: Weights,
-    begin: int,
-    end: int,
-    chain: Chain,
-    bond: int,
-    cutoff: float,
-    kept: Kept,
-    keeps_from: int,
-) -> int:
+def advance(steps: Steps, weights: Weights, begin: int, end: int, chain: Chain, kept: Kept) -> int:
     """Add the spins of steps ``begin`` to ``end``; return the step that was reached.
 
-    From step ``keeps_from`` on, if it is not negative, the changed tensors are kept. The loop ends when there is no
-    more room for them, or once the table has vanished.
+    The changed tensors are kept if there is a first step for that. The loop ends when there is no more room for them,
+    or once the table has vanished.
     """
     for t in range(begin, end):
         low, high, place = steps.low[t], steps.high[t], steps.place[t]
         count = high - low + 1
-        coupling = np.zeros(count)
-        is_coupled = np.zeros(count, np.bool_)
-        is_gone = np.zeros(count, np.bool_)
-        is_gone[place - low] = steps.is_gone[t]
+        gates = Gates(np.zeros(count), np.zeros(count, np.bool_), np.zeros(count, np.bool_))
+        gates.is_gone[place - low] = steps.is_gone[t]
         left = count - 1 if steps.is_gone[t] else count
         for k in range(steps.start[t], steps.start[t + 1]):
             p = steps.near_place[k] - low
-            coupling[p] = weights.coupling[steps.near[k]]
-            is_coupled[p] = True
-            is_gone[p] = steps.near_gone[k]
-            left -= 1 if is_gone[p] else 0
+            gates.coupling[p] = weights.coupling[steps.near[k]]
+            gates.is_coupled[p] = True
+            gates.is_gone[p] = steps.near_gone[k]
+            left -= 1 if gates.is_gone[p] else 0
         last = high - 1 if steps.is_new[t] else high
-        if keeps_from >= 0 and not _keep(chain, kept, t - keeps_from, low, last, left == 0):
+        if kept.begin >= 0 and not _keep(chain, kept, t - kept.begin, low, last, left == 0):
             return t
         if chain.counts[LENGTH] > 0:
             move_center(chain, min(max(chain.counts[CENTER], low), last))
@@ -543,7 +528,7 @@ def advance(
             insert(chain, place)
         chain.spin[chain.slot[place]] = steps.spin[t]
         own = own_matrix(steps, weights, t)
-        change_span(chain, low, high, place, own, False, coupling, is_coupled, is_gone, steps.goes_up[t], bond, cutoff)
+        change_span(chain, low, place, own, False, gates, steps.goes_up[t])
         if chain.total[SIGN] == 0.0:
             return t + 1
     return end

@@ -58,17 +58,10 @@ class Walk(NamedTuple):
 
 def new_walk(width: int, bond: int, states: int) -> Walk:
     """Return states with nothing drawn yet, with room for a chain of the given number of sites."""
-    return Walk(
-        offset=np.zeros(width + 2, np.int64),
-        left=np.zeros(width + 2, np.int64),
-        right=np.zeros(width + 2, np.int64),
-        spin=np.zeros(width + 2, np.int64),
-        counts=np.zeros(3, np.int64),
-        from_left=np.ones((width + 2, states * bond)),
-        from_right=np.ones((width + 2, states * bond)),
-        log_q=np.zeros(states),
-        negative=np.zeros(states),
-    )
+    offset, left, right, spin = np.zeros((4, width + 2), np.int64)
+    from_left, from_right = np.ones((2, width + 2, states * bond))
+    counts, log_q, negative = np.zeros(3, np.int64), np.zeros(states), np.zeros(states)
+    return Walk(offset, left, right, spin, counts, from_left, from_right, log_q, negative)
 
 
 @compiled_for_kernels
@@ -161,12 +154,13 @@ def gate(J: float, is_same: bool) -> float:
 
 
 @compiled_for_kernels
-def undo(walk: Walk, kept: Kept, steps: Steps, t: int, k: int) -> None:
-    """Restore the chain as it was before a step; ``k`` counts steps from the first that is kept."""
+def undo(walk: Walk, kept: Kept, steps: Steps, t: int) -> None:
+    """Restore the chain as it was before a step."""
+    k = t - kept.begin
     first, begin, end = kept.first[k], kept.start[k], kept.start[k + 1]
     gone = 1 if steps.is_gone[t] else 0
-    for each in range(steps.start[t], steps.start[t + 1]):
-        gone += 1 if steps.near_gone[each] else 0
+    for near in range(steps.start[t], steps.start[t + 1]):
+        gone += 1 if steps.near_gone[near] else 0
     new = end - begin
     old = new + (1 if steps.is_new[t] else 0) - gone
     length = walk.counts[LENGTH]
@@ -175,23 +169,14 @@ def undo(walk: Walk, kept: Kept, steps: Steps, t: int, k: int) -> None:
     moved = length - first - old if new != old else 0
     for i in range(moved):
         p = length - 1 - i if new > old else first + old + i
-        _move(walk, p, p + new - old)
+        for numbers in (walk.offset, walk.left, walk.right, walk.spin):
+            numbers[p + new - old] = numbers[p]
     walk.counts[LENGTH] = length + new - old
     for i in range(new):
         walk.offset[first + i] = kept.site_offset[begin + i]
         walk.left[first + i] = kept.site_left[begin + i]
         walk.right[first + i] = kept.site_right[begin + i]
         walk.spin[first + i] = kept.site_spin[begin + i]
-
-
-@inlined
-def _move(walk: Walk, p: int, q: int) -> None:
-    walk.offset[q], walk.left[q], walk.right[q], walk.spin[q] = (
-        walk.offset[p],
-        walk.left[p],
-        walk.right[p],
-        walk.spin[p],
-    )
 
 
 @inlined
@@ -320,27 +305,19 @@ def _draw_free(walk: Walk, x: SpinArray, v: int, field: FloatArray, u: FloatArra
 
 @compiled
 def go_back(
-    steps: Steps,
-    weights: Weights,
-    begin: int,
-    end: int,
-    keeps_from: int,
-    kept: Kept,
-    walk: Walk,
-    x: SpinArray,
-    random: FloatArray,
-    draws: bool,
+    steps: Steps, weights: Weights, begin: int, end: int, kept: Kept, walk: Walk, x: SpinArray, random: FloatArray
 ) -> None:
     """Go back from step ``end`` to ``begin`` and draw what they summed out into x (spins x states).
 
-    ``random`` has one row of uniform numbers per spin that is drawn. Without ``draws``, x is unchanged and only its
-    density is computed.
+    ``random`` has one row of uniform numbers per spin that is drawn. Without rows, x is unchanged and only its density
+    is computed.
     """
+    draws = len(random) > 0
     states = len(walk.log_q)
     used = 0
     for t in range(end - 1, begin - 1, -1):
         v = steps.spin[t]
-        undo(walk, kept, steps, t, t - keeps_from)
+        undo(walk, kept, steps, t)
         low, high = 1 << 60, -1
         drawn = 1 if steps.is_gone[t] else 0
         if steps.taken[t] >= 0:

@@ -74,15 +74,17 @@ def place_spins(
     """
     n = len(order)
     m = int((start[order + 1] - start[order]).sum()) // 2
+    place, low, high = np.zeros((3, n), np.int64)
+    is_new, is_gone, goes_up = np.zeros((3, n), np.bool_)
     steps = Steps(
         spin=np.ascontiguousarray(order, dtype=np.int64),
-        place=np.zeros(n, np.int64),
-        is_new=np.zeros(n, np.bool_),
+        place=place,
+        is_new=is_new,
         taken=np.full(n, -1, np.int64),
-        low=np.zeros(n, np.int64),
-        high=np.zeros(n, np.int64),
-        is_gone=np.zeros(n, np.bool_),
-        goes_up=np.zeros(n, np.bool_),
+        low=low,
+        high=high,
+        is_gone=is_gone,
+        goes_up=goes_up,
         start=np.zeros(n + 1, np.int64),
         near=np.zeros(m, np.int64),
         near_place=np.zeros(m, np.int64),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -131,12 +132,12 @@ class Compressed:
         from spectralz.kernels.compressed.chain import SIGN, empty_chain
 
         clock.charge(self._operations)
-        chain = empty_chain(self.plan.width, self.bond)
+        chain = empty_chain(self.plan.width, self.bond, self.cutoff)
         places = self._bounds() if remembers else [0, self.n]
         self._marks, self._first_block = [], None
         for begin, end in itertools.pairwise(places):
             if remembers:
-                self._marks.append((begin, _copy(chain)))
+                self._marks.append((begin, deepcopy(chain)))
             is_only = remembers and len(places) == 2
             kept = self._advance(chain, begin, end, tell, keeps=is_only)
             if is_only:
@@ -151,14 +152,11 @@ class Compressed:
 
         count = end - begin
         numbers = int(self.plan.kept(self.bond) // NUMBER_BYTES * count / max(self.n, 1)) + 1000 if keeps else 0
-        kept = Kept.with_room(count, 3 * count + 10, numbers) if keeps else Kept.with_room(0, 0, 0)
-        mark = begin if keeps else -1
+        kept = Kept.with_room(begin, count, 3 * count + 10, numbers) if keeps else Kept.with_room(-1, 0, 0, 0)
         for first, last in self._looks(begin, end):
             reached = first
             while reached < last and chain.total[SIGN] != 0.0:
-                reached = advance(
-                    self.plan.steps, self.weights, reached, last, chain, self.bond, self.cutoff, kept, mark
-                )
+                reached = advance(self.plan.steps, self.weights, reached, last, chain, kept)
                 if reached < last and chain.total[SIGN] != 0.0:
                     kept = kept.enlarged()
             tell(last / max(self.n, 1))
@@ -238,7 +236,7 @@ class Compressed:
                 yield self._first_block
             else:
                 clock.charge(self._operations / len(ends))
-                yield self._advance(_copy(chain), begin, end, lambda _: None, keeps=True)
+                yield self._advance(deepcopy(chain), begin, end, lambda _: None, keeps=True)
 
     def _back_through(
         self, block: Block, x: NDArray[np.int8], sums: FloatArray, rng: np.random.Generator | None
@@ -260,30 +258,31 @@ class Compressed:
             clock.charge(per_step * (last - first))
             count = int(drawn[last] - drawn[first])
             random = np.empty((0, states)) if rng is None else rng.random((count, states))
-            go_back(self.plan.steps, self.weights, first, last, block.begin, kept, walk, x, random, rng is not None)
+            go_back(self.plan.steps, self.weights, first, last, kept, walk, x, random)
             yield (block.end - first) / max(block.end - block.begin, 1)
             _refuse_if_late()
         sums += walk.log_q, walk.negative
 
     def means(self, tell: Callable[[float], None] = lambda _: None) -> Means:
         """Return the means of spins and edges; the contraction must have been made and stored."""
-        from spectralz.kernels.compressed.adjoint import means_back
+        from spectralz.kernels.compressed.adjoint import Joint, means_back
         from spectralz.kernels.compressed.chain import SIGN, empty_chain
         from spectralz.kernels.compressed.drawing import new_walk
 
         clock.charge(2.0 * self._operations)
         slots = len(self.plan.graph.source)
-        sums = up, down, same, other = np.zeros(self.n), np.zeros(self.n), np.zeros(slots), np.zeros(slots)
-        plan, weights, limits = self.plan, self.weights, (self.bond, self.cutoff)
-        future = empty_chain(plan.width, self.bond)
+        joint = Joint(np.zeros(self.n), np.zeros(self.n), np.zeros(slots), np.zeros(slots))
+        plan, weights = self.plan, self.weights
+        future = empty_chain(plan.width, self.bond, self.cutoff)
         for block in self._blocks_back():
             walk = new_walk(plan.width, self.bond, self.bond)
             kept = block.opened(walk)
             for first, last in reversed(list(self._looks(block.begin, block.end))):
-                means_back(plan.steps, weights, first, last, block.begin, kept, walk, future, *limits, *sums)
+                means_back(plan.steps, weights, first, last, kept, walk, future, joint)
                 tell((self.n - first) / max(self.n, 1))
                 if future.total[SIGN] == 0.0:
                     break
+        up, down, same, other = joint
         pairs = plan.graph.slots
         spins = np.maximum(np.column_stack([down, up]), 0.0)
         edges = np.maximum(np.column_stack([other[pairs].sum(axis=1), same[pairs].sum(axis=1)]), 0.0)
@@ -336,7 +335,3 @@ def _normalized(weights: FloatArray) -> FloatArray:
     """Divide each row by its sum; rows without a sum are divided equally."""
     total = weights.sum(axis=1, keepdims=True)
     return np.where(total > 0.0, weights, 0.5) / np.where(total > 0.0, total, 1.0)
-
-
-def _copy(chain: Chain) -> Chain:
-    return chain._replace(**{name: column.copy() for name, column in chain._asdict().items()})
