@@ -1,7 +1,7 @@
 """Pictures of results, on an Axes of matplotlib or as the bytes of a file."""
 
+from spectralz.show.canvas import FORMATS
 from spectralz.show.plots import (
-    FORMATS,
     bounds,
     bracket_picture,
     comparison,

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import math
 import pickle
-from pkgutil import resolve_name
 
 import numpy as np
 import pytest
 
 import spectralz as sz
 from spectralz.errors import FormatError, OptionError
-from spectralz.sweeps import Contestant, Row, Sweep, Task, read_config, read_rows, rows, summarise
+from spectralz.sweeps import Contestant, Row, Sweep, Task, read_config, read_rows, summarise
 from spectralz.sweeps.rows import COLUMNS, header, to_csv
 
 BP = Contestant(label="BP", method="bp")
@@ -388,17 +387,3 @@ def test_the_convention_of_the_code_is_refused_where_it_means_nothing():
             instances=({"n": 3, "strength": 1.0},),
             edge_convention="code",
         )
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("runner:run", "sweeps:run"),
-        ("runner:run_task", "sweeps.task:run_task"),
-        *((f"rows:{name}", f"sweeps.rows:{name}") for name in rows.__all__),
-        *((f"sweep:{name}", f"sweeps:{name}") for name in ("Contestant", "Sweep", "Task", "read_config")),
-        ("sweep:timed", "paper.fig2b_sdp_time:timed"),
-    ],
-)
-def test_the_paths_of_0_1_lead_to_the_same_objects(old, new):
-    assert resolve_name(f"spectralz.paper.{old}") is resolve_name(f"spectralz.{new}")

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from spectralz._support.progress import report
 from spectralz.cli import console
-from spectralz.show.text import bracket_line, with_error
+from spectralz.show.numbers import with_error
+from spectralz.show.text import bracket_line
 from tests.helpers import FakeClock
 
 

@@ -24,8 +24,6 @@ from spectralz.cli.models import convert, generate_app, info
 from spectralz.cli.solving import bounds, compare, sample, solve
 from spectralz.errors import SpectralzError, is_broken_pipe, is_interrupt
 
-__all__ = ["app", "main"]
-
 
 class _Commands(Group):
     """The commands; an interrupt of any of them prints one line and ends with exit code 130."""

@@ -13,8 +13,6 @@ from spectralz.io import FORMATS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["READABLE", "WRITABLE", "figures", "formats", "formats_to_write", "list_of_methods", "methods", "settings"]
-
 READABLE = tuple(known.name for known in FORMATS)
 WRITABLE = tuple(known.name for known in FORMATS if known.write is not None)
 

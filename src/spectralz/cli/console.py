@@ -21,20 +21,6 @@ if TYPE_CHECKING:
 
     from spectralz.show.tables import Table
 
-__all__ = [
-    "as_text",
-    "console",
-    "elapsed_of",
-    "has_unicode",
-    "plus_minus",
-    "print_table",
-    "progress",
-    "say",
-    "say_error",
-    "sentence_of",
-    "warn",
-]
-
 # Assumed width of the screen when output goes to a file or a pipe; statuses are sentences.
 PIPE_WIDTH = 140
 # A bar that has been full once would stay full, although the next task of the same method begins at once.

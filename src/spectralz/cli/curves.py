@@ -31,8 +31,6 @@ from spectralz.cli.printing import print_json
 from spectralz.errors import InaccurateWarning, OptionError
 from spectralz.show import thermodynamics as show
 
-__all__ = ["curve"]
-
 MOST_TEMPERATURES = 10_000
 
 

@@ -13,8 +13,6 @@ from spectralz.cli.console import progress, say
 from spectralz.cli.helping import examples
 from spectralz.errors import OptionError
 
-__all__ = ["paper", "report", "sweep"]
-
 Workers = Annotated[
     int | None, typer.Option(metavar="N", help="Processes at once, with one thread each; one per core if not given.")
 ]

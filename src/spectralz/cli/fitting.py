@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import FloatArray
 
-__all__ = ["fit"]
-
 CHOSEN = ("ebic", "cv")
 
 

@@ -29,8 +29,6 @@ from spectralz.cli.outputs import check_outputs, check_states, write_all, write_
 from spectralz.cli.printing import print_json
 from spectralz.io import write_map
 
-__all__ = ["map_command"]
-
 # More spins than this are not printed one by one.
 MOST_SHOWN = 40
 

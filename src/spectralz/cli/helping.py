@@ -15,8 +15,6 @@ from spectralz.errors import shown
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Command", "Group", "UsageError", "examples", "first_line", "plain", "show_help_alone", "usage_sentence"]
-
 # In some releases of typer click is a separate package, in others a part of typer.
 UsageError: type[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "UsageError")
 

@@ -9,8 +9,6 @@ from spectralz.cli.options import AsJson
 from spectralz.cli.printing import print_json
 from spectralz.show.tables import Table
 
-__all__ = ["list_methods", "warm_up"]
-
 
 @examples("spectralz methods", "spectralz methods --json")
 def list_methods(as_json: AsJson = False) -> None:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
     from pathlib import Path
 
-__all__ = ["Problem", "load", "name_in_json", "parse_given"]
-
 # Up to this many given spins are named in a line of text; otherwise only their number is printed.
 MOST_NAMED = 6
 

@@ -24,8 +24,6 @@ from spectralz.show import tables
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["convert", "generate_app", "info"]
-
 To = Annotated[
     str | None,
     typer.Option(

@@ -22,34 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-__all__ = [
-    "AsJson",
-    "Beta",
-    "Budget",
-    "Dask",
-    "Device",
-    "EvidenceFile",
-    "Format",
-    "Given",
-    "MethodName",
-    "ModelFile",
-    "OutFile",
-    "Page",
-    "Picture",
-    "Seed",
-    "Settings",
-    "Strict",
-    "Threads",
-    "Work",
-    "budget_of",
-    "in_place",
-    "in_threads",
-    "method_options",
-    "methods_with_options",
-    "names_in",
-    "on_dask",
-]
-
 # ---------------------------------------------------------------------------------------------- the model and the files
 
 ModelFile = Annotated[

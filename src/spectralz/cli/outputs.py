@@ -12,26 +12,13 @@ import numpy as np
 from spectralz.cli.console import as_text, say, say_error, sentence_of
 from spectralz.errors import FormatError, SpectralzError
 from spectralz.io.files import STANDARD, save, write_whole
-from spectralz.show.plots import FORMATS
+from spectralz.show.canvas import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
-
-__all__ = [
-    "check_output",
-    "check_outputs",
-    "check_page",
-    "check_picture",
-    "check_states",
-    "picture_format",
-    "write_all",
-    "write_page",
-    "write_picture",
-    "write_states",
-]
 
 STATES = (".npy", ".csv", ".npy.gz", ".csv.gz")
 PAGES = (".html", ".htm")

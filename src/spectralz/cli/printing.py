@@ -8,8 +8,6 @@ from typing import Any
 
 import spectralz as sz
 
-__all__ = ["print_json"]
-
 
 def print_json(answer: dict[str, Any]) -> None:
     """Print an object with the version first; numbers that are not finite become null."""

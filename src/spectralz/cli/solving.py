@@ -62,8 +62,6 @@ from spectralz.show.numbers import probable, rounded_down, rounded_up
 from spectralz.show.plots import bracket_picture, comparison_picture
 from spectralz.show.text import bracket_line
 
-__all__ = ["bounds", "compare", "print_comparison", "sample", "solve"]
-
 # The options that `bounds` takes by --set.
 OPTIONS_OF_BOUNDS = ("budget", "work", "exclude", "threads", "level", "seed")
 

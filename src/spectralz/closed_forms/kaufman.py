@@ -41,8 +41,6 @@ from spectralz.generators.checks import checked_count, checked_number
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["torus"]
-
 # Most digits times modes of the sum in many digits: a few seconds.
 MOST_DIGITS = 300_000
 

@@ -12,8 +12,6 @@ from spectralz.errors import OptionError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["log_add", "log_cosh", "log_decay", "log_sinh", "log_with_decay", "refuse_overflow"]
-
 LARGEST_TOTAL_WEIGHT = 1e300
 # From here on log(coth(x / 2)) is 2 exp(-x) to the last digit.
 LARGE = 40.0

@@ -9,8 +9,6 @@ import numpy as np
 from spectralz.closed_forms.logs import log_add, refuse_overflow
 from spectralz.generators.checks import checked_count, checked_number
 
-__all__ = ["curie_weiss"]
-
 TERMS_AT_A_TIME = 2**20
 
 

@@ -7,8 +7,6 @@ import math
 from spectralz.closed_forms.logs import log_add, log_cosh, log_decay, log_sinh, log_with_decay, refuse_overflow
 from spectralz.generators.checks import checked_count, checked_flag, checked_number, checked_pairs
 
-__all__ = ["chain", "dimers"]
-
 
 def chain(n: int, strength: float, field: float = 0.0, periodic: bool = False) -> float:
     """Return log Z of :func:`spectralz.generators.chain`.

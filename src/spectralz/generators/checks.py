@@ -14,18 +14,6 @@ from spectralz.errors import OptionError, shown
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = [
-    "checked_choice",
-    "checked_count",
-    "checked_flag",
-    "checked_number",
-    "checked_pairs",
-    "checked_scale",
-    "checked_spins",
-    "checked_whole",
-]
-
-
 # More spins than this fill the memory of any machine, and their pairs overflow.
 MOST_SPINS = 10**8
 

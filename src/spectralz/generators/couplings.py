@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from spectralz.generators.streams import Stream
 
-__all__ = ["COUPLINGS", "Weights", "equal_weights"]
-
 COUPLINGS = ("gaussian", "bimodal", "uniform", "ferromagnetic", "antiferromagnetic")
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Planted", "planted", "planted_state"]
-
 STEPS = {"square": SQUARE, "triangular": TRIANGULAR, "kings": KINGS}
 CHIMERA_TILE = 4
 # After this many walks in a row without a loop that is long enough, there are none or hardly any.

@@ -16,8 +16,6 @@ from spectralz.model import Ising
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["bipartite", "complete", "erdos_renyi", "random_regular", "rbm", "sk"]
-
 # Up to this degree pairings are drawn until one is a simple graph; for 3, one in 7 is, for 4, one in 43.
 MOST_REJECTED_DEGREE = 3
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["parameter_help"]
-
 
 def parameter_help(generator: Callable[..., Any]) -> dict[str, str]:
     """Return the description of each parameter from a generator's docstring, without markup, on one line each.

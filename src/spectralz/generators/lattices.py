@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["chain", "chimera", "cubic", "dimers", "grid", "kings", "spin_glass_3d", "square", "torus", "triangular"]
-
 Steps: TypeAlias = tuple[tuple[int, ...], ...]
 
 # The steps to the neighbors of a site, each pair once; the last axis comes first.

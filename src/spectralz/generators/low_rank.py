@@ -11,8 +11,6 @@ from spectralz.generators.checks import checked_count, checked_number, checked_s
 from spectralz.generators.streams import Stream
 from spectralz.model import Ising
 
-__all__ = ["curie_weiss", "hopfield", "rank_one"]
-
 
 def rank_one(n: int, strength: float, seed: int, field_strength: float = 1.0) -> Ising:
     """Make a rank-1 coupling ``lambda v v'`` with random direction and sign, theta ~ U[-1, 1] (paper, Sec. 4.3).

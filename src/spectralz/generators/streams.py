@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Stream"]
-
 WORDS_AT_A_TIME = 1024
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz.show.canvas import FORMATS, check_format, empty_figure
+from spectralz.show.canvas import check_format, empty_figure
 from spectralz.show.curves import COLORS, MARKERS, above, draw_at_floor, draw_legend, plain_powers, scale_errors
 from spectralz.sweeps import summarise
 
@@ -24,25 +24,6 @@ if TYPE_CHECKING:
 
     from spectralz.report import Figure
     from spectralz.sweeps import Contestant, Row, Summary
-
-__all__ = [
-    "FORMATS",
-    "Style",
-    "draw_errors",
-    "draw_times",
-    "fitted_exponent",
-    "in_seconds",
-    "known_errors",
-    "label_of",
-    "mark_failures",
-    "mark_floor",
-    "means",
-    "picture",
-    "say",
-    "short",
-    "styles",
-    "words_at",
-]
 
 EXACT_COLOR = "#000000"
 # Methods drawn in the color of another.

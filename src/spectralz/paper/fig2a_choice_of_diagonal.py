@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from spectralz.sweeps import Row
 
-__all__ = ["FIGURE", "sdp_is_best"]
-
 SDP_LABEL = "SDP"
 DIAGONALS = {
     SDP_LABEL: "sdp",

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from spectralz.sweeps import Row
 
-__all__ = ["FIGURE", "between_square_and_cube", "polynomial", "timed"]
-
 LABEL = "SDP"
 CONTESTANTS = (Contestant(label=LABEL, method="sdp"),)
 SIZES = (100, 200, 500, 1000, 2000, 5000)

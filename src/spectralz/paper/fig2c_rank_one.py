@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from spectralz.sweeps import Row
 
-__all__ = ["FIGURE", "near_exact"]
-
 N = 20
 ALGORITHM_1 = "Algorithm 1"
 NEAR = 0.01  # the share of log Z that we call nearly exact; a mean error above it is a failure

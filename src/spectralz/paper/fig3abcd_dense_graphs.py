@@ -18,17 +18,6 @@ if TYPE_CHECKING:
 
     from spectralz.sweeps import Row, Summary
 
-__all__ = [
-    "CONTESTANTS",
-    "FIGURES",
-    "PAPER_LABELS",
-    "QUICK_STRENGTHS",
-    "RIVALS",
-    "STRENGTHS",
-    "best_at_strong_coupling",
-    "worst_of_all",
-]
-
 # The ranges of s are not in the text.
 STRENGTHS = (0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 QUICK_STRENGTHS = (0.05, 0.25, 1.0, 2.0, 4.0)

@@ -17,8 +17,6 @@ from spectralz.paper.fig3abcd_dense_graphs import (
 from spectralz.report import Claim, Figure
 from spectralz.sweeps import Sweep
 
-__all__ = ["FIGURE", "MF_IS_WORST"]
-
 SIDE = 15
 QUICK_MODELS = 4
 MF_IS_WORST = Claim(

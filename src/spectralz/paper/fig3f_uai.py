@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from spectralz.paper.drawing import Style
     from spectralz.sweeps import Row, Summary
 
-__all__ = ["FIGURE", "FILES", "RECIPE", "consistently_small", "with_files"]
-
 FILES = tuple(f"Grids_{number}.uai" for number in range(11, 19))
 # Side, f of J ~ U[-f, f] for an edge counted once, and whether it is a torus; theta ~ U[-1, 1].
 RECIPE = (

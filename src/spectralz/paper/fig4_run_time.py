@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from spectralz.sweeps import Row
 
-__all__ = ["FIGURE", "exponents", "fastest", "scales_like_bp"]
-
 SIZES = (100, 200, 300, 400, 500)
 QUICK_SIZES = (100, 200, 300, 400)
 RIVALS = ("BP-200", "MF-1000", "MBE-10")

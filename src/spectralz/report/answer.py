@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from spectralz.result import AnyMethod, Comparison, Estimate, Marginals, Trial
 
-__all__ = ["comparison_page", "estimate_page"]
-
 # Most rows of the table of means, so that the page stays quick.
 MOST_MEANS = 1000
 

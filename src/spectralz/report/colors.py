@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["DARK_INK", "DARK_PAPER", "color_rules", "contrast", "dark_partner", "variable"]
-
 # Ink and paper of the dark page, as in report.css.
 DARK_INK, DARK_PAPER = "#e6e9ed", "#14181d"
 # The contrast that WCAG 2 requires of text; for lines 3 would be enough.

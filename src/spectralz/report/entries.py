@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from spectralz.report.figure import Figure
     from spectralz.sweeps import Row, Summary, Sweep
 
-__all__ = ["Entry", "read_folder"]
-
 
 @dataclass(frozen=True)
 class Entry:

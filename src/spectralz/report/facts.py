@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from spectralz.report.entries import Entry
 
-__all__ = ["facts"]
-
 _CONVENTIONS = {
     "text": "an edge counted once weighs 2 A_ij",
     "code": "an edge counted once weighs A_ij",

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from spectralz.sweeps import Row, Sweep
 
-__all__ = ["Claim", "Figure"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from spectralz.report.judge import Verdict
     from spectralz.report.section import Section
 
-__all__ = ["render_page"]
-
 
 def render_page(sections: Sequence[Section]) -> str:
     """Return the whole page."""

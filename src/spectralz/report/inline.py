@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-__all__ = ["LARGEST_SVG", "any_letters", "figure_html", "in_page", "pixels", "svg_in_page"]
-
 # A drawing of more bytes of SVG than this is shown as pixels, so that the page stays quick.
 LARGEST_SVG = 1_500_000
 DPI = 144

@@ -10,8 +10,6 @@ from spectralz.report.sentences import message_of
 if TYPE_CHECKING:
     from spectralz.report.entries import Entry
 
-__all__ = ["Verdict", "judge"]
-
 
 @dataclass(frozen=True)
 class Verdict:

@@ -11,8 +11,6 @@ from spectralz.report.sentences import without_folders
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["details", "options_in_code", "terms"]
-
 
 def details(summary: str, content: str) -> str:
     """Return HTML content that opens on a click on its summary, a plain text."""

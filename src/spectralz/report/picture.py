@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     _Point = tuple[float, float, float]  # x, y and the length of its bar
 
-__all__ = ["Picture", "draw"]
-
 
 @dataclass(frozen=True)
 class Picture:

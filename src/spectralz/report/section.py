@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from spectralz.report.entries import Entry
     from spectralz.report.judge import Verdict
 
-__all__ = ["Section"]
-
 
 @dataclass(frozen=True)
 class Section:

@@ -17,19 +17,6 @@ if TYPE_CHECKING:
     from spectralz.report.section import Section
     from spectralz.sweeps import Summary
 
-__all__ = [
-    "command_to_rerun",
-    "finding",
-    "message_of",
-    "overview",
-    "plus_minus",
-    "runs_in_words",
-    "setting_in_words",
-    "tally",
-    "three_digits",
-    "without_folders",
-]
-
 NOT_HERE = "n/a"
 
 

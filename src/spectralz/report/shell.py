@@ -12,8 +12,6 @@ from spectralz.report.colors import color_rules
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["render_shell"]
-
 
 def render_shell(title: str, parts: Iterable[str]) -> str:
     """Return a whole page.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from spectralz.report.figure import Figure
 
-__all__ = ["write_report"]
-
 PAGE = "report.html"
 
 

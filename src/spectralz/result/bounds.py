@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from spectralz.result.interval import Interval
 
-__all__ = ["Bounds", "BoundsRow"]
-
 
 @dataclass(frozen=True)
 class BoundsRow:

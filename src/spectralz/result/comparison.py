@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from spectralz.errors import SpectralzError
     from spectralz.result.estimate import Estimate
 
-__all__ = ["Comparison", "ComparisonRow"]
-
 
 @dataclass(frozen=True)
 class ComparisonRow:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-__all__ = ["Description"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Description(dict[str, Any]):

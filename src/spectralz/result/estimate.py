@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from spectralz.result.interval import Interval
 
-__all__ = ["Estimate"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-__all__ = ["Fit"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fit:

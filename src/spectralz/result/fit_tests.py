@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Goodness", "LikelihoodRatio", "Wald"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Wald:

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 from spectralz.errors import SolverError
 
-__all__ = ["Interval"]
-
 
 class Interval(NamedTuple):
     """Hold an interval that contains log Z with a stated probability, over the random numbers drawn.

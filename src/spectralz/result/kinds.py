@@ -9,8 +9,6 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-__all__ = ["AnyMethod", "Kind", "Status", "Trial", "Verdict", "plain"]
-
 
 class Kind(StrEnum):
     """Say what the number of a run is. The kind belongs to the run: belief propagation, say, is exact on a forest."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from spectralz.result.estimate import Estimate
 
-__all__ = ["DataLikelihood"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DataLikelihood:

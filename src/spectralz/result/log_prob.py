@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from spectralz.result.estimate import Estimate
 
-__all__ = ["LogProb"]
-
 
 @dataclass(frozen=True)
 class LogProb:

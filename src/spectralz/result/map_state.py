@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from spectralz.result.kinds import Status
 
-__all__ = ["MapState"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class MapState:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from spectralz.result.estimate import Estimate
     from spectralz.result.kinds import Kind, Status
 
-__all__ = ["Marginals"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Marginals:

@@ -10,8 +10,6 @@ from spectralz.result.kinds import Kind
 if TYPE_CHECKING:
     from spectralz.result.kinds import Status
 
-__all__ = ["Quantity"]
-
 
 @dataclass(frozen=True)
 class Quantity:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from spectralz.result.kinds import Kind, Status
 
-__all__ = ["Thermodynamics"]
-
 QUANTITIES = ("log_z", "energy", "entropy", "heat_capacity", "magnetization", "abs_magnetization", "overlap")
 
 

@@ -15,19 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "FORMATS",
-    "HEIGHT",
-    "LETTERS",
-    "NARROW_HEIGHT",
-    "WIDTH",
-    "check_format",
-    "empty_figure",
-    "fit_narrow",
-    "is_narrow",
-    "narrow_font",
-]
-
 FORMATS = ("png", "svg", "pdf")
 WIDTH, HEIGHT = 7.2, 4.3  # in inches
 # A phone shows about 3.4 inches of 96 pixels: the text of a figure that is no wider keeps its size.

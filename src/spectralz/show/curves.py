@@ -14,18 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-__all__ = [
-    "COLORS",
-    "MARKERS",
-    "above",
-    "draw_at_floor",
-    "draw_legend",
-    "floor_below",
-    "plain_powers",
-    "ring",
-    "scale_errors",
-]
-
 # The colors of Okabe and Ito, which color-blind readers can tell apart. The orange and the sky blue are darker, so that
 # they can be seen on white and on black; markers tell methods apart in gray.
 COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#B87A00", "#2E93CC", "#7A7A7A")

@@ -19,19 +19,6 @@ if TYPE_CHECKING:
 
     from spectralz.result import Fit, Goodness, Wald
 
-__all__ = [
-    "draw",
-    "fit",
-    "fit_html",
-    "fit_repr",
-    "goodness",
-    "goodness_table",
-    "picture",
-    "table",
-    "wald",
-    "wald_table",
-]
-
 WIDTH, HEIGHT = 8.0, 6.6
 COLOR, OTHER = "#1f77b4", "#d62728"
 # How many couplings are named in text.

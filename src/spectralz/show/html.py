@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from spectralz.result import Bounds, Comparison, Description, Estimate, Marginals
     from spectralz.show.tables import Table
 
-__all__ = ["block_of", "bounds", "comparison", "description", "estimate", "marginals", "model"]
-
 # The only color is one that is visible on white and on black: notebooks are light or dark.
 TABLE = "border-collapse:collapse;margin:0.4em 0;font-variant-numeric:tabular-nums"
 CELL = "text-align:left;vertical-align:top;padding:0.15em 1em 0.15em 0"

@@ -15,16 +15,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import Ising
 
-__all__ = [
-    "MOST_SPINS_OF_MATRIX",
-    "draw_histogram",
-    "draw_map",
-    "draw_matrix",
-    "draw_means",
-    "name_ticks",
-    "side_of_grid",
-]
-
 # Means and couplings: red is positive, blue is negative.
 DIVERGING = "RdBu_r"
 POSITIVE, NEGATIVE = "#c0392b", "#2471a3"

@@ -9,18 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from spectralz.result import Interval
 
-__all__ = [
-    "bounds_or_dashes",
-    "counted",
-    "or_dash",
-    "probability",
-    "probable",
-    "proven",
-    "rounded_down",
-    "rounded_up",
-    "with_error",
-]
-
 # Digits of proven bounds; more if the bounds are close together, up to all that a float has.
 DIGITS = 8
 ALL_DIGITS = 17

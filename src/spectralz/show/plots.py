@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.result import Kind
-from spectralz.show.canvas import FORMATS, check_format, empty_figure, fit_narrow, narrow_font
+from spectralz.show.canvas import check_format, empty_figure, fit_narrow, narrow_font
 from spectralz.show.maps import (
     MOST_SPINS_OF_MATRIX,
     draw_histogram,
@@ -47,20 +47,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import Ising
     from spectralz.result import Bounds, Comparison, Estimate, Marginals
-
-__all__ = [
-    "FORMATS",
-    "bounds",
-    "bracket_figure",
-    "bracket_picture",
-    "comparison",
-    "comparison_figure",
-    "comparison_picture",
-    "estimate",
-    "marginals",
-    "means_figure",
-    "model",
-]
 
 WIDTH = 9.0  # in inches, with room for numbers beside the rows
 

@@ -17,23 +17,6 @@ if TYPE_CHECKING:
 
     from spectralz.result import Bounds, BoundsRow, Comparison, Estimate, Interval, Trial
 
-__all__ = [
-    "Row",
-    "add_legend",
-    "add_legend_below",
-    "add_numbers",
-    "bounds_handles",
-    "draw_answer",
-    "draw_bounds",
-    "draw_comparison",
-    "handles_of",
-    "interval_handles",
-    "rows_of_answer",
-    "rows_of_comparison",
-    "sides_in_words",
-    "zoom",
-]
-
 COLORS = {
     Kind.EXACT: "#1e8449",
     Kind.LOWER_BOUND: "#2471a3",

@@ -29,24 +29,6 @@ if TYPE_CHECKING:
     from spectralz.model import Ising
     from spectralz.result import Bounds, Comparison, ComparisonRow, Description, Estimate, Marginals, Trial
 
-__all__ = [
-    "Table",
-    "bounds",
-    "comparison",
-    "comparison_frame",
-    "description",
-    "estimate",
-    "headline",
-    "marginals",
-    "mean_in_words",
-    "model",
-    "names_in_words",
-    "short_name",
-    "spin_labels",
-    "state_names",
-    "tried",
-]
-
 # Time of a table entry or a state, about, on one core of a present-day machine.
 SECONDS_PER_TERM = 6e-9
 # How many of the most certain spins are named, and of the least certain.

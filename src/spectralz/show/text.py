@@ -9,26 +9,11 @@ from typing import TYPE_CHECKING
 
 from spectralz.result import Kind
 from spectralz.show import tables
-from spectralz.show.numbers import counted, probable, proven, with_error
+from spectralz.show.numbers import counted, probable, proven
 
 if TYPE_CHECKING:
     from spectralz.result import Bounds, Comparison, Description, Estimate, Marginals
     from spectralz.show.tables import Table
-
-__all__ = [
-    "aligned",
-    "bounds",
-    "bounds_repr",
-    "bracket_line",
-    "comparison",
-    "comparison_repr",
-    "description",
-    "estimate",
-    "estimate_repr",
-    "marginals",
-    "marginals_repr",
-    "with_error",
-]
 
 # Below this share of log Z a bracket's width is rounding, and a picture of it shows nothing.
 ROUNDING = 1e-9

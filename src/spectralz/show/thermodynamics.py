@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from spectralz.result import Thermodynamics
 
-__all__ = ["as_text", "picture", "plot", "plot_of"]
-
 COLUMNS = (("log_z", "log Z"), ("energy", "energy"), ("entropy", "entropy"), ("heat_capacity", "heat capacity"))
 # How many first and last lines of a long table are shown.
 MOST_LINES, SHOWN = 40, 15

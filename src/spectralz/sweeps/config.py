@@ -14,8 +14,6 @@ from spectralz.sweeps.sweep import Contestant, Sweep
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["read_config"]
-
 # The keys of a configuration and their types; "number" is an int or a float.
 _KEYS = {
     "name": "a string",

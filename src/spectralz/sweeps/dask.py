@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from spectralz.sweeps.sweep import Sweep
     from spectralz.sweeps.task import Answers, Task
 
-__all__ = ["on_dask"]
-
 
 def on_dask(address: str, tasks: Sequence[Task], sweep: Sweep) -> Answers:
     """Yield the rows of each task when the cluster has done it; a task that fails there is tried once more."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from spectralz.sweeps.sweep import Sweep
     from spectralz.sweeps.task import Answers, Task
 
-__all__ = ["Pool"]
-
 ONE_THREAD = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",

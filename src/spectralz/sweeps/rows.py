@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-__all__ = ["COLUMNS", "Row", "Summary", "header", "read_rows", "summarise", "to_csv"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Row:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from spectralz.sweeps.sweep import Sweep
     from spectralz.sweeps.task import Answers
 
-__all__ = ["run"]
-
 
 def run(
     sweep: Sweep, folder: Path, *, workers: int | None = None, dask: str | None = None, limit: int | None = None

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from spectralz.sweeps.rows import Row
     from spectralz.sweeps.sweep import Sweep
 
-__all__ = ["ROWS", "SWEEP", "RowFile", "locked", "open_rows"]
-
 ROWS, SWEEP = "rows.csv", "sweep.json"
 
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from spectralz.methods import Method
 
-__all__ = ["Contestant", "Sweep"]
-
 # The generators whose strength is the largest (or mean) |A_ij|, as the paper prints it.
 STRENGTH_IS_COUPLING = ("complete", "erdos-renyi", "bipartite", "grid", "rank-one")
 LONGEST_LABEL = 200

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     # Workers and clusters yield all rows of a task at once.
     Answers = Generator[list[Row], None, None]
 
-__all__ = ["MOST_ATTEMPTS", "Task", "failed_rows", "in_words", "run_task"]
-
 # The parameters of generators that count spins, and their largest value in a tiny model.
 TINY = {"n": 8, "side": 3, "visible": 4, "hidden": 4}
 TINY |= {"rows": 3, "columns": 3, "layers": 3, "tile": 2, "degree": 2, "patterns": 2, "shortest": 4}
