@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spectralz.errors import SolverError
-from spectralz.result.kinds import plain
+from spectralz.result.kinds import Record, Shown, entries
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class BoundsRow:
+class BoundsRow(Record):
     """Hold the result of one bounder: what it proved on each side, or why it proved nothing.
 
     ``interrupted`` says whether an interrupt ended it; what it had proven by then counts.
@@ -30,8 +30,8 @@ class BoundsRow:
     interrupted: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bounds:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Bounds(Shown):
     """Hold proven bounds on log Z, the best of several methods on each side.
 
     Attributes
@@ -106,33 +106,8 @@ class Bounds:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for ``json.dumps``."""
-        return {
-            "lower": self.lower,
-            "upper": self.upper,
-            "width": self.width,
-            "lower_method": self.lower_method,
-            "upper_method": self.upper_method,
-            "seconds": self.seconds,
-            "interrupted": self.interrupted,
-            "interval": None if self.interval is None else self.interval.to_dict(),
-            "interval_status": self.interval_status,
-            "rows": [plain(vars(row)) for row in self.rows],
-        }
-
-    def __repr__(self) -> str:
-        from spectralz.show import text
-
-        return text.bounds_repr(self)
-
-    def __str__(self) -> str:
-        from spectralz.show import text
-
-        return text.bounds(self)
-
-    def _repr_html_(self) -> str:
-        from spectralz.show import html
-
-        return html.bounds(self)
+        names = "lower upper width lower_method upper_method seconds interrupted interval interval_status rows"
+        return entries(self, names)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the bounds of each method and the bracket with :func:`spectralz.plots.bounds`; return the Axes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spectralz.result.kinds import AnyMethod, Kind
+from spectralz.result.kinds import AnyMethod, Kind, Shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,8 +40,8 @@ class ComparisonRow:
         return {"name": self.name, **self.estimate.to_dict()}
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Shown):
     """Hold the results of several methods on one model, in the order in which they were asked for.
 
     Examples
@@ -97,21 +97,6 @@ class Comparison:
         from spectralz.show import tables
 
         return tables.comparison_frame(self)
-
-    def __repr__(self) -> str:
-        from spectralz.show import text
-
-        return text.comparison_repr(self)
-
-    def __str__(self) -> str:
-        from spectralz.show import text
-
-        return text.comparison(self)
-
-    def _repr_html_(self) -> str:
-        from spectralz.show import html
-
-        return html.comparison(self)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the methods below each other with :func:`spectralz.plots.comparison`; return the Axes."""

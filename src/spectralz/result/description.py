@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+from spectralz.result.kinds import Shown
+
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Description(dict[str, Any]):
+class Description(dict[str, Any], Shown):
     """Hold what :func:`spectralz.describe` found out about a model; also a dict from these names to their values.
 
     Attributes
@@ -66,18 +68,8 @@ class Description(dict[str, Any]):
     exact_terms: int | None
 
     def __post_init__(self) -> None:
-        self.update({each.name: getattr(self, each.name) for each in fields(self)})
+        self.update({entry.name: getattr(self, entry.name) for entry in fields(self)})
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for ``json.dumps``."""
         return dict(self)
-
-    def __str__(self) -> str:
-        from spectralz.show import text
-
-        return text.description(self)
-
-    def _repr_html_(self) -> str:
-        from spectralz.show import html
-
-        return html.description(self)

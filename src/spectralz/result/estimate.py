@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from spectralz.errors import NotConvergedError, SolverError
-from spectralz.result.kinds import AnyMethod, Kind, Status, Trial, Verdict, plain
+from spectralz.result.kinds import AnyMethod, Kind, Shown, Status, Trial, Verdict, entries, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from spectralz.result.interval import Interval
 
 
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Estimate(Shown):
     """Hold log Z as one run found it, with its kind, status, bounds and error.
 
     Attributes
@@ -110,41 +110,16 @@ class Estimate:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for ``json.dumps``."""
         return {
-            "log_z": self.log_z,
-            "kind": str(self.kind),
-            "lower": self.lower,
-            "upper": self.upper,
-            "std_error": self.std_error,
-            "interval": None if self.interval is None else self.interval.to_dict(),
-            "status": str(self.status),
+            **entries(self, "log_z kind lower upper std_error interval status"),
             "converged": self.status.converged,
-            "trusted": self.trusted,
-            "interrupted": self.interrupted,
-            "iterations": self.iterations,
-            "seconds": self.seconds,
+            **entries(self, "trusted interrupted iterations seconds"),
             "method": self.method.name,
             "options": plain(vars(self.method)),
-            "tried": [trial.to_dict() for trial in self.tried],
-            "details": plain(self.details),
+            **entries(self, "tried details"),
         }
 
     def __float__(self) -> float:
         return self.log_z
-
-    def __repr__(self) -> str:
-        from spectralz.show import text
-
-        return text.estimate_repr(self)
-
-    def __str__(self) -> str:
-        from spectralz.show import text
-
-        return text.estimate(self)
-
-    def _repr_html_(self) -> str:
-        from spectralz.show import html
-
-        return html.estimate(self)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the answer, its bracket and what was tried with :func:`spectralz.plots.estimate`; return the Axes."""

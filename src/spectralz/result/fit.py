@@ -10,7 +10,7 @@ import numpy as np
 
 from spectralz.errors import NotConvergedError, OptionError
 from spectralz.result.fit_tests import Goodness, LikelihoodRatio, Wald
-from spectralz.result.kinds import Status, plain
+from spectralz.result.kinds import Status, entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -139,14 +139,18 @@ class Fit:
 
         if not isinstance(other, Fit):
             raise OptionError(f"a fit is compared with a fit, not with a {type(other).__name__}")
-        small, large = sorted((self, other), key=lambda each: each.parameters)
-        for each in (small, large):
-            if each.method == "pseudo" or each.penalty is not None or each.log_likelihood is None:
+        small, large = sorted((self, other), key=lambda fit: fit.parameters)
+        for fit in (small, large):
+            if fit.method == "pseudo" or fit.penalty is not None or fit.log_likelihood is None:
                 raise OptionError(
                     "a likelihood-ratio test needs maximum-likelihood fits without a penalty; "
                     'fit again with method="exact" or "sampled" and penalty=None'
                 )
-        if small.rows != large.rows or small.model.n != large.model.n or not np.array_equal(_mean(small), _mean(large)):
+        if (
+            small.rows != large.rows
+            or small.model.n != large.model.n
+            or not np.array_equal(small.table.mean, large.table.mean)
+        ):
             raise OptionError("the two fits are not of the same data; compare fits of the same rows")
         inside = {tuple(pair) for pair in small.edges.tolist()} <= {tuple(pair) for pair in large.edges.tolist()}
         df = round(large.parameters - small.parameters)
@@ -190,27 +194,11 @@ class Fit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the data as plain Python values, ready for ``json.dumps``."""
+        before = "model field_error coupling_error log_likelihood std_error log_z rows parameters aic bic"
         return {
-            "model": self.model.to_dict(),
-            "field_error": plain(self.field_error),
-            "coupling_error": plain(self.coupling_error),
-            "log_likelihood": self.log_likelihood,
-            "std_error": self.std_error,
-            "log_z": self.log_z,
-            "rows": self.rows,
-            "parameters": self.parameters,
-            "aic": self.aic,
-            "bic": self.bic,
-            "method": self.method,
-            "penalty": self.penalty,
-            "strength": self.strength,
-            "status": str(self.status),
+            **entries(self, f"{before} method penalty strength status"),
             "converged": self.status.converged,
-            "values": self.values,
-            "iterations": self.iterations,
-            "seconds": self.seconds,
-            "interrupted": self.interrupted,
-            "details": plain(self.details),
+            **entries(self, "values iterations seconds interrupted details"),
         }
 
     def __repr__(self) -> str:
@@ -219,22 +207,17 @@ class Fit:
         return fits.fit_repr(self)
 
     def __str__(self) -> str:
-        from spectralz.show import fits
+        from spectralz.show import fits, text
 
-        return fits.fit(self)
+        return text.aligned(fits.table(self))
 
     def _repr_html_(self) -> str:
-        from spectralz.show import fits
+        from spectralz.show import fits, html
 
-        return fits.fit_html(self)
+        return html.block_of(fits.table(self))
 
     def plot(self, figure: Figure | None = None) -> Figure:
         """Draw predicted against observed means, pairs and triples, and the numbers of +1; return the Figure."""
         from spectralz.show import fits
 
         return fits.draw(self, figure)
-
-
-def _mean(fit: Fit) -> NDArray[np.float64]:
-    own: NDArray[np.float64] = fit.table.mean
-    return own

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from spectralz.result.kinds import plain
+from spectralz.result.kinds import Record
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wald:
+class Wald(Record):
     """Hold each estimated parameter with its standard error and a test of whether it is zero.
 
     Attributes
@@ -34,18 +34,14 @@ class Wald:
     z: NDArray[np.float64]
     p_value: NDArray[np.float64]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python values, ready for ``json.dumps``."""
-        return {name: plain(value) for name, value in vars(self).items()}
-
     def __str__(self) -> str:
-        from spectralz.show import fits
+        from spectralz.show import fits, text
 
-        return fits.wald(self)
+        return text.aligned(fits.wald_table(self))
 
 
 @dataclass(frozen=True, kw_only=True)
-class LikelihoodRatio:
+class LikelihoodRatio(Record):
     """Hold the test of whether a larger model is better than a nested one by more than chance explains.
 
     Attributes
@@ -65,17 +61,13 @@ class LikelihoodRatio:
     p_value: float
     std_error: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python values, ready for ``json.dumps``."""
-        return plain(vars(self))  # type: ignore[no-any-return]
-
     def __str__(self) -> str:
         error = "" if self.std_error is None else f" +- {self.std_error:.2g}"
         return f"likelihood ratio: 2 x difference = {self.statistic:.4g}{error}, df = {self.df}, p = {self.p_value:.3g}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Goodness:
+class Goodness(Record):
     """Hold the model's predictions beside the data. All moments are those of -1 and +1.
 
     Attributes
@@ -118,11 +110,7 @@ class Goodness:
     why: str = ""
     is_exact: bool = True
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python values, ready for ``json.dumps``."""
-        return {name: plain(value) for name, value in vars(self).items()}
-
     def __str__(self) -> str:
-        from spectralz.show import fits
+        from spectralz.show import fits, text
 
-        return fits.goodness(self)
+        return text.aligned(fits.goodness_table(self))

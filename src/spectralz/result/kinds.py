@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -56,8 +57,34 @@ class Verdict(StrEnum):
     NOT_RUN = "not run"
 
 
+class Record:
+    """What results have in common: their fields, in order, as plain values."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        return entries(self, " ".join(vars(self)))
+
+
+class Shown:
+    """Print a result, and show it in notebooks, by the functions of ``spectralz.show`` with the name of its class."""
+
+    def __repr__(self) -> str:
+        return _shown(self, "text", "_repr")
+
+    def __str__(self) -> str:
+        return _shown(self, "text")
+
+    def _repr_html_(self) -> str:
+        return _shown(self, "html")
+
+
+def _shown(result: Shown, form: str, suffix: str = "") -> str:
+    show = import_module(f"spectralz.show.{form}")  # on first use: answers need no tables
+    return str(getattr(show, f"{type(result).__name__.lower()}{suffix}")(result))
+
+
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class Trial(Record):
     """Hold the answer of one of several methods that were tried, and the verdict on it.
 
     Attributes
@@ -85,10 +112,6 @@ class Trial:
     verdict: Verdict
     why: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python values, ready for ``json.dumps``."""
-        return {**vars(self), "verdict": str(self.verdict)}
-
 
 class AnyMethod(Protocol):
     """What a result needs to know about its method."""
@@ -96,12 +119,19 @@ class AnyMethod(Protocol):
     name: ClassVar[str]
 
 
+def entries(result: object, names: str) -> dict[str, Any]:
+    """Return attributes of a result as plain values, by their names, which are separated by blanks."""
+    return {name: plain(getattr(result, name)) for name in names.split()}
+
+
 def plain(value: Any) -> Any:
-    """Turn numpy scalars, arrays and mappings into plain Python values that JSON can hold."""
+    """Turn results, numpy scalars, arrays and mappings into plain Python values that JSON can hold."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+        return value.tolist() if value.dtype.kind in "biuf" else plain(value.tolist())
+    return value if isinstance(value, int | float | bool | None) else str(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spectralz.result.kinds import Status, plain
+from spectralz.result.kinds import Status, entries
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,9 +54,8 @@ class DataLikelihood:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for ``json.dumps``."""
-        own = {name: value for name, value in vars(self).items() if name not in ("estimate", "status")}
-        rest = {"estimate": self.estimate.to_dict(), "status": str(self.status), "converged": self.status.converged}
-        return {**plain(own), **rest}
+        names = "log_likelihood std_error lower upper log_prob reverse reverse_error reverse_rows estimate status"
+        return {**entries(self, names), "converged": self.status.converged}
 
     def __repr__(self) -> str:
         return f"DataLikelihood({_number(self.log_likelihood, self.std_error)} per row, {len(self.log_prob)} rows)"

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectralz.result.kinds import entries
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -71,14 +73,7 @@ class LogProb:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for ``json.dumps``."""
-        return {
-            "log_prob": self.log_prob.tolist(),
-            "log_weight": self.log_weight.tolist(),
-            "std_error": self.std_error,
-            "lower": self.lower,
-            "upper": self.upper,
-            "estimate": self.estimate.to_dict(),
-        }
+        return entries(self, "log_prob log_weight std_error lower upper estimate")
 
     def __repr__(self) -> str:
         error = "" if self.std_error is None else f" ± {self.std_error:.2g}"

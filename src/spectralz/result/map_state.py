@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from spectralz.result.kinds import Record
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MapState:
+class MapState(Record):
     """Hold the heaviest state found: the mode of P(x), the ground state in physics, the optimum of a QUBO.
 
     Attributes
@@ -59,19 +61,6 @@ class MapState:
     def gap(self) -> float:
         """How much heavier another state could be at most; 0 if it is proven that none is."""
         return 0.0 if self.proven else max(self.upper - self.log_weight, 0.0)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python values, ready for ``json.dumps``."""
-        return {
-            "state": self.state.tolist(),
-            "log_weight": self.log_weight,
-            "upper": self.upper,
-            "proven": self.proven,
-            "method": self.method,
-            "status": str(self.status),
-            "seconds": self.seconds,
-            "names": None if self.names is None else list(self.names),
-        }
 
     def __repr__(self) -> str:
         words = "proven" if self.proven else f"at most {self.upper:.9g}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from spectralz.errors import ModelError, SolverError
+from spectralz.result.kinds import Record, Shown
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from spectralz.result.kinds import Kind, Status
 
 
-@dataclass(frozen=True, kw_only=True)
-class Marginals:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Marginals(Shown, Record):
     """Hold the means of the spins and of the products along the edges, as one run found them.
 
     Attributes
@@ -132,35 +133,6 @@ class Marginals:
         if name not in places:
             raise ModelError(f"no spin is called {name!r}")
         return places.index(name)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python values, ready for ``json.dumps``."""
-        return {
-            "mean": self.mean.tolist(),
-            "probability": self.probability.tolist(),
-            "edges": self.edges.tolist(),
-            "pair_mean": self.pair_mean.tolist(),
-            "kind": str(self.kind),
-            "estimate": self.estimate.to_dict(),
-            "names": None if self.names is None else list(self.names),
-            "values": self.values,
-            "has_pairs": self.has_pairs,
-        }
-
-    def __repr__(self) -> str:
-        from spectralz.show import text
-
-        return text.marginals_repr(self)
-
-    def __str__(self) -> str:
-        from spectralz.show import text
-
-        return text.marginals(self)
-
-    def _repr_html_(self) -> str:
-        from spectralz.show import html
-
-        return html.marginals(self)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the mean of every spin with :func:`spectralz.plots.marginals`; return the Axes."""

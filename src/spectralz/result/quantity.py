@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from spectralz.result.kinds import Kind
+from spectralz.result.kinds import Kind, Record
 
 if TYPE_CHECKING:
     from spectralz.result.kinds import Status
 
 
 @dataclass(frozen=True)
-class Quantity:
+class Quantity(Record):
     """Hold a number with its error.
 
     Attributes
@@ -44,16 +44,6 @@ class Quantity:
 
     def __float__(self) -> float:
         return self.value
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python values, ready for ``json.dumps``."""
-        return {
-            "value": self.value,
-            "std_error": self.std_error,
-            "kind": str(self.kind),
-            "trusted": self.trusted,
-            "status": str(self.status),
-        }
 
     def __repr__(self) -> str:
         words = "exact" if self.kind is Kind.EXACT else f"± {self.std_error:.2g}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz.errors import SolverError
+from spectralz.result.kinds import entries
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,9 +94,9 @@ class Thermodynamics:
 
     def __post_init__(self) -> None:
         for name in self.names:
-            for each in (name, f"{name}_error"):
-                if not np.all(np.isfinite(getattr(self, each))):
-                    raise SolverError(f"{self.method} gave a {each} that is not finite; please report this model")
+            for key in (name, f"{name}_error"):
+                if not np.all(np.isfinite(getattr(self, key))):
+                    raise SolverError(f"{self.method} gave a {key} that is not finite; please report this model")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -104,12 +105,8 @@ class Thermodynamics:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for ``json.dumps``."""
-        found: dict[str, Any] = {"n": self.n, "method": self.method, "kind": str(self.kind), "status": str(self.status)}
-        found |= {"seconds": self.seconds, "beta": self.beta.tolist(), "trusted": self.trusted.tolist()}
-        for name in self.names:
-            found[name] = getattr(self, name).tolist()
-            found[f"{name}_error"] = getattr(self, f"{name}_error").tolist()
-        return found
+        curves = " ".join(f"{name} {name}_error" for name in self.names)
+        return entries(self, f"n method kind status seconds beta trusted {curves}")
 
     def __repr__(self) -> str:
         first, last = (f"{beta:g}" for beta in (self.beta.min(), self.beta.max()))

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.show import html
 from spectralz.show.canvas import check_format, empty_figure
 from spectralz.show.numbers import counted, with_error
 from spectralz.show.tables import Table
-from spectralz.show.text import aligned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,16 +29,6 @@ def fit_repr(result: Fit) -> str:
     value = "" if result.log_likelihood is None else f", log-likelihood {_likelihood(result)} per row"
     how = "" if result.status.converged else ", not converged"
     return f"Fit(n={result.model.n}, edges={len(result.edges)}, {result.rows:g} rows{value}, by {result.method}{how})"
-
-
-def fit(result: Fit) -> str:
-    """Return a fit in a few lines."""
-    return aligned(table(result))
-
-
-def fit_html(result: Fit) -> str:
-    """Return a fit as a table for notebooks."""
-    return html.block_of(table(result))
 
 
 def table(result: Fit) -> Table:
@@ -79,11 +67,6 @@ def _largest(result: Fit) -> str:
     return "; ".join(shown) + more
 
 
-def wald(result: Wald) -> str:
-    """Return the parameters with their tests, largest z first, in text."""
-    return aligned(wald_table(result))
-
-
 def wald_table(result: Wald) -> Table:
     """Return the parameters with their tests, largest z first."""
     order = np.argsort(-np.abs(result.z), kind="stable").tolist()
@@ -98,11 +81,6 @@ def wald_table(result: Wald) -> Table:
         for k in order
     )
     return Table(headings=("parameter", "estimate", "std error", "z", "p"), rows=rows)
-
-
-def goodness(result: Goodness) -> str:
-    """Return how well a model fits, in a few lines."""
-    return aligned(goodness_table(result))
 
 
 def goodness_table(result: Goodness) -> Table:
