@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Annotated
 
 import numpy as np
 import typer
 
 import spectralz as sz
+from spectralz.cli import options as opts
 from spectralz.cli.console import progress, warn
 from spectralz.cli.helping import examples
 from spectralz.cli.loading import load
-from spectralz.cli.options import (
-    AsJson,
-    Beta,
-    Budget,
-    EvidenceFile,
-    Format,
-    Given,
-    ModelFile,
-    Picture,
-    Seed,
-    Strict,
-    Threads,
-    Work,
-)
-from spectralz.cli.outputs import check_outputs, check_picture, picture_format, write_picture
-from spectralz.cli.printing import print_json
+from spectralz.cli.outputs import check_outputs, write_all, write_picture
+from spectralz.cli.printing import print_about
 from spectralz.errors import InaccurateWarning, OptionError
 from spectralz.show import thermodynamics as show
 
@@ -40,7 +28,7 @@ MOST_TEMPERATURES = 10_000
     "spectralz curve glass.npz --betas 0:2:21 -m annealing -w 1e7 --json   # the same curves in every run",
 )
 def curve(
-    file: ModelFile,
+    file: opts.ModelFile,
     betas: Annotated[
         str,
         typer.Option(
@@ -52,39 +40,33 @@ def curve(
     method: Annotated[
         str, typer.Option("--method", "-m", metavar="NAME", help="exact, quadrature, annealing, or auto.")
     ] = "auto",
-    budget: Budget = None,
-    work: Work = None,
-    seed: Seed = 0,
-    threads: Threads = None,
-    evidence: EvidenceFile = None,
-    given: Given = None,
-    beta: Beta = 1.0,
-    format: Format = None,
-    as_json: AsJson = False,
-    plot: Picture = None,
-    strict: Strict = False,
+    budget: opts.Budget = None,
+    work: opts.Work = None,
+    seed: opts.Seed = 0,
+    threads: opts.Threads = None,
+    evidence: opts.EvidenceFile = None,
+    given: opts.Given = None,
+    beta: opts.Beta = 1.0,
+    format: opts.Format = None,
+    as_json: opts.AsJson = False,
+    plot: opts.Picture = None,
+    strict: opts.Strict = False,
 ) -> None:
     """Compute log Z, energy, entropy, heat capacity and magnetization at many temperatures, with errors."""
     check_outputs({"--plot": plot}, [file, evidence])
-    check_picture(plot)
     at = temperatures_in(betas)
     problem = load(file, evidence, given, beta, format)
     with progress(budget), warnings.catch_warnings(action="ignore", category=InaccurateWarning):
-        found = sz.thermodynamics(
+        curves = sz.thermodynamics(
             problem.model, at, method, given=problem.given, budget=budget, work=work, seed=seed, threads=threads
         )
     try:
-        if as_json:
-            print_json({**problem.about(), **found.to_dict()})
-        else:
-            print(f"{problem.source}: {problem.in_words}")
-            print(found)
-        if not found.status.converged:
-            warn(str(found.status))
+        print_about(problem, curves, as_json)
+        if not curves.status.converged:
+            warn(str(curves.status))
     finally:
-        if plot is not None:
-            write_picture(plot, show.picture(found, picture_format(plot)))
-    if strict and not found.status.converged:
+        write_all((plot, partial(write_picture, partial(show.picture, curves))))
+    if strict and not curves.status.converged:
         raise typer.Exit(1)
 
 

@@ -11,10 +11,10 @@ import typer
 
 import spectralz as sz
 from spectralz._support.interrupts import INTERRUPTED
+from spectralz.cli import options as opts
 from spectralz.cli.console import as_text, print_table, progress, say, warn
 from spectralz.cli.helping import examples
-from spectralz.cli.options import AsJson, Budget, Picture, Seed, Strict, Threads, in_threads
-from spectralz.cli.outputs import check_outputs, check_picture, picture_format, write_all, write_picture
+from spectralz.cli.outputs import check_outputs, write_all, write_picture
 from spectralz.cli.printing import print_json
 from spectralz.errors import InaccurateWarning, OptionError
 from spectralz.io import check_suffix
@@ -78,15 +78,15 @@ def fit(
         str | None,
         typer.Option("--weights", metavar="NAME", help="The column (its name, or number from 0) with counts of rows."),
     ] = None,
-    seed: Seed = 0,
-    budget: Budget = None,
-    threads: Threads = None,
+    seed: opts.Seed = 0,
+    budget: opts.Budget = None,
+    threads: opts.Threads = None,
     tests: Annotated[
         bool, typer.Option("--tests", help="Show z and p of every parameter, and how well the model fits.")
     ] = False,
-    as_json: AsJson = False,
-    plot: Picture = None,
-    strict: Strict = False,
+    as_json: opts.AsJson = False,
+    plot: opts.Picture = None,
+    strict: opts.Strict = False,
 ) -> None:
     """Fit fields and couplings of a model to data, by maximum likelihood.
 
@@ -94,15 +94,18 @@ def fit(
     """
     edges_file = None if graph in (None, "chosen") else Path(str(graph))
     check_outputs({"--out": out, "--plot": plot}, [file, edges_file])
-    check_picture(plot)
     if out is not None:
         check_suffix(out)
     kind, strength = _penalty(penalty)
     X, names = read_table(file)
     X, names, counts = _without_weights(X, names, weights)
     pairs: Any = graph if edges_file is None else _pairs(edges_file, names)
-    with in_threads(threads), progress(budget), warnings.catch_warnings(action="ignore", category=InaccurateWarning):
-        found = sz.fit(
+    with (
+        opts.in_threads(threads),
+        progress(budget),
+        warnings.catch_warnings(action="ignore", category=InaccurateWarning),
+    ):
+        fitted = sz.fit(
             X,
             graph=pairs,
             method=method,
@@ -115,42 +118,34 @@ def fit(
             seed=seed,
         )
     try:
-        _print(file, found, tests, as_json)
+        _print(file, fitted, tests, as_json)
     finally:
-        writers = []
-        if out is not None:
-            writers.append(partial(_write_model, out, found))
-        if plot is not None:
-            writers.append(partial(_draw, plot, file, found))
-        write_all(*writers)
-    if not found.status.converged:
-        warn(f"this fit is not to be trusted: {found.status}")
-    if found.interrupted:
+        name = "standard input" if str(file) == STANDARD else as_text(file.name)
+        draw = partial(fits.picture, fitted, f"{name}: {fitted!r}")
+        write_all((out, partial(_write_model, fitted)), (plot, partial(write_picture, draw)))
+    if not fitted.status.converged:
+        warn(f"this fit is not to be trusted: {fitted.status}")
+    if fitted.interrupted:
         raise typer.Exit(INTERRUPTED)
-    if strict and not found.status.converged:
+    if strict and not fitted.status.converged:
         raise typer.Exit(1)
 
 
-def _print(file: Path, found: sz.Fit, tests: bool, as_json: bool) -> None:
+def _print(file: Path, fitted: sz.Fit, tests: bool, as_json: bool) -> None:
     if as_json:
-        more = {"wald": found.wald().to_dict(), "goodness": found.goodness().to_dict()} if tests else {}
-        print_json({"file": str(file), **found.to_dict(), **more})
+        more = {"wald": fitted.wald().to_dict(), "goodness": fitted.goodness().to_dict()} if tests else {}
+        print_json({"file": str(file), **fitted.to_dict(), **more})
         return
-    print_table(fits.table(found))
+    print_table(fits.table(fitted))
     if tests:
-        if found.field_error is not None:
-            print_table(fits.wald_table(found.wald()))
-        print_table(fits.goodness_table(found.goodness()))
+        if fitted.field_error is not None:
+            print_table(fits.wald_table(fitted.wald()))
+        print_table(fits.goodness_table(fitted.goodness()))
 
 
-def _write_model(path: Path, found: sz.Fit) -> None:
-    sz.write(found.model, path)
-    say(f"wrote {as_text(path)}: {found.model!r}")
-
-
-def _draw(path: Path, file: Path, found: sz.Fit) -> None:
-    title = f"{'standard input' if str(file) == STANDARD else as_text(file.name)}: {found!r}"
-    write_picture(path, fits.picture(found, title, picture_format(path)))
+def _write_model(fitted: sz.Fit, path: Path) -> None:
+    sz.write(fitted.model, path)
+    say(f"wrote {as_text(path)}: {fitted.model!r}")
 
 
 def _penalty(text: str | None) -> tuple[str | None, float | str | None]:
@@ -184,7 +179,7 @@ def _pairs(path: Path, names: list[str] | None) -> list[tuple[Hashable, Hashable
     from spectralz.io.lines import Lines
 
     lines = Lines.of(opened(path))
-    found: list[tuple[Hashable, Hashable]] = []
+    pairs: list[tuple[Hashable, Hashable]] = []
     for k, text in enumerate(lines.texts):
         cells = [cell.strip() for cell in text.replace(";", ",").replace("\t", ",").split(",")]
         if len(cells) < 2:
@@ -193,8 +188,8 @@ def _pairs(path: Path, names: list[str] | None) -> list[tuple[Hashable, Hashable
             lines.fail(k, f"{text.strip()!r} is not a pair; a line has two names of columns, such as a,b")
         if k == 0 and [cell.lower() for cell in cells[:2]] == ["source", "target"]:
             continue
-        found.append((_column(cells[0], names), _column(cells[1], names)))
-    return found
+        pairs.append((_column(cells[0], names), _column(cells[1], names)))
+    return pairs
 
 
 def _column(cell: str, names: list[str] | None) -> Hashable:

@@ -10,10 +10,10 @@ import typer
 
 import spectralz as sz
 from spectralz.cli import completion
+from spectralz.cli import options as opts
 from spectralz.cli.console import as_text, print_table, say, warn
 from spectralz.cli.helping import Command, Group, examples, first_line, plain, show_help_alone
 from spectralz.cli.loading import load
-from spectralz.cli.options import AsJson, Beta, EvidenceFile, Format, Given, ModelFile, OutFile
 from spectralz.cli.outputs import check_output
 from spectralz.cli.printing import print_json
 from spectralz.errors import OptionError
@@ -40,12 +40,12 @@ To = Annotated[
     "spectralz info names.csv -g a=+1 --json",
 )
 def info(
-    file: ModelFile,
-    evidence: EvidenceFile = None,
-    given: Given = None,
-    beta: Beta = 1.0,
-    format: Format = None,
-    as_json: AsJson = False,
+    file: opts.ModelFile,
+    evidence: opts.EvidenceFile = None,
+    given: opts.Given = None,
+    beta: opts.Beta = 1.0,
+    format: opts.Format = None,
+    as_json: opts.AsJson = False,
 ) -> None:
     """Describe a model and what an exact answer would take, without solving it."""
     problem = load(file, evidence, given, beta, format)
@@ -64,12 +64,12 @@ def info(
 )
 def convert(
     source: Annotated[Path, typer.Argument(metavar="IN", help="A model; - reads standard input.", show_default=False)],
-    target: OutFile,
+    target: opts.OutFile,
     to: To = None,
-    evidence: EvidenceFile = None,
-    given: Given = None,
-    beta: Beta = 1.0,
-    format: Format = None,
+    evidence: opts.EvidenceFile = None,
+    given: opts.Given = None,
+    beta: opts.Beta = 1.0,
+    format: opts.Format = None,
 ) -> None:
     """Write a model in another format; with evidence, the model of the free spins."""
     _check_target(target, to, [source, evidence])
@@ -109,7 +109,7 @@ def _generate_command(name: str, generator: Callable[..., sz.Ising]) -> Callable
     parameters = list(inspect.signature(generator, eval_str=True).parameters.values())
     words = sz.generators.parameter_help(generator)
     own = [
-        inspect.Parameter("out", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=OutFile),
+        inspect.Parameter("out", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=opts.OutFile),
         *(_option(each, words.get(each.name, "")) for each in parameters),
         inspect.Parameter("to", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=To),
     ]

@@ -71,6 +71,15 @@ MethodName = Annotated[
         autocompletion=completion.methods,
     ),
 ]
+
+
+def names_option(name: str, letter: str, words: str) -> Any:
+    """Return an option that takes names of methods."""
+    return typer.Option(name, letter, metavar="NAMES", help=words, autocompletion=completion.list_of_methods)
+
+
+Exclude = Annotated[str | None, names_option("--exclude", "-x", "Methods that auto leaves out, separated by commas.")]
+Methods = Annotated[str | None, names_option("--methods", "-m", "Names separated by commas; all if not given.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(

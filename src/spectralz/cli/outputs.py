@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 STATES = (".npy", ".csv", ".npy.gz", ".csv.gz")
-PAGES = (".html", ".htm")
+# The suffixes that an option takes: a browser would not show a page that has another one.
+SUFFIXES = {
+    "--plot": (tuple(f".{name}" for name in FORMATS), "a picture is .png, .svg or .pdf"),
+    "--html": ((".html", ".htm"), "a page is .html"),
+}
 
 
 def check_output(path: Path | None, inputs: Iterable[Path | None] = ()) -> None:
@@ -43,7 +47,7 @@ def check_output(path: Path | None, inputs: Iterable[Path | None] = ()) -> None:
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | None]) -> None:
-    """Check each output, and that no two are the same file."""
+    """Check each output, by the option that names it, and that no two are the same file."""
     flags: dict[Path, str] = {}
     for flag, path in outputs.items():
         check_output(path, inputs)
@@ -52,18 +56,10 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | No
         if path.resolve() in flags:
             raise FormatError(f"{flags[path.resolve()]} and {flag} name the same file; give each its own", path)
         flags[path.resolve()] = flag
-
-
-def check_picture(path: Path | None) -> None:
-    """Refuse a picture whose suffix is not that of a known format."""
-    if path is not None and picture_format(path) not in FORMATS:
-        raise FormatError(f"the name has the suffix {path.suffix!r}; a picture is .png, .svg or .pdf", path)
-
-
-def check_page(path: Path | None) -> None:
-    """Refuse a page whose suffix is not .html: a browser would not show it."""
-    if path is not None and path.suffix.lower() not in PAGES:
-        raise FormatError(f"the name has the suffix {path.suffix!r}; a page is .html", path)
+    for flag, (suffixes, words) in SUFFIXES.items():
+        asked = outputs.get(flag)
+        if asked is not None and asked.suffix.lower() not in suffixes:
+            raise FormatError(f"the name has the suffix {asked.suffix!r}; {words}", asked)
 
 
 def check_states(path: Path) -> None:
@@ -74,17 +70,13 @@ def check_states(path: Path) -> None:
         )
 
 
-def picture_format(path: Path) -> str:
-    """Return the format that a picture's name asks for."""
-    return path.suffix.lower().lstrip(".")
-
-
-def write_all(*writers: Callable[[], None]) -> None:
-    """Write each output; if one cannot be written, write the others and then raise its error."""
+def write_all(*outputs: tuple[Path | None, Callable[[Path], None]]) -> None:
+    """Write each output that has a path; if one cannot be written, write the others and then raise its error."""
     failures: list[Exception] = []
-    for write in writers:
+    for path, write in outputs:
         try:
-            write()
+            if path is not None:
+                write(path)
         except (SpectralzError, OSError, MemoryError) as error:
             failures.append(error)
     for failure in failures[:-1]:
@@ -93,19 +85,19 @@ def write_all(*writers: Callable[[], None]) -> None:
         raise failures[-1]
 
 
-def write_picture(path: Path, picture: bytes) -> None:
-    """Write a picture and say so."""
-    write_whole(path, picture)
+def write_picture(draw: Callable[[str], bytes], path: Path) -> None:
+    """Draw a picture in the format that its name asks for, write it, and say so."""
+    write_whole(path, draw(path.suffix.lower().lstrip(".")))
     say(f"wrote {as_text(path)}")
 
 
-def write_page(path: Path, page: str) -> None:
+def write_page(page: str, path: Path) -> None:
     """Write an HTML page and say so."""
     write_whole(path, page.encode("utf-8"))
     say(f"wrote {as_text(path)}")
 
 
-def write_states(path: Path, states: NDArray[np.int8], names: Sequence[Hashable] | None) -> None:
+def write_states(states: NDArray[np.int8], names: Sequence[Hashable] | None, path: Path) -> None:
     """Write states, one per row; a table begins with a line of the spins' names, if they have names."""
     buffer = io.BytesIO()
     if path.name.lower().removesuffix(".gz").endswith(".npy"):

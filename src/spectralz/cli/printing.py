@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import spectralz as sz
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spectralz.cli.loading import Problem
 
 
 def print_json(answer: dict[str, Any]) -> None:
     """Print an object with the version first; numbers that are not finite become null."""
     print(json.dumps(_finite({"version": sz.__version__, **answer}), indent=2, allow_nan=False))
+
+
+def print_about(problem: Problem, answer: Any, as_json: bool, show: Callable[[Any], None] = print) -> None:
+    """Print which model it is and the answer, by ``show`` or as JSON."""
+    if as_json:
+        print_json({**problem.about(), **answer.to_dict()})
+    else:
+        print(f"{problem.source}: {problem.in_words}")
+        show(answer)
 
 
 def _finite(value: Any) -> Any:
@@ -23,9 +37,9 @@ def _finite(value: Any) -> Any:
     {'lower': None, 'rows': [1.5, None]}
     """
     if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
+        return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
+        return [_finite(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -103,18 +103,15 @@ def short(number: float) -> str:
 
 def styles(contestants: Sequence[Contestant]) -> dict[str, Style]:
     """Return how each contestant is drawn, by label."""
-    found: dict[str, Style] = {}
-    looks: dict[str, tuple[str, str]] = {"exact": (EXACT_COLOR, "*")}
+    drawn: dict[str, Style] = {}
+    looks = {"exact": (EXACT_COLOR, "*")}
     for contestant in sorted(contestants, key=lambda one: one.is_ours):
-        family = COUSINS.get(_method_name(contestant), _method_name(contestant))
-        if family not in looks or not contestant.is_ours:
-            place = len({style.color for style in found.values()} - {EXACT_COLOR})
-            looks.setdefault(family, (COLORS[place % len(COLORS)], MARKERS[place % len(MARKERS)]))
-            look = (COLORS[place % len(COLORS)], MARKERS[place % len(MARKERS)])
-        else:
-            look = looks[family]
-        found[contestant.label] = Style(*look, contestant.is_ours)
-    return found
+        method = contestant.build().name
+        place = len({style.color for style in drawn.values()} - {EXACT_COLOR})
+        next_look = COLORS[place % len(COLORS)], MARKERS[place % len(MARKERS)]
+        first_look = looks.setdefault(COUSINS.get(method, method), next_look)
+        drawn[contestant.label] = Style(*(first_look if contestant.is_ours else next_look), contestant.is_ours)
+    return drawn
 
 
 def draw_errors(
@@ -136,7 +133,8 @@ def draw_errors(
     table, looks = means(rows), styles(contestants)
     rank = 0
     for label, places in _of(table, contestants):
-        _draw_error_line(axes, label, places, looks[label], floor, _time_of(rows, label))
+        look = {**looks[label].line(), "capsize": 2.5}
+        draw_points(axes, label, places.values(), floor, mean_time(rows, label), **look)
         rank += mark_floor(axes, places.values(), looks[label], floor, rank)
     axes.set(xlabel=xlabel, ylabel="mean |error| of log Z")
     known = known_errors(places for _, places in _of(table, contestants))
@@ -185,7 +183,7 @@ def picture(figure: Figure, rows: Sequence[Row], file_format: str = "png") -> by
 
 def mark_failures(axes: Axes, table: Mapping[str, Mapping[float, Summary]], looks: Mapping[str, Style]) -> None:
     """Draw crosses at the top of the axes where runs of a method failed."""
-    failed = [(label, x) for label, places in table.items() for x, found in places.items() if found.failures]
+    failed = [(label, x) for label, places in table.items() for x, summary in places.items() if summary.failures]
     for number, label in enumerate(dict.fromkeys(label for label, _ in failed)):
         if label in looks:
             xs = [x for name, x in failed if name == label]
@@ -202,7 +200,7 @@ def say(axes: Axes, words: str) -> None:
 
 def known_errors(table: Iterable[Mapping[float, Summary]]) -> list[float]:
     """Return all known mean errors."""
-    return [found.mean for places in table for found in places.values() if math.isfinite(found.mean)]
+    return [summary.mean for places in table for summary in places.values() if math.isfinite(summary.mean)]
 
 
 def words_at(floor: float, errors: Iterable[float]) -> str:
@@ -226,33 +224,30 @@ def mark_floor(
     offset
         How far they are shifted to the right.
     """
-    x = [found.x + offset for found in places if found.mean <= floor]
+    x = [summary.x + offset for summary in places if summary.mean <= floor]
     if x:
         draw_at_floor(axes, x, floor, rank, {"color": style.color, "marker": style.marker})
     return bool(x)
 
 
-def label_of(label: str, errors: Sequence[float], floor: float, time: str) -> str:
-    """Return a method's name in the legend, with its time and whether all of its errors are below the floor."""
-    is_below = bool(errors) and max(errors) <= floor
-    return f"{label}: below {floor:g} ({time})" if is_below else f"{label} ({time})"
-
-
-def _draw_error_line(
-    axes: Axes, label: str, places: Mapping[float, Summary], style: Style, floor: float, time: str
+def draw_points(
+    axes: Axes, label: str, places: Iterable[Summary], floor: float, time: str, offset: float = 0.0, **look: Any
 ) -> None:
-    shown = [summary for summary in places.values() if math.isfinite(summary.mean)]
+    """Draw the known errors of a method, none below the floor, with bars of one standard error.
+
+    The legend has the method's time, and says if all of its errors are below the floor.
+    """
+    shown = [summary for summary in places if math.isfinite(summary.mean)]
     height = np.array([max(summary.mean, floor) for summary in shown])
     bars = np.array([summary.standard_error if summary.mean > floor else 0.0 for summary in shown])
-    lower = np.minimum(bars, height - floor)
+    is_below = bool(shown) and max(summary.mean for summary in shown) <= floor
     axes.errorbar(
-        [summary.x for summary in shown],
+        [summary.x + offset for summary in shown],
         height,
-        yerr=[lower, bars] if bars.any() else None,
-        capsize=2.5,
-        label=label_of(label, [summary.mean for summary in shown], floor, time),
+        yerr=[np.minimum(bars, height - floor), bars] if bars.any() else None,  # a single model has no spread
+        label=f"{label}: below {floor:g} ({time})" if is_below else f"{label} ({time})",
         **above(height, floor),
-        **style.line(),
+        **look,
     )
 
 
@@ -282,10 +277,7 @@ def _tick(axes: Axes, places: Sequence[float]) -> None:
     axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
 
 
-def _time_of(rows: Sequence[Row], label: str) -> str:
+def mean_time(rows: Iterable[Row], label: str) -> str:
+    """Return the mean time of a method as text."""
     times = [row.seconds for row in rows if row.label == label and row.seconds is not None]
     return in_seconds(math.fsum(times) / len(times) if times else math.nan)
-
-
-def _method_name(contestant: Contestant) -> str:
-    return contestant.build().name

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import TYPE_CHECKING
 
-from spectralz.paper.drawing import draw_errors, means, short
-from spectralz.paper.fig3abcd_dense_graphs import MODELS, QUICK_MODELS, QUICK_STRENGTHS, STRENGTHS
-from spectralz.report import Claim, Figure
-from spectralz.sweeps import Contestant, Sweep
+from spectralz.paper.drawing import means, short
+from spectralz.paper.fig3abcd_dense_graphs import strength_figure
+from spectralz.report import Claim
+from spectralz.sweeps import Contestant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,23 +46,13 @@ def sdp_is_best(rows: Sequence[Row]) -> tuple[str, bool]:
     return words, wins == len(common)
 
 
-def _sweep(values: tuple[float, ...], repeats: int) -> Sweep:
-    return Sweep(
-        name="fig2a",
-        contestants=CONTESTANTS,
-        generator="complete",
-        parameters={"n": 20},
-        values=values,
-        repeats=repeats,
-    )
-
-
-FIGURE = Figure(
-    name="fig2a",
-    title="Fig. 2a: Algorithm 2 with different D, complete graph of 20 spins",
-    full=_sweep(STRENGTHS, MODELS),
-    quick=_sweep(QUICK_STRENGTHS, QUICK_MODELS),
-    draw=partial(draw_errors, contestants=CONTESTANTS, floor=1e-2, xlabel="coupling strength s"),
+FIGURE = strength_figure(
+    "fig2a",
+    "Algorithm 2 with different D, complete graph of 20 spins",
+    "complete",
+    {"n": 20},
+    contestants=CONTESTANTS,
+    floor=1e-2,
     claims=(
         Claim(
             sentence="Algorithm 2 errs less with the D of the SDP (15) than with D = 0 or with the two simpler "

@@ -26,7 +26,7 @@ LARGEST_FITTED = 2000
 POLYNOMIALS = {"quadratic": (2, "#0072B2", ":"), "cubic": (3, "#009E73", "-.")}
 
 
-def timed(name: str, contestants: tuple[Contestant, ...], sizes: tuple[int, ...], repeats: int) -> Sweep:
+def timed_sweep(name: str, contestants: tuple[Contestant, ...], sizes: tuple[int, ...], repeats: int) -> Sweep:
     """Return the sweep of Figs. 2b and 4: times on complete graphs with s = 1 against size; no truth is needed."""
     return Sweep(
         name=name,
@@ -42,8 +42,8 @@ def timed(name: str, contestants: tuple[Contestant, ...], sizes: tuple[int, ...]
 
 def times(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
     """Return the sizes and the mean times."""
-    found = [summary for summary in means(rows).get(LABEL, {}).values() if summary.seconds > 0.0]
-    return [summary.x for summary in found], [summary.seconds for summary in found]
+    timed = [summary for summary in means(rows).get(LABEL, {}).values() if summary.seconds > 0.0]
+    return [summary.x for summary in timed], [summary.seconds for summary in timed]
 
 
 def polynomial(sizes: Sequence[float], seconds: Sequence[float], degree: int) -> np.poly1d | None:
@@ -82,8 +82,8 @@ def draw(rows: Sequence[Row], axes: Axes) -> None:
 FIGURE = Figure(
     name="fig2b",
     title="Fig. 2b: time to solve the SDP (15), complete graph, s = 1",
-    full=timed("fig2b", CONTESTANTS, SIZES, 10),
-    quick=timed("fig2b", CONTESTANTS, QUICK_SIZES, 5),
+    full=timed_sweep("fig2b", CONTESTANTS, SIZES, 10),
+    quick=timed_sweep("fig2b", CONTESTANTS, QUICK_SIZES, 5),
     draw=draw,
     claims=(
         Claim(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import TYPE_CHECKING
 
-from spectralz.paper.drawing import draw_errors, short
-from spectralz.paper.fig3abcd_dense_graphs import MODELS, QUICK_MODELS, QUICK_STRENGTHS, RIVALS, STRENGTHS
-from spectralz.report import Claim, Figure
-from spectralz.sweeps import Contestant, Sweep
+from spectralz.paper.drawing import short
+from spectralz.paper.fig3abcd_dense_graphs import RIVALS, strength_figure
+from spectralz.report import Claim
+from spectralz.sweeps import Contestant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,22 +46,18 @@ def _worst(rows: Sequence[Row], label: str) -> tuple[float, float] | None:
         if row.label == label and row.error is not None and row.truth is not None:
             size = abs(row.error)
             places.setdefault(row.x, []).append((size, size / max(1.0, abs(row.truth))))
-    columns = [[math.fsum(column) / len(found) for column in zip(*found, strict=True)] for found in places.values()]
+    columns = [[math.fsum(column) / len(errors) for column in zip(*errors, strict=True)] for errors in places.values()]
     return (max(sizes for sizes, _ in columns), max(shares for _, shares in columns)) if columns else None
 
 
-def _sweep(values: tuple[float, ...], repeats: int) -> Sweep:
-    return Sweep(
-        name="fig2c", contestants=CONTESTANTS, generator="rank-one", parameters={"n": N}, values=values, repeats=repeats
-    )
-
-
-FIGURE = Figure(
-    name="fig2c",
-    title=f"Fig. 2c: rank-1 models of {N} spins",
-    full=_sweep(STRENGTHS, MODELS),
-    quick=_sweep(QUICK_STRENGTHS, QUICK_MODELS),
-    draw=partial(draw_errors, contestants=CONTESTANTS, floor=1e-4, xlabel="coupling strength s (mean |A_ij|)"),
+FIGURE = strength_figure(
+    "fig2c",
+    f"rank-1 models of {N} spins",
+    "rank-one",
+    {"n": N},
+    contestants=CONTESTANTS,
+    floor=1e-4,
+    xlabel="coupling strength s (mean |A_ij|)",
     claims=(
         Claim(
             sentence="Where the coupling has rank 1, Algorithm 1 is nearly exact and no baseline is (Section 4.3).",

@@ -6,6 +6,7 @@ The other figures take their strengths, and the claim about strong couplings, fr
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,7 @@ def best_at_strong_coupling(rows: Sequence[Row], rivals: tuple[str, ...] = RIVAL
     parts, wins = [], 0
     for s in strengths:
         ours = table[ALGORITHM_2][s]
-        best = min((table[label][s] for label in rivals if _known(table, label, s)), key=lambda found: found.mean)
+        best = min((table[label][s] for label in rivals if _known(table, label, s)), key=lambda rival: rival.mean)
         parts.append(f"{_error(ours)} against {_error(best)} ({best.label}) at s = {s:g}")
         wins += ours.mean < best.mean
     others = "the best of the others" if len(rivals) > 1 else rivals[0]
@@ -78,7 +79,7 @@ def worst_of_all(rows: Sequence[Row], label: str = "MF-1000") -> Verdict:
     errors = {
         name: [abs(row.error) for row in rows if row.label == name and row.error is not None] for name in PAPER_LABELS
     }
-    mean = {name: math.fsum(found) / len(found) for name, found in errors.items() if found}
+    mean = {name: math.fsum(sizes) / len(sizes) for name, sizes in errors.items() if sizes}
     if label not in mean or len(mean) < 2:
         return f"The rows hold no errors of {label} and another method.", False
     parts = ", ".join(f"{name} {short(mean[name])}" for name in sorted(mean, key=lambda name: -mean[name]))
@@ -103,8 +104,8 @@ def _count(table: Mapping[str, Mapping[float, Summary]], label: str, s: float) -
     return table[label][s].count if _known(table, label, s) else 0
 
 
-def _error(found: Summary) -> str:
-    return f"{short(found.mean)} ± {short(found.standard_error)}"
+def _error(summary: Summary) -> str:
+    return f"{short(summary.mean)} ± {short(summary.standard_error)}"
 
 
 STRONG_COUPLING = Claim(
@@ -124,33 +125,42 @@ DENSE = (
 )
 
 
-def _figure(
-    name: str, graph: str, generator: str, parameters: Mapping[str, Any], claims: tuple[Claim, ...] = ()
+def strength_figure(
+    name: str,
+    what: str,
+    generator: str,
+    parameters: Mapping[str, Any],
+    *,
+    claims: tuple[Claim, ...] = (STRONG_COUPLING,),
+    contestants: tuple[Contestant, ...] = CONTESTANTS,
+    quick_models: int = QUICK_MODELS,
+    floor: float = 1e-3,
+    xlabel: str = "coupling strength s",
+    notes: str = NOTES,
 ) -> Figure:
-    def sweep(values: tuple[float, ...], repeats: int) -> Sweep:
-        return Sweep(
-            name=name,
-            contestants=CONTESTANTS,
-            generator=generator,
-            parameters={"n": 20, **parameters},
-            values=values,
-            repeats=repeats,
-        )
-
+    """Return a figure of errors against the strength of couplings."""
+    full = Sweep(
+        name=name,
+        contestants=contestants,
+        generator=generator,
+        parameters=parameters,
+        values=STRENGTHS,
+        repeats=MODELS,
+    )
     return Figure(
         name=name,
-        title=f"Fig. {name.removeprefix('fig')}: {graph}",
-        full=sweep(STRENGTHS, MODELS),
-        quick=sweep(QUICK_STRENGTHS, QUICK_MODELS),
-        draw=partial(draw_errors, contestants=CONTESTANTS, floor=1e-3, xlabel="coupling strength s"),
-        claims=(STRONG_COUPLING, *claims),
-        notes=NOTES,
+        title=f"Fig. {name.removeprefix('fig')}: {what}",
+        full=full,
+        quick=replace(full, values=QUICK_STRENGTHS, repeats=quick_models),
+        draw=partial(draw_errors, contestants=contestants, floor=floor, xlabel=xlabel),
+        claims=claims,
+        notes=notes,
     )
 
 
 FIGURES = (
-    _figure("fig3a", "Erdős-Rényi graph of 20 spins, p = 0.5", "erdos-renyi", {"p": 0.5}),
-    _figure("fig3b", "Erdős-Rényi graph of 20 spins, p = 0.7", "erdos-renyi", {"p": 0.7}),
-    _figure("fig3c", "complete graph of 20 spins", "complete", {}, DENSE),
-    _figure("fig3d", "complete bipartite graph of 20 spins", "bipartite", {}),
+    strength_figure("fig3a", "Erdős-Rényi graph of 20 spins, p = 0.5", "erdos-renyi", {"n": 20, "p": 0.5}),
+    strength_figure("fig3b", "Erdős-Rényi graph of 20 spins, p = 0.7", "erdos-renyi", {"n": 20, "p": 0.7}),
+    strength_figure("fig3c", "complete graph of 20 spins", "complete", {"n": 20}, claims=(STRONG_COUPLING, *DENSE)),
+    strength_figure("fig3d", "complete bipartite graph of 20 spins", "bipartite", {"n": 20}),
 )

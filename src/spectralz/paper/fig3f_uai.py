@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from spectralz.errors import OptionError
 from spectralz.paper.drawing import (
     NOTHING,
-    in_seconds,
+    draw_points,
     known_errors,
-    label_of,
     mark_failures,
     mark_floor,
+    mean_time,
     means,
     say,
     short,
@@ -26,16 +24,15 @@ from spectralz.paper.drawing import (
 from spectralz.paper.fig3abcd_dense_graphs import ALGORITHM_2, CONTESTANTS, PAPER_LABELS
 from spectralz.paper.fig3e_grid import MF_IS_WORST
 from spectralz.report import Claim, Figure
-from spectralz.show.curves import above, draw_legend, scale_errors
+from spectralz.show.curves import draw_legend, scale_errors
 from spectralz.sweeps import Sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from matplotlib.axes import Axes
 
-    from spectralz.paper.drawing import Style
-    from spectralz.sweeps import Row, Summary
+    from spectralz.sweeps import Row
 
 FILES = tuple(f"Grids_{number}.uai" for number in range(11, 19))
 # Side, f of J ~ U[-f, f] for an edge counted once, and whether it is a torus; theta ~ U[-1, 1].
@@ -57,7 +54,7 @@ SPREAD = 0.72  # width of the markers of one model, in units of the axis
 def consistently_small(rows: Sequence[Row]) -> tuple[str, bool]:
     """Compare the largest mean |error| over the models; Algorithm 2's must be the least of the paper's methods."""
     worst = {
-        label: max((found.mean for found in places.values() if math.isfinite(found.mean)), default=math.nan)
+        label: max((summary.mean for summary in places.values() if math.isfinite(summary.mean)), default=math.nan)
         for label, places in means(rows).items()
         if label in PAPER_LABELS
     }
@@ -73,9 +70,12 @@ def draw(rows: Sequence[Row], axes: Axes) -> None:
     table, looks = means(rows), styles(CONTESTANTS)
     labels = [one.label for one in CONTESTANTS if one.label in table]
     for place, label in enumerate(labels):
-        time = ", ".join(in_seconds(_mean_time(rows, label, small)) for small in (True, False))
+        by_size = ([row for row in rows if (row.x <= SMALL_ONES) == is_small] for is_small in (True, False))
+        time = ", ".join(mean_time(some, label) for some in by_size)
         offset = SPREAD * ((place + 0.5) / len(labels) - 0.5)
-        _draw_points(axes, label, time, table[label], looks[label], offset)
+        look = {**looks[label].points(), "linestyle": "", "capsize": 2}
+        draw_points(axes, label, table[label].values(), FLOOR, time, offset, **look)
+        mark_floor(axes, table[label].values(), looks[label], FLOOR, 0, offset)
     known = known_errors(table[label] for label in labels)
     mark_failures(axes, table, looks)
     if known:
@@ -99,14 +99,14 @@ def with_files(folder: str | Path) -> Figure:
     OptionError
         If not all of these files are there.
     """
-    found = {name: _find(Path(folder), name) for name in FILES}
-    missing = [name for name, path in found.items() if path is None]
+    paths = {name: _find(Path(folder), name) for name in FILES}
+    missing = [name for name, path in paths.items() if path is None]
     if missing:
         raise OptionError(
             f"{folder} lacks {', '.join(missing)}; fig3f reads {FILES[0]} to {FILES[-1]} of the UAI 2014 competition, "
             "or without a folder generates models by their recipe"
         )
-    sweep = Sweep(name="fig3f", contestants=CONTESTANTS, files=tuple(str(path) for path in found.values()))
+    sweep = Sweep(name="fig3f", contestants=CONTESTANTS, files=tuple(str(path) for path in paths.values()))
     return replace(FIGURE.of_files(), full=sweep, quick=sweep)
 
 
@@ -116,29 +116,12 @@ def _find(folder: Path, name: str) -> Path | None:
     return next((path.resolve() for path in sorted(folder.rglob(name)) if path.is_file()), None)
 
 
-def _instances() -> tuple[Mapping[str, Any], ...]:
-    """Return the parameters of each model; A_ij is half of the weight of an edge counted once."""
-    return tuple({"side": side, "strength": f / 2.0, "periodic": periodic} for side, f, periodic in RECIPE)
-
-
 def _generated(repeats: int) -> Sweep:
+    # A_ij is half of the weight of an edge counted once.
+    instances = tuple({"side": side, "strength": f / 2.0, "periodic": periodic} for side, f, periodic in RECIPE)
     return Sweep(
-        name="fig3f", contestants=CONTESTANTS, generator="grid", instances=_instances(), axis="model", repeats=repeats
+        name="fig3f", contestants=CONTESTANTS, generator="grid", instances=instances, axis="model", repeats=repeats
     )
-
-
-def _draw_points(
-    axes: Axes, label: str, time: str, places: Mapping[float, Summary], style: Style, offset: float
-) -> None:
-    shown = [found for found in places.values() if math.isfinite(found.mean)]
-    height = np.array([max(found.mean, FLOOR) for found in shown])
-    bars = np.array([found.standard_error if found.mean > FLOOR else 0.0 for found in shown])
-    bounds = [np.minimum(bars, height - FLOOR), bars] if bars.any() else None  # a single model has no spread
-    name = label_of(label, [found.mean for found in shown], FLOOR, time)
-    x = [found.x + offset for found in shown]
-    look = {**style.points(), **above(height, FLOOR)}
-    axes.errorbar(x, height, yerr=bounds, linestyle="", capsize=2, label=name, **look)
-    mark_floor(axes, shown, style, FLOOR, 0, offset)
 
 
 def _dress(axes: Axes, *, is_generated: bool) -> None:
@@ -156,11 +139,6 @@ def _dress(axes: Axes, *, is_generated: bool) -> None:
     for middle, words in ((SMALL_ONES / 2 + 0.5, "10 x 10"), (len(RECIPE) - SMALL_ONES / 2 + 0.5, "20 x 20")):
         axes.text(middle, 1.01, words, transform=top, ha="center", va="bottom", color="#555555")
     draw_legend(axes, title="full: the paper's methods; hollow: ours", drop=0.2)
-
-
-def _mean_time(rows: Sequence[Row], label: str, small: bool) -> float:
-    times = [r.seconds for r in rows if r.label == label and (r.x <= SMALL_ONES) == small and r.seconds is not None]
-    return math.fsum(times) / len(times) if times else math.nan
 
 
 FIGURE = Figure(

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from spectralz.paper.drawing import draw_times, fitted_exponent, means, short
-from spectralz.paper.fig2b_sdp_time import timed
+from spectralz.paper.fig2b_sdp_time import timed_sweep
 from spectralz.paper.fig3abcd_dense_graphs import ALGORITHM_2, MODELS
 from spectralz.report import Claim, Figure
 from spectralz.sweeps import Contestant
@@ -29,12 +29,11 @@ CONTESTANTS = (
 
 def exponents(rows: Sequence[Row]) -> dict[str, float]:
     """Return the powers of n that fit the mean times, for the methods with at least two sizes."""
-    found = {}
-    for label, places in means(rows).items():
-        power = fitted_exponent(list(places), [summary.seconds for summary in places.values()])
-        if power is not None:
-            found[label] = power
-    return found
+    powers = {
+        label: fitted_exponent(list(places), [summary.seconds for summary in places.values()])
+        for label, places in means(rows).items()
+    }
+    return {label: power for label, power in powers.items() if power is not None}
 
 
 def scales_like_bp(rows: Sequence[Row], label: str = ALGORITHM_2, *, expected: bool = True) -> tuple[str, bool]:
@@ -62,8 +61,8 @@ def fastest(rows: Sequence[Row], label: str = "MF-1000") -> tuple[str, bool]:
 FIGURE = Figure(
     name="fig4",
     title="Fig. 4: running time, complete graphs, s = 1",
-    full=timed("fig4", CONTESTANTS, SIZES, MODELS),
-    quick=timed("fig4", CONTESTANTS, QUICK_SIZES, 3),
+    full=timed_sweep("fig4", CONTESTANTS, SIZES, MODELS),
+    quick=timed_sweep("fig4", CONTESTANTS, QUICK_SIZES, 3),
     draw=partial(draw_times, contestants=CONTESTANTS, xlabel="number of spins n"),
     claims=(
         Claim(sentence="The time of Algorithm 2 grows with n as that of BP does (Section 4.4).", check=scales_like_bp),
