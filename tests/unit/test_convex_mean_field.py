@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import spectralz as sz
 from spectralz.kernels.convex_mean_field import evaluate, minimize
 from spectralz.methods.convex_mean_field import ConvexMeanField, _between, _weighted_sdp
-from spectralz.model import coupling_of
+from spectralz.model.coupling.entries import coupling_of
 from spectralz.parts.sdp.diagonal import lowered_until_proven
 from tests.helpers import heard
 from tests.reference import convex_mean_field as reference

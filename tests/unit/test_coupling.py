@@ -9,7 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 import spectralz as sz
-from spectralz.model import Bipartite, Dense, Factored, Sparse, coupling_of
+from spectralz.model import Bipartite
+from spectralz.model.coupling.entries import Dense, Sparse, coupling_of
+from spectralz.model.coupling.factored import Factored
 
 N = 7
 RNG = np.random.default_rng(5)

@@ -108,7 +108,7 @@ def _degeneracy(model: Ising) -> int:
 
     if not model.storage.edge_count:
         return 0
-    adjacency = model.storage.written_out.as_sparse().without_diagonal().kernel_arrays()
+    adjacency = model.storage.written_out.as_sparse().doubled()
     return int(core_of(adjacency.indptr, adjacency.indices))
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz.inference import sample
-from spectralz.learning.graphs import complete_graph
 from spectralz.learning.walsh import probabilities, walsh
+from spectralz.parts.pairs import all_pairs
 from spectralz.result import Goodness
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def goodness_of(fit: Fit, seed: int = 0) -> Goodness:
     states = table.known_states("the goodness of a fit")
     share = table.weight / table.rows
     n = table.n
-    pairs, triples = complete_graph(n), _triples(n, seed)
+    pairs, triples = all_pairs(n), _triples(n, seed)
     observed = _of_states(states, share, pairs, triples)
     is_exact = n <= MOST_SPINS_OF_STATES
     test: dict[str, Any]

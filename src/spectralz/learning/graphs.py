@@ -10,19 +10,15 @@ import numpy as np
 from spectralz.errors import ModelError, OptionError, shown
 from spectralz.model import Ising
 from spectralz.model.checks import checked_edges
-from spectralz.model.names import index_of
+from spectralz.model.names import index_of, places_of
+from spectralz.parts.pairs import all_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
     from spectralz.model import FloatArray, IntArray
 
-__all__ = ["complete_graph", "edges_of", "fixed_values"]
-
-
-def complete_graph(n: int) -> IntArray:
-    """Return all pairs of n variables."""
-    return np.column_stack(np.triu_indices(n, k=1)).astype(np.int64)
+__all__ = ["edges_of", "fixed_values"]
 
 
 def edges_of(graph: Any, n: int, names: tuple[Hashable, ...] | None) -> IntArray:
@@ -37,7 +33,7 @@ def edges_of(graph: Any, n: int, names: tuple[Hashable, ...] | None) -> IntArray
         Number and names of the variables.
     """
     if graph is None:
-        return complete_graph(n)
+        return all_pairs(n)
     index = _finder(n, names)
     if isinstance(graph, Ising):
         if graph.n != n:
@@ -49,21 +45,18 @@ def edges_of(graph: Any, n: int, names: tuple[Hashable, ...] | None) -> IntArray
         pairs = graph
     else:
         pairs = _listed(graph, index)
-    found = np.sort(checked_edges(pairs, n), axis=1)
-    return found[np.lexsort((found[:, 1], found[:, 0]))]
+    edges = np.sort(checked_edges(pairs, n), axis=1)
+    return edges[np.lexsort((edges[:, 1], edges[:, 0]))]
 
 
 def _listed(graph: Any, index: Callable[[Any], int]) -> list[tuple[int, int]]:
+    forms = "it must be None, 'chosen', a list of pairs, a networkx graph or a model"
     if isinstance(graph, str):
-        raise OptionError(
-            f"graph is {graph!r}; it must be None, 'chosen', a list of pairs, a networkx graph or a model"
-        )
+        raise OptionError(f"graph is {graph!r}; {forms}")
     try:
         pairs = [tuple(pair) for pair in graph]
     except TypeError:
-        raise OptionError(
-            f"graph is {shown(graph)}; it must be None, 'chosen', a list of pairs, a networkx graph or a model"
-        ) from None
+        raise OptionError(f"graph is {shown(graph)}; {forms}") from None
     if any(len(pair) != 2 for pair in pairs):
         raise OptionError("graph is a list of pairs (i, j), by names or numbers of columns; one entry is not a pair")
     return [(index(i), index(j)) for i, j in pairs]
@@ -82,23 +75,22 @@ def fixed_values(
         raise OptionError(f"fixed is {shown(fixed)}; give a mapping like {{('a', 'b'): 0.5, 'c': 0.0}}")
     index = _finder(n, names)
     place = {tuple(edge): n + k for k, edge in enumerate(edges.tolist())}
-    found: dict[int, float] = {}
+    given: dict[int, float] = {}
     for key, value in fixed.items():
         if np.ndim(value) or not isinstance(value, int | float | np.number) or not np.isfinite(value):
             raise OptionError(f"fixed sets {key!r} to {shown(value)}; it must be a finite number")
         if isinstance(key, tuple) and len(key) == 2 and (names is None or key not in names):
             i, j = sorted((index(key[0]), index(key[1])))
             if (i, j) in place:
-                found[place[i, j]] = float(value)
+                given[place[i, j]] = float(value)
             elif value != 0.0:
                 raise OptionError(f"fixed sets the coupling of {key!r}, which is not an edge of the graph; add it")
         else:
-            found[index(key)] = float(value)
-    return np.array(list(found), dtype=np.int64), np.array(list(found.values()))
+            given[index(key)] = float(value)
+    return np.array(list(given), dtype=np.int64), np.array(list(given.values()))
 
 
 def _finder(n: int, names: tuple[Hashable, ...] | None) -> Callable[[Any], int]:
     """Return a function that finds a column by its name or number."""
-    places = None if names is None else {name: i for i, name in enumerate(names)}
-    has_number = names is None or any(isinstance(name, int) for name in names)
-    return lambda name: index_of(name, n, places, has_number)
+    places = places_of(names)
+    return lambda name: index_of(name, n, *places)

@@ -16,12 +16,12 @@ import numpy as np
 from spectralz._support.progress import report
 from spectralz.errors import OptionError
 from spectralz.learning.boundary import refuse_unbounded
-from spectralz.learning.graphs import complete_graph
 from spectralz.learning.likelihood import Likelihood
 from spectralz.learning.minimizing import minimize
 from spectralz.learning.problem import Penalty, Problem
 from spectralz.learning.pseudo import PseudoLikelihood
 from spectralz.learning.walsh import Walsh
+from spectralz.parts.pairs import all_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +82,7 @@ class _Path:
 
 def chosen_graph(table: Table, fixed: Any, criterion: str, wishes: Wishes) -> tuple[IntArray, dict[str, Any]]:
     """Return the edges that an l1 path leaves at its best strength."""
-    path = _path_of(table, complete_graph(table.n), fixed)
+    path = _path_of(table, all_pairs(table.n), fixed)
     strengths = path.strengths("l1")
     found, scores = _judged(path, "l1", strengths, criterion, wishes.seed)
     best, n = int(np.argmin(scores)), path.problem.n

@@ -13,7 +13,7 @@ from spectralz.errors import ModelError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from spectralz.model.coupling import FloatArray, IntArray
+    from spectralz.model.coupling.base import FloatArray, IntArray
 
 __all__ = [
     "as_float_array",

@@ -27,8 +27,10 @@ from spectralz.model.checks import (
     refuse_non_finite,
     refuse_overflow,
 )
-from spectralz.model.coupling import Bipartite, Factored, coupling_of
-from spectralz.model.names import are_default, checked_names, index_of, names_in_short
+from spectralz.model.coupling.bipartite import Bipartite
+from spectralz.model.coupling.entries import coupling_of, symmetric
+from spectralz.model.coupling.factored import Factored
+from spectralz.model.names import are_default, checked_names, index_of, names_in_short, places_of
 from spectralz.model.pairs import checked_pairs
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-    from spectralz.model.coupling import Coupling, Factors, FloatArray, IntArray, Matrix
+    from spectralz.model.coupling.base import Coupling, Factors, FloatArray, IntArray, Matrix
 
 __all__ = ["Ising"]
 
@@ -236,11 +238,7 @@ class Ising:
                 "give one weight for each edge, or a single number for all"
             ) from None
         refuse_non_finite(J, "weights")
-        i, j = pairs.T
-        rows, columns = np.concatenate([i, j]), np.concatenate([j, i])
-        halves = np.concatenate([J, J]) / 2.0
-        coupling = sp.coo_array((halves, (rows, columns)), shape=(n, n))
-        return cls(np.zeros(n) if field is None else field, coupling, offset, names)
+        return cls(field, symmetric(n, pairs, J / 2.0), offset, names)
 
     @classmethod
     def from_hamiltonian(
@@ -309,12 +307,12 @@ class Ising:
         [0.0, 1.0, 3.0]
         """
         pairs = checked_pairs(weights, "weights", "v_i v_i is v_i, so add it to the bias")
-        own = np.zeros(pairs.shape[0]) if bias is None else checked_field(bias, pairs.shape[0], "bias")
+        n = pairs.shape[0]
+        biases = np.zeros(n) if bias is None else checked_field(bias, n, "bias")
         with np.errstate(over="ignore"):  # sums that are too large are refused by their size
-            of_rows = np.asarray(pairs.sum(axis=1)) / 4.0
-            constant = checked_number(offset, "offset") + float(own.sum() / 2.0 + of_rows.sum() / 2.0)
-            field, coupling = own / 2.0 + of_rows, coupling_of(pairs / 8.0)
-        return cls._of(field, coupling, constant, checked_names(names, len(own)))
+            field, constant = field_of_binary(biases, np.asarray(pairs.sum(axis=1)))
+            constant += checked_number(offset, "offset")
+        return cls._of(field, coupling_of(pairs / 8.0), constant, checked_names(names, n))
 
     @property
     def n(self) -> int:
@@ -338,9 +336,7 @@ class Ising:
     @cached_property
     def _places(self) -> tuple[Mapping[Hashable, int] | None, bool]:
         """The index of every name, and whether one of them is a whole number."""
-        if self.names is None:
-            return None, True
-        return {name: i for i, name in enumerate(self.names)}, any(isinstance(name, int) for name in self.names)
+        return places_of(self.names)
 
     def label(self, i: int) -> str:
         """Return the printed name of spin ``i``: its name, or ``spin 3``.
@@ -663,6 +659,16 @@ class Ising:
         return Ising._of, (self.field, self.storage, self.offset, self.names)
 
 
+def field_of_binary(bias: FloatArray, row_sums: FloatArray) -> tuple[FloatArray, float]:
+    """Return the field of spins x = 2 v - 1 and the constant, for variables v that are 0 and 1.
+
+    ``sum_i bias_i v_i + sum_(i<j) w_ij v_i v_j = constant + sum_i field_i x_i + sum_(i<j) (w_ij / 4) x_i x_j``, where
+    ``row_sums`` are the sums of w_ij over j.
+    """
+    quarters = row_sums / 4.0
+    return bias / 2.0 + quarters, float(bias.sum() / 2.0 + quarters.sum() / 2.0)
+
+
 def _no_coupling(field: Any) -> Any:
     """Return the coupling of as many independent spins as the field has numbers."""
     if field is None:
@@ -675,5 +681,5 @@ def _checked(
     field: Any, storage: Coupling, offset: Any, names: Any
 ) -> tuple[FloatArray, Coupling, float, tuple[Hashable, ...] | None]:
     """Return the parts of a model, all but the coupling checked."""
-    own = np.zeros(storage.n) if field is None else checked_field(field, storage.n)
-    return own, storage, checked_number(offset, "offset"), checked_names(names, storage.n)
+    theta = np.zeros(storage.n) if field is None else checked_field(field, storage.n)
+    return theta, storage, checked_number(offset, "offset"), checked_names(names, storage.n)

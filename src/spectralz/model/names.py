@@ -26,13 +26,13 @@ def checked_names(names: Any, n: int) -> tuple[Hashable, ...] | None:
     if isinstance(names, str | bytes):
         raise ModelError(f"names is the text {names!r}; give a list with one name per spin")
     try:
-        own = tuple(name.item() if isinstance(name, np.generic) else name for name in names)
+        spin_names = tuple(name.item() if isinstance(name, np.generic) else name for name in names)
     except TypeError:
         raise ModelError(f"names is a {type(names).__name__}; give a list with one name per spin") from None
-    if len(own) != n:
-        raise ModelError(f"there are {len(own)} names and {n} spins; give one name per spin")
+    if len(spin_names) != n:
+        raise ModelError(f"there are {len(spin_names)} names and {n} spins; give one name per spin")
     seen: dict[Hashable, int] = {}
-    for i, name in enumerate(own):
+    for i, name in enumerate(spin_names):
         try:
             first = seen.setdefault(name, i)
         except TypeError:
@@ -41,12 +41,19 @@ def checked_names(names: Any, n: int) -> tuple[Hashable, ...] | None:
             raise ModelError(f"name {i} is {name}, which cannot be a name; give each spin a text or a number")
         if first != i:
             raise ModelError(f"spins {first} and {i} have the same name {name!r}; names must differ")
-    return own
+    return spin_names
 
 
 def are_default(names: tuple[Hashable, ...] | None) -> bool:
     """Say whether names are the default ones, 0 to n - 1."""
     return names is None or names == tuple(range(len(names)))
+
+
+def places_of(names: tuple[Hashable, ...] | None) -> tuple[Mapping[Hashable, int] | None, bool]:
+    """Return the index of every name, and whether a whole number is among them; without names, None and True."""
+    if names is None:
+        return None, True
+    return {name: i for i, name in enumerate(names)}, any(isinstance(name, int) for name in names)
 
 
 def index_of(name: Any, n: int, places: Mapping[Hashable, int] | None, has_number: bool) -> int:
@@ -60,10 +67,8 @@ def index_of(name: Any, n: int, places: Mapping[Hashable, int] | None, has_numbe
         The name asked for.
     n
         Number of spins.
-    places
-        The index of every name, or None if there are no names.
-    has_number
-        Whether one of the names is a whole number.
+    places, has_number
+        What `places_of` returns for the names.
     """
     if places is not None:
         try:

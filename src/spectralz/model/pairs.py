@@ -12,7 +12,7 @@ from spectralz.model.checks import as_float_array, refuse_non_finite
 from spectralz.model.coupling.entries import SYMMETRY_TOLERANCE
 
 if TYPE_CHECKING:
-    from spectralz.model.coupling import Matrix
+    from spectralz.model.coupling.base import Matrix
 
 __all__ = ["checked_pairs"]
 
@@ -33,7 +33,8 @@ def checked_pairs(values: Any, name: str, diagonal: str) -> Matrix:
     if matrix.diagonal().any():
         i = int(np.flatnonzero(matrix.diagonal())[0])
         raise ModelError(f"{name}[{i}, {i}] is {matrix.diagonal()[i]:g}; it pairs no two spins: {diagonal}")
-    if _is_zero(_lower(matrix)):
+    lower = sp.tril(matrix, k=-1) if sp.issparse(matrix) else np.tril(matrix, k=-1)
+    if _size(lower) == 0.0:
         return matrix + matrix.T
     if np.all(_size(matrix / 2.0 - matrix.T / 2.0) <= SYMMETRY_TOLERANCE * _size(matrix)):
         return matrix / 2.0 + matrix.T / 2.0
@@ -62,14 +63,6 @@ def _checked_square(values: Any, name: str) -> Any:
     return matrix
 
 
-def _lower(matrix: Any) -> Any:
-    return sp.tril(matrix, k=-1, format="csr") if sp.issparse(matrix) else np.tril(matrix, k=-1)
-
-
-def _is_zero(matrix: Any) -> bool:
-    return _size(matrix) == 0.0
-
-
 def _size(matrix: Any) -> float:
     entries = matrix.data if sp.issparse(matrix) else matrix
     return float(np.abs(entries).max(initial=0.0))
@@ -77,10 +70,6 @@ def _size(matrix: Any) -> float:
 
 def _largest_difference(matrix: Any) -> tuple[int, int]:
     """Return the pair i < j whose two entries differ most."""
-    if sp.issparse(matrix):
-        difference = sp.triu(matrix / 2.0 - matrix.T / 2.0, format="coo")
-        worst = int(np.argmax(np.abs(difference.data)))
-        return int(difference.row[worst]), int(difference.col[worst])
-    difference = np.abs(np.triu(matrix / 2.0 - matrix.T / 2.0))
-    i, j = np.unravel_index(int(np.argmax(difference)), matrix.shape)
-    return int(i), int(j)
+    difference = sp.triu(matrix / 2.0 - matrix.T / 2.0, format="coo")
+    worst = int(np.argmax(np.abs(difference.data)))
+    return int(difference.row[worst]), int(difference.col[worst])

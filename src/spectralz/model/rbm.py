@@ -8,7 +8,7 @@ translate in both directions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,8 +16,8 @@ import numpy as np
 
 from spectralz.errors import ModelError
 from spectralz.model.checks import as_float_array, checked_number, refuse_non_finite
-from spectralz.model.coupling import Bipartite
-from spectralz.model.ising import Ising
+from spectralz.model.coupling.bipartite import Bipartite
+from spectralz.model.ising import Ising, field_of_binary
 from spectralz.model.names import checked_names
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-    from spectralz.model.coupling import FloatArray
+    from spectralz.model.coupling.base import FloatArray
 
 __all__ = ["RBM"]
 
@@ -80,23 +80,23 @@ class RBM:
         values: Values = "01",
         names: Iterable[Hashable] | None = None,
     ) -> None:
-        own = as_float_array(weights, "weights")
-        if own.ndim != 2:
-            raise ModelError(f"weights has shape {own.shape}; give a matrix, visible x hidden")
-        refuse_non_finite(own, "weights")
+        block = as_float_array(weights, "weights")
+        if block.ndim != 2:
+            raise ModelError(f"weights has shape {block.shape}; give a matrix, visible x hidden")
+        refuse_non_finite(block, "weights")
         if values not in LOW:
             raise ModelError(f"values is {values!r}; units are '01' (0 and 1) or 'pm1' (-1 and +1)")
-        first, second = own.shape
-        called = [f"v{i}" for i in range(first)] + [f"h{j}" for j in range(second)] if names is None else names
-        parts = {
-            "weights": own,
-            "visible": _checked_bias(visible, first, "visible", own.shape),
-            "hidden": _checked_bias(hidden, second, "hidden", own.shape),
-        }
-        for array in parts.values():
+        first, second = block.shape
+        unit_names = [f"v{i}" for i in range(first)] + [f"h{j}" for j in range(second)] if names is None else names
+        biases = (
+            _checked_bias(visible, first, "visible", block.shape),
+            _checked_bias(hidden, second, "hidden", block.shape),
+        )
+        for array in (block, *biases):
             array.flags.writeable = False
-        for name, part in (*parts.items(), ("values", values), ("names", checked_names(called, first + second))):
-            object.__setattr__(self, name, part)
+        parts = (block, *biases, values, checked_names(unit_names, first + second))
+        for field, part in zip(fields(self), parts, strict=True):
+            object.__setattr__(self, field.name, part)
         self.to_ising()  # refuses weights that are too large
 
     @classmethod
@@ -272,9 +272,9 @@ class RBM:
         if self.values == "pm1":
             return Ising.from_bipartite(self.weights, field, names=self.names)
         with np.errstate(over="ignore"):  # sums that are too large are refused by their size
-            sums = np.concatenate([self.weights.sum(axis=1), self.weights.sum(axis=0)]) / 4.0
-            offset = float(field.sum() / 2.0 + sums.sum() / 2.0)
-            return Ising._of(field / 2.0 + sums, Bipartite(self.weights / 8.0), offset, self.names)
+            sums = np.concatenate([self.weights.sum(axis=1), self.weights.sum(axis=0)])
+            field, offset = field_of_binary(field, sums)
+            return Ising._of(field, Bipartite(self.weights / 8.0), offset, self.names)
 
     def log_weight(self, x: ArrayLike) -> FloatArray | np.float64:
         """Return the log of the unnormalized probability of one state (n,) or of many (m, n), visible units first.
@@ -289,11 +289,11 @@ class RBM:
 
     def spins_of(self, x: ArrayLike) -> Any:
         """Return the spins, -1 and +1, for values of units."""
-        own = np.asarray(x)
+        states = np.asarray(x)
         low = LOW[self.values]
-        if own.dtype.kind not in "biuf" or not np.all((own == low) | (own == 1)):
+        if states.dtype.kind not in "biuf" or not np.all((states == low) | (states == 1)):
             raise ModelError(f"states must hold only {low} and 1, the values of this machine's units")
-        return own if low == -1 else 2 * own.astype(np.int8) - 1
+        return states if low == -1 else 2 * states.astype(np.int8) - 1
 
     def values_of(self, x: Any) -> Any:
         """Return the values of units for spins -1 and +1."""
@@ -377,14 +377,14 @@ class RBM:
 def _checked_bias(bias: Any, count: int, name: str, shape: tuple[int, ...]) -> FloatArray:
     if bias is None:
         return np.zeros(count)
-    own = as_float_array(bias, name)
-    if own.shape != (count,):
+    biases = as_float_array(bias, name)
+    if biases.shape != (count,):
         raise ModelError(
-            f"{name} has shape {own.shape} and weights {shape}, visible x hidden; "
+            f"{name} has shape {biases.shape} and weights {shape}, visible x hidden; "
             f"give one bias per {name} unit, {count} in all (if weights is hidden x visible, give its .T)"
         )
-    refuse_non_finite(own, name)
-    return own
+    refuse_non_finite(biases, name)
+    return biases
 
 
 def _as_array(tensor: Any) -> Any:

@@ -184,7 +184,7 @@ class Coupling(ABC):
         """Return a copy of the entries whose diagonal is zero."""
         return self.written_out.without_diagonal()
 
-    def bordered(self, column: FloatArray) -> Coupling:
+    def bordered(self, column: FloatArray) -> Entries:
         """Return the coupling with one more spin at the end, which ``column`` couples to the others."""
         return self.written_out.bordered(column)
 

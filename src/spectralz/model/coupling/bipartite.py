@@ -7,12 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from spectralz.errors import ModelError
 from spectralz.model.checks import as_float_array, refuse_non_finite
 from spectralz.model.coupling.base import Conditioned, Coupling
-from spectralz.model.coupling.entries import Sparse
+from spectralz.model.coupling.entries import Sparse, symmetric
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,11 +50,9 @@ class Bipartite(Coupling):
     @cached_property
     def written_out(self) -> Sparse:
         pairs, J = self.edges()
-        i, j = pairs.T
-        rows, columns, halves = np.concatenate([i, j]), np.concatenate([j, i]), np.concatenate([J, J]) / 2.0
-        made = Sparse.checked(sp.coo_array((halves, (rows, columns)), shape=(self.n, self.n)))
-        made.freeze()
-        return made
+        entries = Sparse.checked(symmetric(self.n, pairs, J / 2.0))
+        entries.freeze()
+        return entries
 
     @property
     def diagonal(self) -> FloatArray:

@@ -59,21 +59,14 @@ class Entries(Coupling):
     def congruent(self, roots: FloatArray) -> Entries:
         """Return Diag(roots) A Diag(roots)."""
 
+    @abstractmethod
     def doubled(self) -> Couplings:
         """Return 2 A without its diagonal, as the compiled kernels take it."""
-        return self.without_diagonal().mapped(lambda entries: 2.0 * entries).kernel_arrays()
 
     def row_sums(self, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the sums of |A_ij| and of A_ij m_j over the j other than i."""
         C = self.without_diagonal().matrix
         return np.asarray(abs(C).sum(axis=1)), np.asarray(C @ mean)
-
-    @abstractmethod
-    def kernel_arrays(self) -> Couplings:
-        """Return the entries themselves as the compiled kernels take them."""
-
-    @abstractmethod
-    def bordered(self, column: FloatArray) -> Entries: ...
 
     @abstractmethod
     def as_sparse(self) -> Sparse:
@@ -94,8 +87,7 @@ class Entries(Coupling):
 
     @property
     def diagonal(self) -> FloatArray:
-        own: FloatArray = self.matrix.diagonal()
-        return own
+        return np.asarray(self.matrix.diagonal())
 
     @cached_property
     def edge_count(self) -> int:
@@ -123,10 +115,6 @@ class Entries(Coupling):
         if isinstance(self, Sparse) and isinstance(other, Sparse):
             return Sparse._canonical(self.A + other.A)
         return Dense(self.dense() + other.dense())
-
-    @abstractmethod
-    def component_labels(self) -> IntArray:
-        """Return the number of each spin's connected component, counted in order of their smallest spins."""
 
     @abstractmethod
     def block(self, rows: IntArray, columns: IntArray) -> Any:
@@ -212,10 +200,10 @@ class Dense(Entries):
             label[start], waiting = count, [start]
             while waiting:
                 open_spins = np.flatnonzero(label < 0)
-                found = open_spins[self.A[waiting.pop(), open_spins] != 0.0]
-                label[found] = count
-                waiting += found.tolist()
-                if len(found) == len(open_spins):
+                reached = open_spins[self.A[waiting.pop(), open_spins] != 0.0]
+                label[reached] = count
+                waiting += reached.tolist()
+                if len(reached) == len(open_spins):
                     return label
             count += 1
         return label
@@ -264,9 +252,6 @@ class Dense(Entries):
     def as_sparse(self) -> Sparse:
         return Sparse(sp.csr_array(self.A))
 
-    def kernel_arrays(self) -> Couplings:
-        return Couplings.of_dense(self.A)
-
 
 @dataclass(frozen=True, eq=False)
 class Sparse(Entries):
@@ -304,10 +289,10 @@ class Sparse(Entries):
     @classmethod
     def _canonical(cls, A: Any) -> Sparse:
         """Keep a matrix that is not shared, with its entries in order and without zeros."""
-        own = sp.csr_array(A)
-        own.eliminate_zeros()
-        own.sort_indices()
-        return cls(own)
+        matrix = sp.csr_array(A)
+        matrix.eliminate_zeros()
+        matrix.sort_indices()
+        return cls(matrix)
 
     @property
     def n(self) -> int:
@@ -323,8 +308,7 @@ class Sparse(Entries):
 
     @property
     def stored(self) -> FloatArray:
-        own: FloatArray = self.A.data
-        return own
+        return np.asarray(self.A.data)
 
     @property
     def longest_row(self) -> int:
@@ -368,14 +352,28 @@ class Sparse(Entries):
     def congruent(self, roots: FloatArray) -> Sparse:
         return self.mapped(lambda data: data * (np.repeat(roots, self.row_counts()) * roots[self.A.indices]))
 
+    def doubled(self) -> Couplings:
+        return Couplings.of_csr(self.without_diagonal().mapped(lambda entries: 2.0 * entries).A)
+
     def dense(self) -> FloatArray:
         return np.asarray(self.A.toarray())
 
     def as_sparse(self) -> Sparse:
         return self
 
-    def kernel_arrays(self) -> Couplings:
-        return Couplings.of_csr(self.A)
+
+def coupling_of(values: Any) -> Coupling:
+    """Return the coupling for a matrix, dense or sparse; an object that is a coupling already is returned as it is."""
+    if isinstance(values, Coupling):
+        return values
+    return Sparse.checked(values) if sp.issparse(values) else Dense.checked(values)
+
+
+def symmetric(n: int, pairs: IntArray, weights: FloatArray) -> sp.coo_array[Any]:
+    """Return the n x n matrix with each pair's weight in both places; weights of a pair that is listed again add up."""
+    i, j = pairs.T
+    both = np.concatenate([i, j]), np.concatenate([j, i])
+    return sp.coo_array((np.concatenate([weights, weights]), both), shape=(n, n))
 
 
 def _refuse_not_square(shape: tuple[int, ...]) -> None:

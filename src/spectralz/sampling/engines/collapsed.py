@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.kernels.sampling.collapsed import CollapsedPath
-    from spectralz.model import FloatArray, Ising
-    from spectralz.model.coupling import IntArray
+    from spectralz.model import FloatArray, IntArray, Ising
     from spectralz.sampling.engines.protocol import Parallel
 
 __all__ = [
