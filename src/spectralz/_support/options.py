@@ -66,9 +66,10 @@ def option(default: T, check: Check) -> T:
 
 def apply_checks(options: Any) -> None:
     """Check every option of a frozen dataclass and store the value that its check returns."""
-    for each in fields(options):
-        if "check" in each.metadata:
-            object.__setattr__(options, each.name, each.metadata["check"](getattr(options, each.name), each.name))
+    for declared in fields(options):
+        if "check" in declared.metadata:
+            value = declared.metadata["check"](getattr(options, declared.name), declared.name)
+            object.__setattr__(options, declared.name, value)
 
 
 def threads_option() -> int | None:
@@ -120,16 +121,12 @@ def or_none(check: Check) -> Check:
 
 def below_one(value: Any, name: str) -> float:
     """Check a number from 0 to below 1."""
-    if not is_number(value) or not 0.0 <= value < 1.0:
-        raise OptionError(f"{name} is {shown(value)}; it must be a number from 0 to below 1")
-    return float(value)
+    return _number(value, name, is_number(value) and 0.0 <= value < 1.0, "a number from 0 to below 1")
 
 
 def not_negative(value: Any, name: str) -> float:
     """Check a finite number that is 0 or more."""
-    if not is_number(value) or not 0.0 <= value <= sys.float_info.max:
-        raise OptionError(f"{name} is {shown(value)}; it must be a number, 0 or more")
-    return float(value)
+    return _number(value, name, is_number(value) and 0.0 <= value <= sys.float_info.max, "a number, 0 or more")
 
 
 def flag(value: Any, name: str) -> bool:
@@ -148,15 +145,11 @@ def spin_order(choices: Collection[str]) -> Check:
         array = array_of(value)
         if array is not None and array.size == 0:
             return ()
-        if (
-            array is None
-            or array.ndim != 1
-            or array.dtype.kind not in "iu"
-            or sorted(array.tolist()) != list(range(len(array)))
-        ):
-            known = ", ".join(repr(each) for each in choices)
+        order = None if array is None or array.ndim != 1 or array.dtype.kind not in "iu" else array.tolist()
+        if order is None or sorted(order) != list(range(len(order))):
+            known = ", ".join(map(repr, choices))
             raise OptionError(f"{name} must be one of {known}, or a list that names each spin from 0 once")
-        return tuple(array.tolist())
+        return tuple(order)
 
     return check
 
@@ -172,7 +165,7 @@ def array_of(value: Any) -> NDArray[Any] | None:
 def check_choice(value: Any, name: str, choices: Collection[str]) -> Any:
     """Return a value that is one of ``choices``; raise an error for any other."""
     if value not in choices:
-        raise OptionError(f"{name} is {shown(value)}; it must be one of " + ", ".join(repr(c) for c in choices))
+        raise OptionError(f"{name} is {shown(value)}; it must be one of " + ", ".join(map(repr, choices)))
     return value
 
 
@@ -190,29 +183,29 @@ def checked_count(value: Any, name: str, least: int) -> int:
 
 def checked_positive(value: Any, name: str, below: float = math.inf) -> float:
     """Return a number that is above zero and below ``below``."""
-    if not is_number(value) or not 0.0 < value < below or value > sys.float_info.max:
-        limit = f" and below {below:g}" if below < math.inf else ""
-        raise OptionError(f"{name} is {shown(value)}; it must be a number above 0{limit}")
-    return float(value)
+    limit = f" and below {below:g}" if below < math.inf else ""
+    is_valid = is_number(value) and 0.0 < value < below and value <= sys.float_info.max
+    return _number(value, name, is_valid, f"a number above 0{limit}")
 
 
 def checked_fraction(value: Any, name: str) -> float:
     """Return a number from 0 to 1, both included."""
-    if not is_number(value) or not 0.0 <= value <= 1.0:
-        raise OptionError(f"{name} is {shown(value)}; it must be a number from 0 to 1")
+    return _number(value, name, is_number(value) and 0.0 <= value <= 1.0, "a number from 0 to 1")
+
+
+def _number(value: Any, name: str, is_valid: bool, wanted: str) -> float:
+    if not is_valid:
+        raise OptionError(f"{name} is {shown(value)}; it must be {wanted}")
     return float(value)
 
 
 def checked_level(value: Any, name: str) -> float:
     """Return a valid probability for an interval."""
-    if not is_number(value) or not 0.0 < value < 1.0:
-        raise OptionError(
-            f"{name} is {shown(value)}; it must be a number above 0 and below 1, such as 0.999 "
-            "(what is certain is in lower and upper, and needs no level)"
-        )
-    if value > LARGEST_LEVEL:
+    hint = "such as 0.999 (what is certain is in lower and upper, and needs no level)"
+    level = _number(value, name, is_number(value) and 0.0 < value < 1.0, f"a number above 0 and below 1, {hint}")
+    if level > LARGEST_LEVEL:
         raise OptionError(f"{name} is {shown(value)}; give 1 - 1e-9 at most: what is certain is in lower and upper")
-    return float(value)
+    return level
 
 
 def checked_names(value: Any, name: str, known: Collection[str]) -> tuple[str, ...]:
@@ -224,12 +217,12 @@ def checked_names(value: Any, name: str, known: Collection[str]) -> tuple[str, .
     ('exact', 'ep')
     """
     given = value.split(",") if isinstance(value, str) else value
-    if not isinstance(given, list | tuple | set | frozenset) or not all(isinstance(each, str) for each in given):
+    if not isinstance(given, list | tuple | set | frozenset) or not all(isinstance(word, str) for word in given):
         raise OptionError(f"{name} is {shown(value)}; give a list of names, out of {', '.join(known)}")
-    names = tuple(each.strip() for each in given if each.strip())
-    for each in names:
-        if each not in known:
-            raise OptionError(f"{name} has {shown(each)}; known are {', '.join(known)}")
+    names = tuple(word.strip() for word in given if word.strip())
+    for word in names:
+        if word not in known:
+            raise OptionError(f"{name} has {shown(word)}; known are {', '.join(known)}")
     return names
 
 
@@ -262,15 +255,8 @@ def bytes_in_words(count: int) -> str:
     >>> bytes_in_words(2**32), bytes_in_words(1500), bytes_in_words(2**200)
     ('4 GiB', '1.46 KiB', '2^200 B')
     """
-    for power, unit in (
-        (0, "B"),
-        (10, "KiB"),
-        (20, "MiB"),
-        (30, "GiB"),
-        (40, "TiB"),
-        (50, "PiB"),
-        (60, "EiB"),
-    ):
+    for thousands, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")):
+        power = 10 * thousands
         if count < 1 << (power + 10):
             return f"{count / (1 << power):.3g} {unit}" if count < 1000 << power else f"{count >> power} {unit}"
     return f"2^{count.bit_length() - 1} B"

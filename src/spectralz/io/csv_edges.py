@@ -27,8 +27,8 @@ import numpy as np
 
 from spectralz.errors import ModelError
 from spectralz.io.files import opened, save
-from spectralz.io.labels import numbered, pair_keys, symmetric
-from spectralz.io.lines import Lines, finite_number, quoted
+from spectralz.io.labels import numbered, symmetric
+from spectralz.io.lines import Lines, finite_number, pair_keys, quoted, separator_of
 from spectralz.model import Ising
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["looks_like_csv", "read_csv", "write_csv"]
 
 COLUMNS = ("source", "target", "weight")
-SEPARATORS = "\t;,"
+
 # Whole numbers, but not 01, which is a name, and with no more digits than an int64 holds.
 WHOLE_NUMBER = re.compile(r"(?:0|-?[1-9][0-9]{0,17})")
 
@@ -65,7 +65,7 @@ def read_csv(path: PathOrSource) -> Ising:
     with source.making_a_model():
         theta = np.zeros(n)
         theta[first[field]] = weights[field]
-        J = symmetric(n, first[edge], second[edge], weights[edge])
+        J = symmetric(n, ends[edge], weights[edge])
         return Ising(theta, J / 2.0, math.fsum(weights[constant].tolist()), names)
 
 
@@ -73,7 +73,7 @@ def _columns(lines: Lines) -> tuple[Lines, list[list[str]]]:
     """Return the lines of edges, and their columns source, target and weight, by the header or in this order."""
     if not len(lines):
         lines.source.fail("the file is empty; an edge list has a line 'source,target,weight' for each edge")
-    separator = _separator(lines.texts[0])
+    separator = separator_of(lines.texts[0])
     cells = _split(lines, separator)[0]
     head = [cell.lower() for cell in cells]
     if not {"source", "target"} <= set(head):
@@ -84,10 +84,6 @@ def _columns(lines: Lines) -> tuple[Lines, list[list[str]]]:
     lines = lines.after(1)
     columns = _all_columns(lines, separator, len(head))
     return lines, [columns[head.index(name)] for name in COLUMNS]
-
-
-def _separator(line: str) -> str | None:
-    return next((mark for mark in SEPARATORS if mark in line), None)
 
 
 def _refuse_other_heads(lines: Lines, cells: list[str]) -> None:
@@ -117,11 +113,11 @@ def _all_columns(lines: Lines, separator: str | None, width: int) -> list[list[s
 
 def _want_width(lines: Lines, widths: list[int], width: int) -> None:
     """Refuse the first line that has another number of columns."""
-    for line, found in enumerate(widths):
-        if found < min(width, 3):
+    for line, columns in enumerate(widths):
+        if columns < min(width, 3):
             lines.fail(line, "the line has no weight; add a third column, 1 for each edge if all weigh the same")
-        if found != width:
-            lines.fail(line, f"the line has {found} columns; it should have {width}")
+        if columns != width:
+            lines.fail(line, f"the line has {columns} columns; it should have {width}")
 
 
 def _split(lines: Lines, separator: str | None, count: int = 1) -> list[list[str]]:
@@ -183,8 +179,7 @@ def write_csv(model: Ising, path: str | PathLike[str]) -> None:
 
 
 def _texts(names: Sequence[Hashable]) -> list[str]:
-    numbers = [isinstance(name, int) and abs(name) < 10**18 for name in names]
-    if all(numbers):
+    if all(isinstance(name, int) and abs(name) < 10**18 for name in names):
         return [str(int(name)) for name in names]  # type: ignore[call-overload]
     for name in names:
         if not isinstance(name, str) or name != name.strip() or not name or not name.isprintable():
@@ -207,6 +202,6 @@ def _quoted_cell(name: str) -> str:
 def looks_like_csv(source: Source) -> bool:
     """Say whether the first line is a header, or two names and a weight."""
     line = next((text for text in StringIO(source.text) if text.lstrip()[:1] not in ("", "#")), "")
-    cells = [cell.strip().strip('"') for cell in line.split(_separator(line))]
+    cells = [cell.strip().strip('"') for cell in line.split(separator_of(line))]
     is_header = {"source", "target"} <= {cell.lower() for cell in cells}
     return is_header or (len(cells) == 3 and finite_number(cells[2]) is not None)

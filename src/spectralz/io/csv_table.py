@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.io.files import opened
-from spectralz.io.lines import Lines, finite_number, quoted
+from spectralz.io.lines import Lines, finite_number, quoted, separator_of
 
 if TYPE_CHECKING:
     from spectralz.io.files import PathOrSource, Source
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_table"]
 
-SEPARATORS = "\t;,"
+
 NUMPY_MAGIC = b"\x93NUMPY"
 
 
@@ -41,8 +41,7 @@ def read_table(path: PathOrSource) -> tuple[FloatArray, list[str] | None]:
     lines = Lines.of(source)
     if not len(lines):
         source.fail("the file is empty; a table has one row per line, with 0 and 1 or -1 and +1")
-    separator = next((mark for mark in SEPARATORS if mark in lines.texts[0]), None)
-    rows = _cells(lines, separator)
+    rows = _cells(lines)
     names = None
     if any(finite_number(cell) is None for cell in rows[0]):
         names, rows, lines = rows[0], rows[1:], lines.after(1)
@@ -63,7 +62,8 @@ def read_table(path: PathOrSource) -> tuple[FloatArray, list[str] | None]:
         raise
 
 
-def _cells(lines: Lines, separator: str | None) -> list[list[str]]:
+def _cells(lines: Lines) -> list[list[str]]:
+    separator = separator_of(lines.texts[0])
     if separator is None:
         return [text.split() for text in lines.texts]
     return [[cell.strip() for cell in row] for row in csv.reader(lines.texts, delimiter=separator)]
@@ -76,5 +76,4 @@ def _array(source: Source) -> FloatArray:
         source.fail("this array cannot be read; it must be an array of numbers, saved by numpy.save")
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         source.fail(f"the array has shape {array.shape} and type {array.dtype}; it must be rows x variables of numbers")
-    own: FloatArray = array.astype(np.float64)
-    return own
+    return np.asarray(array, dtype=np.float64)

@@ -20,7 +20,7 @@ import numpy as np
 
 from spectralz.errors import ModelError
 from spectralz.io.files import opened, save
-from spectralz.io.labels import energy_pairs, numbered, symmetric
+from spectralz.io.labels import energy_of_entries, numbered
 from spectralz.io.lines import Lines
 
 if TYPE_CHECKING:
@@ -38,27 +38,19 @@ def read_coo(path: PathOrSource) -> Ising:
     """Read the binary quadratic model of a COO file."""
     source = opened(path)
     is_binary = _is_binary(source)
-    lines = Lines.of(source)
-    first, second, words = lines.three_columns("u v bias")
-    mentions = np.column_stack([lines.whole_numbers(column, "a variable") for column in (first, second)])
-    values = lines.finite_numbers(words, "a bias")
+    mentions, values = Lines.of(source).triples("u v bias", "a variable")
     names, pairs = numbered(mentions)
-    n = len(np.unique(pairs))
-    diagonal = pairs[:, 0] == pairs[:, 1]
     with source.making_a_model():
-        linear = np.bincount(pairs[diagonal, 0], values[diagonal], minlength=n).astype(np.float64)
-        u, v = pairs[~diagonal].T
-        quadratic = symmetric(n, u, v, values[~diagonal])
-        return energy_pairs(is_binary, linear, quadratic, 0.0, names)
+        return energy_of_entries(is_binary, len(np.unique(pairs)), pairs, values, names)
 
 
 def _is_binary(source: Source) -> bool:
-    found = set(VARTYPE.findall(source.text))
-    if not found:
+    vartypes = set(VARTYPE.findall(source.text))
+    if not vartypes:
         source.fail("there is no header '# vartype=SPIN' or '# vartype=BINARY'; add the right one as first line")
-    if len(found) > 1 or not found <= {"SPIN", "BINARY"}:
-        source.fail(f"the header says vartype {' and '.join(sorted(found))}; it must be SPIN or BINARY")
-    return found == {"BINARY"}
+    if len(vartypes) > 1 or not vartypes <= {"SPIN", "BINARY"}:
+        source.fail(f"the header says vartype {' and '.join(sorted(vartypes))}; it must be SPIN or BINARY")
+    return vartypes == {"BINARY"}
 
 
 def write_coo(model: Ising, path: str | PathLike[str]) -> None:

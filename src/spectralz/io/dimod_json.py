@@ -52,7 +52,7 @@ def read_json(path: PathOrSource) -> Ising:
         source.fail(f"variable_type is {kind!r}; it must be 'SPIN' or 'BINARY'")
     with source.making_a_model():
         names = None if labels == list(range(len(labels))) else labels
-        pairs = symmetric(len(labels), head, tail, quadratic)
+        pairs = symmetric(len(labels), np.column_stack([head, tail]), quadratic)
         return energy_pairs(kind == "BINARY", linear, pairs, float(constant), names)
 
 

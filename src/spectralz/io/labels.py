@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from spectralz.model import Ising
+from spectralz.model.coupling import entries
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Hashable, Iterable
 
-    from numpy.typing import NDArray
+    from spectralz.model import FloatArray, IntArray
 
-    from spectralz.model import IntArray
-
-__all__ = ["energy_pairs", "in_order", "numbered", "pair_keys", "symmetric"]
+__all__ = ["energy_of_entries", "energy_pairs", "in_order", "numbered", "symmetric"]
 
 # If more than this share of all pairs is coupled, the coupling is stored dense, which is then smaller and faster.
 DENSE_FROM = 0.5
@@ -40,25 +38,29 @@ def numbered(labels: IntArray) -> tuple[tuple[int, ...] | None, IntArray]:
     return None if is_plain else tuple(once.tolist()), spins.reshape(labels.shape)
 
 
-def pair_keys(pairs: IntArray, n: int) -> IntArray:
-    """Return one number per pair of n spins, the same in either order."""
-    keys: IntArray = pairs.min(axis=1) * max(n, 1) + pairs.max(axis=1)
-    return keys
-
-
-def symmetric(n: int, i: Sequence[int] | NDArray[Any], j: Sequence[int] | NDArray[Any], weights: Any) -> Any:
+def symmetric(n: int, pairs: IntArray, weights: FloatArray) -> Any:
     """Return the n x n matrix with each pair's weight in both places, dense if many pairs are coupled.
 
     A pair that is listed more than once has the sum of its weights.
     """
-    rows, columns = np.concatenate([i, j]).astype(np.int64), np.concatenate([j, i]).astype(np.int64)
-    both = np.concatenate([weights, weights]).astype(np.float64)
-    matrix = sp.coo_array((both, (rows, columns)), shape=(n, n)).tocsr()
+    matrix = entries.symmetric(n, pairs, weights).tocsr()
     return matrix.toarray() if matrix.nnz > DENSE_FROM * n * (n - 1) else matrix
 
 
+def energy_of_entries(
+    is_binary: bool, n: int, pairs: IntArray, values: FloatArray, names: Iterable[Hashable] | None = None
+) -> Ising:
+    """Return the model of an energy whose linear terms are the entries of a variable with itself.
+
+    Entries of the same pair, in either order, add up.
+    """
+    is_linear = pairs[:, 0] == pairs[:, 1]
+    linear = np.bincount(pairs[is_linear, 0], values[is_linear], minlength=n).astype(np.float64)
+    return energy_pairs(is_binary, linear, symmetric(n, pairs[~is_linear], values[~is_linear]), 0.0, names)
+
+
 def energy_pairs(
-    is_binary: bool, linear: NDArray[np.float64], pairs: Any, offset: float, names: Iterable[Hashable] | None
+    is_binary: bool, linear: FloatArray, pairs: Any, offset: float, names: Iterable[Hashable] | None
 ) -> Ising:
     """Return the model with log-weight ``-E``, where ``E = offset + sum linear_i v_i + sum_{i<j} pairs_ij v_i v_j``.
 

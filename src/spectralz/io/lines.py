@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from spectralz.io.files import Source
     from spectralz.model import FloatArray, IntArray
 
-__all__ = ["Lines", "finite_number", "first_words", "quoted", "whole_number"]
+__all__ = ["Lines", "finite_number", "first_words", "pair_keys", "quoted", "separator_of", "whole_number"]
+
+SEPARATORS = "\t;,"
 
 
 @dataclass(frozen=True)
@@ -49,13 +51,17 @@ class Lines:
         """Raise a FormatError that names a line."""
         self.source.fail(message, self.numbers[line])
 
-    def three_columns(self, form: str) -> tuple[list[str], list[str], list[str]]:
-        """Return the three words of every line, column by column; ``form`` names them in messages."""
+    def triples(self, form: str, node: str, first: int = 0, last: int | None = None) -> tuple[IntArray, FloatArray]:
+        """Return pairs of whole numbers, each from ``first`` to ``last``, minus ``first``, and the number of each pair.
+
+        In messages ``form`` names the three words of a line, such as ``u v bias``, and ``node`` what is paired.
+        """
         for line, text in enumerate(self.texts):
             if len(text.split()) != 3:
                 self.fail(line, f"{quoted(text.strip())} stands where a line of the form {form!r} should be")
         words = " ".join(self.texts).split()
-        return words[0::3], words[1::3], words[2::3]
+        ends = [self.whole_numbers(words[end::3], node, first, last) for end in (0, 1)]
+        return np.column_stack(ends), self.finite_numbers(words[2::3], f"a {form.split()[2]}")
 
     def whole_numbers(self, words: list[str], what: str, first: int = 0, last: int | None = None) -> IntArray:
         """Return a column of whole numbers, each from ``first`` to ``last``, minus ``first``."""
@@ -85,6 +91,10 @@ class Lines:
                 self.fail(line, f"{quoted(word)} stands where {what} should be, a finite number such as -0.5")
         return values
 
+    def refuse_repeated_pairs(self, pairs: IntArray, n: int) -> None:
+        """Refuse the first line whose pair stands on a line before it, in either order."""
+        self.refuse_repeated(pair_keys(pairs, n), lambda line: f"the pair {' '.join(self.texts[line].split()[:2])}")
+
     def refuse_repeated(self, keys: IntArray, what: Callable[[int], str]) -> None:
         """Refuse the first line that has the same key as a line before it."""
         order = np.argsort(keys, kind="stable")
@@ -93,6 +103,17 @@ class Lines:
             line = int(again[0])
             before = self.numbers[int(np.flatnonzero(keys == keys[line])[0])]
             self.fail(line, f"{what(line)} is listed again, after line {before}; list each once, in either order")
+
+
+def pair_keys(pairs: IntArray, n: int) -> IntArray:
+    """Return one number per pair of n spins, the same in either order."""
+    keys: IntArray = pairs.min(axis=1) * max(n, 1) + pairs.max(axis=1)
+    return keys
+
+
+def separator_of(line: str) -> str | None:
+    """Return what separates the cells of a line: a tab, a semicolon, a comma, or None for blanks."""
+    return next((mark for mark in SEPARATORS if mark in line), None)
 
 
 def first_words(source: Source, count: int, comment: str = "#") -> list[list[str]]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.io.files import opened
-from spectralz.io.labels import pair_keys, symmetric
+from spectralz.io.labels import symmetric
 from spectralz.io.lines import Lines, finite_number, first_words, quoted, whole_number
 from spectralz.model import Ising
 
@@ -45,8 +45,7 @@ def read_maxcut(path: PathOrSource) -> Ising:
             "If the file is a quadratic 0/1 program and this is its diagonal, read it with format='qubo'",
         )
     with source.making_a_model():
-        J = symmetric(n, pairs[:, 0], pairs[:, 1], weights / -2.0)
-        return Ising(None, J / 2.0, math.fsum((weights / 2.0).tolist()))
+        return Ising(None, symmetric(n, pairs, weights / -2.0) / 2.0, math.fsum((weights / 2.0).tolist()))
 
 
 def read_entries(source: Source) -> tuple[Lines, int, IntArray, FloatArray]:
@@ -61,12 +60,10 @@ def read_entries(source: Source) -> tuple[Lines, int, IntArray, FloatArray]:
     if n > MOST_NODES:
         lines.fail(0, f"the file announces {n} nodes; up to {MOST_NODES} can be read")
     lines = lines.after(1)
-    first, second, words = lines.three_columns("i j weight")
-    pairs = np.column_stack([lines.whole_numbers(column, "a node", 1, n) for column in (first, second)])
-    values = lines.finite_numbers(words, "a weight")
+    pairs, values = lines.triples("i j weight", "a node", 1, n)
     if len(lines) != m:
         source.fail(f"the file announces {m} entries and has {len(lines)}; is it truncated?")
-    lines.refuse_repeated(pair_keys(pairs, n), lambda line: f"the pair {first[line]} {second[line]}")
+    lines.refuse_repeated_pairs(pairs, n)
     return lines, n, pairs, values
 
 

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from spectralz.io.archive import UNREADABLE, Archive
+from spectralz.io.archive import Archive
 from spectralz.io.files import most_unpacked, opened, save
 from spectralz.io.plain_names import from_plain, to_plain
 from spectralz.model import Bipartite, Ising
@@ -70,12 +70,7 @@ def write_npz(model: Ising, path: str | PathLike[str]) -> None:
     ModelError
         If a name is neither text nor a number nor a tuple of these.
     """
-    arrays: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "field": model.field,
-        "offset": model.offset,
-    }
+    arrays: dict[str, Any] = {"format": FORMAT, "version": VERSION, "field": model.field, "offset": model.offset}
     if model.names is not None:
         arrays["names"] = json.dumps([to_plain(name) for name in model.names])
     if isinstance(model.storage, Bipartite):
@@ -160,10 +155,8 @@ def _sparse_coupling(arrays: Archive) -> Any:
         arrays.fail("'edges' must hold every pair once, the smaller spin first")
     if values.dtype.kind not in "iuf":
         arrays.fail(f"'values' holds {values.dtype}; it must hold real numbers")
-    i, j = edges.T
-    off = i != j
-    rows, columns = np.concatenate([i, j[off]]), np.concatenate([j, i[off]])
-    return sp.coo_array((np.concatenate([values, values[off]]), (rows, columns)), shape=(n, n))
+    upper = sp.coo_array((values, tuple(edges.T)), shape=(n, n))
+    return upper + sp.triu(upper, k=1).T
 
 
 def _scipy_matrix(source: Source, archive: Archive) -> Any:
@@ -174,7 +167,7 @@ def _scipy_matrix(source: Source, archive: Archive) -> Any:
         if hasattr(matrix, "check_format"):
             matrix.check_format(full_check=True)
         return sp.coo_array(matrix)
-    except UNREADABLE:
+    except Exception:  # damage shows as almost any error
         source.fail("the sparse matrix of this archive is damaged; write it again with scipy.sparse.save_npz")
 
 

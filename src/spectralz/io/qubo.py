@@ -21,15 +21,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.io.files import opened
-from spectralz.io.labels import energy_pairs, numbered, pair_keys, symmetric
+from spectralz.io.labels import energy_of_entries, numbered
 from spectralz.io.lines import Lines, first_words, quoted, whole_number
 from spectralz.io.maxcut import looks_like_maxcut, read_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
-
     from spectralz.io.files import PathOrSource, Source
-    from spectralz.model import FloatArray, IntArray, Ising
+    from spectralz.model import Ising
 
 __all__ = ["looks_like_qbsolv", "looks_like_qubo", "read_qubo"]
 
@@ -45,7 +43,7 @@ def _read_biq_mac(source: Source) -> Ising:
     off = pairs[:, 0] != pairs[:, 1]
     values = np.where(off, 2.0 * values, values)  # q_ij and q_ji
     with source.making_a_model():
-        return _model(n, pairs, values)
+        return energy_of_entries(True, n, pairs, values)
 
 
 def _read_qbsolv(source: Source) -> Ising:
@@ -59,9 +57,7 @@ def _read_qbsolv(source: Source) -> Ising:
         lines.fail(0, f"the program is of kind {quoted(head[2])}; only unconstrained ones, of kind 0, can be read")
     nodes, couplers = counts[1:]
     lines = lines.after(1)
-    first, second, words = lines.three_columns("i j weight")
-    mentions = np.column_stack([lines.whole_numbers(column, "a node") for column in (first, second)])
-    values = lines.finite_numbers(words, "a weight")
+    mentions, values = lines.triples("i j weight", "a node")
     names, pairs = numbered(mentions)
     on_diagonal = int(np.count_nonzero(pairs[:, 0] == pairs[:, 1]))
     if (on_diagonal, len(lines) - on_diagonal) != (nodes, couplers):
@@ -70,18 +66,9 @@ def _read_qbsolv(source: Source) -> Ising:
             f"{len(lines) - on_diagonal}; is it truncated?"
         )
     n = len(np.unique(pairs))
-    lines.refuse_repeated(pair_keys(pairs, n), lambda line: f"the pair {first[line]} {second[line]}")
+    lines.refuse_repeated_pairs(pairs, n)
     with source.making_a_model():
-        return _model(n, pairs, values, names)
-
-
-def _model(n: int, pairs: IntArray, values: FloatArray, names: Sequence[Hashable] | None = None) -> Ising:
-    """Return the model of an energy whose linear terms are the pairs of a variable with itself."""
-    diagonal = pairs[:, 0] == pairs[:, 1]
-    linear = np.zeros(n)
-    linear[pairs[diagonal, 0]] = values[diagonal]
-    i, j = pairs[~diagonal].T
-    return energy_pairs(True, linear, symmetric(n, i, j, values[~diagonal]), 0.0, names)
+        return energy_of_entries(True, n, pairs, values, names)
 
 
 def looks_like_qbsolv(source: Source) -> bool:

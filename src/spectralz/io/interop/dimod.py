@@ -40,9 +40,9 @@ def from_dimod(bqm: Any, beta: float = 1.0) -> Ising:
         )
     names = list(bqm.variables)
     linear, (i, j, biases), offset = bqm.to_numpy_vectors(variable_order=names)
-    pairs = symmetric(len(names), i, j, biases)
-    own = np.asarray(linear, dtype=np.float64)
-    return energy_pairs(vartype == "BINARY", own, pairs, float(offset), names).scaled(beta)
+    pairs = symmetric(len(names), np.column_stack([i, j]), np.asarray(biases, dtype=np.float64))
+    fields = np.asarray(linear, dtype=np.float64)
+    return energy_pairs(vartype == "BINARY", fields, pairs, float(offset), names).scaled(beta)
 
 
 def to_dimod(model: Ising) -> Any:

@@ -58,9 +58,9 @@ def from_networkx(
     place = {name: k for k, name in enumerate(names)}
     edges = [(place[u], place[v], _weight(u, v, data, weight)) for u, v, data in G.edges(data=True)]
     loops = [J for i, j, J in edges if i == j]
-    i, j, J = np.array([edge for edge in edges if edge[0] != edge[1]], dtype=np.float64).reshape(-1, 3).T
+    others = np.array([edge for edge in edges if edge[0] != edge[1]], dtype=np.float64).reshape(-1, 3)
     offset = math.fsum([_number(G.graph.get("offset", 0.0), "G.graph['offset']"), *loops])
-    coupling = symmetric(len(names), i, j, J) / 2.0
+    coupling = symmetric(len(names), others[:, :2].astype(np.int64), others[:, 2]) / 2.0
     return Ising(_fields(G, names, field), coupling, offset, names).scaled(beta)
 
 

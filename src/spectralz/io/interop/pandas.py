@@ -68,7 +68,7 @@ def from_pandas(
     pairs = np.array([[place[u] for u in first], [place[v] for v in second]], dtype=np.int64).T
     checked_edges(pairs, len(names))
     theta = np.array([fields.get(name, 0.0) for name in names], dtype=np.float64)
-    return Ising(theta, symmetric(len(names), pairs[:, 0], pairs[:, 1], values[~alone]) / 2.0, names=names).scaled(beta)
+    return Ising(theta, symmetric(len(names), pairs, values[~alone]) / 2.0, names=names).scaled(beta)
 
 
 def _labels(column: Any) -> list[Any]:

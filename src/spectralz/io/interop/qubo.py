@@ -9,12 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from spectralz.errors import ModelError
-from spectralz.io.labels import energy_pairs, in_order, symmetric
+from spectralz.io.labels import energy_of_entries, energy_pairs, in_order
 from spectralz.model.checks import as_float_array, refuse_non_finite
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from spectralz.model import Ising
 
 __all__ = ["from_qubo"]
@@ -44,25 +42,22 @@ def from_qubo(Q: Any, beta: float = 1.0) -> Ising:
     >>> model == sz.from_qubo([[-1.0, 2.0], [0.0, 0.0]]).named(["a", "b"])
     True
     """
-    linear, pairs, names = _of_dict(Q) if isinstance(Q, Mapping) else _of_matrix(Q)
-    return energy_pairs(True, linear, pairs, 0.0, names).scaled(beta)
+    return (_of_dict(Q) if isinstance(Q, Mapping) else _of_matrix(Q)).scaled(beta)
 
 
-def _of_dict(Q: Mapping[Any, Any]) -> tuple[Any, Any, list[Hashable]]:
+def _of_dict(Q: Mapping[Any, Any]) -> Ising:
     for key in Q:
         if not isinstance(key, tuple) or len(key) != 2:
             raise ModelError(f"Q has the key {key!r}; keys are pairs of labels, such as ('a', 'b')")
     names = in_order(label for pair in Q for label in pair)
     place = {name: k for k, name in enumerate(names)}
-    i, j = (np.array([place[pair[side]] for pair in Q], dtype=np.int64) for side in (0, 1))
+    pairs = np.array([(place[u], place[v]) for u, v in Q], dtype=np.int64).reshape(-1, 2)
     values = as_float_array(list(Q.values()), "Q's values")
     refuse_non_finite(values, "Q's values")
-    linear = np.zeros(len(names))
-    np.add.at(linear, i[i == j], values[i == j])
-    return linear, symmetric(len(names), i[i != j], j[i != j], values[i != j]), names
+    return energy_of_entries(True, len(names), pairs, values, names)
 
 
-def _of_matrix(Q: Any) -> tuple[Any, Any, None]:
+def _of_matrix(Q: Any) -> Ising:
     matrix: Any = sp.csr_array(Q, dtype=np.float64) if sp.issparse(Q) else as_float_array(Q, "Q")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ModelError(f"Q has shape {matrix.shape}; it must be a square matrix, or a dictionary of pairs")
@@ -70,6 +65,7 @@ def _of_matrix(Q: Any) -> tuple[Any, Any, None]:
     linear = np.array(matrix.diagonal())
     both = matrix + matrix.T
     if sp.issparse(both):
-        return linear, sp.csr_array(both - sp.diags_array(both.diagonal())), None
-    np.fill_diagonal(both, 0.0)
-    return linear, both, None
+        both = sp.csr_array(both - sp.diags_array(both.diagonal()))
+    else:
+        np.fill_diagonal(both, 0.0)
+    return energy_pairs(True, linear, both, 0.0, None)
