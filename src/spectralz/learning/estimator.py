@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from spectralz.errors import NotConvergedError, OptionError
 from spectralz.inference import sample
 from spectralz.learning.fitting import fit
-from spectralz.learning.scoring import log_probabilities
+from spectralz.learning.goodness import log_probabilities
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["IsingEstimator"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class IsingEstimator:
     """Fit an Ising model with the interface of scikit-learn: ``fit``, ``score``, ``score_samples``, ``sample``.
 
@@ -52,35 +53,19 @@ class IsingEstimator:
     (3, 5)
     """
 
-    def __init__(
-        self,
-        *,
-        graph: Any = None,
-        method: str = "auto",
-        penalty: str | None = None,
-        strength: float | str | None = None,
-        fixed: Any = None,
-        values: str = "auto",
-        select: str = "ebic",
-        tol: float = 1e-8,
-        max_iter: int = 200,
-        budget: float | None = None,
-        seed: int = 0,
-        threads: int | None = None,
-    ) -> None:
-        # Stored unchanged and checked by fit, as scikit-learn requires.
-        self.graph = graph
-        self.method = method
-        self.penalty = penalty
-        self.strength = strength
-        self.fixed = fixed
-        self.values = values
-        self.select = select
-        self.tol = tol
-        self.max_iter = max_iter
-        self.budget = budget
-        self.seed = seed
-        self.threads = threads
+    # Stored unchanged and checked by fit, as scikit-learn requires.
+    graph: Any = None
+    method: str = "auto"
+    penalty: str | None = None
+    strength: float | str | None = None
+    fixed: Any = None
+    values: str = "auto"
+    select: str = "ebic"
+    tol: float = 1e-8
+    max_iter: int = 200
+    budget: float | None = None
+    seed: int = 0
+    threads: int | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to rows of data; ``y`` is not used, ``sample_weight`` says how often each row was seen."""
@@ -101,34 +86,30 @@ class IsingEstimator:
 
     def sample(self, n_samples: int = 1, random_state: int | None = None) -> NDArray[np.int8]:
         """Return states drawn from the model, in the values of the data; ``seed`` is used if no other is given."""
-        found = self._fitted()
-        states = sample(found.model, n_samples, seed=self.seed if random_state is None else random_state)
-        return states if found.values == "pm1" else (states + 1) // 2
+        fitted = self._fitted()
+        states = sample(fitted.model, n_samples, seed=self.seed if random_state is None else random_state)
+        return states if fitted.values == "pm1" else (states + 1) // 2
 
     def _fitted(self) -> Any:
         if not hasattr(self, "fit_"):
             raise NotConvergedError("this IsingEstimator is not fitted yet; call its fit(X) first")
         return self.fit_
 
-    @classmethod
-    def _names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
-
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name."""
-        return {name: getattr(self, name) for name in self._names()}
+        return {parameter.name: getattr(self, parameter.name) for parameter in fields(self)}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name."""
         for name, value in params.items():
-            if name not in self._names():
-                raise OptionError(f"IsingEstimator has no parameter {name!r}; it has {', '.join(self._names())}")
+            if name not in self.get_params():
+                raise OptionError(f"IsingEstimator has no parameter {name!r}; it has {', '.join(self.get_params())}")
             setattr(self, name, value)
         return self
 
     def __repr__(self) -> str:
-        own = inspect.signature(type(self).__init__).parameters
-        changed = [f"{name}={value!r}" for name, value in self.get_params().items() if value is not own[name].default]
+        values = [(parameter, getattr(self, parameter.name)) for parameter in fields(self)]
+        changed = [f"{parameter.name}={value!r}" for parameter, value in values if value is not parameter.default]
         return f"IsingEstimator({', '.join(changed)})"
 
     def __sklearn_is_fitted__(self) -> bool:

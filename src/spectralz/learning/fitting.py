@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from spectralz._support.options import (
     check_choice,
     checked_count,
     checked_positive,
+    checked_threads,
     flag,
     is_number,
 )
@@ -25,7 +25,7 @@ from spectralz.learning.boundary import WAY_OUT, refuse_unbounded
 from spectralz.learning.graphs import edges_of, fixed_values
 from spectralz.learning.likelihood import Likelihood, exact_moments
 from spectralz.learning.minimizing import Minimum, minimize
-from spectralz.learning.precision import MOST_PARAMETERS, Precision, covariance_of_states, precision_of
+from spectralz.learning.precision import MOST_PARAMETERS, Precision, precision_by_states, precision_of
 from spectralz.learning.problem import Penalty, Problem
 from spectralz.learning.pseudo import PseudoLikelihood
 from spectralz.learning.table import Table, moments_table, table_of
@@ -33,10 +33,12 @@ from spectralz.learning.walsh import Walsh
 from spectralz.result import Fit, Status
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spectralz.learning.likelihood import Moments
     from spectralz.model import FloatArray, IntArray, Ising
 
-__all__ = ["METHODS_OF_FIT", "Wishes", "fit", "fit_table"]
+__all__ = ["METHODS_OF_FIT", "FitOptions", "fit", "fit_table"]
 
 METHODS_OF_FIT = ("auto", "exact", "pseudo", "sampled")
 PENALTIES = ("l1", "l2")
@@ -51,16 +53,15 @@ FEW_ROWS, FEW_ROWS_OF_VARIABLE = 2.0, 50.0
 
 
 @dataclass(frozen=True)
-class Wishes:
+class FitOptions:
     """The options besides data and graph, checked."""
 
-    method: str = "auto"
-    penalty: Penalty = field(default_factory=Penalty)
-    tol: float = 1e-8
-    max_iter: int = 200
-    seed: int = 0
-    likelihood: bool = True
-    budget: float | None = None
+    method: str
+    penalty: Penalty
+    tol: float
+    max_iter: int
+    seed: int
+    likelihood: bool
 
 
 def fit(
@@ -158,25 +159,20 @@ def fit(
     table = _table(X, weights, values, names, moments)
     check_choice(method, "method", METHODS_OF_FIT)
     check_choice(select, "select", CRITERIA)
-    wishes = Wishes(
+    options = FitOptions(
         method,
         Penalty(),
         checked_positive(tol, "tol"),
         checked_count(max_iter, "max_iter", least=1),
         checked_count(seed, "seed", least=0),
         flag(likelihood, "likelihood"),
-        None if budget is None else checked_positive(budget, "budget"),
     )
-    how = None if threads is None else checked_count(threads, "threads", least=1)
-    with using_threads(how, NO_MATRICES), _until(wishes.budget):
-        found = _fit(table, graph, penalty, strength, fixed, select, wishes)
-    if not found.status.converged and not found.interrupted:
-        warn_inaccurate(f"this fit is not to be trusted: {found.status}", stacklevel=3)
-    return found
-
-
-def _until(budget: float | None) -> Any:
-    return nullcontext() if budget is None else clock.until(clock.now() + budget)
+    seconds = math.inf if budget is None else checked_positive(budget, "budget")
+    with using_threads(checked_threads(threads), NO_MATRICES), clock.until(clock.now() + seconds):
+        result = _fit(table, graph, penalty, strength, fixed, select, options)
+    if not result.status.converged and not result.interrupted:
+        warn_inaccurate(f"this fit is not to be trusted: {result.status}", stacklevel=3)
+    return result
 
 
 def _table(X: Any, weights: Any, values: str, names: Any, moments: Any) -> Table:
@@ -190,26 +186,26 @@ def _table(X: Any, weights: Any, values: str, names: Any, moments: Any) -> Table
     return table
 
 
-def _fit(table: Table, graph: Any, penalty: Any, strength: Any, fixed: Any, select: str, wishes: Wishes) -> Fit:
+def _fit(table: Table, graph: Any, penalty: Any, strength: Any, fixed: Any, select: str, options: FitOptions) -> Fit:
     from spectralz.learning import selecting
 
     if isinstance(graph, str) and graph == "chosen":
         if penalty == "l1":
             raise OptionError('graph="chosen" chooses by l1 already; penalty is that of the fit after it, None or "l2"')
-        edges, path = selecting.chosen_graph(table, fixed, select, wishes)
+        edges, path = selecting.chosen_graph(table, fixed, select, options.seed)
     else:
         edges, path = edges_of(graph, table.n, table.names), {}
     if isinstance(strength, str):
         check_choice(strength, "strength", CRITERIA)
         if penalty is None or (strength == "ebic" and penalty != "l1"):
             raise OptionError(f'strength is {strength!r}; "cv" goes with penalty="l1" or "l2", "ebic" with "l1"')
-        own, more = selecting.chosen_strength(table, edges, fixed, penalty, strength, wishes)
+        size, more = selecting.chosen_strength(table, edges, fixed, penalty, strength, options.seed)
         path = {**path, **more}
     else:
-        own = _strength(penalty, strength)
-    asked = Penalty() if penalty is None else Penalty(**{penalty: own})
-    found = fit_table(table, edges, fixed, replace(wishes, penalty=asked))
-    return replace(found, details={**found.details, **path})
+        size = _strength(penalty, strength)
+    chosen = Penalty() if penalty is None else Penalty(**{penalty: size})
+    result = fit_table(table, edges, fixed, replace(options, penalty=chosen))
+    return replace(result, details={**result.details, **path})
 
 
 def _strength(penalty: Any, strength: Any) -> float:
@@ -234,42 +230,11 @@ def problem_of(table: Table, edges: IntArray, fixed: Any, penalty: Penalty) -> P
     kept = np.flatnonzero(free[table.n :] | (value[table.n :] != 0.0))
     all_kept = np.concatenate([np.arange(table.n), table.n + kept])
     edges = edges[kept]
-    moments = np.concatenate([table.mean, table.pairs(edges)])
-    return Problem(table.n, edges, moments, free[all_kept], value[all_kept], penalty, table.names)
-
-
-def fit_table(table: Table, edges: IntArray, fixed: Any, wishes: Wishes) -> Fit:
-    """Fit a table on a known graph."""
-    began = clock.seconds()
-    problem = problem_of(table, edges, fixed, wishes.penalty)
-    refuse_unbounded(problem, table)
-    method, engine = _method(problem, table, wishes)
-    # If the likelihood has no maximum, this shows only when its slope is far below the weight of one row.
-    wishes = replace(wishes, tol=min(wishes.tol, 1e-3 / table.rows))
-    if method == "exact":
-        found = _exactly(problem, table, engine, wishes)
-    elif method == "pseudo":
-        found = _by_pseudo(problem, table, wishes)
-    else:
-        found = _by_sampling(problem, table, wishes)
-    return _packed(problem, table, method, engine, found, wishes, began)
-
-
-def _method(problem: Problem, table: Table, wishes: Wishes) -> tuple[str, Moments | None]:
-    """Return the method, and the engine that computes the moments exactly if there is one."""
-    engine = exact_moments(problem, unasked=wishes.method != "exact")
-    if wishes.method == "exact" and isinstance(engine, str):
-        raise TooLargeError(f'{engine}; ask for method="sampled" or "pseudo"')
-    if wishes.method == "pseudo":
-        table.known_states('method="pseudo"')
-    exact = None if isinstance(engine, str) else engine
-    if wishes.method == "auto":
-        return ("sampled" if exact is None else "exact"), exact
-    return wishes.method, exact
+    return Problem(table.n, edges, table.moments(edges), free[all_kept], value[all_kept], penalty, table.names)
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Solution:
     """Parameters, their precision, and the words of the status."""
 
     minimum: Minimum
@@ -279,103 +244,28 @@ class _Found:
     details: dict[str, Any]
 
 
-def _exactly(problem: Problem, table: Table, engine: Any, wishes: Wishes) -> _Found:
-    objective = Likelihood(problem, engine)
-    start = problem.start()
-    if isinstance(engine, Walsh):
-        tol = wishes.tol
+def fit_table(table: Table, edges: IntArray, fixed: Any, options: FitOptions) -> Fit:
+    """Fit a table on a known graph."""
+    began = clock.seconds()
+    problem = problem_of(table, edges, fixed, options.penalty)
+    refuse_unbounded(problem, table)
+    method, engine = _method(problem, table, options)
+    # If the likelihood has no maximum, this shows only when its slope is far below the weight of one row.
+    options = replace(options, tol=min(options.tol, 1e-3 / table.rows))
+    if method == "exact":
+        solution = _exactly(problem, table, engine, options)
+    elif method == "pseudo":
+        solution = _by_pseudo(problem, table, options)
     else:
-        tol = max(wishes.tol, LEAST_TOL_OF_LBFGS)
-        if table.states is not None:
-            start = _start_of(problem, table, wishes, 1e-3)
-    best = minimize(objective, problem, start, tol, wishes.max_iter)
-    details: dict[str, Any] = {"residual": best.residual}
-    if problem.penalty.l1 > 0.0:
-        precision = _no_errors(problem, best)
-    elif isinstance(engine, Walsh):
-        precision = precision_of(problem, engine.moments_and_covariance(best.parameters)[2], table.rows)
-    else:
-        precision = _precision_by_states(problem, best, table, wishes.seed)
-        details["errors_from"] = f"{STATES_FOR_ERRORS} states"
-    words = "moments match" if problem.penalty.is_none else "the penalized likelihood is stationary"
-    return _Found(best, precision, f"{words} to {best.residual:.1g}", best.residual <= 10.0 * tol, details)
-
-
-def _start_of(problem: Problem, table: Table, wishes: Wishes, tol: float) -> FloatArray:
-    """Return parameters near the maximum of the pseudo-likelihood."""
-    objective = PseudoLikelihood(problem, table)
-    return minimize(objective, problem, problem.start(), tol, wishes.max_iter, "starting").parameters
-
-
-def _no_errors(problem: Problem, best: Minimum) -> Precision:
-    count = int(problem.free[: problem.n].sum()) + int(
-        np.count_nonzero(best.parameters[problem.n :][problem.free[problem.n :]])
-    )
-    return Precision(None, float(count), "an l1 penalty leaves estimates without standard errors; refit its graph")
-
-
-def _precision_by_states(problem: Problem, best: Minimum, table: Table, seed: int) -> Precision:
-    """Return standard errors from states drawn exactly."""
-    if problem.size > MOST_PARAMETERS:
-        return Precision(None, float(problem.free.sum()), _too_many(problem))
-    count = max(STATES_FOR_ERRORS, 20 * problem.size)
-    states = sample(problem.model(best.parameters), count, "exact", seed)
-    return precision_of(problem, covariance_of_states(states, problem.edges), table.rows, states=count)
-
-
-def _too_many(problem: Problem) -> str:
-    return f"standard errors of {problem.size} parameters are left out; the limit is {MOST_PARAMETERS} parameters"
-
-
-def _by_pseudo(problem: Problem, table: Table, wishes: Wishes) -> _Found:
-    objective = PseudoLikelihood(problem, table)
-    tol = max(wishes.tol, LEAST_TOL_OF_LBFGS)
-    best = minimize(objective, problem, problem.start(), tol, wishes.max_iter)
-    if problem.penalty.l1 > 0.0:
-        precision = _no_errors(problem, best)
-    elif problem.size > MOST_PARAMETERS:
-        precision = Precision(None, float(problem.free.sum()), _too_many(problem))
-    else:
-        hessian = objective.hessian(best.parameters)[2]
-        precision = precision_of(problem, hessian, table.rows, objective.covariance_of_scores(best.parameters))
-    details = {"residual": best.residual, "pseudo_log_likelihood": -objective.value(best.parameters)[0]}
-    sentence = f"the pseudo-likelihood is stationary to {best.residual:.1g}"
-    return _Found(best, precision, sentence, best.residual <= 10.0 * tol, details)
-
-
-def _by_sampling(problem: Problem, table: Table, wishes: Wishes) -> _Found:
-    if problem.penalty.l1 > 0.0:
-        raise OptionError('method="sampled" has no l1 penalty; use method="pseudo", or graph="chosen"')
-    start = problem.start() if table.states is None else _start_of(problem, table, wishes, 1e-4)
-    walk = sampled.climb(problem, start, table.rows, wishes.seed, wishes.max_iter, table.states)
-    best = Minimum(walk.parameters, walk.residual, walk.iterations, walk.stopped)
-    if problem.size > MOST_PARAMETERS:
-        precision = Precision(None, float(problem.free.sum()), _too_many(problem))
-    else:
-        precision = precision_of(
-            problem, covariance_of_states(walk.states, problem.edges), table.rows, states=len(walk.states)
-        )
-    details = {"residual": walk.residual, "noise": walk.noise, "states": len(walk.states)}
-    return _Found(best, precision, walk.sentence, walk.is_matched, details)
-
-
-def _packed(
-    problem: Problem,
-    table: Table,
-    method: str,
-    engine: Any,
-    found: _Found,
-    wishes: Wishes,
-    began: float,
-) -> Fit:
-    best, precision = found.minimum, found.precision
+        solution = _by_sampling(problem, table, options)
+    best, precision = solution.minimum, solution.precision
     has_l1 = problem.penalty.l1 > 0.0
     model = problem.model(best.parameters, keep_zeros=not has_l1)
     kept = best.parameters[problem.n :] != 0.0 if has_l1 else np.ones(len(problem.edges), dtype=bool)
-    status = _status(problem, table, found)
+    status = _status(problem, table, solution)
     value = error = constant = None
-    if wishes.likelihood and (not best.is_interrupted or engine is not None):
-        constant, error = _log_z(model, problem, engine, best.parameters)
+    if options.likelihood and (not best.is_interrupted or engine is not None):
+        constant, error = _log_z(model, engine, best.parameters)
         value = float(best.parameters @ problem.moments) - constant
     errors = precision.error if status.converged else None
     penalty = "l1" if has_l1 else "l2" if problem.penalty.l2 > 0.0 else None
@@ -397,49 +287,122 @@ def _packed(
         iterations=best.iterations,
         seconds=clock.seconds() - began,
         interrupted=best.is_interrupted,
-        details={**found.details, **({"no_errors": precision.why} if precision.why else {})},
+        details={**solution.details, **({"no_errors": precision.why} if precision.why else {})},
         table=table,
     )
 
 
-def _status(problem: Problem, table: Table, found: _Found) -> Status:
+def _method(problem: Problem, table: Table, options: FitOptions) -> tuple[str, Moments | None]:
+    """Return the method, and the engine that computes the moments exactly if there is one."""
+    engine = exact_moments(problem, unasked=options.method != "exact")
+    if options.method == "exact" and isinstance(engine, str):
+        raise TooLargeError(f'{engine}; ask for method="sampled" or "pseudo"')
+    if options.method == "pseudo":
+        table.known_states('method="pseudo"')
+    exact = None if isinstance(engine, str) else engine
+    if options.method == "auto":
+        return ("sampled" if exact is None else "exact"), exact
+    return options.method, exact
+
+
+def _exactly(problem: Problem, table: Table, engine: Any, options: FitOptions) -> _Solution:
+    has_all_states = isinstance(engine, Walsh)
+    start, tol = problem.start(), options.tol
+    if not has_all_states:
+        tol = max(tol, LEAST_TOL_OF_LBFGS)
+        if table.states is not None:
+            start = _start_of(problem, table, options, 1e-3)
+    best = minimize(Likelihood(problem, engine), problem, start, tol, options.max_iter)
+
+    def precision() -> Precision:
+        if has_all_states:
+            return precision_of(problem, engine.moments_and_covariance(best.parameters)[2], table.rows)
+        count = max(STATES_FOR_ERRORS, 20 * problem.size)
+        states = sample(problem.model(best.parameters), count, "exact", options.seed)
+        return precision_by_states(problem, states, table.rows)
+
+    details: dict[str, Any] = {"residual": best.residual}
+    if not has_all_states and problem.penalty.l1 == 0.0:
+        details["errors_from"] = f"{STATES_FOR_ERRORS} states"
+    words = "moments match" if problem.penalty.is_none else "the penalized likelihood is stationary"
+    is_matched = best.residual <= 10.0 * tol
+    return _Solution(
+        best, _affordable(precision, problem, best), f"{words} to {best.residual:.1g}", is_matched, details
+    )
+
+
+def _start_of(problem: Problem, table: Table, options: FitOptions, tol: float) -> FloatArray:
+    """Return parameters near the maximum of the pseudo-likelihood."""
+    objective = PseudoLikelihood(problem, table)
+    return minimize(objective, problem, problem.start(), tol, options.max_iter, "starting").parameters
+
+
+def _affordable(precision: Callable[[], Precision], problem: Problem, best: Minimum) -> Precision:
+    """Return the precision of parameters, or why it is not computed."""
+    if problem.penalty.l1 > 0.0:
+        is_estimated = problem.free & ((np.arange(problem.size) < problem.n) | (best.parameters != 0.0))
+        why = "an l1 penalty leaves estimates without standard errors; refit its graph"
+        return Precision(None, float(is_estimated.sum()), why)
+    if problem.size > MOST_PARAMETERS:
+        why = f"standard errors of {problem.size} parameters are left out; the limit is {MOST_PARAMETERS} parameters"
+        return Precision(None, float(problem.free.sum()), why)
+    return precision()
+
+
+def _by_pseudo(problem: Problem, table: Table, options: FitOptions) -> _Solution:
+    objective = PseudoLikelihood(problem, table)
+    tol = max(options.tol, LEAST_TOL_OF_LBFGS)
+    best = minimize(objective, problem, problem.start(), tol, options.max_iter)
+
+    def precision() -> Precision:
+        scores = objective.covariance_of_scores(best.parameters)
+        return precision_of(problem, objective.hessian(best.parameters)[2], table.rows, scores)
+
+    details = {"residual": best.residual, "pseudo_log_likelihood": -objective.value(best.parameters)[0]}
+    sentence = f"the pseudo-likelihood is stationary to {best.residual:.1g}"
+    is_matched = best.residual <= 10.0 * tol
+    return _Solution(best, _affordable(precision, problem, best), sentence, is_matched, details)
+
+
+def _by_sampling(problem: Problem, table: Table, options: FitOptions) -> _Solution:
+    if problem.penalty.l1 > 0.0:
+        raise OptionError('method="sampled" has no l1 penalty; use method="pseudo", or graph="chosen"')
+    start = problem.start() if table.states is None else _start_of(problem, table, options, 1e-4)
+    walk = sampled.climb(problem, start, table.rows, options.seed, options.max_iter, table.states)
+    best = Minimum(walk.parameters, walk.residual, walk.iterations, walk.stopped)
+    precision = _affordable(lambda: precision_by_states(problem, walk.states, table.rows), problem, best)
+    details = {"residual": walk.residual, "noise": walk.noise, "states": len(walk.states)}
+    return _Solution(best, precision, walk.sentence, walk.is_matched, details)
+
+
+def _status(problem: Problem, table: Table, solution: _Solution) -> Status:
     """Return how the fit ended."""
-    best, precision = found.minimum, found.precision
+    best, precision = solution.minimum, solution.precision
     wants_infinity = "infinite" in best.stopped or (precision.is_singular and problem.penalty.is_none)
     if wants_infinity and not best.is_interrupted:
         largest = int(np.abs(np.where(problem.free, best.parameters, 0.0)).argmax())
         return Status(
-            f"the likelihood has no maximum: some parameters would be infinite, {_called(problem, largest)} among "
+            f"the likelihood has no maximum: some parameters would be infinite, {problem.label(largest)} among "
             f"the largest; {WAY_OUT}",
             converged=False,
         )
-    if not found.is_matched:
+    ending = f"{solution.sentence} after {best.iterations} iterations"
+    if not solution.is_matched:
         stopped = best.stopped or "no better parameters are found"
         hint = "" if best.is_interrupted else "; more iterations (max_iter), a larger budget or a penalty may help"
-        return Status(f"{found.sentence} after {best.iterations} iterations: {stopped}{hint}", converged=False)
-    few = ""
+        return Status(f"{ending}: {stopped}{hint}", converged=False)
     degree = int(np.bincount(problem.edges.ravel(), minlength=problem.n).max(initial=0))
     if table.rows < min(FEW_ROWS * precision.parameters, FEW_ROWS_OF_VARIABLE * (degree + 1)):
-        few = (
+        ending += (
             f"; {table.rows:g} rows are few for {precision.parameters:.4g} parameters: "
             'expect large random errors, or give penalty="l2" or graph="chosen"'
         )
-    return Status(f"{found.sentence} after {best.iterations} iterations{few}")
+    return Status(ending)
 
 
-def _called(problem: Problem, k: int) -> str:
-    def name(i: int) -> str:
-        return str(i) if problem.names is None else repr(problem.names[i])
-
-    if k < problem.n:
-        return f"the field of {name(k)}"
-    i, j = problem.edges[k - problem.n].tolist()
-    return f"the coupling of {name(i)} and {name(j)}"
-
-
-def _log_z(model: Ising, problem: Problem, engine: Any, parameters: FloatArray) -> tuple[float, float | None]:
+def _log_z(model: Ising, engine: Any, parameters: FloatArray) -> tuple[float, float | None]:
     """Return log Z of the fitted model, and its error if it is not exact."""
     if engine is not None:
         return engine.moments(parameters)[0], None
-    found = log_z(model)
-    return found.log_z, found.std_error
+    estimate = log_z(model)
+    return estimate.log_z, estimate.std_error

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectralz.errors import ModelError, OptionError
 from spectralz.inference import sample
+from spectralz.learning.table import spins_of
 from spectralz.learning.walsh import probabilities, walsh
 from spectralz.parts.pairs import all_pairs
 from spectralz.result import Goodness
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, IntArray
     from spectralz.result import Fit
 
-__all__ = ["goodness_of"]
+__all__ = ["goodness_of", "log_probabilities"]
 
 MOST_SPINS_OF_STATES = 20
 MOST_TRIPLES = 4000
@@ -38,7 +40,6 @@ def goodness_of(fit: Fit, seed: int = 0) -> Goodness:
     pairs, triples = all_pairs(n), _triples(n, seed)
     observed = _of_states(states, share, pairs, triples)
     is_exact = n <= MOST_SPINS_OF_STATES
-    test: dict[str, Any]
     if is_exact:
         p = probabilities(fit.model)
         predicted = _of_probabilities(p, pairs, triples)
@@ -65,6 +66,16 @@ def goodness_of(fit: Fit, seed: int = 0) -> Goodness:
         is_exact=is_exact,
         **{"statistic": None, "df": None, "p_value": None, **test},
     )
+
+
+def log_probabilities(fit: Fit, X: Any) -> FloatArray:
+    """Return log P of every row of ``X``, in the values of the fit's own data."""
+    if fit.log_z is None:
+        raise OptionError("this fit was made with likelihood=False, so log Z is not known; fit again without it")
+    states, _ = spins_of(X, fit.values)
+    if states.ndim != 2 or states.shape[1] != fit.model.n:
+        raise ModelError(f"X has shape {states.shape}; give rows of {fit.model.n} variables")
+    return np.asarray(fit.model.log_weight(states) - fit.log_z)
 
 
 def _triples(n: int, seed: int) -> IntArray:
@@ -97,8 +108,7 @@ def _of_probabilities(p: FloatArray, pairs: IntArray, triples: IntArray) -> tupl
     for _ in range(n):
         active = np.concatenate([active, active + 1])
     counts = np.bincount(active, weights=p, minlength=n + 1)
-    pair = products[bits[pairs[:, 0]] | bits[pairs[:, 1]]]
-    return products[bits], pair, products[bits[triples].sum(axis=1)] if len(triples) else np.empty(0), counts
+    return products[bits], products[bits[pairs].sum(axis=1)], products[bits[triples].sum(axis=1)], counts
 
 
 def _against_saturated(fit: Fit, p: FloatArray, states: NDArray[np.int8], share: FloatArray) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.options import checked_count, checked_positive, is_number
+from spectralz._support.options import checked_count, checked_positive, not_negative
 from spectralz._support.progress import report
 from spectralz._support.threads import NO_MATRICES, using_threads
-from spectralz.errors import ModelError, OptionError, shown
+from spectralz.errors import ModelError
 from spectralz.inference import log_z
 from spectralz.kernels.single_spin import log_2cosh
 from spectralz.learning.table import spins_of, table_of
@@ -60,18 +60,17 @@ def fit_rbm(
     hidden = checked_count(n_hidden, "n_hidden", least=1)
     steps, size = checked_count(epochs, "epochs", least=1), checked_count(batch, "batch", least=1)
     speed, count = checked_positive(rate, "rate"), checked_count(chains, "chains", least=1)
-    if not is_number(decay) or not 0.0 <= decay < np.inf:
-        raise OptionError(f"decay is {shown(decay)}; it must be a number, 0 or more")
+    shrinkage = not_negative(decay, "decay")
     rng = np.random.default_rng(checked_count(seed, "seed", least=0))
-    until = np.inf if budget is None else clock.now() + checked_positive(budget, "budget")
+    end = np.inf if budget is None else clock.now() + checked_positive(budget, "budget")
     machine = _Machine(states, table.weight / table.rows, hidden, count, rng)
     try:
-        with using_threads(None, NO_MATRICES):
+        with using_threads(None, NO_MATRICES), clock.until(end):
             for epoch in range(steps):
                 # The rate falls to zero, and so does the noise of the last steps.
-                machine.learn(speed * (1.0 - epoch / steps), size, float(decay))
+                machine.learn(speed * (1.0 - epoch / steps), size, shrinkage)
                 report("learning", (epoch + 1) / steps)
-                if clock.is_up() or clock.now() >= until:
+                if clock.is_up():
                     break
     except KeyboardInterrupt:
         pass  # what has been learned so far is a machine too
@@ -97,17 +96,12 @@ class _Machine:
         for _ in range(max(1, -(-len(self.states) // size))):
             data = self.states[self.rng.choice(len(self.states), size=size, p=self.share)]
             of_data = np.tanh(data @ self.W + self.c)
-            h = self._drawn(self.v @ self.W + self.c)
-            self.v = self._drawn(h @ self.W.T + self.b)
+            h = _drawn(self.v @ self.W + self.c, self.rng)
+            self.v = _drawn(h @ self.W.T + self.b, self.rng)
             of_chains = np.tanh(self.v @ self.W + self.c)
             self.W += rate * (data.T @ of_data / size - self.v.T @ of_chains / len(self.v) - decay * self.W)
             self.b += rate * (data.mean(axis=0) - self.v.mean(axis=0))
             self.c += rate * (of_data.mean(axis=0) - of_chains.mean(axis=0))
-
-    def _drawn(self, fields: FloatArray) -> FloatArray:
-        """Draw spins from their fields: P(+1) = (1 + tanh(field)) / 2."""
-        own: FloatArray = np.where(2.0 * self.rng.random(fields.shape) - 1.0 < np.tanh(fields), 1.0, -1.0)
-        return own
 
     def as_rbm(self, table: Any) -> RBM:
         """Return the machine in the values of the data; for 0 and 1, x = 2 v - 1 is put into the log-weight."""
@@ -123,13 +117,18 @@ def free_energies(rbm: RBM, spins: NDArray[Any]) -> FloatArray:
     """Return the log-weight of visible spins with all hidden units summed out."""
     model, n = rbm.to_ising(), rbm.weights.shape[0]
     x = spins.astype(np.float64)
-    fields = x @ _couplings(rbm) + model.field[n:]
-    own: FloatArray = model.constant + x @ model.field[:n] + log_2cosh(fields).sum(axis=1)
-    return own
+    return np.asarray(model.constant + x @ model.field[:n] + log_2cosh(_hidden_fields(rbm, x)).sum(axis=1))
 
 
-def _couplings(rbm: RBM) -> FloatArray:
-    return rbm.weights / 4.0 if rbm.values == "01" else rbm.weights
+def _hidden_fields(rbm: RBM, x: NDArray[Any]) -> FloatArray:
+    """Return the fields on the hidden spins, given visible spins."""
+    couplings = rbm.weights / 4.0 if rbm.values == "01" else rbm.weights
+    return np.asarray(x @ couplings + rbm.to_ising().field[rbm.weights.shape[0] :])
+
+
+def _drawn(fields: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Draw spins from their fields: P(+1) = (1 + tanh(field)) / 2."""
+    return np.where(2.0 * rng.random(fields.shape) - 1.0 < np.tanh(fields), 1.0, -1.0)
 
 
 def log_likelihood(rbm: RBM, X: Any, method: Any = "auto", *, check: bool = True, seed: int = 0, **options: Any) -> Any:
@@ -138,48 +137,45 @@ def log_likelihood(rbm: RBM, X: Any, method: Any = "auto", *, check: bool = True
     spins, _ = spins_of(X, rbm.values)
     if spins.ndim != 2 or spins.shape[1] != n or not len(spins):
         raise ModelError(f"X has shape {spins.shape}; give rows of the machine's {n} visible units")
-    found = log_z(rbm, method, **options)
+    estimate = log_z(rbm, method, **options)
     weight = free_energies(rbm, spins)
-    log_prob = weight - found.log_z
+    log_prob = weight - estimate.log_z
     value, energy = float(log_prob.mean()), float(weight.mean())
-    error = None if found.kind == "exact" else found.std_error
+    error = None if estimate.kind == "exact" else estimate.std_error
     reverse = reverse_error = None
     rows = 0
-    if check and found.kind != "exact":
+    if check and estimate.kind != "exact":
         rng = np.random.default_rng(checked_count(seed, "seed", least=0))
         rows = min(REVERSE_ROWS, len(spins))
         chosen = rng.choice(len(spins), size=rows, replace=False)
-        own = reverse_annealed(rbm, spins[chosen], TEMPERATURES, rng, spins.mean(axis=0))
         # Different rows differ much more than two estimates of the same row.
-        difference = own - log_prob[chosen]
+        difference = reverse_annealed(rbm, spins[chosen], TEMPERATURES, rng, spins.mean(axis=0)) - log_prob[chosen]
         reverse = value + float(difference.mean())
         reverse_error = float(difference.std(ddof=1) / np.sqrt(rows)) if rows > 1 else None
     return DataLikelihood(
         log_likelihood=value,
         std_error=error,
-        lower=None if found.upper is None else energy - found.upper,
-        upper=None if found.lower is None else energy - found.lower,
+        lower=None if estimate.upper is None else energy - estimate.upper,
+        upper=None if estimate.lower is None else energy - estimate.lower,
         log_prob=log_prob,
-        estimate=found,
+        estimate=estimate,
         reverse=reverse,
         reverse_error=reverse_error,
         reverse_rows=rows,
-        status=_verdict(found, value, error, reverse, reverse_error),
+        status=_verdict(estimate.status, value, error, reverse, reverse_error),
     )
 
 
-def _verdict(found: Any, value: float, error: float | None, reverse: float | None, noise: float | None) -> Status:
+def _verdict(status: Status, value: float, error: float | None, reverse: float | None, noise: float | None) -> Status:
     if reverse is None:
-        return Status(f"log Z: {found.status}", converged=found.status.converged)
+        return Status(f"log Z: {status}", converged=status.converged)
     apart = value - reverse
     if agree_per_row(value, error or 0.0, reverse, noise or 0.0):
-        return Status(
-            f"forwards and backwards agree to {abs(apart):.2g} nats per row; log Z: {found.status}",
-            converged=found.status.converged,
-        )
+        agreement = f"forwards and backwards agree to {abs(apart):.2g} nats per row"
+        return Status(f"{agreement}; log Z: {status}", converged=status.converged)
     return Status(
         f"forwards and backwards differ by {apart:.2g} nats per row: the likelihood is probably between them. "
-        f"The data may be unlike what the machine produces, or log Z may be too small ({found.status})",
+        f"The data may be unlike what the machine produces, or log Z may be too small ({status})",
         converged=False,
     )
 
@@ -199,9 +195,6 @@ def reverse_annealed(
     base = np.concatenate([np.arctanh(np.clip(mean, -0.99, 0.99)), np.zeros(model.n - n)])
     path = from_fields(model, base, sides=sides)
     # Hidden units are drawn given the row.
-    fields = spins @ _couplings(rbm) + model.field[n:]
-    hidden = np.where(2.0 * rng.random(fields.shape) - 1.0 < np.tanh(fields), 1, -1)
-    x = np.concatenate([spins, hidden], axis=1).astype(np.int8)
+    x = np.concatenate([spins, _drawn(_hidden_fields(rbm, spins), rng)], axis=1).astype(np.int8)
     log_z = way_back(path, np.linspace(0.0, 1.0, max(temperatures, 1) + 1), x, rng)
-    rows: FloatArray = free_energies(rbm, spins) - model.constant - log_z
-    return rows
+    return np.asarray(free_energies(rbm, spins) - model.constant - log_z)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.learning.problem import Problem
-    from spectralz.model import FloatArray, IntArray
+    from spectralz.model import FloatArray
 
-__all__ = ["MOST_PARAMETERS", "Precision", "covariance_of_states", "precision_of"]
+__all__ = ["MOST_PARAMETERS", "Precision", "precision_by_states", "precision_of"]
 
 # The inverse of a larger matrix takes minutes.
 MOST_PARAMETERS = 3000
@@ -61,9 +61,9 @@ def precision_of(
         The number of states from which H was estimated; the inverse of such a matrix is too large by a known factor.
     """
     free = np.flatnonzero(problem.free)
-    own = hessian[np.ix_(free, free)]
-    spread = own if scores is None else scores[np.ix_(free, free)]
-    ridged = own + np.diag(problem.ridge[free])
+    curvature = hessian[np.ix_(free, free)]
+    spread = curvature if scores is None else scores[np.ix_(free, free)]
+    ridged = curvature + np.diag(problem.ridge[free])
     error = np.zeros(problem.size)
     if not len(free):
         return Precision(error, 0.0)
@@ -75,7 +75,7 @@ def precision_of(
     variance = np.einsum("ij,jk,ki->i", inverse, spread, inverse, optimize=True) / rows
     if states is not None:
         variance *= max(states - len(free) - 2, 1) / states
-    parameters = float(len(free)) if problem.penalty.l2 == 0.0 else float(np.sum(inverse * own.T))
+    parameters = float(len(free)) if problem.penalty.l2 == 0.0 else float(np.sum(inverse * curvature.T))
     # If the likelihood has no maximum, the scores vanish with the curvature, so that a sandwich would hide it.
     flat = problem.penalty.is_none and np.diag(inverse).max() > LARGEST_ERROR**2 * rows
     if flat or not np.all(np.isfinite(variance)) or variance.min() < 0.0:
@@ -84,10 +84,9 @@ def precision_of(
     return Precision(error, parameters)
 
 
-def covariance_of_states(x: NDArray[np.int8], edges: IntArray, weight: Any = None) -> FloatArray:
-    """Return the covariance of the statistics x_i and x_i x_j over states."""
-    own = x.astype(np.float64)
-    features = np.hstack([own, own[:, edges[:, 0]] * own[:, edges[:, 1]]])
+def precision_by_states(problem: Problem, states: NDArray[np.int8], rows: float) -> Precision:
+    """Return standard errors from states of the fitted model: H is the covariance of x_i and x_i x_j over them."""
+    x = states.astype(np.float64)
+    features = np.hstack([x, x[:, problem.edges[:, 0]] * x[:, problem.edges[:, 1]]])
     features -= features.mean(axis=0)
-    found: FloatArray = features.T @ features / len(x)
-    return found
+    return precision_of(problem, features.T @ features / len(x), rows, states=len(x))

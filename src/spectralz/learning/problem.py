@@ -80,17 +80,22 @@ class Problem:
     @property
     def ridge(self) -> FloatArray:
         """What the penalty adds to the diagonal of the Hessian."""
-        own = np.full(self.size, self.penalty.l2)
-        own[: self.n] = 0.0
-        return own
+        return np.where(np.arange(self.size) < self.n, 0.0, self.penalty.l2)
 
     def start(self) -> FloatArray:
         """Return first parameters: independent variables with the means of the data, and the given parameters."""
-        own = self.given.copy()
-        fields = self.free[: self.n]
-        mean = np.clip(self.moments[: self.n], -1.0 + 1e-9, 1.0 - 1e-9)
-        own[: self.n][fields] = np.arctanh(mean)[fields]
-        return own
+        fields = np.arctanh(np.clip(self.moments[: self.n], -1.0 + 1e-9, 1.0 - 1e-9))
+        start = self.given.copy()
+        start[: self.n] = np.where(self.free[: self.n], fields, start[: self.n])
+        return start
+
+    def label(self, k: int) -> str:
+        """Return what parameter k is, in words."""
+        names = range(self.n) if self.names is None else self.names
+        if k < self.n:
+            return f"the field of {names[k]!r}"
+        i, j = self.edges[k - self.n].tolist()
+        return f"the coupling of {names[i]!r} and {names[j]!r}"
 
     def model(self, parameters: FloatArray, *, keep_zeros: bool = True) -> Ising:
         """Return the model with these parameters."""

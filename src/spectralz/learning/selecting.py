@@ -26,7 +26,6 @@ from spectralz.parts.pairs import all_pairs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from spectralz.learning.fitting import Wishes
     from spectralz.learning.table import Table
     from spectralz.model import FloatArray, IntArray
 
@@ -50,26 +49,24 @@ class _Path:
 
     def objective(self, table: Table | None = None) -> Any:
         """Return the likelihood or the pseudo-likelihood, for other data if they are given."""
-        own = self.table if table is None else table
-        problem = replace(self.problem, moments=np.concatenate([own.mean, own.pairs(self.problem.edges)]))
+        data = self.table if table is None else table
+        problem = replace(self.problem, moments=data.moments(self.problem.edges))
         if problem.n <= MOST_SPINS_OF_LIKELIHOOD:
             return Likelihood(problem, Walsh.of(problem))
-        return PseudoLikelihood(problem, own)
+        return PseudoLikelihood(problem, data)
 
     def strengths(self, kind: str) -> FloatArray:
         """Return strengths from the one with all couplings zero (l1), or small (l2), down to a hundredth of it."""
-        start = minimize(self.objective(), self._without_couplings(), self.problem.start(), PATH_TOL, 200).parameters
-        gradient = self.objective().value(start)[1][self.problem.n :][self.problem.free[self.problem.n :]]
+        problem = self.problem
+        is_free_pair = problem.free & (np.arange(problem.size) >= problem.n)
+        without_pairs = replace(problem, free=problem.free & ~is_free_pair, penalty=Penalty())
+        start = minimize(self.objective(), without_pairs, problem.start(), PATH_TOL, 200).parameters
+        gradient = self.objective().value(start)[1][is_free_pair]
         largest = max(float(np.abs(gradient).max(initial=0.0)), 1e-6)
         top = largest if kind == "l1" else 10.0 * largest
         return np.geomspace(top, (WEAKEST_SHARE if kind == "l1" else 1e-4) * top, STRENGTHS)
 
-    def _without_couplings(self) -> Problem:
-        free = self.problem.free.copy()
-        free[self.problem.n :] = False
-        return replace(self.problem, free=free, penalty=Penalty())
-
-    def along(self, kind: str, strengths: FloatArray, table: Table | None, task: str) -> Iterator[FloatArray]:
+    def parameters(self, kind: str, strengths: FloatArray, table: Table | None, task: str) -> Iterator[FloatArray]:
         """Yield the parameters for every strength; each search begins where the one before ended."""
         objective = self.objective(table)
         at = self.problem.start()
@@ -80,24 +77,24 @@ class _Path:
             yield at
 
 
-def chosen_graph(table: Table, fixed: Any, criterion: str, wishes: Wishes) -> tuple[IntArray, dict[str, Any]]:
+def chosen_graph(table: Table, fixed: Any, criterion: str, seed: int) -> tuple[IntArray, dict[str, Any]]:
     """Return the edges that an l1 path leaves at its best strength."""
     path = _path_of(table, all_pairs(table.n), fixed)
     strengths = path.strengths("l1")
-    found, scores = _judged(path, "l1", strengths, criterion, wishes.seed)
+    parameters, scores = _judged(path, "l1", strengths, criterion, seed)
     best, n = int(np.argmin(scores)), path.problem.n
-    kept = (found[best][n:] != 0.0) | ~path.problem.free[n:]
+    kept = (parameters[best][n:] != 0.0) | ~path.problem.free[n:]
     details = {"strengths": strengths.tolist(), criterion: scores, "chosen_strength": float(strengths[best])}
     return path.problem.edges[kept], details
 
 
 def chosen_strength(
-    table: Table, edges: IntArray, fixed: Any, kind: str, criterion: str, wishes: Wishes
+    table: Table, edges: IntArray, fixed: Any, kind: str, criterion: str, seed: int
 ) -> tuple[float, dict[str, Any]]:
     """Return the best strength of a penalty by a criterion."""
     path = _path_of(table, edges, fixed)
     strengths = path.strengths(kind)
-    scores = _judged(path, kind, strengths, criterion, wishes.seed)[1]
+    scores = _judged(path, kind, strengths, criterion, seed)[1]
     return float(strengths[int(np.argmin(scores))]), {"strengths": strengths.tolist(), criterion: scores}
 
 
@@ -114,7 +111,7 @@ def _judged(
     path: _Path, kind: str, strengths: FloatArray, criterion: str, seed: int
 ) -> tuple[list[FloatArray], list[float]]:
     """Return the parameters of each strength and their scores; smaller is better."""
-    whole = path.along(kind, strengths, None, "following the path")
+    whole = path.parameters(kind, strengths, None, "following the path")
     return _by_ebic(path, whole) if criterion == "ebic" else (list(whole), _by_folds(path, kind, strengths, seed))
 
 
@@ -123,24 +120,25 @@ def _by_ebic(path: _Path, whole: Iterator[FloatArray]) -> tuple[list[FloatArray]
     problem, rows = path.problem, path.table.rows
     objective, n = path.objective(), problem.n
     known: dict[bytes, float] = {}
-    found: list[FloatArray] = []
+    parameters: list[FloatArray] = []
     scores: list[float] = []
     for at in whole:
-        found.append(at)
+        parameters.append(at)
         kept = at[n:] != 0.0
         key = kept.tobytes()
         if key not in known:
             free = problem.free & np.concatenate([np.ones(n, dtype=bool), kept])
             # As strong as one row: the maximum of a graph's likelihood may be at infinity.
-            own = replace(problem, free=free, given=np.where(free, 0.0, problem.given), penalty=Penalty(l2=1.0 / rows))
-            best = minimize(objective, own, np.where(free, at, problem.given), PATH_TOL, 200, "judging graphs")
+            given = np.where(free, 0.0, problem.given)
+            refit = replace(problem, free=free, given=given, penalty=Penalty(l2=1.0 / rows))
+            best = minimize(objective, refit, np.where(free, at, problem.given), PATH_TOL, 200, "judging graphs")
             edges = int((kept & problem.free[n:]).sum())
             price = edges * (math.log(rows) + 4.0 * GAMMA * math.log(n))
             known[key] = 2.0 * rows * objective.value(best.parameters)[0] + price
         scores.append(known[key])
         if len(scores) > MOST_RISES and min(scores[-MOST_RISES:]) > min(scores):
             break
-    return found, scores
+    return parameters, scores
 
 
 def _by_folds(path: _Path, kind: str, strengths: FloatArray, seed: int) -> list[float]:
@@ -153,8 +151,8 @@ def _by_folds(path: _Path, kind: str, strengths: FloatArray, seed: int) -> list[
     for k in range(FOLDS):
         out = np.isin(np.arange(count), order[k::FOLDS])
         train, test = path.table.part(np.flatnonzero(~out)), path.table.part(np.flatnonzero(out))
-        own = path.objective(test)
+        objective = path.objective(test)
         # A column that never changes in a part would have an infinite field: its search ends at the largest allowed.
-        for j, at in enumerate(path.along(kind, strengths, train, f"cross-validation, part {k + 1} of {FOLDS}")):
-            total[j] += own.value(at)[0] * test.rows / path.table.rows
-    return [float(each) for each in total]
+        for j, at in enumerate(path.parameters(kind, strengths, train, f"cross-validation, part {k + 1} of {FOLDS}")):
+            total[j] += objective.value(at)[0] * test.rows / path.table.rows
+    return [float(score) for score in total]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spectralz._support.options import check_choice
 from spectralz.errors import ModelError, OptionError, shown
 from spectralz.model.names import checked_names
+from spectralz.model.rbm import LOW, Values
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Table", "label_of", "moments_table", "spins_of", "table_of"]
 
-Values = Literal["pm1", "01"]
-LOW = {"pm1": -1, "01": 0}
 VALUES = ("auto", "pm1", "01")
 MOMENT_KEYS = ("mean", "pair_mean", "rows")
 
@@ -66,10 +66,9 @@ class Table:
             raise OptionError(f"{what} needs the rows of the data, and only their moments were given; give X")
         return self.states
 
-    def pairs(self, edges: IntArray) -> FloatArray:
-        """Return the mean products of some pairs."""
-        own: FloatArray = self.pair_mean[edges[:, 0], edges[:, 1]]
-        return own
+    def moments(self, edges: IntArray) -> FloatArray:
+        """Return the means, and the mean products of some pairs."""
+        return np.concatenate([self.mean, self.pair_mean[edges[:, 0], edges[:, 1]]])
 
     def part(self, index: IntArray) -> Table:
         """Return some of the rows."""
@@ -102,11 +101,12 @@ def table_of(X: Any, weights: Any = None, values: str = "auto", names: Any = Non
         One name per variable; by default those of the DataFrame.
     """
     check_choice(values, "values", VALUES)
-    own = _columns_of(X) if names is None else names
     states, kind = spins_of(X, values)
     if states.ndim != 2:
         raise ModelError(f"X has shape {states.shape}; it must be rows x variables, one state per row")
-    return _of_states(states, _checked_weights(weights, len(states)), checked_names(own, states.shape[1]), kind)
+    weight = _checked_weights(weights, len(states))
+    column_names = _columns_of(X) if names is None else names
+    return _of_states(states, weight, checked_names(column_names, states.shape[1]), kind)
 
 
 def _of_states(states: NDArray[np.int8], weight: FloatArray, names: Any, values: Values) -> Table:
@@ -155,7 +155,7 @@ def _numbers_of(array: NDArray[Any]) -> NDArray[Any]:
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError):
-        other = next(each for each in array.flat if not isinstance(each, int | float | bool | np.number))
+        other = next(entry for entry in array.flat if not isinstance(entry, int | float | bool | np.number))
         raise ModelError(f"X holds {shown(other)}; it must hold only -1 and +1, or only 0 and 1") from None
 
 
@@ -176,14 +176,14 @@ def _checked_weights(weights: Any, rows: int) -> FloatArray:
     if weights is None:
         return np.ones(rows)
     try:
-        own = np.asarray(weights, dtype=np.float64)
+        weight = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError):
         raise ModelError(f"weights is {shown(weights)}; give one number per row") from None
-    if own.shape != (rows,):
-        raise ModelError(f"weights has shape {own.shape} and X has {rows} rows; give one number per row")
-    if not np.all(np.isfinite(own)) or np.any(own < 0.0):
+    if weight.shape != (rows,):
+        raise ModelError(f"weights has shape {weight.shape} and X has {rows} rows; give one number per row")
+    if not np.all(np.isfinite(weight)) or np.any(weight < 0.0):
         raise ModelError("weights has a number that is negative or not finite; a weight says how often a row was seen")
-    return own
+    return weight
 
 
 def moments_table(moments: Any, values: str = "auto", names: Any = None) -> Table:
@@ -210,16 +210,14 @@ def moments_table(moments: Any, values: str = "auto", names: Any = None) -> Tabl
 def _refuse_impossible(mean: FloatArray, pair: FloatArray) -> None:
     """Refuse moments that are impossible for two-valued variables: every cell of a pair's table is a probability."""
     slack = 1e-9
-    for a in (-1.0, 1.0):
-        for b in (-1.0, 1.0):
-            cell = (1.0 + a * mean[:, None] + b * mean[None, :] + a * b * pair) / 4.0
-            np.fill_diagonal(cell, 1.0)
-            if np.any(cell < -slack):
-                i, j = (int(k) for k in np.argwhere(cell < -slack)[0])
-                raise ModelError(
-                    f"no data have these moments: P(x_{i} = {a:+.0f}, x_{j} = {b:+.0f}) would be {cell[i, j]:.3g}; "
-                    "mean is E[x] and pair_mean E[x x'] of -1 and +1 (for 0 and 1, give values='01')"
-                )
+    for a, b in product((-1, 1), repeat=2):
+        cell = (1.0 + a * mean[:, None] + b * mean[None, :] + a * b * pair) / 4.0
+        np.fill_diagonal(cell, 1.0)
+        for i, j in np.argwhere(cell < -slack)[:1].tolist():
+            raise ModelError(
+                f"no data have these moments: P(x_{i} = {a:+d}, x_{j} = {b:+d}) would be {cell[i, j]:.3g}; "
+                "mean is E[x] and pair_mean E[x x'] of -1 and +1 (for 0 and 1, give values='01')"
+            )
 
 
 def label_of(names: tuple[Hashable, ...] | None, i: int) -> str:

@@ -182,7 +182,7 @@ class Fit:
 
     def score(self, X: Any) -> float:
         """Return the mean log-likelihood per row of other data under the fitted model."""
-        from spectralz.learning.scoring import log_probabilities
+        from spectralz.learning.goodness import log_probabilities
 
         return float(log_probabilities(self, X).mean())
 
