@@ -36,8 +36,8 @@ from tests.reference import states
 class FakeClock:
     """Seconds that pass only where a test says so: ``step`` each time the clock is read, and what :meth:`advance` adds.
 
-    Put it in the place of the clock of budgets by ``using_clock(FakeClock(...))``. Nothing waits, and what a budget buys
-    no longer depends on the machine.
+    Put it in the place of the clock of budgets by ``using_clock(FakeClock(...))``. Nothing waits, and what a budget
+    buys no longer depends on the machine.
     """
 
     def __init__(self, step: float = 0.0) -> None:

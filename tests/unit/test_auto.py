@@ -430,7 +430,9 @@ def test_no_tolerance_and_no_memory_are_no_crash():
 @pytest.mark.usefixtures("clock")
 def test_samples_respect_the_budget_and_what_is_excluded():
     model = sz.generators.complete(80, 0.1, seed=0)
-    population = [auto._annealing(model, 2**30, Deadline.after(seconds)).population for seconds in (1e-6, 0.5, 1.0, 1e6)]
+    population = [
+        auto._annealing(model, 2**30, Deadline.after(seconds)).population for seconds in (1e-6, 0.5, 1.0, 1e6)
+    ]
     assert population[0] == policy.FEWEST_TO_DRAW_FROM
     assert population[0] < population[1] < population[3]
     assert population[2] == pytest.approx(2 * population[1], abs=1)

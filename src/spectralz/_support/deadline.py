@@ -144,9 +144,3 @@ def budgeted(budget: float | None, work: float | None) -> Iterator[Deadline]:
         return
     with using_threads(None, NO_MATRICES), clock.counting_operations():
         yield Deadline.after(work / clock.OPERATIONS_PER_SECOND)
-
-
-clock.is_up = is_past  # TEMP
-clock.until = lambda moment: Deadline(moment).in_force()  # TEMP
-clock.within = lambda share: current().share(share).in_force()  # TEMP
-clock.would_be_up_after = lambda s: current().left < s  # TEMP

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectralz._support.deadline import budgeted
 from spectralz._support.progress import report
 from spectralz.errors import OptionError, TooLargeError
 from spectralz.methods import Annealing, Exact, Quadrature
 from spectralz.methods.base import MOST_PAIRS
 from spectralz.parts.pairs import all_pairs
 from spectralz.portfolio.auto import Auto
-from spectralz.portfolio.purse import Purse
+from spectralz.portfolio.exact_costs import exact_deadline, is_affordable
 from spectralz.registry import METHODS
 
 if TYPE_CHECKING:
@@ -40,12 +41,13 @@ def marginals_of_all_pairs(model: Ising, method: Method) -> Marginals:
 
 def _affordable(model: Ising, auto: Auto) -> Method:
     """Return the first method that can do it: exact within the time that auto allows, quadrature, annealing."""
-    seconds = auto._budget.seconds
     exact = Exact(max_memory=auto.max_memory)
     if "exact" not in auto.exclude:
         plan = exact.plan(model)
-        if plan.refusal is None and Purse(seconds / (model.n + 1), with_means=True).pays(plan):
-            return exact
+        with budgeted(auto.budget, auto.work) as deadline:
+            share = exact_deadline(deadline.seconds / (model.n + 1))
+            if plan.refusal is None and is_affordable(plan, share, with_means=True):
+                return exact
     if "quadrature" not in auto.exclude and Quadrature().suits(model):
         return Quadrature()
     return Annealing(seed=auto.seed, max_memory=auto.max_memory, threads=auto.threads)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spectralz._support import clock
+from spectralz._support.deadline import Deadline, budgeted, checked_budget
 from spectralz._support.options import bytes_in_words, checked_bytes, checked_count, checked_threads
 from spectralz._support.threads import using_threads
 from spectralz.errors import ModelError, OptionError, TooLargeError, is_interrupt
@@ -15,8 +16,7 @@ from spectralz.inference.asked import Asked
 from spectralz.inference.by_maxima import by_maxima, rounding_of, table_entries
 from spectralz.methods import Exact
 from spectralz.portfolio.bracket import bracket
-from spectralz.portfolio.budget import Budget
-from spectralz.portfolio.purse import Purse
+from spectralz.portfolio.exact_costs import exact_deadline, is_affordable
 from spectralz.result import MapState, Status
 
 if TYPE_CHECKING:
@@ -82,14 +82,14 @@ def map_state(
     if method not in METHODS:
         raise OptionError(f"method is {method!r}; the heaviest state is found by one of {', '.join(METHODS)}")
     memory = int(checked_bytes(max_memory, "max_memory"))
-    allowed = Budget.checked(budget, work)
+    limits = checked_budget(budget, work)
     limit = checked_threads(threads)
     rng = np.random.default_rng(checked_count(seed, "seed", least=0))
     asked = Asked.about(model, given)
     began = clock.seconds()
-    with using_threads(limit), allowed.planning():
-        order = None if method == "search" else _order(asked.free, memory, allowed.seconds, method == "exact")
-        found = _searched(asked.free, allowed.seconds, rng) if order is None else _eliminated(asked.free, order, rng)
+    with using_threads(limit), budgeted(*limits) as deadline:
+        order = None if method == "search" else _order(asked.free, memory, deadline, method == "exact")
+        found = _searched(asked.free, deadline, rng) if order is None else _eliminated(asked.free, order, rng)
     weight = float(asked.free.log_weight(found.state))
     return MapState(
         state=asked.states(found.state[None])[0],
@@ -113,7 +113,7 @@ class _Found(NamedTuple):
     status: Status
 
 
-def _order(model: Ising, memory: int, seconds: float, is_asked: bool) -> list[int] | None:
+def _order(model: Ising, memory: int, deadline: Deadline, is_asked: bool) -> list[int] | None:
     """Return an order of elimination whose tables fit, or None if there is none; say why if it is asked for."""
     exact = Exact(algorithm="elimination", max_memory=memory, max_sliced=0)
     plan = exact.plan(model)
@@ -126,7 +126,7 @@ def _order(model: Ising, memory: int, seconds: float, is_asked: bool) -> list[in
             )
     if refusal is not None and is_asked:
         raise TooLargeError(refusal)
-    if refusal is not None or not (is_asked or Purse(seconds, with_means=True).pays(plan)):
+    if refusal is not None or not (is_asked or is_affordable(plan, exact_deadline(deadline.seconds), with_means=True)):
         return None
     return [int(spin) for spin in plan.tree.order]
 
@@ -138,16 +138,16 @@ def _eliminated(model: Ising, order: list[int], rng: np.random.Generator) -> _Fo
     return _Found(found.state, upper, slack, "exact", Status(f"eliminated {model.n} spins by maxima"))
 
 
-def _searched(model: Ising, seconds: float, rng: np.random.Generator) -> _Found:
+def _searched(model: Ising, deadline: Deadline, rng: np.random.Generator) -> _Found:
     from spectralz.sampling.search import by_search
 
     state = np.where(model.field >= 0.0, 1, -1).astype(np.int8)
     upper, times, words = np.inf, 0, "the search ended"
     try:
-        for best in by_search(model, SEARCH_SHARE * seconds, rng):
+        for best in by_search(model, deadline.share(SEARCH_SHARE), rng):
             state, times = best, times + 1
         for colder in COLDER:
-            share = (1.0 - SEARCH_SHARE) * seconds / len(COLDER)
+            share = Deadline.after((1.0 - SEARCH_SHARE) * deadline.seconds / len(COLDER))
             with suppress(ModelError):  # of numbers that would become too large
                 upper = min(upper, bracket(model.scaled(colder), share, ("mf", "states")).upper / colder)
     except (KeyboardInterrupt, SystemError) as error:

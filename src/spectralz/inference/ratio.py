@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectralz._support.deadline import Deadline, budgeted, checked_budget
 from spectralz._support.options import checked_count, checked_threads
 from spectralz._support.threads import using_threads
 from spectralz.errors import ModelError, TooLargeError
@@ -15,10 +16,9 @@ from spectralz.inference.verbs import log_z
 from spectralz.methods import Exact, Quadrature
 from spectralz.parts.leading import leading_directions
 from spectralz.portfolio.auto import Auto
-from spectralz.portfolio.budget import Budget
 from spectralz.result import Kind, Quantity, Status
 from spectralz.sampling.path import path_to
-from spectralz.sampling.phases import missed_by
+from spectralz.sampling.phases import find_missed_state
 from spectralz.sampling.plan import STEP, seconds_per_sweep, spaced_by
 from spectralz.sampling.spread import anneal_many, crew_for
 
@@ -76,14 +76,14 @@ def log_ratio(
     if first.n != second.n:
         raise ModelError(f"a has {second.n} spins and b has {first.n}; a ratio is that of models of the same spins")
     limit = checked_threads(threads)
-    allowed = Budget.checked(budget, work)
+    limits = seconds, operations = checked_budget(budget, work)
     rng = np.random.default_rng(checked_count(seed, "seed", least=0))
-    auto = Auto(budget=allowed.budget, work=allowed.work, seed=seed, threads=threads)
+    auto = Auto(budget=seconds, work=operations, seed=seed, threads=threads)
     exact = _exactly(first, second, auto)
     if exact is not None:
         return exact
-    with using_threads(limit), allowed.planning():
-        found = _bridged(first, second, allowed.seconds, rng)
+    with using_threads(limit), budgeted(*limits) as deadline:
+        found = _bridged(first, second, deadline, rng)
     return found if found is not None else _one_by_one(first, second, auto)
 
 
@@ -100,19 +100,20 @@ def _exactly(first: Ising, second: Ising, auto: Auto) -> Quantity | None:
     return Quantity(above.log_z - below.log_z, error, Kind.EXACT, True, status)
 
 
-def _bridged(first: Ising, second: Ising, seconds: float, rng: np.random.Generator) -> Quantity | None:
+def _bridged(first: Ising, second: Ising, deadline: Deadline, rng: np.random.Generator) -> Quantity | None:
     """Return the ratio by states that go from one model to the other, or None if the models are too far apart."""
     from spectralz.sampling.bridge import bridge
     from spectralz.sampling.engines.between import difference_of
     from spectralz.trust.ratios import judge_bridge
 
-    there, back = (_states(model, SHARE_OF_STATES * seconds, rng) for model in (first, second))
+    there, back = (_states(model, SHARE_OF_STATES * deadline.seconds, rng) for model in (first, second))
     apart = max(float(np.std(difference_of(first, second, run.x))) for run in (*there, *back))
     if apart > MOST_APART:
         return None
-    way = bridge(first, second, there, back, (1.0 - 2.0 * SHARE_OF_STATES) * seconds, rng)
+    rest = Deadline.after((1.0 - 2.0 * SHARE_OF_STATES) * deadline.seconds)
+    way = bridge(first, second, there, back, rest, rng)
     ends = [
-        (runs, model.constant, missed_by(model, runs, rng, leading_directions(model.storage)))
+        (runs, model.constant, find_missed_state(model, runs, rng, leading_directions(model.storage)))
         for model, runs in ((first, there), (second, back))
     ]
     judged = judge_bridge(way, ends)

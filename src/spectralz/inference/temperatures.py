@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support import clock
+from spectralz._support.deadline import budgeted, checked_budget
 from spectralz._support.options import checked_count, checked_threads
 from spectralz._support.progress import report
 from spectralz._support.threads import using_threads
@@ -15,8 +16,7 @@ from spectralz.errors import OptionError, TooLargeError, warn_inaccurate
 from spectralz.inference.asked import Asked
 from spectralz.methods import Exact, Quadrature
 from spectralz.methods.base import has_few_pairs
-from spectralz.portfolio.budget import Budget
-from spectralz.portfolio.purse import Purse
+from spectralz.portfolio.exact_costs import exact_deadline, is_affordable
 from spectralz.result import Kind, Quantity, Status, Thermodynamics
 from spectralz.trust.missed import doubt
 from spectralz.trust.runs import judge_runs, summary_of
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from spectralz._support.deadline import Deadline
     from spectralz.methods import Method
     from spectralz.model import RBM, FloatArray, Ising
     from spectralz.sampling.curves import Curves
@@ -90,14 +91,14 @@ def thermodynamics(
     at = _checked_betas(betas)
     if method not in METHODS:
         raise OptionError(f"method is {method!r}; curves are made by one of {', '.join(METHODS)}")
-    allowed = Budget.checked(budget, work)
+    limits = checked_budget(budget, work)
     limit = checked_threads(threads)
     rng = np.random.default_rng(checked_count(seed, "seed", least=0))
     free = Asked.about(model, given).free
     began = clock.seconds()
-    with using_threads(limit), allowed.planning():
-        solver = _exact_method(free, at, method, allowed.seconds)
-        found = _cooled(free, at, allowed.seconds, rng) if solver is None else _exact(free, at, solver)
+    with using_threads(limit), budgeted(*limits) as deadline:
+        solver = _exact_method(free, at, method, deadline)
+        found = _cooled(free, at, deadline, rng) if solver is None else _exact(free, at, solver)
     made = Thermodynamics(beta=at, n=free.n, seconds=clock.seconds() - began, **found)
     if not np.all(made.trusted):
         warn_inaccurate(f"part of these curves is not to be trusted: {made.status}", stacklevel=3)
@@ -150,7 +151,7 @@ def _checked_betas(betas: Any) -> FloatArray:
     return at
 
 
-def _exact_method(model: Ising, betas: FloatArray, wanted: str, seconds: float) -> Method | None:
+def _exact_method(model: Ising, betas: FloatArray, wanted: str, deadline: Deadline) -> Method | None:
     """Return the exact method that can do it in time, or that was asked for; None for annealing."""
     if wanted == "annealing":
         return None
@@ -158,7 +159,9 @@ def _exact_method(model: Ising, betas: FloatArray, wanted: str, seconds: float) 
     if wanted != "quadrature":
         exact = Exact()
         plan = exact.plan(model)
-        if plan.refusal is None and (wanted == "exact" or Purse(seconds / runs, with_means=True).pays(plan)):
+        if plan.refusal is None and (
+            wanted == "exact" or is_affordable(plan, exact_deadline(deadline.seconds / runs), with_means=True)
+        ):
             return exact
         if wanted == "exact":
             raise TooLargeError(str(plan.refusal))
@@ -233,7 +236,7 @@ def _aligned(found: Any, values: FloatArray, edges: Any) -> FloatArray:
     return np.array([values[places[tuple(pair)]] if tuple(pair) in places else 0.0 for pair in edges.tolist()])
 
 
-def _cooled(model: Ising, betas: FloatArray, seconds: float, rng: np.random.Generator) -> dict[str, Any]:
+def _cooled(model: Ising, betas: FloatArray, deadline: Deadline, rng: np.random.Generator) -> dict[str, Any]:
     """Anneal through all temperatures; those of beta = 0 are known."""
     from spectralz.sampling.curves import RUNS, curves
 
@@ -241,7 +244,7 @@ def _cooled(model: Ising, betas: FloatArray, seconds: float, rng: np.random.Gene
     positive = rising[rising > 0.0]
     if not len(positive):
         return _exact(model, betas, Exact())
-    cooled, judged = _judged(curves(model, positive, seconds, rng))
+    cooled, judged = _judged(curves(model, positive, deadline, rng))
     hot = _at(model, 0.0, Exact())
     known = dict(zip(KNOWN, hot, strict=True))
     found: dict[str, Any] = {}

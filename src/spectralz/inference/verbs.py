@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any, Literal
 
+from spectralz._support.deadline import budgeted, checked_budget
 from spectralz._support.executors import using_executor
 from spectralz._support.options import checked_count, checked_level, checked_threads, flag
 from spectralz._support.threads import using_threads
@@ -15,7 +16,6 @@ from spectralz.methods import Method
 from spectralz.methods.base import has_few_pairs
 from spectralz.portfolio.auto import Auto
 from spectralz.portfolio.bracket import bracket
-from spectralz.portfolio.budget import Budget
 from spectralz.portfolio.intervals import bracket_with_interval
 from spectralz.registry import METHODS, PAPER_SETTINGS
 from spectralz.result import Comparison, ComparisonRow
@@ -261,14 +261,14 @@ def bounds(
     >>> low <= sz.log_z(model, "exact").log_z <= high
     True
     """
-    allowed = Budget.checked(budget, work)
+    limits = checked_budget(budget, work)
     probability = None if level is None else checked_level(level, "level")
     number = checked_count(seed, "seed", least=0)
     asked = Asked.about(model, given)
-    with using_threads(checked_threads(threads)), allowed.planning():
+    with using_threads(checked_threads(threads)), budgeted(*limits) as deadline:
         if probability is None:
-            return bracket(asked.free, allowed.seconds, exclude)
-        return bracket_with_interval(asked.free, allowed.seconds, exclude, probability, number)
+            return bracket(asked.free, deadline, exclude)
+        return bracket_with_interval(asked.free, deadline, exclude, probability, number)
 
 
 def _warn_of(method: Method, result: Estimate) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support import clock
+from spectralz._support.deadline import Deadline
 from spectralz._support.options import (
     check_choice,
     checked_count,
@@ -168,7 +169,7 @@ def fit(
         flag(likelihood, "likelihood"),
     )
     seconds = math.inf if budget is None else checked_positive(budget, "budget")
-    with using_threads(checked_threads(threads), NO_MATRICES), clock.until(clock.now() + seconds):
+    with using_threads(checked_threads(threads), NO_MATRICES), Deadline.after(seconds).in_force():
         result = _fit(table, graph, penalty, strength, fixed, select, options)
     if not result.status.converged and not result.interrupted:
         warn_inaccurate(f"this fit is not to be trusted: {result.status}", stacklevel=3)

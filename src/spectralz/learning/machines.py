@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support.deadline import Deadline, is_past
 from spectralz._support.options import checked_count, checked_positive, not_negative
 from spectralz._support.progress import report
 from spectralz._support.threads import NO_MATRICES, using_threads
@@ -62,15 +62,15 @@ def fit_rbm(
     speed, count = checked_positive(rate, "rate"), checked_count(chains, "chains", least=1)
     shrinkage = not_negative(decay, "decay")
     rng = np.random.default_rng(checked_count(seed, "seed", least=0))
-    end = np.inf if budget is None else clock.now() + checked_positive(budget, "budget")
+    seconds = np.inf if budget is None else checked_positive(budget, "budget")
     machine = _Machine(states, table.weight / table.rows, hidden, count, rng)
     try:
-        with using_threads(None, NO_MATRICES), clock.until(end):
+        with using_threads(None, NO_MATRICES), Deadline.after(seconds).in_force():
             for epoch in range(steps):
                 # The rate falls to zero, and so does the noise of the last steps.
                 machine.learn(speed * (1.0 - epoch / steps), size, shrinkage)
                 report("learning", (epoch + 1) / steps)
-                if clock.is_up():
+                if is_past():
                     break
     except KeyboardInterrupt:
         pass  # what has been learned so far is a machine too

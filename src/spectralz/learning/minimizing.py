@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import deadline
 from spectralz._support.progress import report
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _newton(
                 return Minimum(at, residual, k)
             if np.abs(at[problem.free]).max() > LARGEST:
                 return Minimum(at, residual, k, "a parameter would be infinite")
-            if clock.is_up():
+            if deadline.is_past():
                 return Minimum(at, residual, k, "the time was up")
             step = np.zeros(problem.size)
             step[free] = -_solved(hessian[np.ix_(free, free)] + np.diag(ridge[free]), gradient)
@@ -186,7 +186,7 @@ def _lbfgs(objective: Objective, problem: Problem, start: FloatArray, tol: float
             best[:3] = value, at, residual
         best[3] += 1
         report(task, 1.0 - 1.0 / (1.0 + best[3] / 30.0))
-        if clock.is_up():
+        if deadline.is_past():
             raise _TimeUpError
         return value, own
 

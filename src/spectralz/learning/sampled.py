@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import deadline
 from spectralz._support.progress import report
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.run import relax
@@ -105,7 +105,7 @@ def climb(problem: Problem, start: FloatArray, rows: float, seed: int, max_iter:
         x = _relaxed(problem, at, x, SWEEPS_AT_FIRST, rng)
         for k in range(steps):
             report("fitting", k / (steps + LAST_POPULATIONS))
-            if clock.is_up():
+            if deadline.is_past():
                 stopped = "the time was up"
                 break
             features = _Features(problem, x)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
 import numpy as np
 
-from spectralz._support import clock, deadline
+from spectralz._support import clock
 from spectralz._support.devices import using_device
 from spectralz._support.options import apply_checks, bytes_in_words, checked_count
 from spectralz._support.threads import NO_MATRICES, using_threads

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, deadline
 from spectralz._support.options import below_one, choice, count, option, positive
 from spectralz._support.progress import report
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
@@ -147,7 +147,7 @@ class BeliefPropagation(Method):
                 total, _ = fields(network.graph, network.field, network.ones, u)
                 if residual <= self.tol or np.abs(np.tanh(total) - mean).max() <= SAME_MEANS:
                     break
-                if clock.is_up():
+                if deadline.is_past():
                     return "its share of the time ended before it had looked for other phases"
             if np.abs(np.tanh(total) - mean).max() > SAME_MEANS:
                 return "there may be several phases: messages from a leading eigenvector converge elsewhere"
@@ -193,7 +193,7 @@ class BeliefPropagation(Method):
             u = np.zeros(len(network.coupling))
         block = max(1, MESSAGES_PER_REPORT // len(u))
         done, residual = 0, math.inf
-        while done < self.max_iter and residual > self.tol and not clock.is_up():
+        while done < self.max_iter and residual > self.tol and not deadline.is_past():
             count = min(block, self.max_iter - done)
             order = None if self.schedule == "parallel" else network.order
             u, made, residual = iterations(

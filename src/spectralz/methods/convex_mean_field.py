@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import deadline
 from spectralz._support.options import count, option, positive, threads_option
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
@@ -133,7 +133,7 @@ class ConvexMeanField(Method):
         gap = found.gap
         for k in range(self.rounds):
             report("choosing the diagonal", k / self.rounds)
-            if clock.is_up() or not np.any(choices[-1].m):  # if all means are 0, all weights are still 1
+            if deadline.is_past() or not np.any(choices[-1].m):  # if all means are 0, all weights are still 1
                 break
             following = self._improved(problem, choices[-1])
             if following is None:
@@ -166,7 +166,7 @@ class ConvexMeanField(Method):
             return new
         low, high = 0.0, 1.0
         for _ in range(HALVINGS):
-            if clock.is_up():
+            if deadline.is_past():
                 break
             share = 0.5 * (low + high)
             new = self._minimized(problem, _between(old.y, y, share), new.m)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import deadline
 from spectralz._support.options import (
     below_one,
     bytes_in_words,
@@ -261,7 +261,7 @@ class MatrixProduct(Method):
         rough = Compressed(model, chain.plan, bond, max(COARSER * self.cutoff, LEAST_COARSE_CUTOFF))
         found.coarse = rough.contract(reporter_of("contracting coarsely"))
         other = None
-        if backwards is not None and not clock.is_up():
+        if backwards is not None and not deadline.is_past():
             other = Compressed(model, backwards, self.bond, self.cutoff, int(self.max_memory) // 4)
             found.reverse = other.contract(reporter_of("contracting in reverse"), remembers=samples > 0)
         found.is_certain = (

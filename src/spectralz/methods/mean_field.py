@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, deadline
 from spectralz._support.options import choice, count, option, positive, repetitions
 from spectralz._support.progress import report
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
@@ -172,7 +172,7 @@ class MeanField(Method):
             if self.start != "annealed":
                 starts = self._first_starts(model, rng) if k == 0 else [rng.standard_normal(model.n)]
             for h in starts:
-                if not is_first and clock.is_up():
+                if not is_first and deadline.is_past():
                     return
                 is_first = False
                 yield k, h

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from spectralz._support import clock
+from spectralz._support import deadline
 from spectralz._support.options import below_one, count, option, positive, threads_option
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
@@ -173,7 +173,7 @@ class TreeReweighted(Method):
         best_trees, best = trees, self._iterate(network, trees, np.zeros(len(network.coupling)))
         found, iterations = best, best.iterations
         for step in range(self.optimize_edges):
-            if clock.is_up():
+            if deadline.is_past():
                 break
             # Steps of 2 / (k + 2) that begin at k = 2: a full first step would remove all other edges.
             trees = trees.towards(_most_informative_tree(network, trees, found.u), 2.0 / (step + 4.0))
@@ -214,7 +214,7 @@ class TreeReweighted(Method):
         bound = _bound(network, trees, rho, coupling, u)
         block = max(ITERATIONS_PER_LOOK, MESSAGES_PER_LOOK // len(u))
         done, residual = 0, math.inf
-        while done < self.max_iter and residual > self.tol and not clock.is_up():
+        while done < self.max_iter and residual > self.tol and not deadline.is_past():
             count = min(block, self.max_iter - done)
             u, made, residual = iterations(
                 network.graph, None, network.field, coupling, rho, u, self.damping, self.tol, count

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import deadline
 from spectralz._support.options import (
     checked_bytes,
     checked_level,
@@ -132,7 +132,7 @@ class WeightedMiniBucket(Method):
     def _solve(self, model: Ising) -> Outcome:
         if self.level is None:
             return self._tightened(model, keep=self.max_iter > 0).outcome()
-        with clock.within(SHARE_OF_BOUND):
+        with deadline.current().share(SHARE_OF_BOUND).in_force():
             found = self._tightened(model, keep=True)
         return self._with_interval(model, found)
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal
 from scipy.sparse import issparse
 
-from spectralz._support import clock
+from spectralz._support import clock, deadline
 
 if TYPE_CHECKING:
     from spectralz.model import Coupling, FloatArray
@@ -72,7 +72,7 @@ def _by_lanczos(matrix: Any, count: int) -> tuple[FloatArray, FloatArray] | None
     basis[0] = start / np.linalg.norm(start)
     diagonal, beside, is_whole = [], [], False
     for step in range(len(basis) - 1):
-        if clock.is_up():
+        if deadline.is_past():
             break
         clock.charge(entries + OPERATIONS_PER_SPIN * n)
         rest = np.asarray(matrix @ basis[step])

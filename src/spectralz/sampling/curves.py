@@ -18,7 +18,7 @@ import numpy as np
 from spectralz._support.progress import report
 from spectralz.parts.leading import leading_directions
 from spectralz.sampling.path import from_coins
-from spectralz.sampling.phases import missed_by
+from spectralz.sampling.phases import find_missed_state
 from spectralz.sampling.plan import LEAST_POINTS, seconds_per_point, survey
 from spectralz.sampling.populations import log_means
 from spectralz.sampling.run import anneal
@@ -180,7 +180,7 @@ def curves(model: Ising, betas: FloatArray, deadline: Deadline, rng: np.random.G
         values[name] = value, np.sqrt(error**2 + lag)
     directions = leading_directions(model.storage)  # the same at all temperatures
     missed = [
-        missed_by(model.scaled(float(beta)), runs, rng, directions) if runs[0].x.shape[1] == model.n else None
+        find_missed_state(model.scaled(float(beta)), runs, rng, directions) if runs[0].x.shape[1] == model.n else None
         for beta, runs in zip(betas, whole.populations, strict=True)
     ]
     return Curves(**values, runs=whole.populations, missed=missed, points=math.ceil(count), states=RUNS * size)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import deadline
 from spectralz._support.progress import reporter_of
 from spectralz.errors import is_interrupt
 from spectralz.kernels import UNIT_ROUNDOFF
@@ -53,7 +53,7 @@ def annealed_end(
     try:
         for run in anneal_many(crew, path, points, size, runs, rng, tell=tell, **options):
             values.append(run.log_z)
-            if clock.is_up():
+            if deadline.is_past():
                 break
     except (KeyboardInterrupt, SystemError) as error:
         if not values or not is_interrupt(error):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from spectralz.sampling.path import Path
     from spectralz.sampling.populations import Run
 
-__all__ = ["MissedState", "heaviest_of", "missed_by", "missed_state", "seed_states"]
+__all__ = ["MissedState", "find_missed_state", "heaviest_of", "missed_state", "seed_states"]
 
 # Number of chains from each state along a leading eigenvector, and their sweeps.
 CHAINS, SWEEPS = 8, 20
@@ -108,7 +108,7 @@ def missed_state(
     return replace(heaviest, beyond=heaviest.beyond + together - heaviest.lower)
 
 
-def missed_by(
+def find_missed_state(
     model: Ising, runs: Sequence[Run], rng: np.random.Generator, directions: Sequence[FloatArray]
 ) -> MissedState | None:
     """Return the heaviest state along some directions of a model that its populations have not visited, or None."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, deadline
 from spectralz._support.progress import report
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.populations import deviation_of
@@ -129,7 +129,7 @@ def survey(path: Path, rng: np.random.Generator, parallel: Parallel = one_after_
         report("surveying the path", here)
         if here >= 1.0:
             break
-        change *= HURRY if clock.is_up() else 1.0
+        change *= HURRY if deadline.is_past() else 1.0
         step = min(change / deviations[-1], 1.0) if deviations[-1] > 0.0 else 1.0
         points.append(min(here + min(max(step, LEAST_GROWTH * here), 1.0 / LEAST_POINTS), 1.0))
     at, deviation = np.array(points), np.array(deviations)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, deadline
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.populations import Run, log_means, mean_and_shares, systematic, variance_of
 
@@ -312,7 +312,7 @@ def relax(
     for k in range(sweeps):
         clock.charge(len(x) * engine.operations)
         chains.sweep(one, one, one, 1)
-        if k + 1 >= FEWEST_TO_RELAX and clock.is_up():
+        if k + 1 >= FEWEST_TO_RELAX and deadline.is_past():
             break
     return chains.states()
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import deadline
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.mini_buckets.passes import Bound, Forest, Potentials, beliefs_of, bound_of, contrasts_of
 
@@ -270,7 +270,7 @@ class Tightening:
     def run(self, rounds: int, report: Report) -> None:
         """Make up to this many rounds of L-BFGS; fewer if it converges or the time is up."""
         for done in range(1, rounds + 1):
-            if self.is_at_rest or clock.is_up():
+            if self.is_at_rest or deadline.is_past():
                 return
             # A step is completed or, if it is interrupted, not made at all.
             self.descent.advance()

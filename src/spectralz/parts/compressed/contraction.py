@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, deadline
 from spectralz.errors import SpectralzError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class LateError(SpectralzError):
 
 
 def _refuse_if_late() -> None:
-    if clock.is_up():
+    if deadline.is_past():
         raise LateError("the time was up before a contraction was done")
 
 

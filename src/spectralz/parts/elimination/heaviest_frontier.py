@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, deadline
 from spectralz._support.options import bytes_in_words
 from spectralz._support.progress import report, reporter_of
 from spectralz.errors import TooLargeError
@@ -186,7 +186,7 @@ class FutureBound:
             if done > STATES_PER_REPORT or clock.counts_operations():
                 done = 0
                 report("keeping the heaviest states", (t + 1) / n)
-                is_late = is_late or clock.is_up()
+                is_late = is_late or deadline.is_past()
         report("keeping the heaviest states", 1.0)
         shift = math.fsum(shifts)
         # Tables are rounded once when they are made. Their differences are rounded again when they are added to scores,
@@ -353,7 +353,7 @@ def narrowed(
     while cold.upper - cold.lower > gap and states < most_states:
         # The time of a run is proportional to its states. Once nothing is dropped, more states gain nothing.
         is_complete = cold.runs[-1].log_dropped == -math.inf
-        if is_complete or clock.would_be_up_after(FACTOR * (clock.now() - began)):
+        if is_complete or FACTOR * (clock.now() - began) > deadline.current().left:
             break
         states, began = min(FACTOR * states, most_states), clock.now()
         cold = ColdFrontier(future, (*cold.runs, future.run(states)), max_memory)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, deadline
 from spectralz.kernels.consistency_of_many import deviations_to, looser_bound
 from spectralz.kernels.expectation_consistency import INNER_TOLERANCE, Point, point_at, upper_bound
 from spectralz.parts.expectation_propagation.phases import Fit, Phases, fields_of
@@ -83,7 +83,7 @@ def _beyond(problem: Problem, phases: Phases, states: list[State], reference: fl
     ]
     added = [0.0]
     for target in targets[:MOST_TARGETS]:
-        if clock.is_up():  # a state that was not evaluated may be as heavy as the phase itself
+        if deadline.is_past():  # a state that was not evaluated may be as heavy as the phase itself
             return math.log(2.0)
         added.append(_gain_at(problem, first, *target))
     return max(added)
@@ -101,7 +101,7 @@ def _gain_at(problem: Problem, fit: Fit, mean: FloatArray, has_way: bool) -> flo
     if not has_way:
         return math.log1p(end)
     # The points are densest where the weight decreases fastest.
-    places = np.geomspace(REACH, length, FEW_SHELF_POINTS if clock.is_up() else SHELF_POINTS)
+    places = np.geomspace(REACH, length, FEW_SHELF_POINTS if deadline.is_past() else SHELF_POINTS)
     line = (mean - fit.point.mean) / length
     weights = [_weight_at(problem, fit, fit.point.mean + place * line, place) for place in places[:-1]]
     steps = 0.5 * (np.diff(places[:-1], prepend=REACH) + np.diff(places))
@@ -120,7 +120,7 @@ def _weight_at(problem: Problem, fit: Fit, mean: FloatArray, deviations: float) 
     if problem.has_many_spins and looser_bound(theta, J, h, fit.point) <= tail:
         return 0.0
     tol = SHELF_TOLERANCE if problem.has_many_spins else INNER_TOLERANCE
-    point = point_at(theta, J, h, fit.point.precision, clock.is_up, tol)
+    point = point_at(theta, J, h, fit.point.precision, deadline.is_past, tol)
     if point is None or point.value <= tail:
         return 0.0
     return math.exp(min(point.value - fit.point.value, 0.0))

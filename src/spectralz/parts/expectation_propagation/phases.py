@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, deadline
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels import expectation_consistency as consistency
@@ -78,7 +78,7 @@ class Fit:
         sizes = self.terms.sizes
         if not 0.0 < sizes < math.inf:
             return sizes
-        if clock.is_up() and not self.is_settled:
+        if deadline.is_past() and not self.is_settled:
             return sizes  # there will be no error to quote, and products of matrices take as long as a step
         above, below = (abs(total) / sizes for total in consistency.loop_terms(self.point))
         # In this order of arguments, NaN counts as the largest share.
@@ -158,7 +158,7 @@ def phases_of(
         fit = climbed(h, start)
         if fit is not None and not any(fit.is_at(other) for other in fits):
             fits.append(fit)
-        if fits and (len(states) == 1 or clock.is_up()):
+        if fits and (len(states) == 1 or deadline.is_past()):
             break  # nothing else to find, or no time for it
     if not fits:
         return None
@@ -183,7 +183,7 @@ def _starts(problem: Problem, states: list[State], fits: list[Fit]) -> Iterator[
     starts = [state.h for state in states[:MOST_STARTS]]
     is_glass = problem.has_many_spins and bool(fits) and _is_glass(problem, fits[0].point)
     if is_glass:
-        starts = list(relaxed(problem.field, problem.J, np.array(starts).T, fits[0].point, NEAR, clock.is_up).T)
+        starts = list(relaxed(problem.field, problem.J, np.array(starts).T, fits[0].point, NEAR, deadline.is_past).T)
     for h in starts:
         if not is_glass or all(fit.deviations_to(np.tanh(h)) > NEAR for fit in fits):
             yield h, "mean field"
@@ -203,15 +203,15 @@ def climb(problem: Problem, h: FloatArray, start: str, *, max_iter: int, tol: fl
     if fit is not None:
         return fit
     theta, J, shift = problem.field, problem.J, damping
-    point = consistency.point_at(theta, J, h, is_up=clock.is_up)
+    point = consistency.point_at(theta, J, h, is_up=deadline.is_past)
     if point is None:
         return None
     slack = 1e-12 * max(1.0, float(np.abs(theta) @ np.abs(point.mean)) + abs(point.value))
     iterations, residual = 0, _residual(problem, point)
     clock.charge(2.0 * step_operations(problem.n))
-    while iterations < max_iter and residual > tol and not clock.is_up():
+    while iterations < max_iter and residual > tol and not deadline.is_past():
         clock.charge(step_operations(problem.n))
-        better = consistency.improved(theta, J, point, shift, slack, clock.is_up)
+        better = consistency.improved(theta, J, point, shift, slack, deadline.is_past)
         if better is None:
             break
         point, shift = better
@@ -228,8 +228,8 @@ def _settled(problem: Problem, h: FloatArray, start: str, max_iter: int, tol: fl
         clock.charge(step_operations(problem.n))
         report("climbing", min(next(steps) / max_iter, 1.0))
 
-    near = tap_start(problem.field, problem.J, h, clock.is_up)
-    way = settled(problem.field, problem.J, near, tol, max_iter + 1, clock.is_up, made)
+    near = tap_start(problem.field, problem.J, h, deadline.is_past)
+    way = settled(problem.field, problem.J, near, tol, max_iter + 1, deadline.is_past, made)
     if way is None:
         return None
     is_settled = way.residual <= tol

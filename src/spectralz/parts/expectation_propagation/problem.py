@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import deadline
 from spectralz._support.progress import report
 from spectralz.kernels.coupling import Couplings
 from spectralz.parts.leading import leading_directions
@@ -112,7 +112,7 @@ def mean_field_states(problem: Problem, restarts: int, seed: int) -> list[State]
     starts = [problem.field, *problem.leading, *rng.standard_normal((restarts, problem.n))]
     states: list[State] = []
     # The states only check the answer: enough time must be left for the answer itself.
-    with clock.within(STATES_SHARE):
+    with deadline.current().share(STATES_SHARE).in_force():
         for end in _ends_of_many(problem, starts) if problem.has_many_spins else _ends_of_few(problem, starts):
             _count_in(states, end)
         # In a weak field a state and its opposite both matter, but the starts may reach only one of them.
@@ -125,7 +125,7 @@ def mean_field_states(problem: Problem, restarts: int, seed: int) -> list[State]
 def _ends_of_few(problem: Problem, starts: list[FloatArray]) -> Iterator[State]:
     """Yield the ends from each start and its opposite, while there is time."""
     for k, h in enumerate(starts):
-        if k and clock.is_up():
+        if k and deadline.is_past():
             break
         for sign in (1.0, -1.0):
             yield mean_field(problem, sign * h)
@@ -144,8 +144,8 @@ def _ends_of_many(problem: Problem, starts: list[FloatArray]) -> Iterator[State]
 def _opposite_ends(problem: Problem, states: tuple[State, ...]) -> Iterator[State]:
     """Yield the ends from the opposite of each state, while there is time."""
     if not problem.has_many_spins:
-        yield from (mean_field(problem, -state.h) for state in states if not clock.is_up())
-    elif problem.field.any() and not clock.is_up():
+        yield from (mean_field(problem, -state.h) for state in states if not deadline.is_past())
+    elif problem.field.any() and not deadline.is_past():
         yield from _mean_field_of_many(problem, [-state.h for state in states])
 
 

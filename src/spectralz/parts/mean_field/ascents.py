@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, deadline
 from spectralz._support.devices import computing_on, refuse_too_large
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
@@ -54,7 +54,7 @@ def ascend_in_time(
         sweeps += made
         clock.charge(made * (entries + OPERATIONS_PER_SPIN * len(h)))
         tell(sweeps)
-        if change <= tol or clock.is_up():
+        if change <= tol or deadline.is_past():
             break
     return sweeps, change
 
@@ -70,7 +70,7 @@ def annealed_fields(theta: FloatArray, couplings: Couplings, rng: np.random.Gene
             h += NOISE * rng.standard_normal(len(h))
         colder = couplings._replace(data=frozen(beta * couplings.data))
         ascend_in_time(h, beta * theta, colder, SWEEPS_PER_BETA, 1e-3)
-        if clock.is_up():
+        if deadline.is_past():
             break
     return h
 
@@ -90,7 +90,7 @@ def ascend_together_in_time(
         clock.charge(n * len(moving) * (n + OPERATIONS_PER_SPIN))
         moving = moving[change > tol]
         tell(sweep + 1)
-        if not len(moving) or clock.is_up():
+        if not len(moving) or deadline.is_past():
             break
 
 
@@ -123,7 +123,7 @@ def bound_on_device(model: Ising, starts: FloatArray, device: Any) -> float:
         for piece in range(DEVICE_PIECES):
             h, change = swept(h, theta, J, SWEEPS_PER_LOOK)
             report("sweeping", (piece + 1) / DEVICE_PIECES)
-            if float(change) <= DEVICE_TOLERANCE or clock.is_up():
+            if float(change) <= DEVICE_TOLERANCE or deadline.is_past():
                 break
         del J
         found = np.array(h)

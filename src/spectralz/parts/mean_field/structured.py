@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, deadline
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.parts.mean_field.ascents import BETAS, NOISE
 
@@ -124,10 +124,10 @@ class StructuredMeanField:
             change = 0.0
             for number in range(len(self._runs)):
                 change = max(change, self._renew(number))
-                if sweep and clock.is_up():
+                if sweep and deadline.is_past():
                     return sweep + 1, max(change, 2.0 * tol)
             tell(sweep + 1)
-            if change <= tol or clock.is_up():
+            if change <= tol or deadline.is_past():
                 return sweep + 1, change
         return max_iter, change
 
@@ -142,7 +142,7 @@ class StructuredMeanField:
                 self.mean = np.clip(self.mean + NOISE * rng.standard_normal(len(self.mean)), -1.0, 1.0)
             for number in range(len(self._runs)):
                 self._renew(number, beta)
-                if clock.is_up():
+                if deadline.is_past():
                     return self.mean
         return self.mean
 

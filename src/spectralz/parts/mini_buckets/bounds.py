@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, deadline
 from spectralz._support.options import bytes_in_words
 from spectralz._support.progress import report, reporter_of
 from spectralz._support.threads import NO_MATRICES, using_threads
@@ -282,7 +282,7 @@ class WeightedBound:
         plain, gain = sign * self.prepared.bound.value, 0.0
         for k, prepared in enumerate(self.candidates):
             is_hopeless = k > 0 and sign * prepared.bound.value - plain > WORTH_TRYING * gain
-            if is_hopeless or (k > 0 and clock.is_up()):
+            if is_hopeless or (k > 0 and deadline.is_past()):
                 continue
             new = Tightening(prepared.forest, prepared.potentials, prepared.bound)
             if self._tightening is None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, deadline
 from spectralz._support.progress import report, reporter_of
 from spectralz._support.threads import thread_count
 from spectralz.errors import SolverError, is_interrupt
@@ -114,7 +114,7 @@ def _log_weights(
         several = thread_count() > 1 and blocks > 1
         spread = stack.enter_context(ThreadPoolExecutor(thread_count())).map if several else map
         try:
-            while len(found) < blocks and not clock.is_up():
+            while len(found) < blocks and not deadline.is_past():
                 count = min(together, blocks - len(found))
                 clock.charge(count * each)
                 found += list(spread(drawing.draw, rng.spawn(count)))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, deadline
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 
@@ -132,9 +132,9 @@ def bethe_bounds(model: Ising, signs: FloatArray) -> Iterator[tuple[float, str]]
             sweeps += made
             clock.charge(MESSAGE_OPERATIONS * made * len(u))
             report("passing messages", sweeps / SWEEPS)
-            if clock.is_up():
+            if deadline.is_past():
                 break
         total, _ = fields(graph, network.field, ones, u)
         yield bethe_bound(model, total)[1], f"Bethe's approximation of an attractive model, messages from {name}"
-        if clock.is_up():
+        if deadline.is_past():
             return

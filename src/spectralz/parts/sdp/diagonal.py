@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import deadline
 from spectralz._support.devices import DEVICES, computing_on, device_for_matrix, refuse_too_large, using_device
 from spectralz._support.options import check_choice, checked_count, checked_positive
 from spectralz._support.progress import report
@@ -250,7 +250,7 @@ def _solve_on(
     _report(place, n, 0.0)  # on a device the first step is compiled for a second or two
     solver = _solver_on(device, C, seed)
     solution = _ascend(C, solver, tol, max_iter, place)
-    if solution is None and n <= MOST_SPINS_OF_INTERIOR_POINT and not clock.is_up():
+    if solution is None and n <= MOST_SPINS_OF_INTERIOR_POINT and not deadline.is_past():
         from spectralz.kernels.sdp.interior_point import solve_interior_point
 
         y, V = solve_interior_point(C.dense(), max(tol, 1e-9), lambda done: _report(place, n, done))
@@ -279,7 +279,7 @@ def _ascend(C: Entries, solver: Solver, tol: float, max_iter: int, place: tuple[
     """Step until a point is proven to have a gap of at most ``tol``; None if that fails."""
     next_try, escapes = FIRST_TRY * tol, 0
     for _ in range(max_iter):
-        if clock.is_up():
+        if deadline.is_past():
             return None
         solver.advance()
         _report(place, solver.n, math.log(max(solver.residual, tol)) / math.log(tol))
@@ -340,7 +340,7 @@ def _best_provable(C: Entries, y: FloatArray, solver: Solver) -> _Solution:
     dominant = _row_sums(C).y
     bound = max(_bound(C, solver), 0.0)
     # Far from the end this loses little and saves many factorizations.
-    excess = EXCESS_IN_A_HURRY if clock.is_up() else 1e-15
+    excess = EXCESS_IN_A_HURRY if deadline.is_past() else 1e-15
     while excess < 1.0 and (1.0 + excess) * float(y.sum()) < float(dominant.sum()):
         if _is_proven(_to_prove(C, solver), (1.0 + excess) * y):
             return _Solution((1.0 + excess) * y, bound, solver.iterations)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from spectralz._support.deadline import Deadline
-    from spectralz.parts.propagation.loops import Loops
     from spectralz.parts.outcome import Outcome
+    from spectralz.parts.propagation.loops import Loops
     from spectralz.portfolio.answers import Answers, Problem
 
 __all__ = ["pass_messages", "propagate"]
