@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import spectralz as sz
+from spectralz._support.deadline import Deadline
 from spectralz.errors import ModelError, OptionError, TooLargeError
 from spectralz.sampling.bridge import Bridge, bridge
 from spectralz.sampling.engines.between import difference_of
@@ -177,7 +178,7 @@ def test_the_way_from_one_model_to_another_is_right_and_so_is_its_error():
             path = path_to(model)
             with crew_for(path) as crew:
                 runs.append(list(anneal_many(crew, path, spaced_by(path, STEP, rng), 100, 6, rng)))
-        way = bridge(first, second, *runs, seconds=0.2, rng=rng)
+        way = bridge(first, second, *runs, deadline=Deadline.after(0.2), rng=rng)
         found = judge_bridge(way, [(runs[0], first.constant, None), (runs[1], second.constant, None)])
         truth = sz.log_z(second).log_z - sz.log_z(first).log_z - second.constant + first.constant
         assert found.trusted
@@ -302,7 +303,7 @@ def test_a_bridge_between_exact_states_is_right(pair):
     first, second = PAIRS[pair]
     rng = np.random.default_rng(5)
     there, back = ([exact_states(model, 200, rng) for _ in range(8)] for model in (first, second))
-    way = bridge(first, second, there, back, seconds=1e6, rng=rng)
+    way = bridge(first, second, there, back, deadline=Deadline.after(1e6), rng=rng)
     assert len(way.there) == len(way.back) == 8
     assert way.models >= 1
     found = judge_bridge(way, [(there, first.constant, None), (back, second.constant, None)])
@@ -312,7 +313,7 @@ def test_a_bridge_between_exact_states_is_right(pair):
     assert abs(found.log_z - ratio_of(first, second)) < 4.0 * found.std_error
     # Weights count, on both ways: states of all kinds alike, weighted by what they are in their model.
     whole = [[as_run(all_states(model.n), probabilities(model)) for _ in range(8)] for model in (first, second)]
-    way = bridge(first, second, *whole, seconds=1e6, rng=rng)
+    way = bridge(first, second, *whole, deadline=Deadline.after(1e6), rng=rng)
     found = judge_bridge(way, [])
     assert abs(found.log_z - ratio_of(first, second)) < 4.0 * found.std_error
 

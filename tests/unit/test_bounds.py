@@ -228,9 +228,9 @@ def test_blocks_of_mean_field_widen_as_time_allows_and_start_elsewhere_at_the_en
 @pytest.mark.parametrize("victim", ["mf", "wmbe"])
 @pytest.mark.parametrize("has_found", [False, True])
 def test_an_interrupt_keeps_what_has_been_found(monkeypatch, victim, has_found):
-    def interrupted(model, allowance):
+    def interrupted(model, deadline):
         if has_found:
-            yield bounders.Found(-1e6, 1e6, "half done")
+            yield bounders.Bound(-1e6, 1e6, "half done")
         raise KeyboardInterrupt
 
     monkeypatch.setattr(bounders, "BOUNDERS", {**bounders.BOUNDERS, victim: interrupted})
@@ -244,7 +244,7 @@ def test_an_interrupt_keeps_what_has_been_found(monkeypatch, victim, has_found):
 
 
 def test_a_bounder_that_refuses_is_a_row(monkeypatch):
-    def refusing(model, allowance):
+    def refusing(model, deadline):
         yield from ()
         raise sz.errors.TooLargeError("too large")
 
