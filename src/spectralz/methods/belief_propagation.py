@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spectralz._support import clock, deadline
+from spectralz._support import clock, costs, deadline
 from spectralz._support.options import below_one, choice, count, option, positive
 from spectralz._support.progress import report
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 SCHEDULES = ("parallel", "sequential")
 # Progress is reported after about this many messages, a tenth of a second.
 MESSAGES_PER_REPORT = 2_000_000
-# Operations counted per message: once for the layout, and in each iteration.
-LAYOUT_OPERATIONS, MESSAGE_OPERATIONS = 900.0, 70.0
 # Most memory used at once, as measured with dense models.
 BYTES_PER_MESSAGE = 130
 # The largest field that messages start with in the search for other phases, how far apart the means of one phase may
@@ -119,7 +117,7 @@ class BeliefPropagation(Method):
         couplings must converge to the same point, since beliefs describe one phase only.
         """
         network = Network.of(model)
-        clock.charge(LAYOUT_OPERATIONS * len(network.coupling))
+        clock.charge(costs.MESSAGE_LAYOUT * len(network.coupling))
         if network.is_forest:
             return Forest.of(network).marginal_outcome(model), Loops(0.0, 0.0, 0.0)
         outcome, total, without = self._run(model, network)
@@ -200,14 +198,14 @@ class BeliefPropagation(Method):
                 network.graph, order, network.field, network.coupling, network.ones, u, self.damping, self.tol, count
             )
             done += made
-            clock.charge(MESSAGE_OPERATIONS * made * len(u))
+            clock.charge(costs.MESSAGE * made * len(u))
             report("passing messages", done / self.max_iter)
         return u, done, residual
 
 
 def operations_of_bp(n: int, edges: int, iterations: float) -> float:
     """Return the operations counted for this many iterations and the sums over loops."""
-    return 2.0 * edges * (LAYOUT_OPERATIONS + iterations * MESSAGE_OPERATIONS) + operations_of_loops(n, edges)
+    return 2.0 * edges * (costs.MESSAGE_LAYOUT + iterations * costs.MESSAGE) + operations_of_loops(n, edges)
 
 
 def _complaint(value: float, best: float, n: int, total_weight: float) -> str:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from spectralz._support import clock, deadline
+from spectralz._support import clock, costs, deadline
 from spectralz._support.options import choice, count, option, positive, repetitions
 from spectralz._support.progress import report
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.parts.leading import leading_directions
-from spectralz.parts.mean_field.ascents import OPERATIONS_PER_SPIN, annealed_fields, ascend_in_time, bound_of_model
+from spectralz.parts.mean_field.ascents import annealed_fields, ascend_in_time, bound_of_model
 from spectralz.parts.mean_field.independent_spins import independent_spins
 from spectralz.parts.outcome import with_kind_of_means
 from spectralz.result import Kind, Status
@@ -203,7 +203,7 @@ class MeanField(Method):
         if h is None:
             h = annealed_fields(model.field, couplings, self._noise(model, k))
         sweeps, change = ascend_in_time(h, model.field, couplings, self.max_iter, self.tol, self._teller(k))
-        clock.charge(len(couplings.data) + OPERATIONS_PER_SPIN * model.n)
+        clock.charge(len(couplings.data) + costs.MEAN_FIELD_SPIN * model.n)
         return _Run(h, *bound_of_model(model, couplings, h), sweeps, change)
 
     def _ascend_blocks(self, model: Ising, blocks: StructuredMeanField, h: FloatArray | None, k: int) -> _BlockRun:

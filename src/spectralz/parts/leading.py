@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal
 from scipy.sparse import issparse
 
-from spectralz._support import clock, deadline
+from spectralz._support import clock, costs, deadline
 
 if TYPE_CHECKING:
     from spectralz.model import Coupling, FloatArray
@@ -25,8 +25,6 @@ MOST_STEPS, STEPS_PER_LOOK = 60, 10
 DIGITS = 6
 # A remainder this small relative to the coupling is rounding.
 LEAST_REST = 1e-12
-# Operations of a step per spin, in addition to one per entry of the coupling.
-OPERATIONS_PER_SPIN = 100.0
 # Up to this many spins the coupling is fully diagonalized.
 FEW_SPINS = 50
 
@@ -74,7 +72,7 @@ def _by_lanczos(matrix: Any, count: int) -> tuple[FloatArray, FloatArray] | None
     for step in range(len(basis) - 1):
         if deadline.is_past():
             break
-        clock.charge(entries + OPERATIONS_PER_SPIN * n)
+        clock.charge(entries + costs.LANCZOS_SPIN * n)
         rest = np.asarray(matrix @ basis[step])
         diagonal.append(float(basis[step] @ rest))
         for _ in range(2):  # a second time, to remove what rounding left

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, costs
 from spectralz._support.deadline import BUDGET, Deadline, budgeted, checked_budget
 from spectralz._support.devices import device_option
 from spectralz._support.options import checked_bytes, count, names, option, or_none, positive, threads_option
@@ -290,7 +290,7 @@ def _operations_of(model: Ising, plan: ExactPlan | None, outcome: Outcome, *, wi
     """Return the operations of an exact answer: terms of the sum, or factors at the nodes of the quadrature."""
     if plan is not None:
         return operations_of_plan(plan, with_means=with_means)
-    return policy.EXACT_OPERATIONS * float(model.n * outcome.details.get("nodes", 1))
+    return costs.EXACT_TERM * float(model.n * outcome.details.get("nodes", 1))
 
 
 def _with_words(outcome: Outcome, words: str) -> Outcome:

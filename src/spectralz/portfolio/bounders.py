@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, costs
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.convex_mean_field import ConvexMeanField
 from spectralz.methods.mean_field import MeanField
@@ -109,7 +109,7 @@ def _mean_field(model: Ising, deadline: Deadline) -> Iterator[Bound]:
 def _blocks(model: Ising, run: Callable[[MeanField], tuple[Estimate, float]], deadline: Deadline) -> Iterator[Bound]:
     """Widen the blocks as long as the predicted time fits, then try other starts with the widest."""
     width, slower = policy.FIRST_BLOCK_WIDTH, 1.0
-    predicted = policy.BLOCK_SECONDS * model.n
+    predicted = costs.BLOCK_SECONDS * model.n
     while predicted < deadline.left and not model.storage.couples_nothing:
         method = MeanField(block_width=width, start="annealed", max_iter=policy.BLOCK_SWEEPS, tol=policy.BLOCK_TOL)
         latest, took = run(method)
@@ -117,10 +117,8 @@ def _blocks(model: Ising, run: Callable[[MeanField], tuple[Estimate, float]], de
         if latest.upper is not None:  # one block holds all
             return
         left, slower = deadline.left, max(slower, took / predicted)
-        tables = policy.BLOCK_ENTRY_SECONDS * latest.details["entries"]
-        times = [
-            slower * (policy.BLOCK_SECONDS * model.n + 2.0**k * tables) for k in range(policy.BLOCK_WIDTH_STEP + 1)
-        ]
+        tables = costs.BLOCK_ENTRY_SECONDS * latest.details["entries"]
+        times = [slower * (costs.BLOCK_SECONDS * model.n + 2.0**k * tables) for k in range(policy.BLOCK_WIDTH_STEP + 1)]
         wider = max((k for k, seconds in enumerate(times) if seconds < left), default=0)
         wider = min(wider, policy.MOST_BLOCK_WIDTH - width)
         if not wider:
@@ -136,7 +134,7 @@ def _bethe(model: Ising, deadline: Deadline) -> Iterator[Bound]:
     signs = signs_of(model)
     if signs is None:
         return
-    deadline.require(policy.MESSAGE_SECONDS * 2.0 * model.edge_count)
+    deadline.require(costs.MESSAGE_SECONDS * 2.0 * model.edge_count)
     with deadline.share(policy.LARGEST_SHARE).in_force():
         for lower, status in bethe_bounds(model, signs):
             yield Bound(lower, None, status)
@@ -185,8 +183,8 @@ def _convex_mean_field(model: Ising, deadline: Deadline) -> Iterator[Bound]:
 def _tree_reweighted(model: Ising, deadline: Deadline) -> Iterator[Bound]:
     """Use uniform trees, then trees chosen for the model if there is time."""
     n, messages = model.n, 2.0 * model.edge_count
-    trees = policy.INVERSE_SECONDS * n**3 if n <= MOST_DENSE_SPINS else policy.TREE_SECONDS * TREES * model.edge_count
-    iteration = policy.MESSAGE_SECONDS * max(messages, 1.0)
+    trees = costs.INVERSE_SECONDS * n**3 if n <= MOST_DENSE_SPINS else costs.TREE_SECONDS * TREES * model.edge_count
+    iteration = costs.MESSAGE_SECONDS * max(messages, 1.0)
     deadline.require(trees + policy.LEAST_ITERATIONS * iteration)
     iterations = _within(
         (policy.LARGEST_SHARE * deadline.left - trees) / iteration, policy.LEAST_ITERATIONS, policy.MOST_ITERATIONS
@@ -207,7 +205,7 @@ def _weighted_mini_bucket(model: Ising, deadline: Deadline) -> Iterator[Bound]:
 
     Then start again with larger tables, if there is time.
     """
-    plain = policy.BUCKET_SECONDS * (model.n + model.edge_count)
+    plain = costs.BUCKET_SECONDS * (model.n + model.edge_count)
     deadline.require(plain)
     share = deadline.share(policy.LARGEST_SHARE)
     ibound = _affordable_ibound(model, share.left - plain)
@@ -268,14 +266,14 @@ def _sdp_seconds(model: Ising) -> float:
     """Predict the time of the SDP from the size; if it takes longer, the deadline ends it."""
     n, edges = model.n, model.edge_count
     if edges > policy.SPARSE_DENSITY * n**2 / 2.0:
-        return float(policy.DENSE_SDP_SECONDS * (n / 1000.0) ** policy.DENSE_SDP_POWER)
-    return float(policy.SPARSE_SDP_SECONDS * (edges / 5000.0) ** policy.SPARSE_SDP_POWER)
+        return float(costs.DENSE_SDP_SECONDS * (n / 1000.0) ** costs.DENSE_SDP_POWER)
+    return float(costs.SPARSE_SDP_SECONDS * (edges / 5000.0) ** costs.SPARSE_SDP_POWER)
 
 
 def round_seconds(model: Ising, ibound: int) -> float:
     """Predict the time of a round over the tables of mini-buckets, about one for each spin and ``ibound`` edges."""
     tables = model.n + 2.0 * model.edge_count / ibound
-    return float(tables * (policy.TABLE_SECONDS + policy.ENTRY_SECONDS * 2.0**ibound))
+    return float(tables * (costs.TABLE_SECONDS + costs.ENTRY_SECONDS * 2.0**ibound))
 
 
 def _is_sparse(model: Ising) -> bool:

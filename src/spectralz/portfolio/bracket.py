@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spectralz._support import clock
+from spectralz._support import clock, costs
 from spectralz._support.deadline import Deadline, NotAffordableError
 from spectralz._support.options import checked_names
 from spectralz._support.progress import report
@@ -65,9 +65,10 @@ def bracket(
 
 def _row_of_exact(model: Ising, deadline: Deadline) -> list[BoundsRow]:
     """Return a row without bounds with the predicted time of ``exact``; none if it cannot run or planning is slow."""
-    from spectralz.kernels.elimination.best_order import SEARCH_TIME
-
-    if 1e-9 * SEARCH_TIME * (model.n + model.edge_count) ** 2 > policy.EXACT_HINT_SHARE * deadline.seconds:
+    if (
+        1e-9 * costs.ORDER_SEARCH_NANOSECONDS * (model.n + model.edge_count) ** 2
+        > policy.EXACT_HINT_SHARE * deadline.seconds
+    ):
         return []
     started = clock.seconds()
     plan = Exact().plan(model, most_search_seconds=policy.EXACT_HINT_SHARE * deadline.seconds)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, costs
 from spectralz._support.deadline import Deadline
 from spectralz.methods.exact import Exact
 from spectralz.model import Ising
@@ -43,13 +43,13 @@ def refusal_of(plan: ExactPlan, *, with_means: bool) -> str:
 def most_nodes(n: int, most: int, deadline: Deadline) -> int:
     """Return how many nodes a quadrature over ``n`` spins may visit."""
     seconds = max(deadline.left, policy.CHEAP_OPERATIONS / clock.OPERATIONS_PER_SECOND)
-    affordable = seconds * clock.OPERATIONS_PER_SECOND / policy.EXACT_OPERATIONS / max(n, 1)
+    affordable = seconds * clock.OPERATIONS_PER_SECOND / costs.EXACT_TERM / max(n, 1)
     return int(max(min(most, affordable), 1))
 
 
 def operations_of_plan(plan: ExactPlan, *, with_means: bool) -> float:
     """Return the operations of a plan."""
-    return (policy.EXACT_MEANS_OPERATIONS if with_means else policy.EXACT_OPERATIONS) * float(plan.terms)
+    return (costs.EXACT_MEANS_TERM if with_means else costs.EXACT_TERM) * float(plan.terms)
 
 
 def _seconds_of(plan: ExactPlan, *, with_means: bool) -> float:

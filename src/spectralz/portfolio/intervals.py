@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, costs
 from spectralz._support.deadline import Deadline, NotAffordableError
 from spectralz._support.options import checked_names
 from spectralz._support.progress import report
@@ -134,7 +134,7 @@ def _by_mini_buckets(
     if is_dense and uppers and min(uppers) - policy.NATS_BY_DRAWING > proven.upper:
         raise NotAffordableError("not run: another upper bound is too far below")
     share = deadline.share(policy.MINI_BUCKETS_SHARE)
-    plain = policy.BUCKET_SECONDS * (model.n + model.edge_count)
+    plain = costs.BUCKET_SECONDS * (model.n + model.edge_count)
 
     def seconds_of(ibound: int) -> float:
         return plain + round_seconds(model, ibound) * (1.0 + policy.ROUNDS_FOR_DRAWING)
@@ -166,7 +166,7 @@ def _by_annealing(
     # Streams different from those of the states drawn from a bound.
     beforehand, rng = np.random.default_rng([seed, 1]).spawn(2)
     together = policy.STATES_TOGETHER
-    has_time = deadline.left >= policy.SECONDS_FOR_BLOCKS
+    has_time = deadline.left >= costs.SECONDS_FOR_BLOCKS
     path = path_to(model, in_double=True, block_width=None if has_time else 0)
     with crew_for(path) as crew:
         point = crew.seconds_of_many(path, seconds_per_point(path, together, parallel=crew.parallel))

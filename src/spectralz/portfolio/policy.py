@@ -1,7 +1,6 @@
 """Policy constants: how the time is shared between methods. When an answer is trusted is decided in ``trust/``.
 
-Costs are in seconds as measured on one core, or in operations; one core does about 1e9 per second. They only decide
-what is tried, never how a result is judged.
+What things cost is in ``_support/costs.py``.
 """
 
 from __future__ import annotations
@@ -74,12 +73,12 @@ LEAST_BP_ERROR = 0.35
 # runs.
 BP_SHARE, FEWEST_BP_ITERATIONS, MOST_BP_ITERATIONS, FEWEST_BP_SPINS = 0.15, 20, 300, 300
 BP_DAMPING, BP_TOL = 0.3, 1e-8
-# Compressed elimination: its share of what is left, the share of that for finding an order, and the operations per spin
-# for this; the first bond, doubled up to the largest; states drawn; the total time in contractions. The mean number of
-# neighbors is at most this, and at most a share of all spins. With twice the bond, the error of an untrusted answer
-# must fall to this share of the previous one. An answer that is good enough is improved, to the second tolerance, if
-# that takes a small share of its time. Once it has answered, annealing as a check gets this share of the rest.
-MPS_SHARE, MPS_PLAN_SHARE, MPS_PLAN_OPERATIONS, CHECK_SHARE = 0.6, 0.3, 2e4, 0.1
+# Compressed elimination: its share of what is left, and the share of that for finding an order; the first bond, doubled
+# up to the largest; states drawn; the total time in contractions. The mean number of neighbors is at most this, and at
+# most a share of all spins. With twice the bond, the error of an untrusted answer must fall to this share of the
+# previous one. An answer that is good enough is improved, to the second tolerance, if that takes a small share of its
+# time. Once it has answered, annealing as a check gets this share of the rest.
+MPS_SHARE, MPS_PLAN_SHARE, CHECK_SHARE = 0.6, 0.3, 0.1
 FIRST_BOND, MOST_BOND, MPS_SAMPLES, MPS_TIMES = 8, 1024, 500, 4.0
 MOST_MPS_DEGREE, MOST_MPS_DENSITY, MPS_FALL = 12.0, 0.5, 0.5
 # Discarded squares of singular values, relative to all of their bonds: an amount that is small, an initial amount that
@@ -100,8 +99,6 @@ QUENCHES, QUENCHES_SHARE = 1000, 0.1
 # With more spins than this, states are collected only if annealing has reached the same state twice.
 MOST_SPINS_TO_COLLECT = 300
 RESTARTS = 20
-# Operations of exact methods per term of their sums: for log Z, and for marginals.
-EXACT_OPERATIONS, EXACT_MEANS_OPERATIONS = 5.0, 30.0
 # All exact answers together may take this many times the budget; one predicted to take up to half a second is always
 # computed. The time of others is predicted from a timed run with this many spins.
 EXACT_TIMES = 10.0
@@ -123,17 +120,10 @@ LARGEST_SHARE = 0.5
 # Up to this mean degree the bounds based on edges are the tight ones, beyond it those of the SDP.
 MOST_SPARSE_DEGREE = 10.0
 SDP_TOL = 1e-6
-# Seconds of the SDP at 1,000 spins of a dense coupling and at 2,500 of a grid, with the powers by which they grow, as
-# measured (docs/sdp.md).
-DENSE_SDP_SECONDS, DENSE_SDP_POWER = 0.75, 2.2
-SPARSE_SDP_SECONDS, SPARSE_SDP_POWER = 1.3, 1.6
+# Couplings of up to this density are planned as sparse ones by the SDP.
 SPARSE_DENSITY = 0.05
-# Seconds per message of trw, per entry of the inverse that starts it to the power 3/2, per edge of one spanning tree.
-MESSAGE_SECONDS, INVERSE_SECONDS, TREE_SECONDS = 1.5e-7, 4e-10, 1e-6
 LEAST_ITERATIONS, MOST_ITERATIONS = 20, 1000
 EDGE_STEPS = 5
-# Seconds of wmbe per spin and edge before the first round, and of a round per table and per entry of a table.
-BUCKET_SECONDS, TABLE_SECONDS, ENTRY_SECONDS = 4e-6, 6e-7, 4.5e-9
 LEAST_IBOUND, MOST_IBOUND = 5, 18
 # Its tables are the largest for which there is time for this many rounds. This many rounds are made on one side before
 # switching to the other, and a side continues while that narrows the bracket by this share. From below only brackets of
@@ -145,9 +135,8 @@ MOST_WIDTH_PER_SPIN, LOOSE_PART = 0.1, 0.03
 TICK = 1e-9
 # Random starts of mean field after the first, the share that they may take, and that of all starts without blocks.
 BOUNDING_RESTARTS, RESTARTS_SHARE, SINGLE_SPINS_SHARE = 50, 0.2, 0.4
-# Blocks of mean field: seconds per spin and per table entry of all sweeps; the first, the increment and the largest
-# width; the most sweeps, the change of means at which they end, and the number of starts with the widest blocks.
-BLOCK_SECONDS, BLOCK_ENTRY_SECONDS = 1e-4, 4e-7
+# Blocks of mean field: the first, the increment and the largest width; the most sweeps, the change of means at which
+# they end, and the number of starts with the widest blocks.
 FIRST_BLOCK_WIDTH, BLOCK_WIDTH_STEP, MOST_BLOCK_WIDTH = 4, 4, 18
 BLOCK_SWEEPS, BLOCK_TOL, BLOCK_RESTARTS = 20, 1e-3, 20
 # A quick annealing: few temperatures, few states, and as many quenches.
@@ -167,5 +156,5 @@ NATS_BY_DRAWING = 12.0
 # is used.
 NARROW_INTERVAL, KNOWN_WIDTH = 0.02, 1e-9
 # Annealing needs the time of at least this many points of a path with 64 states, and uses as many points as leave time
-# for this many runs. Choosing blocks for it takes a second or two.
-FEWEST_POINTS_FOR_INTERVAL, RUNS_FOR_INTERVAL, SECONDS_FOR_BLOCKS = 100, 16, 3.0
+# for this many runs.
+FEWEST_POINTS_FOR_INTERVAL, RUNS_FOR_INTERVAL = 100, 16

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, costs
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.parts.outcome import MarginalOutcome, with_kind_of_means
@@ -59,11 +59,8 @@ MOST_STATES = 100_000
 SPINS_AT_ONCE = 4_000_000
 # The search ends when the states whose neighbors were not examined hold less than this share of the sum.
 LOG_SMALLEST_SHARE = math.log(1e-5)
-# Operations per spin of a state in a lookup, per entry of the coupling in a state's log-weight, and per log-weight
-# examined when choosing which states to expand.
-SPIN_OPERATIONS, ENTRY_OPERATIONS, LOOK_OPERATIONS = 4.0, 0.3, 20.0
-# Operations per coupling of a flipped spin to a summed-out spin.
-FLIP_OPERATIONS, SWEEPS_OF_AN_ASCENT = 3.0, 6.0
+# Sweeps of an ascent, about.
+SWEEPS_OF_AN_ASCENT = 6.0
 # Number of random states of a side that are quenched with the other side summed out.
 FROM_RANDOM = 100
 # All states of a side are listed if their log-weights have at most this many entries: about a second.
@@ -175,18 +172,18 @@ class StatePool:
         rows = self._rows_at_once
         for part in (v[k : k + rows] for k in range(0, len(v), rows)):
             old = self._count
-            clock.charge(SPIN_OPERATIONS * part.size)
+            clock.charge(costs.POOL_SPIN * part.size)
             is_new = np.empty(len(part), dtype=np.bool_)
             self._count = insert(self._table, self._keys, old, pack(part), is_new)
             if self._count > old:
-                clock.charge(ENTRY_OPERATIONS * (self._count - old) * self.space.entries)
+                clock.charge(costs.POOL_ENTRY * (self._count - old) * self.space.entries)
                 self._log_weight[old : self._count] = self.space.log_weight(part[is_new])
 
     def contains(self, x: NDArray[np.int8]) -> NDArray[np.bool_]:
         """Return for each state whether it is in the pool."""
         from spectralz.kernels.sampling.state_table import contains, pack
 
-        clock.charge(SPIN_OPERATIONS * x.size)
+        clock.charge(costs.POOL_SPIN * x.size)
         found = np.empty(len(x), dtype=np.bool_)
         contains(self._table, self._keys, pack(self.space.of_states(x)), found)
         return found
@@ -200,7 +197,7 @@ class StatePool:
         waiting = np.flatnonzero(~self._is_expanded[: self._count])
         if self.is_full or not len(waiting) or not width:
             return None
-        clock.charge(LOOK_OPERATIONS * self._count)
+        clock.charge(costs.POOL_LOOK * self._count)
         if _log_sum(self._log_weight[waiting]) < _log_sum(self.log_weight) + LOG_SMALLEST_SHARE:
             return None
         batch = int(max(SPINS_AT_ONCE // max(width**2, self.space.entries), 1))
@@ -326,7 +323,7 @@ def _add_from_random(pool: StatePool, count: int, rng: np.random.Generator) -> N
 
 def _quench_with_sums(pool: StatePool, v: NDArray[np.int8]) -> None:
     ends = pool.space.quench(v)
-    clock.charge(FLIP_OPERATIONS * SWEEPS_OF_AN_ASCENT * len(ends) * pool.space.entries)
+    clock.charge(costs.POOL_FLIP * SWEEPS_OF_AN_ASCENT * len(ends) * pool.space.entries)
     pool.add_identified(ends)
 
 
@@ -344,9 +341,9 @@ def _expand(pool: StatePool, path: Path, parallel: Parallel) -> bool:
         return False
     v, log_weight = waiting
     space = pool.space
-    clock.charge(SPIN_OPERATIONS * v.size)
+    clock.charge(costs.POOL_SPIN * v.size)
     if space.summed:
-        clock.charge(FLIP_OPERATIONS * len(v) * space.entries)
+        clock.charge(costs.POOL_FLIP * len(v) * space.entries)
     change = space.flip_changes(v, path, parallel)
     rows, spins = np.nonzero(log_weight[:, None] + change > pool.log_weight.max() - CUTOFF)
     few = max(SPINS_AT_ONCE // space.width, 1)  # with very many spins not all neighbors are listed

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, costs
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.engines.sparse import SparseEngine
 
@@ -25,7 +25,6 @@ __all__ = ["SWEEPS_OF_A_QUENCH", "fields", "quench"]
 MOST_DESCENTS = 1000
 # Operations of a quench: its sweeps, and an entry of the coupling that is summed in double precision.
 SWEEPS_OF_A_QUENCH = 15.0
-SUM_OPERATIONS, SPARSE_SUM_OPERATIONS = 1.0, 2.0
 # Spins of the states that are handled together, so that an interrupt need not wait long.
 SPINS_TOGETHER = 250_000
 
@@ -44,7 +43,7 @@ def quench(path: Path, x: NDArray[np.int8], parallel: Parallel = one_after_the_o
 
 def fields(path: Path, x: NDArray[np.int8], parallel: Parallel = one_after_the_other) -> FloatArray:
     """Return the fields of the spins of states."""
-    one = SUM_OPERATIONS if path.couplings.is_dense else SPARSE_SUM_OPERATIONS
+    one = costs.FIELD_ENTRY if path.couplings.is_dense else costs.SPARSE_FIELD_ENTRY
     clock.charge(one * len(x) * (path.n + len(path.couplings.data)))
     return _summed(path, x, parallel)
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock, deadline
+from spectralz._support import clock, costs, deadline
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.populations import Run, log_means, mean_and_shares, systematic, variance_of
 
@@ -54,8 +54,6 @@ RESAMPLE_BELOW = 0.5
 SHARE_PER_LOOK, MOST_PER_LOOK, OPERATIONS_PER_LOOK = 1.0 / 32.0, 64, 3e7
 # States that relax make at least this many sweeps.
 FEWEST_TO_RELAX = 3
-# Operations for the weight of a state at a point of the path.
-WEIGHT_OPERATIONS = 40.0
 # Sweeps at the model before going back, as a share of the points of the path.
 RELAXING_SHARE = 0.25
 # The way back starts from ordered states if their log-weights exceed those of the annealed states by this many of their
@@ -65,7 +63,7 @@ DEVIATIONS_BETTER = 3.0
 
 def operations(engine: Engine, points: int, size: int, sweeps: int = 1) -> float:
     """Return the cost of so many states at so many points of the path."""
-    return float(points * size) * (sweeps * engine.operations + WEIGHT_OPERATIONS)
+    return float(points * size) * (sweeps * engine.operations + costs.WEIGHT_AT_POINT)
 
 
 def neighbors(points: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, costs
 from spectralz.kernels.coupling import frozen
 from spectralz.kernels.single_spin import log_2cosh
 
@@ -27,8 +27,6 @@ __all__ = ["Subgraph", "strongest_subgraph", "width_of"]
 
 # Tables have at most 2^8 entries each, and this many in total.
 MOST_WIDTH, MOST_ENTRIES = 8, 8_000_000
-# Operations per table entry, and per coupling of a spin and spin of its bag.
-ENTRY_OPERATIONS, COUPLING_OPERATIONS = 25.0, 10.0
 # Replaces a strength of 0 for an existing coupling.
 LEAST_STRENGTH = 1e-300
 
@@ -74,7 +72,7 @@ def strongest_subgraph(theta: FloatArray, couplings: Couplings, width: int) -> S
     from spectralz.kernels.k_trees import grow, sum_out
 
     n = len(theta)
-    clock.charge(ENTRY_OPERATIONS * n * 2**width + COUPLING_OPERATIONS * width * len(couplings.data))
+    clock.charge(costs.SUBGRAPH_ENTRY * n * 2**width + costs.SUBGRAPH_COUPLING * width * len(couplings.data))
     # What an edge alone adds to log Z.
     strength = np.maximum(log_2cosh(couplings.data) - math.log(2.0), LEAST_STRENGTH)
     growth = grow(couplings.indptr, couplings.indices, strength, width)

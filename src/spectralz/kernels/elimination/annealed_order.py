@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectralz._support import costs
 from spectralz._support.compiling import compiled, inner
 from spectralz.kernels.elimination.min_fill import count_bits
 from spectralz.kernels.elimination.tree import separators_of
@@ -45,8 +46,6 @@ FEWEST_SWEEPS = 200  # in a round, over all temperatures
 # A table of twice the size must save this share of the work: of two orders that take about as long, the narrower one
 # wins.
 PRICE_OF_WIDTH = 0.15
-# Time of one try in nanoseconds: a constant, and an amount per word of bits.
-TRY_TIME, WORD_TIME = 100, 8
 # log2(1 + 2^x) for x from -LOWEST to 1: a separator is at most one spin wider than that of its parent.
 LOWEST = 60
 LOG_OF_PAIR = np.log2(1.0 + 2.0 ** np.arange(-LOWEST, 2))
@@ -59,7 +58,7 @@ HALF, LOW_HALF, ONE = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(1)
 
 def steps_in(nanoseconds: float, n: int) -> int:
     """Return how many turns of a tree of ``n`` spins are tried in a given time; predicted, not measured."""
-    return int(nanoseconds / (TRY_TIME + WORD_TIME * ((n + 63) // 64)))
+    return int(nanoseconds / (costs.ORDER_TRY_NANOSECONDS + costs.ORDER_WORD_NANOSECONDS * ((n + 63) // 64)))
 
 
 def annealed_order(

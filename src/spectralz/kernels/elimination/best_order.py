@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from spectralz._support import costs
 from spectralz.kernels.elimination.annealed_order import MOST_SPINS_TO_ANNEAL, annealed_order, steps_in
 from spectralz.kernels.elimination.min_fill import MOST_SPINS_FOR_MIN_FILL, min_fill
 from spectralz.kernels.elimination.order import ORDERS, degeneracy
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.elimination.tree import Adjacency, Order
 
 RULES = {**ORDERS, "swept": swept}
-# Time to search for an order, per spin squared, and time per table entry, both in nanoseconds.
-SEARCH_TIME, ENTRY_TIME = 100, 6
 # Min-fill has many ties, and breaking them differently is sometimes ten times cheaper.
 MOST_TRIES = 100
 PATIENCE = 10  # tries in vain before giving up
@@ -60,7 +59,7 @@ class Search(NamedTuple):
             return 0
         if self.steps is not None:
             return self.steps
-        steps = steps_in(min(ANNEALING_SHARE * ENTRY_TIME * terms, self.most_time), n)
+        steps = steps_in(min(ANNEALING_SHARE * costs.TABLE_ENTRY_NANOSECONDS * terms, self.most_time), n)
         return steps if steps >= FEWEST_TURNS * n else 0
 
 
@@ -95,13 +94,13 @@ def cheapest_order(
     """
     max_width = max_entries.bit_length() - 1
     widest = max(max_width, search.reach)
-    cheap = SEARCH_TIME * len(spins) ** 2
+    cheap = costs.ORDER_SEARCH_NANOSECONDS * len(spins) ** 2
     found: list[tuple[int, str, list[int]]] = []
     for name in names:
         order = RULES[name](spins, adjacency, widest)
         if order is not None:
             found.append((order[1], name, order[0]))
-            if ENTRY_TIME * order[1] <= cheap:  # looking for a better one would take longer
+            if costs.TABLE_ENTRY_NANOSECONDS * order[1] <= cheap:  # looking for a better one would take longer
                 break
     if not found:
         return None
@@ -154,7 +153,9 @@ def _random_min_fill(spins: Sequence[int], adjacency: Adjacency, max_width: int,
 
     That time is predicted and not measured, so that the choice is always the same.
     """
-    tries = min(MOST_TRIES, ENTRY_TIME * terms // (4 * SEARCH_TIME * len(spins) ** 2))
+    tries = min(
+        MOST_TRIES, costs.TABLE_ENTRY_NANOSECONDS * terms // (4 * costs.ORDER_SEARCH_NANOSECONDS * len(spins) ** 2)
+    )
     if not tries or len(spins) > MOST_SPINS_FOR_MIN_FILL or terms < 2 << degeneracy(spins, adjacency):
         return None  # not worth it, too large, or as narrow as any order can be
     best: Order | None = None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock, deadline
+from spectralz._support import clock, costs, deadline
 from spectralz.errors import SpectralzError
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 NUMBER_BYTES = 8
 # Operations between two checks for interrupts and progress.
 OPERATIONS_PER_LOOK = 5e7
-# Operations of a draw, per tensor entry and state.
-DRAW_OPERATIONS = 2.0
 # Copies of the states, transposed ones included, that are alive at once.
 COPIES = 3
 # States go back in batches whose products take at most this many bytes.
@@ -251,7 +249,7 @@ class Compressed:
         walk = new_walk(self.plan.width, self.bond, states)
         kept = block.opened(walk)
         drawn = self._drawn_before()
-        per_step = DRAW_OPERATIONS * states * kept_numbers_per_step(kept)
+        per_step = costs.COMPRESSED_DRAW * states * kept_numbers_per_step(kept)
         together = max(int(OPERATIONS_PER_LOOK / max(per_step, 1.0)), 1)
         for last in range(block.end, block.begin, -together):
             first = max(last - together, block.begin)

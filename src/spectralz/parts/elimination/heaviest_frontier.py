@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spectralz._support import clock, deadline
+from spectralz._support import clock, costs, deadline
 from spectralz._support.options import bytes_in_words
 from spectralz._support.progress import report, reporter_of
 from spectralz.errors import TooLargeError
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 # When the time is up, the rest is run with this few states: the bracket stays proven, and takes little longer.
 STATES_WHEN_LATE = 100
-# Operations per extended state, and per entry of a mini-bucket's table.
-STATE_OPERATIONS, ENTRY_OPERATIONS = 150.0, 20.0
 # Progress is reported after this many states, a few hundredths of a second.
 STATES_PER_REPORT = 200_000
 # The number of states of the first run, and its growth factor from one run to the next.
@@ -107,7 +105,7 @@ class FutureBound:
         forest = Forest.of_cover(cover, edges)
         potentials = forest.potentials(model.field, J, equal_powers)
         rounding = 0.0
-        clock.charge(ENTRY_OPERATIONS * cover.entries(keep=True) * (1 + 3 * rounds))
+        clock.charge(costs.FRONTIER_ENTRY * cover.entries(keep=True) * (1 + 3 * rounds))
         if rounds and cover.splits:
             tightened = tighten(forest, potentials, rounds, reporter_of("tightening the bound"))
             potentials, rounding = tightened.potentials, tightened.rounding
@@ -168,7 +166,7 @@ class FutureBound:
             largest = float(np.abs(score[:count]).max() + np.abs(new_score[:new]).max())
             units += self._roundings(t, count) * (largest + 8.0)
             threshold = _threshold(new_score[:new], min(capacity, STATES_WHEN_LATE) if is_late else capacity)
-            clock.charge(STATE_OPERATIONS * count + ENTRY_OPERATIONS * len(changes))
+            clock.charge(costs.FRONTIER_STATE * count + costs.FRONTIER_ENTRY * len(changes))
             done += count
             if remember:
                 steps.append(_Step(keys[:count].copy(), score[:count].copy(), target))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import deadline
+from spectralz._support import costs, deadline
 from spectralz._support.progress import report
 from spectralz.kernels.coupling import Couplings
 from spectralz.parts.leading import leading_directions
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 # Beyond this many spins factorizations take most of the time: kernels/consistency_of_many.py needs only a few of them.
 # Mean field climbs from all starts at once, and not as far, since its states are then only starting points.
 MANY_SPINS = 500
-# Operations of a step per n^3 and per n^2; then the same for steps with only one factorization.
-OPERATIONS_OF_FEW, OPERATIONS_OF_MANY = (0.6, 400.0), (0.015, 30.0)
 # Phases are trusted if no coupling is larger than this.
 LARGEST_OF_MANY = 0.2
 # Sweeps and tolerance of a mean-field ascent; then those of an ascent of many spins.
@@ -89,7 +87,7 @@ class Problem:
 
 def step_operations(n: int) -> float:
     """Return the operations counted for one step."""
-    cubic, square = OPERATIONS_OF_MANY if n > MANY_SPINS else OPERATIONS_OF_FEW
+    cubic, square = costs.PROPAGATION_OF_MANY if n > MANY_SPINS else costs.PROPAGATION_OF_FEW
     return cubic * n**3 + square * n**2
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support import clock, deadline
+from spectralz._support import clock, costs, deadline
 from spectralz._support.devices import computing_on, refuse_too_large
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 SWEEPS_PER_LOOK, ENTRIES_PER_LOOK = 50, 2e7
 # On a device so many times as many sweeps are made at most, and no more once all means are as good as this.
 DEVICE_PIECES, DEVICE_TOLERANCE = 10, 1e-8
-# Operations per spin and sweep, beside one per entry of the coupling.
-OPERATIONS_PER_SPIN = 60.0
 # For annealed starts: the inverse temperatures (full coupling is 1) at which mean field is first solved, the sweeps
 # over single spins at each, and the size of random moves of the means before. Without these moves, zero stays zero
 # where there are no fields.
@@ -52,7 +50,7 @@ def ascend_in_time(
     while sweeps < max_iter:
         made, change = ascend(h, theta, couplings, min(piece, max_iter - sweeps), tol)
         sweeps += made
-        clock.charge(made * (entries + OPERATIONS_PER_SPIN * len(h)))
+        clock.charge(made * (entries + costs.MEAN_FIELD_SPIN * len(h)))
         tell(sweeps)
         if change <= tol or deadline.is_past():
             break
@@ -87,7 +85,7 @@ def ascend_together_in_time(
         now = np.ascontiguousarray(h[:, moving])
         change = ascend_together(now, np.tanh(now), theta, J)
         h[:, moving] = now
-        clock.charge(n * len(moving) * (n + OPERATIONS_PER_SPIN))
+        clock.charge(n * len(moving) * (n + costs.MEAN_FIELD_SPIN))
         moving = moving[change > tol]
         tell(sweep + 1)
         if not len(moving) or deadline.is_past():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, costs
 from spectralz.kernels.coupling import frozen
 from spectralz.kernels.single_spin import log_2cosh
 from spectralz.parts.compressed.frontier import corners, distances_from_an_end
@@ -34,8 +34,6 @@ MOST_ENTRIES = 1 << 25
 SHARES_LEFT_OUT, MOST_SPINS = (0.0, 0.03), 4000
 # With more spins than this, the width of blocks is checked only when they have grown by this factor.
 MOST_SPINS_LOOKED_AT_ALWAYS, GROWTH = 1_000, 1.1
-# Operations per spin, for few and for many spins.
-OPERATIONS_PER_SPIN_OF_FEW, OPERATIONS_PER_SPIN = 5e4, 2e4
 # Components up to this size are first tried as one block, with the orders of ``exact``.
 MOST_SPINS_WHOLE = 2000
 # Strips are made for this many of the largest components, with at least this many spins. Several kinds of layers are
@@ -163,7 +161,7 @@ def divide(model: Ising, max_width: int) -> Partition:
     (3, 7)
     """
     few = min(model.n, MOST_SPINS_LOOKED_AT_ALWAYS)
-    clock.charge(OPERATIONS_PER_SPIN_OF_FEW * few + OPERATIONS_PER_SPIN * (model.n - few))
+    clock.charge(costs.PARTITION_SPIN_OF_FEW * few + costs.PARTITION_SPIN * (model.n - few))
     graph = _Graph.of(model.storage.for_kernels())
     whole = _whole(model, graph, max_width)
     if whole is not None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support import clock, deadline
+from spectralz._support import clock, costs, deadline
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.parts.mean_field.ascents import BETAS, NOISE
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 # Blocks that are not coupled are eliminated together, with up to this many table entries in total, or one larger block.
 ENTRIES_TOGETHER = 1 << 20
-# Operations per table entry and per spin of a sweep, both passes.
-ENTRY_OPERATIONS, SPIN_OPERATIONS = 20.0, 300.0
 # Sweeps at each temperature of an annealed start.
 SWEEPS_PER_BETA = 2
 # Errors of means are never larger than this.
@@ -108,7 +106,7 @@ class StructuredMeanField:
     @property
     def operations(self) -> float:
         """Operations of a sweep."""
-        return ENTRY_OPERATIONS * self.partition.entries + SPIN_OPERATIONS * len(self.mean)
+        return costs.BLOCKS_ENTRY * self.partition.entries + costs.BLOCKS_SPIN * len(self.mean)
 
     def ascend(
         self, mean: FloatArray, max_iter: int, tol: float, tell: Callable[[int], None] = lambda _: None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from spectralz._support import clock, deadline
+from spectralz._support import clock, costs, deadline
 from spectralz._support.options import bytes_in_words
 from spectralz._support.progress import report, reporter_of
 from spectralz._support.threads import NO_MATRICES, using_threads
@@ -31,8 +31,6 @@ SIDES = ("upper", "lower")
 ENTRY_BYTES = 8
 # Up to this many spins a result lists the order and all mini-buckets, which take a kilobyte each.
 MOST_LISTED = 100_000
-# Operations of a round per table entry.
-ENTRY_OPERATIONS = 30.0
 # Plain bounds predict little about tightened ones. An order is tried if its plain bound is looser than the best by at
 # most this share of what the first rounds gain there.
 ROUNDS_FOR_AN_ORDER = 5
@@ -271,7 +269,7 @@ class WeightedBound:
             self.interrupted = True
 
     def _count_round(self, until: int) -> None:
-        clock.charge(ENTRY_OPERATIONS * self.prepared.cover.entries(keep=True))
+        clock.charge(costs.BUCKET_ENTRY * self.prepared.cover.entries(keep=True))
         report("tightening the bound", self.rounds / until)
 
     def _begin(self, rounds: int) -> None:
@@ -288,7 +286,7 @@ class WeightedBound:
             if self._tightening is None:
                 self._tightening = new
             new.run(rounds, lambda _: None)
-            clock.charge(ENTRY_OPERATIONS * new.rounds * prepared.cover.entries(keep=True))
+            clock.charge(costs.BUCKET_ENTRY * new.rounds * prepared.cover.entries(keep=True))
             report("trying orders", (k + 1) / len(self.candidates))
             if sign * new.value < sign * self._tightening.value:
                 self.prepared, self._tightening = prepared, new

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock, deadline
+from spectralz._support import clock, costs, deadline
 from spectralz._support.progress import report, reporter_of
 from spectralz._support.threads import thread_count
 from spectralz.errors import SolverError, is_interrupt
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 # states are drawn between two looks at the clock, in at most this many blocks.
 PILOT_SHARE, MOST_OF_PILOT = 1.0 / 16.0, 4096
 SPINS_PER_LOOK, MOST_BLOCKS_PER_LOOK = 4_000_000, 16
-# Operations per spin of a state: table lookups per spin, a logarithm, and a random number.
-LOOKUP_OPERATIONS, DRAW_OPERATIONS = 0.7, 15.0
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ def _log_weights(
     """
     from spectralz.kernels.mini_buckets.drawing import LANES
 
-    each = LANES * (LOOKUP_OPERATIONS * len(drawing.order.pair_rank) + DRAW_OPERATIONS * drawing.spins)
+    each = LANES * (costs.BUCKET_LOOKUP * len(drawing.order.pair_rank) + costs.BUCKET_DRAW * drawing.spins)
     together = int(min(max(SPINS_PER_LOOK / (LANES * max(drawing.spins, 1)), 1), MOST_BLOCKS_PER_LOOK))
     found = [drawing.draw(rng.spawn(1)[0])]  # the first, in this thread, compiles
     is_interrupted = False

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock, deadline
+from spectralz._support import clock, costs, deadline
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 
@@ -30,8 +30,6 @@ MOST_EDGES, MOST_DENSE_EDGES = 5_000_000, 500_000
 # Messages that start in a phase have this initial field; they have converged at this residual.
 STARTING_FIELD, TOL = 3.0, 1e-9
 SWEEPS, SWEEPS_TOGETHER = 1000, 10
-# Operations per edge to find signs, and per message of a sweep.
-EDGE_OPERATIONS, MESSAGE_OPERATIONS = 100.0, 70.0
 
 
 def signs_of(model: Ising) -> FloatArray | None:
@@ -51,7 +49,7 @@ def signs_of(model: Ising) -> FloatArray | None:
 
     if model.edge_count > (MOST_EDGES if model.storage.is_sparse else MOST_DENSE_EDGES):
         return None
-    clock.charge(EDGE_OPERATIONS * (model.n + model.edge_count))
+    clock.charge(costs.SIGNS_EDGE * (model.n + model.edge_count))
     n = model.n
     edges, J = model.edges()
     first, second = edges.T
@@ -130,7 +128,7 @@ def bethe_bounds(model: Ising, signs: FloatArray) -> Iterator[tuple[float, str]]
                 graph, network.order, network.field, network.coupling, ones, u, 0.0, TOL, SWEEPS_TOGETHER
             )
             sweeps += made
-            clock.charge(MESSAGE_OPERATIONS * made * len(u))
+            clock.charge(costs.MESSAGE * made * len(u))
             report("passing messages", sweeps / SWEEPS)
             if deadline.is_past():
                 break

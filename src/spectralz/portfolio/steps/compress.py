@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from spectralz._support import clock
+from spectralz._support import clock, costs
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import SpectralzError, TooLargeError
 from spectralz.methods.matrix_product import MOST_COLD_SPINS, MatrixProduct, frontier_outcome
@@ -79,7 +79,7 @@ def _refusal(model: Ising, deadline: Deadline) -> str:
     degree = 2.0 * model.edge_count / max(model.n, 1)
     if degree > min(policy.MOST_MPS_DEGREE, policy.MOST_MPS_DENSITY * model.n):
         return f"spins have {degree:.3g} neighbors on average; the frontier is small only where they have few"
-    needed = model.n * policy.MPS_PLAN_OPERATIONS / clock.OPERATIONS_PER_SECOND
+    needed = model.n * costs.COMPRESSED_PLAN_SPIN / clock.OPERATIONS_PER_SECOND
     if needed > policy.MPS_PLAN_SHARE * deadline.seconds:
         return f"the search for an order would take about {clock.in_words(needed)}"
     if model.n > policy.MPS_SPINS_UNSEEN:

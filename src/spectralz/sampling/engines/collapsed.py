@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from spectralz._support import costs
 from spectralz.kernels.coupling import frozen
 from spectralz.kernels.single_spin import log_2cosh
 from spectralz.sampling.engines.dense import dense_operations
@@ -34,8 +35,6 @@ __all__ = [
     "weights_of",
 ]
 
-# In operations: a spin that is drawn, one that is summed out in a weight, and an entry of W in the two products.
-DRAW_OPERATIONS, SUM_OPERATIONS, ENTRY_OPERATIONS = 1.1, 2.8, 0.034
 # A collapsed sweep may take this many times as long as one spin by spin. On random bipartite graphs the variance of the
 # weights times the time is still smaller at 2, but cold grids have many phases, and no base suits them all.
 MOST_TIMES = 1.0
@@ -73,7 +72,7 @@ def sides_that_pay(model: Ising) -> Sides | None:
 def operations_of(sides: Sides) -> float:
     """Return the cost of a collapsed sweep over one state."""
     kept, summed = len(sides.kept), len(sides.summed)
-    return DRAW_OPERATIONS * (kept + summed) + SUM_OPERATIONS * summed + ENTRY_OPERATIONS * kept * summed
+    return costs.SIDE_DRAW * (kept + summed) + costs.SIDE_SUM * summed + costs.SIDE_ENTRY * kept * summed
 
 
 @dataclass(frozen=True, eq=False)

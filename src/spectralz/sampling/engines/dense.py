@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from spectralz._support import costs
 from spectralz.kernels.coupling import frozen
 from spectralz.sampling.engines.lanes import CompiledEngine, SpinBySpin, log_z_of_fields
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["POINTS_PER_REFRESH", "DenseChains", "DenseEngine", "dense_engine", "dense_operations"]
 
-# In operations: a spin update, and an entry of its row.
-UPDATE_OPERATIONS, ENTRY_OPERATIONS = 3.0, 0.03
 # Fields are summed up anew after so many points of the path, before rounding can be seen in them.
 POINTS_PER_REFRESH = 64
 
@@ -68,7 +67,7 @@ def dense_engine(theta: FloatArray, couplings: Couplings, base: FloatArray) -> D
 
 def dense_operations(n: int) -> float:
     """Return the cost of a sweep over one state of a dense coupling."""
-    return UPDATE_OPERATIONS * max(n, 1) + ENTRY_OPERATIONS * n**2
+    return costs.DENSE_UPDATE * max(n, 1) + costs.DENSE_ENTRY * n**2
 
 
 class DenseChains(SpinBySpin):

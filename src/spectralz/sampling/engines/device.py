@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, costs
 from spectralz._support.devices import computing_on, refuse_too_large
 from spectralz.sampling.engines.collapsed import collapsed_path
 from spectralz.sampling.engines.dense import POINTS_PER_REFRESH
@@ -34,9 +34,6 @@ __all__ = ["DeviceCollapsedEngine", "DeviceDenseEngine", "device_collapsed_engin
 TOGETHER = 1024
 # What an entry of a dense coupling takes at most, while its pieces are made.
 BYTES_PER_ENTRY = 14
-# In operations of some 1e-9 s, as measured on an H200 with 1,024 states: a spin that waits for its turn, one that is
-# drawn with its side, and an entry of the coupling.
-TURN_OPERATIONS, DRAW_OPERATIONS, ENTRY_OPERATIONS = 0.45, 0.15, 1.5e-5
 # Numbers in single precision that a spin of a state takes on the device: itself, its noise and room for the next.
 NUMBERS_PER_SPIN = 4
 
@@ -108,7 +105,7 @@ def device_dense_engine(theta: FloatArray, couplings: Couplings, base: FloatArra
     with computing_on(device):
         of_base, change, whole = (_put(array, device) for array in (*fields, coupling))
         path = DensePath(of_base, change, pieces_of(whole, is_gpu))
-    operations = TURN_OPERATIONS * n + ENTRY_OPERATIONS * n**2
+    operations = costs.DEVICE_TURN * n + costs.DEVICE_ENTRY * n**2
     return DeviceDenseEngine(n, device, path, is_gpu, log_z_of_fields(base), operations)
 
 
@@ -253,7 +250,7 @@ def device_collapsed_engine(model: Ising, sides: Sides, base: FloatArray, device
 
     _refuse_model(device, model.n, 4.0 * len(sides.kept) * len(sides.summed))
     path = SidesPath(*(_put(np.asarray(array), device) for array in collapsed_path(model, sides, base)))
-    operations = DRAW_OPERATIONS * model.n + 6.0 * ENTRY_OPERATIONS * path.weights.size
+    operations = costs.DEVICE_DRAW * model.n + 6.0 * costs.DEVICE_ENTRY * path.weights.size
     return DeviceCollapsedEngine(model.n, device, sides, path, log_z_of_fields(base), operations)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from spectralz._support import costs
 from spectralz.kernels.coupling import frozen
 from spectralz.sampling.engines.dense import DenseChains, DenseEngine
 from spectralz.sampling.engines.lanes import log_z_of_fields
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
     from spectralz.sampling.moves.blocks import BlockTurns
 
 __all__ = ["DoubleDenseEngine", "DoubleSparseEngine", "double_engine"]
-
-# How many times as long a sweep of a sparse graph takes as in single precision.
-SPARSE_TIMES = 6.0
-# In operations: a spin update of a dense coupling, and an entry of the row of a flipped spin, as far as spins flip.
-UPDATE_OPERATIONS, ENTRY_OPERATIONS = 25.0, 0.25
 
 
 class DoubleSparseEngine(SparseEngine):
@@ -49,10 +45,12 @@ def double_engine(
     from spectralz.kernels.sampling.lanes import DensePath
 
     if not couplings.is_dense:
-        return sparse_engine(theta, couplings, base, blocks=blocks, kind=DoubleSparseEngine, update_times=SPARSE_TIMES)
+        return sparse_engine(
+            theta, couplings, base, blocks=blocks, kind=DoubleSparseEngine, update_times=costs.DOUBLE_SPARSE_TIMES
+        )
     n = len(theta)
     path = DensePath(frozen(base), frozen(theta), frozen(couplings.data.reshape(n, n)))
-    operations = UPDATE_OPERATIONS * max(n, 1) + ENTRY_OPERATIONS * n**2
+    operations = costs.DOUBLE_UPDATE * max(n, 1) + costs.DOUBLE_ENTRY * n**2
     return DoubleDenseEngine(base, path, log_z_of_fields(base), operations)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from spectralz._support import costs
 from spectralz.kernels.coupling import frozen
 from spectralz.sampling.engines.lanes import CompiledEngine, SpinBySpin, log_z_of_fields
 from spectralz.sampling.moves.clusters import CLUSTERED_TOGETHER, first_point, move_operations, turn_clusters
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from spectralz.sampling.subgraph import Subgraph
 
 __all__ = ["SparseChains", "SparseEngine", "sparse_engine", "sparse_operations"]
-
-# In operations: the random number and the exponential of a spin update, and an entry of its row.
-UPDATE_OPERATIONS, ENTRY_OPERATIONS = 1.5, 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +119,7 @@ def sparse_engine(
 
 def sparse_operations(n: int, entries: int) -> float:
     """Return the cost of a sweep over one state, on a graph with so many entries in its coupling."""
-    return UPDATE_OPERATIONS * max(n, 1) + ENTRY_OPERATIONS * entries
+    return costs.SPARSE_UPDATE * max(n, 1) + costs.SPARSE_ENTRY * entries
 
 
 class SparseChains(SpinBySpin):

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectralz._support import costs
+
 if TYPE_CHECKING:
     from spectralz.kernels.coupling import Couplings
     from spectralz.kernels.sampling.block_heat_bath import Block
@@ -25,10 +27,6 @@ MOST_SPINS_WITH_BLOCKS = 2000
 # Blocks are used where beta sqrt(sum_j J_ij^2), the sum averaged over i, is above this; at higher temperatures single
 # spins do well.
 COLD = 1.0
-# Cost of a spin of a block, and of an entry of its tables, in updates of single spins of 64 states together.
-COST_OF_BLOCK_SPIN, COST_OF_ENTRY = 60.0, 6.0
-# Operations of such an update.
-UPDATE_OPERATIONS = 2.0
 # A block is drawn after as many sweeps as take the same time, but at most after this many.
 MOST_SWEEPS_BETWEEN = 64
 
@@ -84,6 +82,8 @@ def blocks_of(model: Ising, width: int | None, couplings: Couplings) -> BlockTur
     adjacency = adjacency_of(model.n, model.edges()[0])
     orders = choose_blocks(adjacency, width, BLOCKS, np.random.default_rng(0))
     blocks = [block_of(order, adjacency, couplings) for order in orders]
-    cost = max(COST_OF_BLOCK_SPIN * len(block.spins) + COST_OF_ENTRY * block.entries for block in blocks)
+    cost = max(
+        costs.BLOCK_SPIN_UPDATES * len(block.spins) + costs.BLOCK_ENTRY_UPDATES * block.entries for block in blocks
+    )
     every = 1 if is_asked else min(max(round(cost / model.n), 1), MOST_SWEEPS_BETWEEN)
-    return BlockTurns(blocks, COLD / strength, every, UPDATE_OPERATIONS * cost / every)
+    return BlockTurns(blocks, COLD / strength, every, costs.UPDATE_OF_MANY * cost / every)

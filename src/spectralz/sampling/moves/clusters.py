@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectralz._support import costs
 from spectralz.parts.propagation.attractive import signs_of
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ WEAK_FIELD = 0.05
 # States whose clusters are found by one thread, one after the other; their random numbers share no cache line with
 # those of others. So many states together take about as long in sweeps as in clusters.
 CLUSTERED_TOGETHER = 16
-# Operations of a move on one state, per spin and per entry of the coupling.
-SPIN_OPERATIONS, ENTRY_OPERATIONS = 20.0, 5.0
 # Points of the path among which the first one with clusters is chosen.
 POINTS = 64
 
@@ -54,7 +53,7 @@ def suit(model: Ising, couplings: Couplings) -> bool:
 
 def move_operations(n: int, entries: int) -> float:
     """Return what a move on one state counts, on a graph with so many entries in its coupling."""
-    return SPIN_OPERATIONS * n + ENTRY_OPERATIONS * entries
+    return costs.CLUSTER_SPIN * n + costs.CLUSTER_ENTRY * entries
 
 
 def first_point(path: SparsePath) -> float:
