@@ -77,7 +77,7 @@ def compiled_for_kernels(function: Any) -> Any:
     template_of = kernel.get_call_template
 
     def template_without_constants(args: Any, kws: Any) -> Any:
-        return template_of([types.unliteral(each) for each in args], {k: types.unliteral(v) for k, v in kws.items()})
+        return template_of([types.unliteral(arg) for arg in args], {k: types.unliteral(v) for k, v in kws.items()})
 
     kernel.get_call_template = template_without_constants
     return kernel
@@ -106,10 +106,10 @@ def _folder_of_our_own() -> str:
     folder = Path(tempfile.gettempdir()) / f"spectralz-kernels-{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return ""
-    is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
     return str(folder) if is_ours and os.access(folder, os.W_OK) else ""
 
 

@@ -67,8 +67,8 @@ def thread_count() -> int:
     count = settings().threads
     if count is not None:
         return count
-    asked = [int(text) for text in map(os.environ.get, VARIABLES) if text and text.isdecimal() and int(text) > 0]
-    return min([available_cores(), *asked])
+    wanted = [int(text) for text in map(os.environ.get, VARIABLES) if text and text.isdecimal() and int(text) > 0]
+    return min([available_cores(), *wanted])
 
 
 @contextmanager

@@ -94,10 +94,10 @@ class _Sums:
         if run == 0:
             self.middle[k] = float(energy.mean())
         energy -= self.middle[k]
-        each = x.mean(axis=1, dtype=np.float64) if self.model.n else np.zeros(len(x))
+        magnetization = x.mean(axis=1, dtype=np.float64) if self.model.n else np.zeros(len(x))
         self.log_z[run, k] = population.log_z + self.betas[k] * self.model.constant
         self.energy[run, k], self.square[run, k] = share @ energy, share @ energy**2
-        self.magnetization[run, k], self.size[run, k] = share @ each, share @ np.abs(each)
+        self.magnetization[run, k], self.size[run, k] = share @ magnetization, share @ np.abs(magnetization)
         if self.means is not None:
             self.means[run, k] = share @ x
 
@@ -107,7 +107,7 @@ class _Sums:
         weight = np.exp(self.log_z[runs] - log_z) / len(runs)
         energy = (weight * self.energy[runs]).sum(axis=0)
         variance = np.maximum((weight * self.square[runs]).sum(axis=0) - energy**2, 0.0)
-        found = {
+        quantities = {
             "log_z": log_z,
             "energy": self.middle + energy,
             "entropy": log_z + self.betas * (self.middle + energy),
@@ -116,8 +116,8 @@ class _Sums:
             "abs_magnetization": (weight * self.size[runs]).sum(axis=0),
         }
         if self.means is not None:
-            found["overlap"] = self._overlap(self.means[runs], weight)
-        return found
+            quantities["overlap"] = self._overlap(self.means[runs], weight)
+        return quantities
 
     def _overlap(self, means: FloatArray, weight: FloatArray) -> FloatArray:
         """Return the mean overlap of states of two different runs, which are independent."""
@@ -131,19 +131,19 @@ class _Sums:
         everyone = np.arange(RUNS)
         without = [self.quantities(np.delete(everyone, run)) for run in range(RUNS)]
         unseen = self._unseen()
-        found = {}
+        with_errors = {}
         for name, value in self.quantities(everyone).items():
-            apart = np.array([each[name] for each in without])
+            apart = np.array([quantities[name] for quantities in without])
             apart -= apart.mean(axis=0)
-            found[name] = value, np.sqrt((RUNS - 1) / RUNS * (apart**2).sum(axis=0) + unseen[name] ** 2)
-        return found
+            with_errors[name] = value, np.sqrt((RUNS - 1) / RUNS * (apart**2).sum(axis=0) + unseen[name] ** 2)
+        return with_errors
 
     def _unseen(self) -> dict[str, FloatArray]:
         """Return what states too rare to be met could change, where all that were met are alike.
 
         Their share is about one over the number of states, and their energies lie apart as they do where it is warmer.
         """
-        rare = np.array([1.0 / max(sum(run.families for run in found), 1.0) for found in self.populations])
+        rare = np.array([1.0 / max(sum(run.families for run in populations), 1.0) for populations in self.populations])
         apart = math.sqrt(max(float((self.square - self.energy**2).max(initial=0.0)), 0.0))
         return {
             "log_z": rare,

@@ -110,7 +110,7 @@ class Path:
 
     def __getstate__(self) -> dict[str, Any]:
         # The engine is made anew, by the process that uses it.
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def can_turn_clusters(self) -> bool:

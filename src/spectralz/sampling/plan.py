@@ -90,11 +90,11 @@ class Survey:
         even = np.linspace(0.0, 1.0, least + 1)
         if not 0.0 < self.length[-1] < math.inf:
             return np.unique(np.concatenate([even, np.linspace(0.0, 1.0, count + 1)]))
-        found = np.interp(np.linspace(0.0, self.length[-1], count + 1), self.length, self.points)
-        found[0], found[-1] = 0.0, 1.0
-        if np.diff(found).max() > 1.0 / least:
-            found = np.concatenate([found, even])
-        return np.unique(found)
+        points = np.interp(np.linspace(0.0, self.length[-1], count + 1), self.length, self.points)
+        points[0], points[-1] = 0.0, 1.0
+        if np.diff(points).max() > 1.0 / least:
+            points = np.concatenate([points, even])
+        return np.unique(points)
 
     @classmethod
     def of_variance(cls, points: FloatArray, variance: FloatArray) -> Survey:
@@ -124,8 +124,8 @@ def survey(path: Path, rng: np.random.Generator, parallel: Parallel = one_after_
         clock.charge(states * SWEEPS * engine.operations)
         back, on = chains.sweep(np.array([before]), np.array([here]), np.array([ahead]), SWEEPS)
         log_weights, distance = (on[0], ahead - here) if here < 1.0 else (back[0], here - before)
-        found = float(deviation_of(log_weights)) / distance
-        deviations.append(min(found, MOST_DEVIATION * math.sqrt(engine.n) / here) if here > 0.0 else found)
+        slope = float(deviation_of(log_weights)) / distance
+        deviations.append(min(slope, MOST_DEVIATION * math.sqrt(engine.n) / here) if here > 0.0 else slope)
         report("surveying the path", here)
         if here >= 1.0:
             break

@@ -184,9 +184,9 @@ class StatePool:
         from spectralz.kernels.sampling.state_table import contains, pack
 
         clock.charge(costs.POOL_SPIN * x.size)
-        found = np.empty(len(x), dtype=np.bool_)
-        contains(self._table, self._keys, pack(self.space.of_states(x)), found)
-        return found
+        is_known = np.empty(len(x), dtype=np.bool_)
+        contains(self._table, self._keys, pack(self.space.of_states(x)), is_known)
+        return is_known
 
     def next_to_expand(self) -> tuple[NDArray[np.int8], FloatArray] | None:
         """Return the heaviest states whose neighbors were not examined, and their log-weights; None if few are left.

@@ -181,11 +181,11 @@ class KeptSide:
         from scipy.special import expit
 
         kept, summed, fields = self._sides.kept, self._sides.summed, self._fields(v)
-        found = Given(*(np.empty((len(v), self.n)) for _ in range(3)))
-        found.up[:, kept], found.down[:, kept], found.mean[:, kept] = v > 0, v < 0, v
-        found.up[:, summed], found.down[:, summed] = expit(2.0 * fields), expit(-2.0 * fields)
-        found.mean[:, summed] = np.tanh(fields)
-        return found
+        given = Given(*(np.empty((len(v), self.n)) for _ in range(3)))
+        given.up[:, kept], given.down[:, kept], given.mean[:, kept] = v > 0, v < 0, v
+        given.up[:, summed], given.down[:, summed] = expit(2.0 * fields), expit(-2.0 * fields)
+        given.mean[:, summed] = np.tanh(fields)
+        return given
 
     def drawn(self, v: NDArray[np.int8], rng: np.random.Generator) -> NDArray[np.int8]:
         """Return whole states, with the summed side drawn given the kept side."""

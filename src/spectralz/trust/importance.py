@@ -107,12 +107,12 @@ class Contractions:
     @property
     def spread(self) -> float:
         """The largest difference between any two of them."""
-        answers = [each for each in (self.log_z, self.coarse, self.reverse) if each is not None]
+        answers = [answer for answer in (self.log_z, self.coarse, self.reverse) if answer is not None]
         return max(answers) - min(answers)
 
     def apart_from(self, log_z: float) -> float:
         """Return the larger of the two orders' distances from another answer."""
-        return max(abs(each - log_z) for each in (self.log_z, self.reverse) if each is not None)
+        return max(abs(answer - log_z) for answer in (self.log_z, self.reverse) if answer is not None)
 
     @property
     def is_checked(self) -> bool:
@@ -165,9 +165,9 @@ class Weighted:
         relative = self.shares * len(self.shares)
         variance = 0.0
         for number in np.unique(self.stratum):
-            own = relative[self.stratum == number]
-            if len(own) > 1:
-                variance += float(own.var(ddof=1)) * len(own)
+            shares = relative[self.stratum == number]
+            if len(shares) > 1:
+                variance += float(shares.var(ddof=1)) * len(shares)
         return math.sqrt(variance) / len(relative) * (1.0 + 20.0 / self.effective)
 
     @property
@@ -206,7 +206,7 @@ def missed_share(x: NDArray[np.int8], log_weight: FloatArray, log_q: FloatArray,
     return float(np.maximum(share - np.exp(log_q[first]), 0.0)[rare].sum())
 
 
-def judge_contractions(found: Contractions, sample: Weighted | None) -> Judgment:
+def judge_contractions(contractions: Contractions, sample: Weighted | None) -> Judgment:
     """Combine contractions with a sample.
 
     Examples
@@ -216,38 +216,38 @@ def judge_contractions(found: Contractions, sample: Weighted | None) -> Judgment
     Judgment(log_z=10.0, std_error=1e-12, trusted=True, why='')
     """
     if sample is None:
-        return _judge_alone(found)
-    error, apart = found.error, found.apart_from(sample.log_z)
+        return _judge_alone(contractions)
+    error, apart = contractions.error, contractions.apart_from(sample.log_z)
     unseen = max(min(error, UNSEEN_DRAWS / len(sample.log_weight)), SHARE_UNSEEN * error)
-    statistical = max(sample.std_error, found.rounding, unseen)
+    statistical = max(sample.std_error, contractions.rounding, unseen)
     words = sample.complaint
     if not words and apart > max(LARGEST_APART, DEVIATIONS * sample.std_error):
         words = f"; contractions and sample differ by {apart:.2g}: the bond is too small"
     if words:
         # Neither is trusted: the error covers all of them, and the heavy states.
-        wide = max(error, apart, found.spread, sample.std_error, math.log1p(sample.missed), LARGEST_ERROR_ALONE)
-        best = sample.log_z if sample.missed <= MOST_MISSED else max(sample.log_z, found.log_z)
+        wide = max(error, apart, contractions.spread, sample.std_error, math.log1p(sample.missed), LARGEST_ERROR_ALONE)
+        best = sample.log_z if sample.missed <= MOST_MISSED else max(sample.log_z, contractions.log_z)
         return Judgment(best, wide, False, words)
-    if not found.is_checked:
+    if not contractions.is_checked:
         return Judgment(sample.log_z, max(statistical, LARGEST_ERROR_ALONE), False, "; the checks were not made")
     if error < statistical:
-        log_z, std_error, limit = found.log_z, error, DEVIATIONS * statistical
+        log_z, std_error, limit = contractions.log_z, error, DEVIATIONS * statistical
     else:
         log_z, std_error, limit = sample.log_z, statistical, DEVIATIONS * (statistical + error)
-    if abs(found.log_z - sample.log_z) <= limit:
+    if abs(contractions.log_z - sample.log_z) <= limit:
         return Judgment(log_z, std_error, True, "")
     words = f"; contraction and sample differ by {apart:.2g}, too much for both"
-    return Judgment(sample.log_z, max(std_error, apart, found.spread), False, words)
+    return Judgment(sample.log_z, max(std_error, apart, contractions.spread), False, words)
 
 
-def _judge_alone(found: Contractions) -> Judgment:
+def _judge_alone(contractions: Contractions) -> Judgment:
     """Judge contractions without a sample."""
-    error = found.error
-    if not found.is_checked:
-        return Judgment(found.log_z, max(error, found.spread, 1.0), False, "; there was nothing to compare it with")
-    if max(error, LEAST_OF_SPREAD * found.spread) > LARGEST_ERROR_ALONE:
-        return Judgment(found.log_z, max(error, found.spread), False, f"; contractions disagree by {found.spread:.2g}")
-    return Judgment(found.log_z, error, True, "")
+    log_z, error, spread = contractions.log_z, contractions.error, contractions.spread
+    if not contractions.is_checked:
+        return Judgment(log_z, max(error, spread, 1.0), False, "; there was nothing to compare it with")
+    if max(error, LEAST_OF_SPREAD * spread) > LARGEST_ERROR_ALONE:
+        return Judgment(log_z, max(error, spread), False, f"; contractions disagree by {spread:.2g}")
+    return Judgment(log_z, error, True, "")
 
 
 def rounding_of(log_z: float, n: int, largest: float) -> float:

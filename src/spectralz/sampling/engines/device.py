@@ -127,8 +127,8 @@ class _Columns:
         import jax
 
         with computing_on(self._device):
-            self._key, own = jax.random.split(self._key)
-        return own
+            self._key, key = jax.random.split(self._key)
+        return key
 
     @contextmanager
     def _computing(self) -> Iterator[None]:
@@ -191,7 +191,7 @@ class DeviceDenseChains(_Columns):
         """Sweep at one point of the path after the other; energies are summed up anew now and then."""
         from spectralz.kernels.device.dense_sweeps import energies, sweep_at_random
 
-        found = []
+        rows = []
         with self._computing():
             if self._points_left <= 0:
                 self._energy = energies(self.x, self._path)
@@ -202,8 +202,8 @@ class DeviceDenseChains(_Columns):
                     self.x, self._energy, self._key = sweep_at_random(
                         self.x, self._energy, self._key, beta, self._path, self._is_fused
                     )
-                found.append(self._energy)
-            energy = np.array([np.asarray(each) for each in found]).reshape(len(at), self.lanes)[:, : self.size]
+                rows.append(self._energy)
+            energy = np.array([np.asarray(row) for row in rows]).reshape(len(at), self.lanes)[:, : self.size]
         return (before - at)[:, None] * energy, (after - at)[:, None] * energy
 
     def take(self, places: NDArray[np.int64]) -> None:
@@ -300,15 +300,15 @@ class DeviceCollapsedChains(_Columns):
         """Sweep at one point of the path after the other."""
         from spectralz.kernels.device.collapsed_sweeps import changes_of_weight, sweep_sides_at_random
 
-        found = []
+        rows = []
         with self._computing():
             for points in np.stack([before, at, after], axis=1):
                 for _ in range(sweeps):
                     self.v, self.pushes, self._key = sweep_sides_at_random(
                         self.v, self.pushes, self._key, float(points[1]), self._path
                     )
-                found.append(changes_of_weight(self.v, self.pushes, points, self._path))
-            changes = np.array([np.asarray(each) for each in found]).reshape(len(at), 2, self.lanes)[:, :, : self.size]
+                rows.append(changes_of_weight(self.v, self.pushes, points, self._path))
+            changes = np.array([np.asarray(row) for row in rows]).reshape(len(at), 2, self.lanes)[:, :, : self.size]
         if len(at):
             self._beta, self.given = float(at[-1]), None
         return changes[:, 0], changes[:, 1]

@@ -95,9 +95,9 @@ class Lanes:
         take(x, np.concatenate([places, np.arange(len(places), self._lanes)]), taken)
         return taken
 
-    def _joined(self, found: FloatArray) -> FloatArray:
+    def _joined(self, numbers: FloatArray) -> FloatArray:
         """Return numbers of all states at some points, (chunks, points, 64), as (points, states)."""
-        return found.transpose(1, 0, 2).reshape(found.shape[1], self._lanes)[:, : self.size]
+        return numbers.transpose(1, 0, 2).reshape(numbers.shape[1], self._lanes)[:, : self.size]
 
     def _each(self, work: Callable[[int], None]) -> None:
         """Call a function on the number of each chunk."""

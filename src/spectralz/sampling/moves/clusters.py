@@ -59,8 +59,8 @@ def move_operations(n: int, entries: int) -> float:
 def first_point(path: SparsePath) -> float:
     """Return the point of a path from which on clusters branch, or infinity if they do not."""
     at = np.linspace(0.0, 1.0, POINTS + 1)
-    found = (beta for beta in at if branching(path.data + beta * path.data_change, path.indptr) > 1.0)
-    return float(next(found, np.inf))
+    branching_points = (beta for beta in at if branching(path.data + beta * path.data_change, path.indptr) > 1.0)
+    return float(next(branching_points, np.inf))
 
 
 def turn_clusters(
