@@ -81,15 +81,11 @@ class DenseChains(SpinBySpin):
         self._h = self._room_for_fields()
         self._points_left = 0
 
-    def sweep(
-        self, before: FloatArray, at: FloatArray, after: FloatArray, sweeps: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """Sweep at one point of the path after the other; fields are summed up anew now and then."""
+    def _refresh(self, points: int) -> None:
         if self._points_left <= 0:
             self._each(self._sum_up)
             self._points_left = POINTS_PER_REFRESH
-        self._points_left -= len(at)
-        return super().sweep(before, at, after, sweeps)
+        self._points_left -= points
 
     def fill(self, x: NDArray[np.int8]) -> None:
         """Put given states into the lanes."""
@@ -111,7 +107,7 @@ class DenseChains(SpinBySpin):
     def _taken_fields(self, places: NDArray[np.int64]) -> Any:
         return self._taken(self._h, places)
 
-    def _sweep(self, chunk: int, at: FloatArray, sweeps: int, energies: FloatArray) -> None:
+    def _sweep(self, at: FloatArray, sweeps: int, energies: FloatArray, chunk: int) -> None:
         from spectralz.kernels.sampling.lanes import LANES, SPINS_TOLD_TOGETHER, sweep_dense
 
         x, h, n = self._x[chunk], self._h[chunk], self._x.shape[1]
@@ -125,7 +121,7 @@ class DenseChains(SpinBySpin):
             np.empty((n, LANES), np.float32),
             np.empty((SPINS_TOLD_TOGETHER, n), np.float32),
             np.empty((SPINS_TOLD_TOGETHER, LANES), np.float32),
-            energies,
+            energies[chunk],
         )
 
 

@@ -61,11 +61,12 @@ class DoubleSparseChains(SparseChains):
         """Draw the states from the base."""
         _draw(self)
 
-    def _sweep(self, chunk: int, at: FloatArray, sweeps: int, energies: FloatArray) -> None:
+    def _sweep(self, at: FloatArray, sweeps: int, energies: FloatArray, chunk: int) -> None:
         from spectralz.kernels.sampling.double_lanes import sweep_sparse_in_double
         from spectralz.kernels.sampling.lanes import LANES
 
-        sweep_sparse_in_double(self._x[chunk], self._random[chunk], at, sweeps, self._path, np.empty(LANES), energies)
+        x, log_odds = self._x[chunk], np.empty(LANES)
+        sweep_sparse_in_double(x, self._random[chunk], at, sweeps, self._path, log_odds, energies[chunk])
 
 
 class DoubleDenseChains(DenseChains):
@@ -88,11 +89,11 @@ class DoubleDenseChains(DenseChains):
         np.matmul(self._x[chunk].T.astype(np.float64), self._path.coupling, out=self._h[chunk])
         self._h[chunk] += self._path.field
 
-    def _sweep(self, chunk: int, at: FloatArray, sweeps: int, energies: FloatArray) -> None:
+    def _sweep(self, at: FloatArray, sweeps: int, energies: FloatArray, chunk: int) -> None:
         from spectralz.kernels.sampling.double_lanes import sweep_dense_in_double
 
         x, h = self._x[chunk], self._h[chunk]
-        sweep_dense_in_double(x, h, self._random[chunk], at, sweeps, self._path, energies)
+        sweep_dense_in_double(x, h, self._random[chunk], at, sweeps, self._path, energies[chunk])
 
 
 def _draw(chains: DoubleSparseChains | DoubleDenseChains) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -138,10 +139,14 @@ class SpinBySpin(Lanes):
         self, before: FloatArray, at: FloatArray, after: FloatArray, sweeps: int
     ) -> tuple[FloatArray, FloatArray]:
         """Sweep at one point of the path after the other."""
+        self._refresh(len(at))
         energies = self._room(len(at), np.float64)
-        self._each(lambda chunk: self._sweep(chunk, at, sweeps, energies[chunk]))
+        self._parallel(partial(self._sweep, at, sweeps, energies), range(self._chunks))
         joined = self._joined(energies)
         return (before - at)[:, None] * joined, (after - at)[:, None] * joined
 
-    def _sweep(self, chunk: int, at: FloatArray, sweeps: int, energies: FloatArray) -> None:
+    def _refresh(self, points: int) -> None:
+        """Sum up anew what the sweeps at so many points change, if it is time."""
+
+    def _sweep(self, at: FloatArray, sweeps: int, energies: FloatArray, chunk: int) -> None:
         raise NotImplementedError

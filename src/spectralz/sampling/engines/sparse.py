@@ -176,7 +176,7 @@ class SparseChains(SpinBySpin):
         block_heat_bath(rows, h, energy, counters, 1.0, block, field, scaled)
         self._x[chunk] = rows.T
 
-    def _sweep(self, chunk: int, at: FloatArray, sweeps: int, energies: FloatArray) -> None:
+    def _sweep(self, at: FloatArray, sweeps: int, energies: FloatArray, chunk: int) -> None:
         from spectralz.kernels.sampling.lanes import LANES, sweep_sparse
 
         x, random, path = self._x[chunk], self._random[chunk], self._path
@@ -186,7 +186,7 @@ class SparseChains(SpinBySpin):
         for begin, end in pairwise(edges):  # points with clusters one by one, those without together
             if is_slow[begin]:
                 self._turn_clusters(chunk, float(at[begin]))
-            sweep_sparse(x, random, at[begin:end], sweeps, path, scaled, log_odds, energies[begin:end])
+            sweep_sparse(x, random, at[begin:end], sweeps, path, scaled, log_odds, energies[chunk, begin:end])
 
     def _turn_clusters(self, chunk: int, beta: float) -> None:
         """Turn clusters of the states of a chunk."""
