@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
 
-import spectralz
+import spectralz as sz
 
-ROOT = Path(spectralz.__file__).parent
+ROOT = Path(sz.__file__).parent
 PAGE = ROOT.parents[1] / "docs" / "architecture.md"
 HEAVY = ("numba", "matplotlib", "llvmlite", "rich", "typer", "pandas", "jax")
 
@@ -88,6 +89,28 @@ def test_a_forbidden_import_is_seen():
         ("show", True),
         ("spectralz", False),
     ]
+
+
+def test_a_folder_has_at_most_25_files():
+    assert max(len(list(folder.glob("*.py"))) for folder in {path.parent for path in ROOT.rglob("*.py")}) <= 25
+
+
+def test_a_glass_is_ten_calls_into_other_files_away_from_its_kernel(monkeypatch):
+    from spectralz.kernels.sampling import lanes
+
+    kernel, ways = lanes.sweep_dense, set()
+
+    def seen(*arguments):
+        files = [Path(frame.filename) for frame in traceback.extract_stack()]
+        inside = [file for file in files if ROOT in file.parents]
+        ways.add(tuple(file for file, before in zip(inside, [None, *inside], strict=False) if file != before))
+        kernel(*arguments)
+
+    monkeypatch.setattr(lanes, "sweep_dense", seen)
+    sz.log_z(sz.generators.sk(100, 1.0, 0), exclude=["exact"], work=1e8, threads=1)
+    assert any("run.py" in {file.name for file in way} for way in ways)
+    # The first file is that of log_z, and the last call is that of the kernel.
+    assert max(len(way) for way in ways) <= 10
 
 
 def imported_by(code: str) -> set[str]:
