@@ -58,17 +58,17 @@ def _by_conditioning(model: Ising, exact: Exact) -> Marginals:
 
     For the other value it is E[x_j] - 2 P(x_i = -1) E[x_j | x_i = -1].
     """
-    found = exact.run_marginals(model, pairs=False)
+    marginals = exact.run_marginals(model, pairs=False)
     products = np.eye(model.n)
     for i in range(model.n):
         report("fixing spins", i / model.n)
-        side = 1 if found.mean[i] >= 0.0 else -1
+        side = 1 if marginals.mean[i] >= 0.0 else -1
         others = np.delete(np.arange(model.n), i)
         name = i if model.names is None else model.names[i]
         mean = exact.run_marginals(model.condition({name: side}), pairs=False).mean
-        likely = found.probability[i, (side + 1) // 2]
-        products[i, others] = side * (2.0 * likely * mean - found.mean[others])
+        likely = marginals.probability[i, (side + 1) // 2]
+        products[i, others] = side * (2.0 * likely * mean - marginals.mean[others])
     pairs = all_pairs(model.n)
     i, j = pairs.T
     both = np.clip(0.5 * (products[i, j] + products[j, i]), -1.0, 1.0)
-    return replace(found, edges=pairs, pair_mean=both, has_pairs=True)
+    return replace(marginals, edges=pairs, pair_mean=both, has_pairs=True)

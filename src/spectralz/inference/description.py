@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spectralz.inference.asked import Asked
+from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.methods import Exact
 from spectralz.methods.exact import ENTRY_BYTES
 from spectralz.result import Description
@@ -42,7 +42,7 @@ def describe(model: Ising | RBM, *, given: Mapping[Any, int] | None = None) -> D
     >>> about.edges, about.components, about["treewidth_lower"], about["treewidth_upper"]
     (40, 1, 2, 5)
     """
-    free = Asked.about(model, given).free
+    free = ModelWithEvidence.checked(model, given).free
     n = free.n
     edges, J = free.edges()
     degree = np.bincount(edges.ravel(), minlength=n)
@@ -90,11 +90,11 @@ def _cost(model: Ising) -> _Cost:
             return _Cost()
         from spectralz.kernels.elimination.screening import count_min_degree
 
-        found = count_min_degree(rows.indptr, rows.indices, MOST_WIDTH_TO_COUNT)
-        if not found.is_narrow:
+        count = count_min_degree(rows.indptr, rows.indices, MOST_WIDTH_TO_COUNT)
+        if not count.is_narrow:
             return _Cost()
         # All tables at once are more than is needed.
-        return _Cost(found.width, "min-degree", ENTRY_BYTES * int(found.terms), int(found.terms))
+        return _Cost(count.width, "min-degree", ENTRY_BYTES * int(count.terms), int(count.terms))
     # The cost of an unaffordable answer is still worth predicting; but the search for orders must end.
     plan = Exact(algorithm="elimination", max_memory=2**63, max_terms=2**60).plan(model)
     if plan.refusal is not None:

@@ -12,8 +12,7 @@ from spectralz._support.deadline import Deadline, budgeted, checked_budget
 from spectralz._support.options import bytes_in_words, checked_bytes, checked_count, checked_threads
 from spectralz._support.threads import using_threads
 from spectralz.errors import ModelError, OptionError, TooLargeError, is_interrupt
-from spectralz.inference.asked import Asked
-from spectralz.inference.by_maxima import by_maxima, rounding_of, table_entries
+from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.methods import Exact
 from spectralz.portfolio.bracket import bracket
 from spectralz.portfolio.exact_costs import exact_deadline, is_affordable
@@ -85,25 +84,29 @@ def map_state(
     limits = checked_budget(budget, work)
     limit = checked_threads(threads)
     rng = np.random.default_rng(checked_count(seed, "seed", least=0))
-    asked = Asked.about(model, given)
+    conditioned = ModelWithEvidence.checked(model, given)
     began = clock.seconds()
-    with using_threads(limit), budgeted(*limits) as deadline:
-        order = None if method == "search" else _order(asked.free, memory, deadline, method == "exact")
-        found = _searched(asked.free, deadline, rng) if order is None else _eliminated(asked.free, order, rng)
-    weight = float(asked.free.log_weight(found.state))
+    with using_threads(limit), allowed.planning():
+        order = None if method == "search" else _order(conditioned.free, memory, allowed.seconds, method == "exact")
+        found = (
+            _searched(conditioned.free, allowed.seconds, rng)
+            if order is None
+            else _eliminated(conditioned.free, order, rng)
+        )
+    weight = float(conditioned.free.log_weight(found.state))
     return MapState(
-        state=asked.states(found.state[None])[0],
+        state=conditioned.states(found.state[None])[0],
         log_weight=weight,
         upper=max(found.upper, weight),
         proven=found.upper <= weight + found.slack,
         method=found.method,
         status=found.status,
         seconds=clock.seconds() - began,
-        names=asked.whole.names,
+        names=conditioned.whole.names,
     )
 
 
-class _Found(NamedTuple):
+class _Answer(NamedTuple):
     """A state, a bound on all log-weights, what of that bound may be rounding, and how they were found."""
 
     state: NDArray[np.int8]
@@ -131,14 +134,14 @@ def _order(model: Ising, memory: int, deadline: Deadline, is_asked: bool) -> lis
     return [int(spin) for spin in plan.tree.order]
 
 
-def _eliminated(model: Ising, order: list[int], rng: np.random.Generator) -> _Found:
-    found = by_maxima(model, order, model.n + 1, rng)
+def _eliminated(model: Ising, order: list[int], rng: np.random.Generator) -> _Answer:
+    maxima = by_maxima(model, order, model.n + 1, rng)
     rounding = rounding_of(model)
-    upper, slack = found.upper + model.constant + rounding, 2.0 * (found.rounding + 2.0 * rounding)
-    return _Found(found.state, upper, slack, "exact", Status(f"eliminated {model.n} spins by maxima"))
+    upper, slack = maxima.upper + model.constant + rounding, 2.0 * (maxima.rounding + 2.0 * rounding)
+    return _Answer(maxima.state, upper, slack, "exact", Status(f"eliminated {model.n} spins by maxima"))
 
 
-def _searched(model: Ising, deadline: Deadline, rng: np.random.Generator) -> _Found:
+def _searched(model: Ising, seconds: float, rng: np.random.Generator) -> _Answer:
     from spectralz.sampling.search import by_search
 
     state = np.where(model.field >= 0.0, 1, -1).astype(np.int8)
@@ -157,4 +160,4 @@ def _searched(model: Ising, deadline: Deadline, rng: np.random.Generator) -> _Fo
     if not np.isfinite(upper):
         upper = float(np.abs(model.field).sum() + np.abs(model.edges()[1]).sum()) + model.constant
     rounding = rounding_of(model)
-    return _Found(state, upper + 2.0 * rounding, 4.0 * rounding, "search", Status(f"{words} after {times} coolings"))
+    return _Answer(state, upper + 2.0 * rounding, 4.0 * rounding, "search", Status(f"{words} after {times} coolings"))

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from spectralz.errors import ModelError
-from spectralz.inference.asked import Asked
+from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.inference.verbs import log_z
 from spectralz.model import RBM
+from spectralz.model.rbm import LOW
 from spectralz.result import LogProb
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from spectralz.model import Ising
 
 __all__ = ["log_prob"]
-
-LOWEST = {"pm1": -1, "01": 0}
 
 
 def log_prob(
@@ -57,17 +56,16 @@ def log_prob(
     >>> sz.log_prob(other, data).mean < sz.log_prob(model, data).mean
     True
     """
-    whole = Asked.about(model, None).whole
-    own = model.values if isinstance(model, RBM) else "pm1"
-    states = _spins(X, values or own, whole.n)
+    whole = ModelWithEvidence.checked(model, None).whole
+    states = _spins(X, values or (model.values if isinstance(model, RBM) else "pm1"), whole.n)
     weights = np.atleast_1d(np.asarray(whole.log_weight(states), dtype=np.float64))
-    found = log_z(model, method, executor=executor, **options)
-    return LogProb(weights - found.log_z, weights, found)
+    estimate = log_z(model, method, executor=executor, **options)
+    return LogProb(weights - estimate.log_z, weights, estimate)
 
 
 def _spins(X: Any, values: str, n: int) -> Any:
     """Return states as rows of -1 and +1."""
-    if values not in LOWEST:
+    if values not in LOW:
         raise ModelError(f"values is {values!r}; states are 'pm1' (-1 and +1) or '01' (0 and 1)")
     try:
         given = np.atleast_2d(np.asarray(X))
@@ -77,7 +75,7 @@ def _spins(X: Any, values: str, n: int) -> Any:
         given = given.reshape(0, n)
     if given.ndim != 2 or given.shape[1] != n:
         raise ModelError(f"states have shape {np.shape(X)}; the model has {n} spins: give rows of {n} values")
-    low = LOWEST[values]
+    low = LOW[values]
     if given.dtype.kind not in "biuf" or not np.all((given == low) | (given == 1)):
         other = "01" if values == "pm1" else "pm1"
         raise ModelError(f"states must hold only {low} and 1; for other values, give values={other!r}")

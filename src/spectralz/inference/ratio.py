@@ -11,7 +11,7 @@ from spectralz._support.deadline import Deadline, budgeted, checked_budget
 from spectralz._support.options import checked_count, checked_threads
 from spectralz._support.threads import using_threads
 from spectralz.errors import ModelError, TooLargeError
-from spectralz.inference.asked import Asked
+from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.inference.verbs import log_z
 from spectralz.methods import Exact, Quadrature
 from spectralz.parts.leading import leading_directions
@@ -72,7 +72,7 @@ def log_ratio(
     >>> found.kind, round(float(found), 6) == round(sz.log_z(1.01 * model).log_z - sz.log_z(model).log_z, 6)
     (<Kind.EXACT: 'exact'>, True)
     """
-    first, second = Asked.about(b, None).whole, Asked.about(a, None).whole
+    first, second = (ModelWithEvidence.checked(model, None).whole for model in (b, a))
     if first.n != second.n:
         raise ModelError(f"a has {second.n} spins and b has {first.n}; a ratio is that of models of the same spins")
     limit = checked_threads(threads)
@@ -82,9 +82,9 @@ def log_ratio(
     exact = _exactly(first, second, auto)
     if exact is not None:
         return exact
-    with using_threads(limit), budgeted(*limits) as deadline:
-        found = _bridged(first, second, deadline, rng)
-    return found if found is not None else _one_by_one(first, second, auto)
+    with using_threads(limit), allowed.planning():
+        bridged = _bridged(first, second, allowed.seconds, rng)
+    return bridged if bridged is not None else _one_by_one(first, second, auto)
 
 
 def _exactly(first: Ising, second: Ising, auto: Auto) -> Quantity | None:

@@ -13,7 +13,7 @@ from spectralz._support.options import checked_count, checked_threads
 from spectralz._support.progress import report
 from spectralz._support.threads import using_threads
 from spectralz.errors import OptionError, TooLargeError, warn_inaccurate
-from spectralz.inference.asked import Asked
+from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.methods import Exact, Quadrature
 from spectralz.methods.base import has_few_pairs
 from spectralz.portfolio.exact_costs import exact_deadline, is_affordable
@@ -94,15 +94,15 @@ def thermodynamics(
     limits = checked_budget(budget, work)
     limit = checked_threads(threads)
     rng = np.random.default_rng(checked_count(seed, "seed", least=0))
-    free = Asked.about(model, given).free
+    free = ModelWithEvidence.checked(model, given).free
     began = clock.seconds()
-    with using_threads(limit), budgeted(*limits) as deadline:
-        solver = _exact_method(free, at, method, deadline)
-        found = _cooled(free, at, deadline, rng) if solver is None else _exact(free, at, solver)
-    made = Thermodynamics(beta=at, n=free.n, seconds=clock.seconds() - began, **found)
-    if not np.all(made.trusted):
-        warn_inaccurate(f"part of these curves is not to be trusted: {made.status}", stacklevel=3)
-    return made
+    with using_threads(limit), allowed.planning():
+        solver = _exact_method(free, at, method, allowed.seconds)
+        curves = _cooled(free, at, allowed.seconds, rng) if solver is None else _exact(free, at, solver)
+    result = Thermodynamics(beta=at, n=free.n, seconds=clock.seconds() - began, **curves)
+    if not np.all(result.trusted):
+        warn_inaccurate(f"part of these curves is not to be trusted: {result.status}", stacklevel=3)
+    return result
 
 
 def energy(model: Ising | RBM, method: str = "auto", **options: Any) -> Quantity:
@@ -116,7 +116,7 @@ def energy(model: Ising | RBM, method: str = "auto", **options: Any) -> Quantity
     >>> sz.energy(sz.Ising.from_edges(2, [(0, 1)], [1.0]))  # -tanh(1)
     Quantity(-0.761594156, exact)
     """
-    return _at_one(thermodynamics(model, [1.0], method, **options), "energy")
+    return _at_beta_one("energy", model, method, options)
 
 
 def entropy(model: Ising | RBM, method: str = "auto", **options: Any) -> Quantity:
@@ -130,12 +130,13 @@ def entropy(model: Ising | RBM, method: str = "auto", **options: Any) -> Quantit
     >>> bool(math.isclose(sz.entropy(sz.Ising(field=[0.0, 0.0])), 2 * math.log(2)))
     True
     """
-    return _at_one(thermodynamics(model, [1.0], method, **options), "entropy")
+    return _at_beta_one("entropy", model, method, options)
 
 
-def _at_one(made: Thermodynamics, name: str) -> Quantity:
-    value, error = float(getattr(made, name)[0]), float(getattr(made, f"{name}_error")[0])
-    return Quantity(value, error, made.kind, bool(made.trusted[0]), made.status)
+def _at_beta_one(name: str, model: Ising | RBM, method: str, options: dict[str, Any]) -> Quantity:
+    curves = thermodynamics(model, [1.0], method, **options)
+    value, error = float(getattr(curves, name)[0]), float(getattr(curves, f"{name}_error")[0])
+    return Quantity(value, error, curves.kind, bool(curves.trusted[0]), curves.status)
 
 
 def _checked_betas(betas: Any) -> FloatArray:
@@ -177,13 +178,11 @@ def _exact(model: Ising, betas: FloatArray, method: Method) -> dict[str, Any]:
     for k, beta in enumerate(betas):
         report("temperatures", k / len(betas))
         rows.append(_at(model, float(beta), method))
-    found: dict[str, Any] = {}
-    for c, name in enumerate(KNOWN):
-        found[name] = np.array([row[c][0] for row in rows])
-        found[f"{name}_error"] = np.array([row[c][1] for row in rows])
+    values, errors = np.array(rows).T
     words = "summed up exactly at each temperature; the heat capacity by differences of the mean energy"
     return {
-        **found,
+        **dict(zip(KNOWN, values, strict=True)),
+        **{f"{name}_error": error for name, error in zip(KNOWN, errors, strict=True)},
         "kind": Kind.EXACT,
         "trusted": np.ones(len(betas), dtype=bool),
         "status": Status(words),
@@ -219,21 +218,21 @@ def _moments(model: Ising, beta: float, method: Method) -> tuple[float, float, F
     if beta == 0.0:
         # Spins are fair coins, and the products of two are 0 in the mean.
         return model.n * float(np.log(2.0)), 0.0 - model.constant, np.zeros(model.n), 0.0
-    found = method.run_marginals(model.scaled(beta), pairs=True)
-    pair_mean = _aligned(found.edges, found.pair_mean, edges)
-    mean_energy = -float(model.field @ found.mean + J @ pair_mean) - model.constant
-    estimate = found.estimate
+    marginals = method.run_marginals(model.scaled(beta), pairs=True)
+    pair_mean = _aligned(marginals.edges, marginals.pair_mean, edges)
+    mean_energy = -float(model.field @ marginals.mean + J @ pair_mean) - model.constant
+    estimate = marginals.estimate
     width = 0.0 if estimate.upper is None or estimate.lower is None else estimate.upper - estimate.lower
     sizes = float(np.abs(model.field).sum() + np.abs(J).sum()) + abs(model.constant)
-    return estimate.log_z, mean_energy, found.mean, width + 1e-15 * sizes
+    return estimate.log_z, mean_energy, marginals.mean, width + 1e-15 * sizes
 
 
-def _aligned(found: Any, values: FloatArray, edges: Any) -> FloatArray:
+def _aligned(pairs: Any, values: FloatArray, edges: Any) -> FloatArray:
     """Return numbers of pairs in the order of ``edges``; a pair that is not there has lost its coupling to rounding."""
-    if np.array_equal(found, edges):
+    if np.array_equal(pairs, edges):
         return values
-    places = {tuple(pair): k for k, pair in enumerate(found.tolist())}
-    return np.array([values[places[tuple(pair)]] if tuple(pair) in places else 0.0 for pair in edges.tolist()])
+    value_of = dict(zip(map(tuple, pairs.tolist()), values.tolist(), strict=True))
+    return np.array([value_of.get(tuple(pair), 0.0) for pair in edges.tolist()])
 
 
 def _cooled(model: Ising, betas: FloatArray, deadline: Deadline, rng: np.random.Generator) -> dict[str, Any]:
@@ -244,23 +243,23 @@ def _cooled(model: Ising, betas: FloatArray, deadline: Deadline, rng: np.random.
     positive = rising[rising > 0.0]
     if not len(positive):
         return _exact(model, betas, Exact())
-    cooled, judged = _judged(curves(model, positive, deadline, rng))
-    hot = _at(model, 0.0, Exact())
-    known = dict(zip(KNOWN, hot, strict=True))
-    found: dict[str, Any] = {}
+    cooled, judged = _judged(curves(model, positive, seconds, rng))
+    has_zero = len(positive) < len(rising)
+    at_zero = dict(zip(KNOWN, _at(model, 0.0, Exact()), strict=True)) if has_zero else {}
+    result: dict[str, Any] = {}
     for name in (*KNOWN, "abs_magnetization"):
         pair = getattr(cooled, name)
-        if pair is None or (name not in known and len(positive) < len(rising)):
+        if pair is None or (has_zero and name not in at_zero):
             continue
         for part, suffix in enumerate(("", "_error")):
-            first = [] if len(positive) == len(rising) else [known[name][part]]
-            found[name + suffix] = np.concatenate([first, pair[part]])[back]
+            first = [at_zero[name][part]] if has_zero else []
+            result[name + suffix] = np.concatenate([first, pair[part]])[back]
     trusted = np.concatenate([np.ones(len(rising) - len(positive), dtype=bool), judged])[back]
     words = f"{cooled.states} states in {RUNS} runs through {cooled.points} points, and through half as many"
     if not trusted.all():
         words += f"; at {np.count_nonzero(~trusted)} temperatures they are out of equilibrium, too few, or miss a state"
     return {
-        **found,
+        **result,
         "kind": Kind.ESTIMATE,
         "trusted": trusted,
         "status": Status(words, converged=bool(trusted.all())),
@@ -273,6 +272,6 @@ def _judged(cooled: Curves) -> tuple[Curves, NDArray[np.bool_]]:
     log_z, error = cooled.log_z
     judged = [judge_runs(summary_of(runs)) for runs in cooled.runs]
     doubts = [doubt(value, missed) for value, missed in zip(log_z.tolist(), cooled.missed, strict=True)]
-    others = [max(each.std_error, doubted.may_add) for each, doubted in zip(judged, doubts, strict=True)]
-    trusted = [each.trusted and doubted.is_negligible for each, doubted in zip(judged, doubts, strict=True)]
+    others = [max(verdict.std_error, doubted.may_add) for verdict, doubted in zip(judged, doubts, strict=True)]
+    trusted = [verdict.trusted and doubted.is_negligible for verdict, doubted in zip(judged, doubts, strict=True)]
     return replace(cooled, log_z=(log_z, np.maximum(error, others))), np.array(trusted)

@@ -11,7 +11,7 @@ from spectralz._support.options import checked_count, checked_level, checked_thr
 from spectralz._support.threads import using_threads
 from spectralz.errors import OptionError, SpectralzError, UnknownMethodError, warn_inaccurate
 from spectralz.inference.all_pairs import marginals_of_all_pairs
-from spectralz.inference.asked import Asked
+from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.methods import Method
 from spectralz.methods.base import has_few_pairs
 from spectralz.portfolio.auto import Auto
@@ -82,7 +82,7 @@ def log_z(
     """
     chosen = as_method(method, options)
     with _spreading(chosen, executor):
-        result = chosen.run(Asked.about(model, given).free)
+        result = chosen.run(ModelWithEvidence.checked(model, given).free)
     _warn_of(chosen, result)
     return result
 
@@ -120,18 +120,16 @@ def marginals(
     Marginals(n=12, pairs left out, exact, means ... by exact)
     """
     chosen = as_method(method, options)
-    if not chosen.gives_marginals:
-        able = ", ".join(name for name, known in METHODS.items() if known.gives_marginals)
-        raise OptionError(f"method {chosen.name!r} gives no marginals; these do: {able}")
-    asked = Asked.about(model, given)
+    _refuse_unable(chosen, "gives_marginals", "gives no marginals; these do")
+    conditioned = ModelWithEvidence.checked(model, given)
     if pairs == "all":
         with _spreading(chosen, executor):
-            return asked.marginals(marginals_of_all_pairs(asked.free, chosen), of_all_pairs=True)
-    wanted = has_few_pairs(asked.whole) if pairs is None else flag(pairs, "pairs")
+            return conditioned.marginals(marginals_of_all_pairs(conditioned.free, chosen), of_all_pairs=True)
+    wanted = has_few_pairs(conditioned.whole) if pairs is None else flag(pairs, "pairs")
     with _spreading(chosen, executor):
-        found = asked.marginals(chosen.run_marginals(asked.free, pairs=wanted))
-    _warn_of(chosen, found.estimate)
-    return found
+        result = conditioned.marginals(chosen.run_marginals(conditioned.free, pairs=wanted))
+    _warn_of(chosen, result.estimate)
+    return result
 
 
 def sample(
@@ -170,12 +168,10 @@ def sample(
     ((3, 500), dtype('int8'))
     """
     chosen = as_method(method, options)
-    if not chosen.gives_samples:
-        able = ", ".join(name for name, known in METHODS.items() if known.gives_samples)
-        raise OptionError(f"method {chosen.name!r} gives no samples; these do: {able}")
-    asked = Asked.about(model, given)
+    _refuse_unable(chosen, "gives_samples", "gives no samples; these do")
+    conditioned = ModelWithEvidence.checked(model, given)
     with _spreading(chosen, executor):
-        return asked.states(chosen.run_sample(asked.free, size, seed))
+        return conditioned.states(chosen.run_sample(conditioned.free, size, seed))
 
 
 def compare(
@@ -199,13 +195,13 @@ def compare(
         Most threads that each method uses, unless it sets its own number; by default all cores that the process may
         use.
     """
-    asked = [name for name in METHODS if name != "auto"] if methods is None else methods
-    if isinstance(asked, str):
-        raise OptionError(f"methods is {asked!r}; give a list, such as [{asked!r}]")
-    chosen = [(as_method(method, {}), method if isinstance(method, str) else method.name) for method in asked]
-    checked = Asked.about(model, given).free
+    if isinstance(methods, str):
+        raise OptionError(f"methods is {methods!r}; give a list, such as [{methods!r}]")
+    wanted = [name for name in METHODS if name != "auto"] if methods is None else methods
+    chosen = [(as_method(method, {}), method if isinstance(method, str) else method.name) for method in wanted]
+    free = ModelWithEvidence.checked(model, given).free
     with using_threads(checked_threads(threads)):
-        return Comparison(tuple(_row(checked, method, name) for method, name in chosen))
+        return Comparison(tuple(_row(free, method, name) for method, name in chosen))
 
 
 def bounds(
@@ -264,11 +260,11 @@ def bounds(
     limits = checked_budget(budget, work)
     probability = None if level is None else checked_level(level, "level")
     number = checked_count(seed, "seed", least=0)
-    asked = Asked.about(model, given)
-    with using_threads(checked_threads(threads)), budgeted(*limits) as deadline:
+    free = ModelWithEvidence.checked(model, given).free
+    with using_threads(checked_threads(threads)), allowed.planning():
         if probability is None:
-            return bracket(asked.free, deadline, exclude)
-        return bracket_with_interval(asked.free, deadline, exclude, probability, number)
+            return bracket(free, allowed.seconds, exclude)
+        return bracket_with_interval(free, allowed.seconds, exclude, probability, number)
 
 
 def _warn_of(method: Method, result: Estimate) -> None:
@@ -279,10 +275,16 @@ def _warn_of(method: Method, result: Estimate) -> None:
 
 def _spreading(method: Method, executor: Any) -> AbstractContextManager[None]:
     """Return the context in which a method works with an executor, or refuse it."""
-    if executor is not None and not method.spreads_runs:
-        able = ", ".join(name for name, known in METHODS.items() if known.spreads_runs)
-        raise OptionError(f"method {method.name!r} has no runs for an executor; these methods do: {able}")
+    if executor is not None:
+        _refuse_unable(method, "spreads_runs", "has no runs for an executor; these methods do")
     return using_executor(executor)
+
+
+def _refuse_unable(method: Method, ability: str, lack: str) -> None:
+    """Refuse a method without an ability, one of its class variables, and name those that have it."""
+    if not getattr(method, ability):
+        able = ", ".join(name for name, known in METHODS.items() if getattr(known, ability))
+        raise OptionError(f"method {method.name!r} {lack}: {able}")
 
 
 def _row(model: Ising, method: Method, name: str) -> ComparisonRow:
@@ -296,20 +298,20 @@ def as_method(method: str | Method, options: dict[str, Any]) -> Method:
     """Return the method for a name with options, or the method itself."""
     if isinstance(method, Method):
         if options:
-            given = ", ".join(options)
             raise OptionError(
-                f"options ({given}) go with a method's name; {method.name!r} was given as a value: set them there"
+                f"options ({', '.join(options)}) go with a method's name; {method.name!r} was given as a value: "
+                "set them there"
             )
         return method
     if not isinstance(method, str):
         raise UnknownMethodError(f"method is a {type(method).__name__}; it must be a name or a Method")
     if method in PAPER_SETTINGS:
+        setting = PAPER_SETTINGS[method]
         if options:
-            label = PAPER_SETTINGS[method].name
             raise OptionError(
-                f"{method!r} is a setting of the paper with fixed options; to choose options, ask for {label!r}"
+                f"{method!r} is a setting of the paper with fixed options; to choose options, ask for {setting.name!r}"
             )
-        return PAPER_SETTINGS[method]
+        return setting
     if method not in METHODS:
         names = {name.lower(): name for name in (*METHODS, *PAPER_SETTINGS)}
         close = [names[name] for name in difflib.get_close_matches(method.lower(), names, n=1)]

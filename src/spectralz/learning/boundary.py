@@ -44,11 +44,11 @@ def _refuse_separated(problem: Problem, table: Table) -> None:
     free = problem.free
     edges = problem.edges
     i, j = edges.T
-    own = free[problem.n :] & free[i] & free[j]
+    is_free = free[problem.n :] & free[i] & free[j]
     pair = problem.moments[problem.n :]
     signs = [(a, b) for a in (1, -1) for b in (1, -1)]
     cells = np.array([(1 + a * table.mean[i] + b * table.mean[j] + a * b * pair) / 4 for a, b in signs])
-    empty = (cells * table.rows < EMPTY) & own
+    empty = (cells * table.rows < EMPTY) & is_free
     if not empty.any():
         return
     bad = np.flatnonzero(empty.any(axis=0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -33,17 +34,17 @@ class Moments(Protocol):
         """Return log Z and the means of the statistics."""
 
 
+@dataclass(frozen=True)
 class Elimination:
     """Moments by bucket elimination, along one order, found once."""
 
-    def __init__(self, problem: Problem, plan: ExactPlan) -> None:
-        self._problem = problem
-        self._plan = plan
+    _problem: Problem
+    _plan: ExactPlan
 
     def moments(self, parameters: FloatArray) -> tuple[float, FloatArray]:
         """Return log Z and the means of the statistics."""
-        found = Exact().solve_marginals_of_plan(self._problem.model(parameters), self._plan)
-        return found.outcome.log_z, np.concatenate([found.mean, found.pair_mean])
+        marginals = Exact().solve_marginals_of_plan(self._problem.model(parameters), self._plan)
+        return marginals.outcome.log_z, np.concatenate([marginals.mean, marginals.pair_mean])
 
 
 def exact_moments(problem: Problem, *, unasked: bool = False) -> Moments | str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -24,6 +24,7 @@ FEWEST_HALVINGS = 30
 # Beyond this size of a parameter the likelihood is flat in double precision: the parameter would be infinite.
 LARGEST = 40.0
 LBFGS_MEMORY = 20
+INTERRUPTED, TIME_UP = "interrupted", "the time was up"
 
 
 class Objective(Protocol):
@@ -57,7 +58,29 @@ class Minimum:
     @property
     def is_interrupted(self) -> bool:
         """Whether an interrupt ended it."""
-        return self.stopped == "interrupted"
+        return self.stopped == INTERRUPTED
+
+
+@dataclass(frozen=True)
+class _Penalized:
+    """An objective plus ``ridge / 2 x^2 + slope x``, summed over all parameters."""
+
+    objective: Any
+    ridge: FloatArray
+    slope: FloatArray
+
+    def value(self, at: FloatArray) -> tuple[float, FloatArray]:
+        """Return the value and the gradient."""
+        value, gradient = self.objective.value(at)
+        return value + self._penalty(at), gradient + self.ridge * at + self.slope
+
+    def hessian(self, at: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Return the value, the gradient and the Hessian."""
+        value, gradient, hessian = self.objective.hessian(at)
+        return value + self._penalty(at), gradient + self.ridge * at + self.slope, hessian + np.diag(self.ridge)
+
+    def _penalty(self, at: FloatArray) -> float:
+        return 0.5 * float(self.ridge @ at**2) + float(self.slope @ at)
 
 
 def minimize(
@@ -65,50 +88,41 @@ def minimize(
 ) -> Minimum:
     """Return the minimum of ``objective`` plus the penalty of ``problem`` over its free parameters."""
     has_hessian = hasattr(objective, "hessian") and problem.size <= MOST_OF_NEWTON
-    if problem.penalty.l1 > 0.0:
-        found = _lbfgs(objective, problem, start, tol, max_iter, task)
-        return _polished(objective, problem, found, tol, max_iter, task) if has_hessian else found
-    if has_hessian:
-        return _newton(objective, problem, start, tol, max_iter, task)
-    return _lbfgs(objective, problem, start, tol, max_iter, task)
+    smooth = _Penalized(objective, problem.ridge, np.zeros(problem.size))
+    if has_hessian and problem.penalty.l1 == 0.0:
+        return _newton(smooth, problem, problem.free, start, tol, max_iter, task)
+    minimum = _lbfgs(smooth, problem, start, tol, max_iter, task)
+    if has_hessian and minimum.stopped not in (INTERRUPTED, TIME_UP):
+        return _polished(smooth, problem, minimum, tol, max_iter, task)
+    return minimum
 
 
 def _newton(
-    objective: Any,
-    problem: Problem,
-    start: FloatArray,
-    tol: float,
-    max_iter: int,
-    task: str,
-    slope: FloatArray | None = None,
-    active: Any = None,
+    objective: _Penalized, problem: Problem, free: Any, start: FloatArray, tol: float, max_iter: int, task: str
 ) -> Minimum:
-    """Take Newton steps, shortened if needed; ``slope`` is a linear penalty, ``active`` says what may change."""
-    free = problem.free if active is None else active
-    ridge, linear = problem.ridge, np.zeros(problem.size) if slope is None else slope
+    """Take Newton steps, shortened if needed, of the parameters that are ``free``."""
     at, residual, stopped = start.copy(), np.inf, "the limit on iterations was reached"
     k = 0
     try:
         for k in range(max_iter):
             value, gradient, hessian = objective.hessian(at)
-            gradient = (gradient + ridge * at + linear)[free]
-            value += 0.5 * float(ridge @ at**2) + float(linear @ at)
+            gradient = gradient[free]
             residual = float(np.abs(gradient).max(initial=0.0))
             report(task, min(1.0, (k + 1) / 12))
             if residual <= tol:
                 return Minimum(at, residual, k)
             if np.abs(at[problem.free]).max() > LARGEST:
                 return Minimum(at, residual, k, "a parameter would be infinite")
-            if deadline.is_past():
-                return Minimum(at, residual, k, "the time was up")
+            if clock.is_up():
+                return Minimum(at, residual, k, TIME_UP)
             step = np.zeros(problem.size)
-            step[free] = -_solved(hessian[np.ix_(free, free)] + np.diag(ridge[free]), gradient)
-            length = _length(objective, at, step, value, float(gradient @ step[free]), residual, free, ridge, linear)
+            step[free] = -_solved(hessian[np.ix_(free, free)], gradient)
+            length = _length(objective, at, step, value, float(gradient @ step[free]), residual, free)
             if length == 0.0:
                 return Minimum(at, residual, k, "" if residual <= 1e3 * tol else "rounding stops it")
             at = at + length * step
     except KeyboardInterrupt:
-        stopped = "interrupted"
+        stopped = INTERRUPTED
     return Minimum(at, residual, k + 1, stopped)
 
 
@@ -121,89 +135,59 @@ def _solved(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
     while True:
         try:
             factor = scipy.linalg.cho_factor(hessian + added * size * np.eye(len(hessian)), check_finite=False)
-            own: FloatArray = scipy.linalg.cho_solve(factor, gradient, check_finite=False)
-            return own
+            return np.asarray(scipy.linalg.cho_solve(factor, gradient, check_finite=False))
         except np.linalg.LinAlgError:
             added = max(10.0 * added, 1e-12)
 
 
 def _length(
-    objective: Any,
-    at: FloatArray,
-    step: FloatArray,
-    value: float,
-    slope: float,
-    residual: float,
-    free: Any,
-    ridge: FloatArray,
-    linear: FloatArray,
+    objective: _Penalized, at: FloatArray, step: FloatArray, value: float, slope: float, residual: float, free: Any
 ) -> float:
     """Return the longest of 1, 1/2, 1/4, ... that makes enough progress, also near the minimum despite rounding."""
     length = min(1.0, 2.0 * LARGEST / max(float(np.abs(step).max(initial=0.0)), 1e-300))
     for _ in range(FEWEST_HALVINGS):
-        trial = at + length * step
-        own, gradient = objective.value(trial)
-        own += 0.5 * float(ridge @ trial**2) + float(linear @ trial)
-        if own <= value + SUFFICIENT * length * slope:
+        reached, gradient = objective.value(at + length * step)
+        if reached <= value + SUFFICIENT * length * slope:
             return length
-        reached = float(np.abs((gradient + ridge * trial + linear)[free]).max(initial=0.0))
-        if abs(own - value) <= 1e-13 * max(1.0, abs(value)) and reached <= 0.5 * residual:
+        is_flat = abs(reached - value) <= 1e-13 * max(1.0, abs(value))
+        if is_flat and float(np.abs(gradient[free]).max(initial=0.0)) <= 0.5 * residual:
             return length
         length /= 2.0
     return 0.0
 
 
-def _lbfgs(objective: Objective, problem: Problem, start: FloatArray, tol: float, max_iter: int, task: str) -> Minimum:
+def _lbfgs(objective: _Penalized, problem: Problem, start: FloatArray, tol: float, max_iter: int, task: str) -> Minimum:
     """Minimize by L-BFGS; with an l1 penalty, over the bounded positive and negative parts of couplings."""
     import scipy.optimize
 
-    n, l1 = problem.n, problem.penalty.l1
+    l1 = problem.penalty.l1
     free = np.flatnonzero(problem.free)
-    ridge = problem.ridge
-    pairs = free[free >= n]
-    split = l1 > 0.0
+    pairs = free[free >= problem.n] if l1 > 0.0 else free[:0]
+    fields = len(free) - len(pairs)
     best: list[Any] = [np.inf, start.copy(), np.inf, 0]
 
-    def whole(z: FloatArray) -> FloatArray:
-        own = problem.given.copy()
-        own[free] = z[: len(free)]
-        if split:
-            own[pairs] -= z[len(free) :]
-        return own
-
     def penalized(z: FloatArray) -> tuple[float, FloatArray]:
-        at = whole(z)
+        at = problem.given.copy()
+        at[free] = z[: len(free)]
+        positive, negative = z[fields : len(free)], z[len(free) :]
+        at[pairs] -= negative
         value, gradient = objective.value(at)
-        gradient = gradient + ridge * at
-        value += 0.5 * float(ridge @ at**2)
         residual = _residual(gradient, at, problem)
-        own = gradient[free]
-        if split:
-            value += l1 * float(np.abs(at[pairs]).sum() + 2.0 * np.minimum(_positive(z), _negative(z)).sum())
-            own = np.concatenate([own, -gradient[pairs]])
-            own[len(free) - len(pairs) :] += l1
-        if value < best[0] - noise(value) or (value <= best[0] + noise(value) and residual < best[2]):
+        value += l1 * float(np.abs(at[pairs]).sum() + 2.0 * np.minimum(positive, negative).sum())
+        slope = np.concatenate([gradient[free], -gradient[pairs]])
+        slope[fields:] += l1
+        noise = 1e-13 * max(1.0, abs(value))
+        if value < best[0] - noise or (value <= best[0] + noise and residual < best[2]):
             best[:3] = value, at, residual
         best[3] += 1
         report(task, 1.0 - 1.0 / (1.0 + best[3] / 30.0))
         if deadline.is_past():
             raise _TimeUpError
-        return value, own
+        return value, slope
 
-    def noise(value: float) -> float:
-        return 1e-13 * max(1.0, abs(value))
-
-    def _positive(z: FloatArray) -> FloatArray:
-        return z[len(free) - len(pairs) : len(free)]
-
-    def _negative(z: FloatArray) -> FloatArray:
-        return z[len(free) :]
-
-    first = start[free]
-    bounds: list[tuple[float | None, float | None]] = [(None, None)] * len(free)
-    if split:
-        first = np.concatenate([np.where(free >= n, np.maximum(first, 0.0), first), np.maximum(-start[pairs], 0.0)])
-        bounds = [(None, None)] * (len(free) - len(pairs)) + [(0.0, None)] * (2 * len(pairs))
+    signed = start[pairs]
+    first = np.concatenate([start[free[:fields]], np.maximum(signed, 0.0), np.maximum(-signed, 0.0)])
+    bounds = [(None, None)] * fields + [(0.0, None)] * (2 * len(pairs))
     options = {"maxiter": max_iter * 10, "maxfun": max_iter * 20, "ftol": 0.0, "gtol": tol, "maxcor": LBFGS_MEMORY}
     stopped = ""
     try:
@@ -212,9 +196,9 @@ def _lbfgs(objective: Objective, problem: Problem, start: FloatArray, tol: float
         else:
             penalized(first)
     except KeyboardInterrupt:
-        stopped = "interrupted"
+        stopped = INTERRUPTED
     except _TimeUpError:
-        stopped = "the time was up"
+        stopped = TIME_UP
     at, residual = best[1], best[2]
     if not stopped and residual > tol:
         is_large = bool(len(free)) and float(np.abs(at[free]).max()) > LARGEST / 2.0
@@ -228,30 +212,27 @@ class _TimeUpError(Exception):
 
 def _residual(gradient: FloatArray, at: FloatArray, problem: Problem) -> float:
     """Return the largest entry of the smallest subgradient; ``gradient`` does not include the l1 penalty."""
-    own = gradient.copy()
+    smallest = gradient.copy()
     l1 = problem.penalty.l1
     if l1 > 0.0:
-        J, g = at[problem.n :], own[problem.n :]
-        own[problem.n :] = np.where(J != 0.0, g + l1 * np.sign(J), np.sign(g) * np.maximum(np.abs(g) - l1, 0.0))
-    return float(np.abs(own[problem.free]).max(initial=0.0))
+        J, g = at[problem.n :], gradient[problem.n :]
+        smallest[problem.n :] = np.where(J != 0.0, g + l1 * np.sign(J), np.sign(g) * np.maximum(np.abs(g) - l1, 0.0))
+    return float(np.abs(smallest[problem.free]).max(initial=0.0))
 
 
-def _polished(objective: Any, problem: Problem, found: Minimum, tol: float, max_iter: int, task: str) -> Minimum:
+def _polished(objective: _Penalized, problem: Problem, rough: Minimum, tol: float, max_iter: int, task: str) -> Minimum:
     """Continue with Newton's method over the couplings that are not zero, if they keep their signs."""
-    if found.stopped in ("interrupted", "the time was up"):
-        return found
-    at = found.parameters.copy()
+    at = rough.parameters.copy()
     # Couplings that L-BFGS left close to zero are set to zero if the gradient allows it.
     pairs = np.arange(problem.size) >= problem.n
     at[pairs & problem.free & (np.abs(at) < 1e-7)] = 0.0
     active = problem.free & (~pairs | (at != 0.0))
-    slope = np.where(pairs, problem.penalty.l1 * np.sign(at), 0.0)
-    better = _newton(objective, problem, at, tol, max_iter, task, slope, active)
+    with_slope = replace(objective, slope=np.where(pairs, problem.penalty.l1 * np.sign(at), 0.0))
+    better = _newton(with_slope, problem, active, at, tol, max_iter, task)
     if np.any(np.sign(better.parameters[pairs]) != np.sign(at[pairs])):
-        return found
-    _, gradient = objective.value(better.parameters)
-    residual = _residual(gradient + problem.ridge * better.parameters, better.parameters, problem)
-    if residual > max(found.residual, tol):
-        return found
-    stopped = "" if residual <= tol else better.stopped or found.stopped
-    return Minimum(better.parameters, residual, found.iterations + better.iterations, stopped)
+        return rough
+    residual = _residual(objective.value(better.parameters)[1], better.parameters, problem)
+    if residual > max(rough.residual, tol):
+        return rough
+    stopped = "" if residual <= tol else better.stopped or rough.stopped
+    return Minimum(better.parameters, residual, rough.iterations + better.iterations, stopped)

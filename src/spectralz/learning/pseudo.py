@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
+
+from spectralz.model.coupling.entries import symmetric
 
 if TYPE_CHECKING:
     from typing import Any
@@ -31,23 +32,17 @@ class PseudoLikelihood:
     """The mean negative log-pseudo-likelihood per row, its gradient, its Hessian and the scores of rows."""
 
     def __init__(self, problem: Problem, table: Table) -> None:
-        own = table.distinct()
+        distinct = table.distinct()
         self.n, self.edges = problem.n, problem.edges
-        self.x = own.known_states("the pseudo-likelihood").astype(np.float64)
-        self.share = own.weight / own.rows
+        self.x = distinct.known_states("the pseudo-likelihood").astype(np.float64)
+        self.share = distinct.weight / distinct.rows
         self._is_dense = len(self.edges) >= DENSE * max(problem.n * (problem.n - 1) / 2, 1)
-        self._of_spin = _edges_of_spins(problem)
 
     def _fields(self, parameters: FloatArray) -> FloatArray:
         """Return the field on every variable in every row."""
-        i, j = self.edges.T
-        J = parameters[self.n :]
-        both = np.concatenate([i, j]), np.concatenate([j, i])
-        matrix: Any = sp.csr_array((np.concatenate([J, J]), both), shape=(self.n, self.n))
-        if self._is_dense:
-            matrix = matrix.toarray()
-        own: FloatArray = self.x @ matrix + parameters[: self.n]
-        return own
+        couplings = symmetric(self.n, self.edges, parameters[self.n :])
+        matrix: Any = couplings.toarray() if self._is_dense else couplings.tocsr()
+        return np.asarray(self.x @ matrix + parameters[: self.n])
 
     def value(self, parameters: FloatArray) -> tuple[float, FloatArray]:
         """Return the value and the gradient."""
@@ -74,10 +69,13 @@ class PseudoLikelihood:
         value, t = self._value_and_means(self._fields(parameters))
         size = self.n + len(self.edges)
         total = np.zeros((size, size))
-        for i, (others, places) in enumerate(self._of_spin):
-            weight = self.share * (1.0 - t[:, i]) * (1.0 + t[:, i])
+        i, j = self.edges.T
+        for spin in range(self.n):
+            edges = np.flatnonzero((i == spin) | (j == spin))
+            others = i[edges] + j[edges] - spin
+            weight = self.share * (1.0 - t[:, spin]) * (1.0 + t[:, spin])
             design = np.column_stack([np.ones(len(self.x)), self.x[:, others]])
-            where = np.concatenate([[i], places])
+            where = np.concatenate([[spin], self.n + edges])
             total[np.ix_(where, where)] += (weight[:, None] * design).T @ design
         return value, self._gradient(t), total
 
@@ -94,14 +92,3 @@ class PseudoLikelihood:
             scores = np.hstack([r, x[:, j] * r[:, i] + x[:, i] * r[:, j]])
             total += (self.share[rows, None] * scores).T @ scores
         return total
-
-
-def _edges_of_spins(problem: Problem) -> list[tuple[Any, Any]]:
-    """Return the neighbors of each variable, and the positions of their couplings among the parameters."""
-    neighbors: list[list[int]] = [[] for _ in range(problem.n)]
-    places: list[list[int]] = [[] for _ in range(problem.n)]
-    for k, (i, j) in enumerate(problem.edges.tolist()):
-        for a, b in ((i, j), (j, i)):
-            neighbors[a].append(b)
-            places[a].append(problem.n + k)
-    return [(np.array(a, dtype=np.int64), np.array(b, dtype=np.int64)) for a, b in zip(neighbors, places, strict=True)]

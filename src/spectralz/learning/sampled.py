@@ -123,8 +123,7 @@ def climb(problem: Problem, start: FloatArray, rows: float, seed: int, max_iter:
 
 def _first_states(problem: Problem, size: int, rng: np.random.Generator, states: Any) -> NDArray[np.int8]:
     if states is not None:
-        own: NDArray[np.int8] = states[rng.integers(len(states), size=size)]
-        return own
+        return np.asarray(states[rng.integers(len(states), size=size)])
     up = (1.0 + problem.moments[: problem.n]) / 2.0
     return np.where(rng.random((size, problem.n)) < up, 1, -1).astype(np.int8)
 
@@ -157,13 +156,13 @@ def _ended(
         stopped = "interrupted"
         means, kept = means or [_Features(problem, x).mean], kept or [x]
     free = problem.free
-    total, own = np.array(means)[:, free], problem.moments[free]
-    scale = np.sqrt(np.maximum(1.0 - own**2, 1.0 / rows) / rows)
-    rest = (total.mean(axis=0) - own + (problem.ridge * at)[free]) / scale
+    drawn, wanted = np.array(means)[:, free], problem.moments[free]
+    scale = np.sqrt(np.maximum(1.0 - wanted**2, 1.0 / rows) / rows)
+    rest = (drawn.mean(axis=0) - wanted + (problem.ridge * at)[free]) / scale
     # Successive populations are not independent; twice the naive variance allows for that.
-    spread = total.var(axis=0, ddof=1) * 2.0 / len(total) if len(total) > 1 else np.ones(len(own))
-    residual = float(np.sqrt(np.mean(rest**2))) if len(own) else 0.0
-    noise = float(np.sqrt(np.mean(spread / scale**2))) if len(own) else 0.0
+    spread = drawn.var(axis=0, ddof=1) * 2.0 / len(drawn) if len(drawn) > 1 else np.ones(len(wanted))
+    residual = float(np.sqrt(np.mean(rest**2))) if len(wanted) else 0.0
+    noise = float(np.sqrt(np.mean(spread / scale**2))) if len(wanted) else 0.0
     return Walk(at, np.concatenate(kept), residual, noise, iterations, stopped)
 
 
@@ -172,54 +171,50 @@ class _Features:
 
     def __init__(self, problem: Problem, x: NDArray[np.int8]) -> None:
         self._problem, self._x = problem, x
-        own = x.astype(np.float32)
+        spins = x.astype(np.float32)
         i, j = problem.edges.T
         if problem.is_complete:
-            pairs = (own.T @ own).astype(np.float64)[i, j] / len(x)
+            sums = (spins.T @ spins).astype(np.float64)[i, j]
         else:
-            pairs = np.array([np.dot(own[:, a], own[:, b]) for a, b in problem.edges.tolist()], dtype=np.float64)
-            pairs /= len(x)
-        self.mean = np.concatenate([own.mean(axis=0, dtype=np.float64), pairs])
+            sums = np.array([np.dot(spins[:, a], spins[:, b]) for a, b in problem.edges.tolist()], dtype=np.float64)
+        self.mean = np.concatenate([spins.mean(axis=0, dtype=np.float64), sums / len(x)])
 
     def solver(self) -> Any:
         """Return a solver of C d = g over the free parameters; with few states C is shrunk towards its diagonal."""
         problem = self._problem
         free = np.flatnonzero(problem.free)
         count = max(2, min(len(self._x), MOST_FEATURES // max(problem.size, 1)))
-        own = self._x[:count].astype(np.float32)
-        features = np.hstack([own, own[:, problem.edges[:, 0]] * own[:, problem.edges[:, 1]]])[:, free]
+        spins = self._x[:count].astype(np.float32)
+        features = np.hstack([spins, spins[:, problem.edges[:, 0]] * spins[:, problem.edges[:, 1]]])[:, free]
         features -= features.mean(axis=0)
         diagonal = np.maximum(1.0 - self.mean[free] ** 2, 1.0 / count)
         shrink = len(free) / (len(free) + count)
         ridge = problem.ridge[free] + shrink * diagonal
 
+        if len(free) <= MOST_SOLVED:
+            import scipy.linalg
+
+            matrix = (1.0 - shrink) * (features.T @ features).astype(np.float64) / count + np.diag(ridge)
+            factor = scipy.linalg.cho_factor(matrix)
+            return lambda gradient: _placed(problem, free, scipy.linalg.cho_solve(factor, gradient[free]))
+        from scipy.sparse.linalg import LinearOperator, cg
+
         def times(v: FloatArray) -> FloatArray:
             product = features.T @ (features @ v.astype(np.float32))
-            own: FloatArray = (1.0 - shrink) * product.astype(np.float64) / count + ridge * v
-            return own
+            return np.asarray((1.0 - shrink) * product.astype(np.float64) / count + ridge * v)
 
-        if len(free) > MOST_SOLVED:
-            return lambda gradient: _placed(problem, free, _conjugate(times, gradient[free], diagonal))
-        import scipy.linalg
+        shape = len(free), len(free)
+        covariance = LinearOperator(shape, matvec=times)
+        inverse = LinearOperator(shape, matvec=lambda v: v / diagonal)  # the preconditioner
 
-        matrix = (1.0 - shrink) * (features.T @ features).astype(np.float64) / count + np.diag(ridge)
-        factor = scipy.linalg.cho_factor(matrix)
-        return lambda gradient: _placed(problem, free, scipy.linalg.cho_solve(factor, gradient[free]))
+        def solve(gradient: FloatArray) -> FloatArray:
+            step = cg(covariance, gradient[free], rtol=1e-4, maxiter=MOST_CONJUGATE_STEPS, M=inverse)[0]
+            return _placed(problem, free, step)
+
+        return solve
 
 
 def _placed(problem: Problem, free: Any, values: FloatArray) -> FloatArray:
-    own = np.zeros(problem.size)
-    own[free] = values
-    return own
-
-
-def _conjugate(times: Any, gradient: FloatArray, diagonal: FloatArray) -> FloatArray:
-    """Solve by conjugate gradients, with the diagonal as preconditioner."""
-    from scipy.sparse.linalg import LinearOperator, cg
-
-    shape = len(gradient), len(gradient)
-    inverse = LinearOperator(shape, matvec=lambda v: v / diagonal)
-    found: FloatArray = cg(
-        LinearOperator(shape, matvec=times), gradient, rtol=1e-4, maxiter=MOST_CONJUGATE_STEPS, M=inverse
-    )[0]
-    return found
+    step = np.zeros(problem.size)
+    step[free] = values
+    return step

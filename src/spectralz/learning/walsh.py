@@ -39,23 +39,23 @@ def walsh(values: FloatArray) -> FloatArray:
 def _transformed(values: FloatArray, *, is_over_sets: bool) -> FloatArray:
     """Return the transform, or the transform that sums over sets and is indexed by states."""
     n = len(values).bit_length() - 1
-    found = values
+    sums = values
     for first in range(0, n, CHUNK):
         spins = min(CHUNK, n - first)
-        own = _matrix(spins).T if is_over_sets else _matrix(spins)
+        matrix = _matrix(spins).T if is_over_sets else _matrix(spins)
         if first == 0:
-            found = found.reshape(-1, 1 << spins) @ own.T
+            sums = sums.reshape(-1, 1 << spins) @ matrix.T
         else:  # the middle axis holds these spins; lower bits are behind it, higher bits before it
-            found = np.matmul(own, found.reshape(-1, 1 << spins, 1 << first))
-    return found.reshape(-1)
+            sums = np.matmul(matrix, sums.reshape(-1, 1 << spins, 1 << first))
+    return sums.reshape(-1)
 
 
 def _matrix(spins: int) -> FloatArray:
     """Return the products of spins of every set (rows) in every state (columns)."""
-    own = np.ones((1, 1))
+    products = np.ones((1, 1))
     for _ in range(spins):
-        own = np.kron(np.array([[1.0, 1.0], [-1.0, 1.0]]), own)
-    return own
+        products = np.kron(np.array([[1.0, 1.0], [-1.0, 1.0]]), products)
+    return products
 
 
 def probabilities(model: Ising) -> FloatArray:

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from spectralz.result import Marginals
 
-__all__ = ["Asked"]
+__all__ = ["ModelWithEvidence"]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question: the whole model, the fixed spins with their values, and the model of the free spins.
+class ModelWithEvidence:
+    """The whole model, the fixed spins with their values, and the model of the free spins.
 
     Methods see only ``free``. Their results are completed by the fixed spins and, for an RBM, converted to its values.
     """
@@ -35,7 +35,7 @@ class Asked:
     free: Ising
 
     @classmethod
-    def about(cls, model: Any, given: Mapping[Any, int] | None) -> Asked:
+    def checked(cls, model: Any, given: Mapping[Any, int] | None) -> ModelWithEvidence:
         """Check a model and evidence about it."""
         rbm = model if isinstance(model, RBM) else None
         whole = model if rbm is None else rbm.to_ising()
@@ -61,39 +61,34 @@ class Asked:
             states[:, self.fixed] = self.value
         return states if self.rbm is None else self.rbm.values_of(states)
 
-    def marginals(self, found: Marginals, *, of_all_pairs: bool = False) -> Marginals:
+    def marginals(self, free: Marginals, *, of_all_pairs: bool = False) -> Marginals:
         """Return marginals of all spins from marginals of the free spins."""
-        whole = self._with_fixed(found, of_all_pairs) if len(self.fixed) else found
+        whole = self._with_fixed(free, of_all_pairs) if len(self.fixed) else free
         return whole if self.rbm is None or self.rbm.values == "pm1" else _of_binary(whole)
 
-    def _with_fixed(self, found: Marginals, of_all_pairs: bool) -> Marginals:
+    def _with_fixed(self, free: Marginals, of_all_pairs: bool) -> Marginals:
         mean, probability = np.zeros(self.whole.n), np.zeros((self.whole.n, 2))
-        mean[self._kept], probability[self._kept] = found.mean, found.probability
+        mean[self._kept], probability[self._kept] = free.mean, free.probability
         mean[self.fixed] = self.value
         probability[self.fixed] = np.column_stack([self.value < 0, self.value > 0])
-        edges = self.whole.edges()[0] if found.has_pairs else found.edges
+        edges = self.whole.edges()[0] if free.has_pairs else free.edges
         if of_all_pairs:
             edges = all_pairs(self.whole.n)
         touched = edges[np.isin(edges, self.fixed).any(axis=1)]
         # A fixed spin and any other are independent, so that the mean of their product is the product of their means.
-        pairs = np.concatenate([self._kept[found.edges], touched])
-        means = np.concatenate([found.pair_mean, mean[touched[:, 0]] * mean[touched[:, 1]]])
+        pairs = np.concatenate([self._kept[free.edges], touched])
+        means = np.concatenate([free.pair_mean, mean[touched[:, 0]] * mean[touched[:, 1]]])
         order = np.lexsort((pairs[:, 1], pairs[:, 0]))
         return replace(
-            found,
-            mean=mean,
-            probability=probability,
-            edges=pairs[order],
-            pair_mean=means[order],
-            names=self.whole.names,
+            free, mean=mean, probability=probability, edges=pairs[order], pair_mean=means[order], names=self.whole.names
         )
 
 
-def _of_binary(found: Marginals) -> Marginals:
+def _of_binary(marginals: Marginals) -> Marginals:
     """Return marginals of units 0 and 1: P(unit = 1), and P(both = 1) of every edge."""
-    one = found.probability[:, 1]
-    i, j = found.edges.T
-    both = (1.0 + found.mean[i] + found.mean[j] + found.pair_mean) / 4.0
+    one, mean = marginals.probability[:, 1], marginals.mean
+    i, j = marginals.edges.T
+    both = (1.0 + mean[i] + mean[j] + marginals.pair_mean) / 4.0
     # Rounding, or an approximate method, must not take it out of the range that the two units allow.
     both = np.clip(both, np.maximum(one[i] + one[j] - 1.0, 0.0), np.minimum(one[i], one[j]))
-    return replace(found, mean=one, pair_mean=both, values="01")
+    return replace(marginals, mean=one, pair_mean=both, values="01")
