@@ -10,7 +10,7 @@ import numpy as np
 from spectralz._support.deadline import budgeted
 from spectralz._support.progress import report
 from spectralz.errors import OptionError, TooLargeError
-from spectralz.methods import Annealing, Exact, Quadrature
+from spectralz.methods import Annealing, Exact, Method, Quadrature
 from spectralz.methods.base import MOST_PAIRS
 from spectralz.parts.pairs import all_pairs
 from spectralz.portfolio.auto import Auto
@@ -18,7 +18,6 @@ from spectralz.portfolio.exact_costs import exact_deadline, is_affordable
 from spectralz.registry import METHODS
 
 if TYPE_CHECKING:
-    from spectralz.methods import Method
     from spectralz.model import Ising
     from spectralz.result import Marginals
 

@@ -9,7 +9,7 @@ import numpy as np
 from spectralz.errors import ModelError
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.inference.verbs import log_z
-from spectralz.model import RBM
+from spectralz.model import RBM, Ising
 from spectralz.model.rbm import LOW
 from spectralz.result import LogProb
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from spectralz.methods import Method
-    from spectralz.model import Ising
 
 __all__ = ["log_prob"]
 

@@ -14,7 +14,7 @@ from spectralz._support.progress import report
 from spectralz._support.threads import using_threads
 from spectralz.errors import OptionError, TooLargeError, warn_inaccurate
 from spectralz.inference.evidence import ModelWithEvidence
-from spectralz.methods import Exact, Quadrature
+from spectralz.methods import Exact, Method, Quadrature
 from spectralz.methods.base import has_few_pairs
 from spectralz.portfolio.exact_costs import exact_deadline, is_affordable
 from spectralz.result import Kind, Quantity, Status, Thermodynamics
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from spectralz._support.deadline import Deadline
-    from spectralz.methods import Method
     from spectralz.model import RBM, FloatArray, Ising
     from spectralz.sampling.curves import Curves
 

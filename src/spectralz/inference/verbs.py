@@ -18,7 +18,7 @@ from spectralz.portfolio.auto import Auto
 from spectralz.portfolio.bracket import bracket
 from spectralz.portfolio.intervals import bracket_with_interval
 from spectralz.registry import METHODS, PAPER_SETTINGS
-from spectralz.result import Comparison, ComparisonRow
+from spectralz.result import Bounds, Comparison, ComparisonRow, Estimate, Marginals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.model import RBM, Ising
-    from spectralz.result import Bounds, Estimate, Marginals
 
 __all__ = ["as_method", "bounds", "compare", "log_z", "marginals", "sample"]
 

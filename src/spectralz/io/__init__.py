@@ -24,7 +24,7 @@ from spectralz.errors import FormatError, OptionError
 from spectralz.io.csv_edges import looks_like_csv, read_csv, write_csv
 from spectralz.io.dimod_coo import looks_like_coo, read_coo, write_coo
 from spectralz.io.dimod_json import looks_like_json, read_json, write_json
-from spectralz.io.files import STANDARD, is_packed, opened
+from spectralz.io.files import STANDARD, Source, is_packed, opened
 from spectralz.io.maxcut import looks_like_maxcut, read_maxcut
 from spectralz.io.npz import looks_like_npz, read_npz, write_npz
 from spectralz.io.qubo import looks_like_qubo, read_qubo
@@ -38,13 +38,11 @@ from spectralz.io.uai import (
     write_pr,
     write_uai,
 )
-from spectralz.model import RBM
+from spectralz.model import RBM, Ising
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from spectralz.io.files import Source
-    from spectralz.model import Ising
 
 __all__ = [
     "FORMATS",

@@ -10,18 +10,13 @@ import io
 import math
 import warnings
 import zipfile
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectralz.io.files import most_unpacked, refuse_unpacked
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from spectralz.io.files import Source
+from spectralz.io.files import Source, most_unpacked, refuse_unpacked
 
 __all__ = ["Archive"]
 

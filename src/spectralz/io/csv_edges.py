@@ -26,16 +26,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.errors import ModelError
-from spectralz.io.files import opened, save
+from spectralz.io.files import PathOrSource, Source, opened, save
 from spectralz.io.labels import numbered, symmetric
 from spectralz.io.lines import Lines, finite_number, pair_keys, quoted, separator_of
-from spectralz.model import Ising
+from spectralz.model import IntArray, Ising
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from spectralz.io.files import PathOrSource, Source
-    from spectralz.model import IntArray
 
 __all__ = ["looks_like_csv", "read_csv", "write_csv"]
 

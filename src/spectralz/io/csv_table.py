@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.io.files import opened
+from spectralz.io.files import PathOrSource, Source, opened
 from spectralz.io.lines import Lines, finite_number, quoted, separator_of
 
 if TYPE_CHECKING:
-    from spectralz.io.files import PathOrSource, Source
     from spectralz.model import FloatArray
 
 __all__ = ["read_table"]

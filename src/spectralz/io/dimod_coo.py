@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.errors import ModelError
-from spectralz.io.files import opened, save
+from spectralz.io.files import PathOrSource, Source, opened, save
 from spectralz.io.labels import energy_of_entries, numbered
 from spectralz.io.lines import Lines
 
 if TYPE_CHECKING:
     from os import PathLike
 
-    from spectralz.io.files import PathOrSource, Source
     from spectralz.model import Ising
 
 __all__ = ["looks_like_coo", "read_coo", "write_coo"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz.io.files import opened, save
+from spectralz.io.files import PathOrSource, Source, opened, save
 from spectralz.io.labels import energy_pairs, symmetric
 from spectralz.io.plain_names import from_plain, to_plain
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
     from os import PathLike
 
-    from spectralz.io.files import PathOrSource, Source
     from spectralz.model import FloatArray, IntArray, Ising
 
 __all__ = ["looks_like_json", "read_json", "write_json"]

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz.model import Ising
+from spectralz.model import FloatArray, IntArray, Ising
 from spectralz.model.coupling import entries
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
-    from spectralz.model import FloatArray, IntArray
 
 __all__ = ["energy_of_entries", "energy_pairs", "in_order", "numbered", "symmetric"]
 

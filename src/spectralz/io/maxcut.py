@@ -15,18 +15,13 @@ so that J_ij = -w_ij / 2 and the offset is the sum of the weights over 2; at ``b
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.io.files import opened
+from spectralz.io.files import PathOrSource, Source, opened
 from spectralz.io.labels import symmetric
 from spectralz.io.lines import Lines, finite_number, first_words, quoted, whole_number
-from spectralz.model import Ising
-
-if TYPE_CHECKING:
-    from spectralz.io.files import PathOrSource, Source
-    from spectralz.model import FloatArray, IntArray
+from spectralz.model import FloatArray, IntArray, Ising
 
 __all__ = ["looks_like_maxcut", "read_entries", "read_maxcut"]
 

@@ -38,7 +38,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from spectralz.io.archive import Archive
-from spectralz.io.files import most_unpacked, opened, save
+from spectralz.io.files import PathOrSource, Source, most_unpacked, opened, save
 from spectralz.io.plain_names import from_plain, to_plain
 from spectralz.model import Bipartite, Ising
 
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
     from os import PathLike
 
-    from spectralz.io.files import PathOrSource, Source
 
 __all__ = ["looks_like_npz", "read_npz", "write_npz"]
 

@@ -20,13 +20,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.io.files import opened
+from spectralz.io.files import PathOrSource, Source, opened
 from spectralz.io.labels import energy_of_entries, numbered
 from spectralz.io.lines import Lines, first_words, quoted, whole_number
 from spectralz.io.maxcut import looks_like_maxcut, read_entries
 
 if TYPE_CHECKING:
-    from spectralz.io.files import PathOrSource, Source
     from spectralz.model import Ising
 
 __all__ = ["looks_like_qbsolv", "looks_like_qubo", "read_qubo"]

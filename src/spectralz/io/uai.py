@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from spectralz.errors import ModelError
-from spectralz.io.files import opened, save
+from spectralz.io.files import PathOrSource, Source, opened, save
 from spectralz.io.lines import finite_number, first_words, quoted, whole_number
 from spectralz.model import Ising
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.io.files import PathOrSource, Source
 
 __all__ = ["looks_like_uai", "read_evidence", "read_map", "read_uai", "write_map", "write_mar", "write_pr", "write_uai"]
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.errors import ModelError
-from spectralz.learning.table import label_of
+from spectralz.learning.table import Table, label_of
 
 if TYPE_CHECKING:
     from spectralz.learning.problem import Problem
-    from spectralz.learning.table import Table
 
 __all__ = ["WAY_OUT", "refuse_unbounded"]
 

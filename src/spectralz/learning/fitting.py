@@ -24,7 +24,7 @@ from spectralz.inference import log_z, sample
 from spectralz.learning import sampled
 from spectralz.learning.boundary import WAY_OUT, refuse_unbounded
 from spectralz.learning.graphs import edges_of, fixed_values
-from spectralz.learning.likelihood import Likelihood, exact_moments
+from spectralz.learning.likelihood import Likelihood, Moments, exact_moments
 from spectralz.learning.minimizing import Minimum, minimize
 from spectralz.learning.precision import MOST_PARAMETERS, Precision, precision_by_states, precision_of
 from spectralz.learning.problem import Penalty, Problem
@@ -36,7 +36,6 @@ from spectralz.result import Fit, Status
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from spectralz.learning.likelihood import Moments
     from spectralz.model import FloatArray, IntArray, Ising
 
 __all__ = ["METHODS_OF_FIT", "FitOptions", "fit", "fit_table"]

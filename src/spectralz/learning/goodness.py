@@ -10,17 +10,15 @@ import numpy as np
 
 from spectralz.errors import ModelError, OptionError
 from spectralz.inference import sample
-from spectralz.learning.table import spins_of
+from spectralz.learning.table import Table, spins_of
 from spectralz.learning.walsh import probabilities, walsh
 from spectralz.parts.pairs import all_pairs
-from spectralz.result import Goodness
+from spectralz.result import Fit, Goodness
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.learning.table import Table
     from spectralz.model import FloatArray, IntArray
-    from spectralz.result import Fit
 
 __all__ = ["goodness_of", "log_probabilities"]
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
 
 import numpy as np
 
 from spectralz.errors import ModelError, OptionError, shown
-from spectralz.model import Ising
+from spectralz.model import FloatArray, IntArray, Ising
 from spectralz.model.checks import checked_edges
 from spectralz.model.names import index_of, places_of
 from spectralz.parts.pairs import all_pairs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-
-    from spectralz.model import FloatArray, IntArray
 
 __all__ = ["edges_of", "fixed_values"]
 

@@ -18,7 +18,7 @@ from spectralz.errors import ModelError
 from spectralz.inference import log_z
 from spectralz.kernels.single_spin import log_2cosh
 from spectralz.learning.table import spins_of, table_of
-from spectralz.model import RBM
+from spectralz.model import RBM, FloatArray
 from spectralz.result import DataLikelihood, Status
 from spectralz.sampling.engines.collapsed import Sides
 from spectralz.sampling.path import from_fields
@@ -28,7 +28,6 @@ from spectralz.trust.likelihoods import agree_per_row
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.model import FloatArray
 
 __all__ = ["fit_rbm", "free_energies", "log_likelihood", "reverse_annealed"]
 

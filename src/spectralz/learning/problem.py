@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.model import Ising
+from spectralz.model import FloatArray, IntArray, Ising
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from numpy.typing import NDArray
 
-    from spectralz.model import FloatArray, IntArray
 
 __all__ = ["Penalty", "Problem"]
 

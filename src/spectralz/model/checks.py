@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +11,6 @@ import numpy as np
 from spectralz.errors import ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from spectralz.model.coupling.base import FloatArray, IntArray
 
 __all__ = [

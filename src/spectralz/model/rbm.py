@@ -7,7 +7,7 @@ translate in both directions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,8 +21,6 @@ from spectralz.model.ising import Ising, field_of_binary
 from spectralz.model.names import checked_names
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
-
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 

@@ -10,13 +10,12 @@ import numpy as np
 
 from spectralz.errors import ModelError
 from spectralz.model.checks import as_float_array, refuse_non_finite
-from spectralz.model.coupling.base import Conditioned, Coupling
+from spectralz.model.coupling.base import Conditioned, Coupling, FloatArray, IntArray
 from spectralz.model.coupling.entries import Sparse, symmetric
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.model.coupling.base import FloatArray, IntArray
 
 __all__ = ["Bipartite"]
 

@@ -13,14 +13,13 @@ import scipy.sparse as sp
 from spectralz.errors import ModelError
 from spectralz.kernels.coupling import Couplings
 from spectralz.model.checks import as_float_array, refuse_non_finite
-from spectralz.model.coupling.base import Conditioned, Coupling
+from spectralz.model.coupling.base import Conditioned, Coupling, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from spectralz.model.coupling.base import FloatArray, IntArray
 
 __all__ = ["Dense", "Entries", "Sparse"]
 

@@ -12,13 +12,12 @@ import numpy as np
 from spectralz.errors import ModelError, TooLargeError
 from spectralz.kernels.error_free import Parts, balanced, pair_rounding, trace_of_terms
 from spectralz.model.checks import as_float_array, refuse_non_finite
-from spectralz.model.coupling.base import Conditioned, Coupling, Factors
+from spectralz.model.coupling.base import Conditioned, Coupling, Factors, FloatArray, IntArray
 from spectralz.model.coupling.entries import Dense
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.model.coupling.base import FloatArray, IntArray
 
 __all__ = ["Factored"]
 
