@@ -165,8 +165,7 @@ def test_the_pseudo_likelihood_is_the_optimum_of_its_literal_form():
 
 
 def test_the_sandwich_is_made_of_scores_and_numerical_hessian():
-    from spectralz.learning.fitting import problem_of
-    from spectralz.learning.problem import Penalty
+    from spectralz.learning.problem import Penalty, problem_of
     from spectralz.learning.pseudo import PseudoLikelihood
     from spectralz.learning.table import table_of
 

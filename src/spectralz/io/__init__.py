@@ -174,18 +174,12 @@ def write(model: Ising | RBM, path: str | PathLike[str], *, format: str | None =
     >>> sz.read(path)
     Ising(n=9, edges=12, density=0.333, |A| mean 0.63 max 0.995, |field| max 0.967, sparse)
     """
-    check_suffix(path, format=format)
-    chosen = _format_to_write(path, format)
-    if chosen is not None and chosen.write is not None:
-        chosen.write(model.to_ising() if isinstance(model, RBM) else model, path)
+    _writer(path, format)(model.to_ising() if isinstance(model, RBM) else model, path)
 
 
 def check_suffix(path: str | PathLike[str], *, format: str | None = None) -> None:
     """Refuse a name if no format that can be written has its suffix."""
-    chosen = _format_to_write(path, format)
-    if chosen is None or chosen.write is None:
-        got = f"{chosen.name} files are only read" if chosen else _suffix_in_words(path)
-        raise FormatError(f"{got}; models are written to " + _listed(FORMATS, only_written=True), path)
+    _writer(path, format)
 
 
 def loses_names(model: Ising | RBM, path: str | PathLike[str], *, format: str | None = None) -> bool:
@@ -194,11 +188,19 @@ def loses_names(model: Ising | RBM, path: str | PathLike[str], *, format: str | 
     return model.names is not None and chosen is not None and not chosen.keeps_names
 
 
+def _writer(path: str | PathLike[str], name: str | None) -> Callable[[Ising, str | PathLike[str]], None]:
+    chosen = _format_to_write(path, name)
+    if chosen is not None and chosen.write is not None:
+        return chosen.write
+    reason = f"{chosen.name} files are only read" if chosen else _suffix_in_words(path)
+    raise FormatError(f"{reason}; models are written to " + _listed(only_written=True), path)
+
+
 def _format_to_write(path: str | PathLike[str], name: str | None) -> Format | None:
     if name is not None:
         return _format_named(name)
     if fspath(path) == STANDARD:
-        raise OptionError("standard output has no suffix; give the format: " + _listed(FORMATS, only_written=True))
+        raise OptionError("standard output has no suffix; give the format: " + _listed(only_written=True))
     return _format_with_suffix(path)
 
 
@@ -206,7 +208,7 @@ def _format_named(name: str) -> Format:
     for known in FORMATS:
         if known.name == name:
             return known
-    raise OptionError(f"there is no format {name!r}; there are " + _listed(FORMATS))
+    raise OptionError(f"there is no format {name!r}; there are " + _listed())
 
 
 def _format_with_suffix(path: str | PathLike[str]) -> Format | None:
@@ -216,24 +218,22 @@ def _format_with_suffix(path: str | PathLike[str]) -> Format | None:
 
 def _format_of(source: Source) -> Format:
     """Return the format by the suffix if it is a known one, and otherwise by the content."""
-    told = _format_with_suffix(source.path)
-    asked = FORMATS if told is None else [known for known in FORMATS if known.is_marked]
-    seen = next((known for known in asked if _looks_like(known, source)), None)
-    if told is not None and seen is not None and seen is not told:
+    named = _format_with_suffix(source.path)
+    possible = (known for known in FORMATS if known.is_marked or named is None)
+    seen = next(
+        (known for known in possible if (source.is_text or known.name == "npz") and known.looks_like(source)), None
+    )
+    if named is not None and seen is not None and seen is not named:
         source.fail(
-            f"the name says {told.name}, but the content is {seen.name}; rename the file, or give format={seen.name!r}"
+            f"the name says {named.name}, but the content is {seen.name}; rename the file, or give format={seen.name!r}"
         )
-    found = told or seen
-    if found is None:
+    chosen = named or seen
+    if chosen is None:
         source.fail(
-            f"{_suffix_in_words(source.path)}, and the content is none of {_listed(FORMATS)}; "
+            f"{_suffix_in_words(source.path)}, and the content is none of {_listed()}; "
             "see docs/your-model.md for what each looks like"
         )
-    return found
-
-
-def _looks_like(known: Format, source: Source) -> bool:
-    return (source.is_text or known.name == "npz") and known.looks_like(source)
+    return chosen
 
 
 def _suffix(path: str | PathLike[str]) -> str:
@@ -246,6 +246,6 @@ def _suffix_in_words(path: str | PathLike[str]) -> str:
     return f"the name has the suffix {suffix!r}" if suffix else "the name has no suffix"
 
 
-def _listed(formats: tuple[Format, ...], only_written: bool = False) -> str:
-    kept = [known for known in formats if known.write is not None or not only_written]
+def _listed(only_written: bool = False) -> str:
+    kept = [known for known in FORMATS if known.write is not None or not only_written]
     return ", ".join(f"{known.name} ({' '.join(known.suffixes)})" for known in kept)

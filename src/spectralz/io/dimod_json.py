@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz.io.files import PathOrSource, Source, opened, save
-from spectralz.io.labels import energy_pairs, symmetric
-from spectralz.io.plain_names import from_plain, to_plain
+from spectralz.io.labels import energy_pairs, from_plain, symmetric, to_plain
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

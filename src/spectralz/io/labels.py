@@ -1,4 +1,4 @@
-"""Edges between labels: the spins, their order, and the model of these edges."""
+"""Edges between labels: the spins, their order, and the model of these edges; labels as JSON."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectralz.errors import ModelError
 from spectralz.model import FloatArray, IntArray, Ising
 from spectralz.model.coupling import entries
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
 
-__all__ = ["energy_of_entries", "energy_pairs", "in_order", "numbered", "symmetric"]
+__all__ = ["energy_of_entries", "energy_pairs", "from_plain", "in_order", "numbered", "symmetric", "to_plain"]
 
 # If more than this share of all pairs is coupled, the coupling is stored dense, which is then smaller and faster.
 DENSE_FROM = 0.5
@@ -77,3 +78,26 @@ def energy_pairs(
     if is_binary:
         return Ising.from_binary(-linear, -pairs, -offset, names)
     return Ising(-linear, pairs / -2.0, -offset, names)
+
+
+def to_plain(name: Hashable) -> Any:
+    """Return a name as a JSON value."""
+    if isinstance(name, np.generic):
+        name = name.item()
+    if isinstance(name, tuple):
+        return [to_plain(part) for part in name]
+    if isinstance(name, (str, int)) or (isinstance(name, float) and np.isfinite(name)):
+        return name
+    raise ModelError(
+        f"the name {name!r} is a {type(name).__name__}; files keep names that are text, numbers or tuples of these: "
+        "give others with model.named(names), or none with model.named(None)"
+    )
+
+
+def from_plain(value: Any) -> Hashable:
+    """Return the name for a JSON value, or raise ValueError."""
+    if isinstance(value, list):
+        return tuple(from_plain(part) for part in value)
+    if isinstance(value, (str, int, float)):
+        return value
+    raise ValueError(f"{value!r} cannot be a name; names are text, numbers or lists of these")

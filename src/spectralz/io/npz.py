@@ -39,7 +39,7 @@ import scipy.sparse as sp
 
 from spectralz.io.archive import Archive
 from spectralz.io.files import PathOrSource, Source, most_unpacked, opened, save
-from spectralz.io.plain_names import from_plain, to_plain
+from spectralz.io.labels import from_plain, to_plain
 from spectralz.model import Bipartite, Ising
 
 if TYPE_CHECKING:

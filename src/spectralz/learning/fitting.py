@@ -9,25 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.deadline import Deadline
-from spectralz._support.options import (
-    check_choice,
-    checked_count,
-    checked_positive,
-    checked_threads,
-    flag,
-    is_number,
-)
+from spectralz._support.options import check_choice, checked_count, checked_positive, checked_threads, flag, is_number
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import ModelError, OptionError, TooLargeError, shown, warn_inaccurate
 from spectralz.inference import log_z, sample
-from spectralz.learning import sampled
-from spectralz.learning.boundary import WAY_OUT, refuse_unbounded
-from spectralz.learning.graphs import edges_of, fixed_values
+from spectralz.learning import sampled, selecting
+from spectralz.learning.graphs import edges_of
 from spectralz.learning.likelihood import Likelihood, Moments, exact_moments
 from spectralz.learning.minimizing import Minimum, minimize
 from spectralz.learning.precision import MOST_PARAMETERS, Precision, precision_by_states, precision_of
-from spectralz.learning.problem import Penalty, Problem
+from spectralz.learning.problem import WAY_OUT, Penalty, Problem, problem_of, refuse_unbounded
 from spectralz.learning.pseudo import PseudoLikelihood
 from spectralz.learning.table import Table, moments_table, table_of
 from spectralz.learning.walsh import Walsh
@@ -187,8 +178,6 @@ def _table(X: Any, weights: Any, values: str, names: Any, moments: Any) -> Table
 
 
 def _fit(table: Table, graph: Any, penalty: Any, strength: Any, fixed: Any, select: str, options: FitOptions) -> Fit:
-    from spectralz.learning import selecting
-
     if isinstance(graph, str) and graph == "chosen":
         if penalty == "l1":
             raise OptionError('graph="chosen" chooses by l1 already; penalty is that of the fit after it, None or "l2"')
@@ -219,18 +208,6 @@ def _strength(penalty: Any, strength: Any) -> float:
     if not is_number(strength) or not 0.0 < strength < math.inf:
         raise OptionError(f'strength is {shown(strength)}; it must be a number above 0, "cv" or "ebic"')
     return float(strength)
-
-
-def problem_of(table: Table, edges: IntArray, fixed: Any, penalty: Penalty) -> Problem:
-    """Return the estimation problem of a table on a graph."""
-    places, given = fixed_values(fixed, table.n, edges, table.names)
-    free, value = np.ones(table.n + len(edges), dtype=bool), np.zeros(table.n + len(edges))
-    free[places], value[places] = False, given
-    # A coupling that is fixed at zero is not an edge.
-    kept = np.flatnonzero(free[table.n :] | (value[table.n :] != 0.0))
-    all_kept = np.concatenate([np.arange(table.n), table.n + kept])
-    edges = edges[kept]
-    return Problem(table.n, edges, table.moments(edges), free[all_kept], value[all_kept], penalty, table.names)
 
 
 @dataclass(frozen=True)

@@ -7,22 +7,30 @@ sufficient statistics are x_i and x_i x_j, so that the mean log-likelihood per r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectralz.errors import ModelError
+from spectralz.learning.graphs import fixed_values
 from spectralz.model import FloatArray, IntArray, Ising
+from spectralz.model.coupling.entries import symmetric
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from numpy.typing import NDArray
 
+    from spectralz.learning.table import Table
 
-__all__ = ["Penalty", "Problem"]
+
+__all__ = ["WAY_OUT", "Penalty", "Problem", "problem_of", "refuse_unbounded"]
 
 # An estimate that is exactly zero gets this weight instead, which keeps its edge and changes no digit of any result.
 KEPT_ZERO = 1e-30
+WAY_OUT = 'penalize couplings (penalty="l2", strength=0.01, say), or fix that coupling (fixed=)'
+# A cell of a pair's table with fewer rows than this counts as empty, since given moments are rounded.
+EMPTY = 1e-6
 
 
 @dataclass(frozen=True)
@@ -101,8 +109,67 @@ class Problem:
         J = parameters[self.n :]
         if keep_zeros:
             J = np.where(J == 0.0, KEPT_ZERO, J)
-        if not self.is_complete or self.n < 3:
-            return Ising.from_edges(self.n, self.edges, J, parameters[: self.n], names=self.names)
-        A = np.zeros((self.n, self.n))
-        A[self.edges[:, 0], self.edges[:, 1]] = J / 2.0
-        return Ising(parameters[: self.n], A + A.T, names=self.names)
+        A = symmetric(self.n, self.edges, J / 2.0)
+        return Ising(parameters[: self.n], A.toarray() if self.is_complete and self.n >= 3 else A, names=self.names)
+
+
+def problem_of(table: Table, edges: IntArray, fixed: Any, penalty: Penalty) -> Problem:
+    """Return the estimation problem of a table on a graph."""
+    places, given = fixed_values(fixed, table.n, edges, table.names)
+    free, value = np.ones(table.n + len(edges), dtype=bool), np.zeros(table.n + len(edges))
+    free[places], value[places] = False, given
+    # A coupling that is fixed at zero is not an edge.
+    kept = np.flatnonzero(free[table.n :] | (value[table.n :] != 0.0))
+    all_kept = np.concatenate([np.arange(table.n), table.n + kept])
+    edges = edges[kept]
+    return Problem(table.n, edges, table.moments(edges), free[all_kept], value[all_kept], penalty, table.names)
+
+
+def refuse_unbounded(problem: Problem, table: Table) -> None:
+    """Refuse columns that never change, and pairs without penalty whose coupling would be infinite."""
+    _refuse_constant(problem, table)
+    if problem.penalty.is_none:
+        _refuse_separated(problem, table)
+
+
+def _refuse_constant(problem: Problem, table: Table) -> None:
+    is_constant = ((1.0 - np.abs(table.mean)) * table.rows < EMPTY) & problem.free[: table.n]
+    for i in np.flatnonzero(is_constant)[:1].tolist():
+        value = table.value_of(1 if table.mean[i] > 0 else -1)
+        more = _more(int(is_constant.sum()) - 1, "column")
+        raise ModelError(
+            f"{table.label(i)} is {value} in all {table.rows:g} rows{more}, so its field would be infinite; "
+            "leave it out, or fix its field (fixed=)"
+        )
+
+
+def _refuse_separated(problem: Problem, table: Table) -> None:
+    free = problem.free
+    i, j = problem.edges.T
+    is_free = free[problem.n :] & free[i] & free[j]
+    pair = problem.moments[problem.n :]
+    signs = [(a, b) for a in (1, -1) for b in (1, -1)]
+    cells = np.array([(1 + a * table.mean[i] + b * table.mean[j] + a * b * pair) / 4 for a, b in signs])
+    empty = (cells * table.rows < EMPTY) & is_free
+    if not empty.any():
+        return
+    bad = np.flatnonzero(empty.any(axis=0))
+    twins = np.flatnonzero(empty.sum(axis=0) == 2)
+    k = int((twins if len(twins) else bad)[0])
+    first, second = table.label(int(i[k])), table.label(int(j[k]))
+    more = _more(len(bad) - 1, "pair")
+    if len(twins):
+        how = "equal" if pair[k] > 0 else "opposite"
+        raise ModelError(
+            f"{first} and {second} are {how} in all {table.rows:g} rows{more}, so their coupling would be infinite; "
+            f"leave one out, or {WAY_OUT}"
+        )
+    a, b = signs[int(np.flatnonzero(empty[:, k])[0])]
+    raise ModelError(
+        f"no row has {table.value_of(a)} in {first} together with {table.value_of(b)} in {second}{more}, so their "
+        f"coupling would be infinite; {WAY_OUT}"
+    )
+
+
+def _more(count: int, what: str) -> str:
+    return "" if count == 0 else f" (and {count} more such {what}{'' if count == 1 else 's'})"

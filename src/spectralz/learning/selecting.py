@@ -15,10 +15,9 @@ import numpy as np
 
 from spectralz._support.progress import report
 from spectralz.errors import OptionError
-from spectralz.learning.boundary import refuse_unbounded
 from spectralz.learning.likelihood import Likelihood
 from spectralz.learning.minimizing import minimize
-from spectralz.learning.problem import Penalty, Problem
+from spectralz.learning.problem import Penalty, Problem, problem_of, refuse_unbounded
 from spectralz.learning.pseudo import PseudoLikelihood
 from spectralz.learning.walsh import Walsh
 from spectralz.parts.pairs import all_pairs
@@ -99,8 +98,6 @@ def chosen_strength(
 
 
 def _path_of(table: Table, edges: IntArray, fixed: Any) -> _Path:
-    from spectralz.learning.fitting import problem_of
-
     table.known_states("choosing a graph or a strength")
     problem = problem_of(table, edges, fixed, Penalty(l2=1.0))
     refuse_unbounded(problem, table)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from spectralz.model import FloatArray, IntArray
 
-__all__ = ["Table", "label_of", "moments_table", "spins_of", "table_of"]
+__all__ = ["Table", "moments_table", "spins_of", "table_of"]
 
 VALUES = ("auto", "pm1", "01")
 MOMENT_KEYS = ("mean", "pair_mean", "rows")
@@ -57,6 +57,14 @@ class Table:
     def n(self) -> int:
         """Number of variables."""
         return len(self.mean)
+
+    def label(self, i: int) -> str:
+        """Return the name of a column in messages."""
+        return f"column {i if self.names is None else repr(self.names[i])}"
+
+    def value_of(self, spin: int) -> str:
+        """Return the value in the data that stands for a spin, as text."""
+        return f"{spin:+d}" if self.values == "pm1" else f"{(spin + 1) // 2}"
 
     def known_states(self, what: str) -> NDArray[np.int8]:
         """Return the rows, or say that ``what`` needs them."""
@@ -216,8 +224,3 @@ def _refuse_impossible(mean: FloatArray, pair: FloatArray) -> None:
                 f"no data have these moments: P(x_{i} = {a:+d}, x_{j} = {b:+d}) would be {cell[i, j]:.3g}; "
                 "mean is E[x] and pair_mean E[x x'] of -1 and +1 (for 0 and 1, give values='01')"
             )
-
-
-def label_of(names: tuple[Hashable, ...] | None, i: int) -> str:
-    """Return the name of a column in messages."""
-    return f"column {i}" if names is None else f"column {names[i]!r}"
