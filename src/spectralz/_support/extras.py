@@ -7,8 +7,6 @@ from typing import Any
 
 from spectralz.errors import MissingDependencyError
 
-__all__ = ["from_extra"]
-
 
 def from_extra(module: str, extra: str, what: str) -> Any:
     """Import a package of the extra ``extra``, or raise an error that names it; ``what`` is the purpose."""

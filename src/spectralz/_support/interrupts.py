@@ -10,8 +10,6 @@ import os
 import signal
 import sys
 
-__all__ = ["INTERRUPTED", "end_on_interrupt", "raise_on_interrupt"]
-
 INTERRUPTED = 130
 
 

@@ -19,33 +19,6 @@ from spectralz.errors import OptionError, shown
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "apply_checks",
-    "array_of",
-    "below_one",
-    "bytes_in_words",
-    "check_choice",
-    "checked_bytes",
-    "checked_count",
-    "checked_fraction",
-    "checked_level",
-    "checked_names",
-    "checked_positive",
-    "checked_threads",
-    "choice",
-    "count",
-    "flag",
-    "is_number",
-    "names",
-    "not_negative",
-    "option",
-    "or_none",
-    "positive",
-    "repetitions",
-    "spin_order",
-    "threads_option",
-]
-
 LARGEST_COUNT = 10**300
 MOST_REPETITIONS = 10**12
 # Beyond this, rounding of random draws would matter.

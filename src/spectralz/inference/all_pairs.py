@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from spectralz.model import Ising
     from spectralz.result import Marginals
 
-__all__ = ["marginals_of_all_pairs"]
-
 
 def marginals_of_all_pairs(model: Ising, method: Method) -> Marginals:
     """Return the marginals of a method, with the means of all products of two spins."""

@@ -24,8 +24,6 @@ MOST_SPINS_TO_PLAN = 50_000
 # For larger models only the cost of eliminating spins of least degree first is counted, up to this width.
 MOST_WIDTH_TO_COUNT = 36
 
-__all__ = ["describe"]
-
 
 def describe(model: Ising | RBM, *, given: Mapping[Any, int] | None = None) -> Description:
     """Return size, strength and structure of a model, and what an exact answer would cost, without solving it.

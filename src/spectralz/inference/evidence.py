@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from spectralz.result import Marginals
 
-__all__ = ["ModelWithEvidence"]
-
 
 @dataclass(frozen=True)
 class ModelWithEvidence:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import RBM, Ising
 
-__all__ = ["map_state"]
-
 METHODS = ("auto", "exact", "search")
 ENTRY_BYTES = 8
 # Of the time so much goes into the search, and the rest into bounds.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from spectralz.methods import Method
 
-__all__ = ["log_prob"]
-
 
 def log_prob(
     model: Ising | RBM,

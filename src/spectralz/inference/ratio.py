@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from spectralz.model import RBM, Ising
     from spectralz.sampling.populations import Run
 
-__all__ = ["log_ratio"]
-
 # Independent runs from each model, and the states of each.
 RUNS, FEWEST_STATES, MOST_STATES = 8, 64, 4096
 # Models are close if their difference varies by less than this many nats over the states of either.

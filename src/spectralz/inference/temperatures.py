@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from spectralz.model import RBM, FloatArray, Ising
     from spectralz.sampling.curves import Curves
 
-__all__ = ["energy", "entropy", "thermodynamics"]
-
 METHODS = ("auto", "exact", "quadrature", "annealing")
 # What exact methods give; states have the size of the magnetization, too.
 KNOWN = ("log_z", "energy", "entropy", "heat_capacity", "magnetization", "overlap")

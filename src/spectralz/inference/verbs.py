@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import RBM, Ising
 
-__all__ = ["as_method", "bounds", "compare", "log_z", "marginals", "sample"]
-
 
 def log_z(
     model: Ising | RBM,

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from spectralz.io.files import Source, most_unpacked, refuse_unpacked
 
-__all__ = ["Archive"]
-
 SUFFIX = ".npy"
 ENCRYPTED = 0x1  # the bit of a member's flags
 PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those that numpy writes

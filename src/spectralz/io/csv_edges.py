@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
 
-__all__ = ["looks_like_csv", "read_csv", "write_csv"]
-
 COLUMNS = ("source", "target", "weight")
 
 # Whole numbers, but not 01, which is a name, and with no more digits than an int64 holds.

@@ -18,9 +18,6 @@ from spectralz.io.lines import Lines, finite_number, quoted, separator_of
 if TYPE_CHECKING:
     from spectralz.model import FloatArray
 
-__all__ = ["read_table"]
-
-
 NUMPY_MAGIC = b"\x93NUMPY"
 
 

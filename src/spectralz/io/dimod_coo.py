@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import Ising
 
-__all__ = ["looks_like_coo", "read_coo", "write_coo"]
-
 VARTYPE = re.compile(r"^[ \t\f]*#.*?vartype[:=][ \t]*([-_.a-zA-Z0-9]+)", re.MULTILINE)
 
 

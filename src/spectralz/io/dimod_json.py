@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import FloatArray, IntArray, Ising
 
-__all__ = ["looks_like_json", "read_json", "write_json"]
-
 SCHEMA = "3.0.0"
 
 

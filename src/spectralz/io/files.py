@@ -24,18 +24,6 @@ from spectralz.errors import FormatError, ModelError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = [
-    "STANDARD",
-    "PathOrSource",
-    "Source",
-    "is_packed",
-    "most_unpacked",
-    "opened",
-    "refuse_unpacked",
-    "save",
-    "write_whole",
-]
-
 STANDARD = "-"
 """The name that stands for standard input and standard output."""
 

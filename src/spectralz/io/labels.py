@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
 
-__all__ = ["energy_of_entries", "energy_pairs", "from_plain", "in_order", "numbered", "symmetric", "to_plain"]
-
 # If more than this share of all pairs is coupled, the coupling is stored dense, which is then smaller and faster.
 DENSE_FROM = 0.5
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from spectralz.io.files import Source
     from spectralz.model import FloatArray, IntArray
 
-__all__ = ["Lines", "finite_number", "first_words", "pair_keys", "quoted", "separator_of", "whole_number"]
-
 SEPARATORS = "\t;,"
 
 

@@ -23,8 +23,6 @@ from spectralz.io.labels import symmetric
 from spectralz.io.lines import Lines, finite_number, first_words, quoted, whole_number
 from spectralz.model import FloatArray, IntArray, Ising
 
-__all__ = ["looks_like_maxcut", "read_entries", "read_maxcut"]
-
 # A wrong number of nodes must not fill the memory.
 MOST_NODES = 10**7
 

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
 
-__all__ = ["looks_like_npz", "read_npz", "write_npz"]
-
 FORMAT = "spectralz-ising"
 VERSION = 1
 BIPARTITE_VERSION = 2  # older releases do not know the bipartite block, and say so

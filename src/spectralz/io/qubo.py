@@ -28,8 +28,6 @@ from spectralz.io.maxcut import looks_like_maxcut, read_entries
 if TYPE_CHECKING:
     from spectralz.model import Ising
 
-__all__ = ["looks_like_qbsolv", "looks_like_qubo", "read_qubo"]
-
 
 def read_qubo(path: PathOrSource) -> Ising:
     """Read a quadratic 0/1 program, in either form."""

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-__all__ = ["looks_like_uai", "read_evidence", "read_map", "read_uai", "write_map", "write_mar", "write_pr", "write_uai"]
-
 # The largest exponent in one table entry, as exp(500) and exp(-500) are both ordinary numbers. A larger weight is
 # written as several equal factors with the same product.
 LARGEST_EXPONENT = 500.0

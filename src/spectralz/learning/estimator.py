@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import FloatArray
 
-__all__ = ["IsingEstimator"]
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class IsingEstimator:

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import FloatArray, IntArray, Ising
 
-__all__ = ["METHODS_OF_FIT", "FitOptions", "fit", "fit_table"]
-
 METHODS_OF_FIT = ("auto", "exact", "pseudo", "sampled")
 PENALTIES = ("l1", "l2")
 CRITERIA = ("ebic", "cv")

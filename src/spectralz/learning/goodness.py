@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import FloatArray, IntArray
 
-__all__ = ["goodness_of", "log_probabilities"]
-
 MOST_SPINS_OF_STATES = 20
 MOST_TRIPLES = 4000
 STATES = 20_000

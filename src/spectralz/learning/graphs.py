@@ -13,8 +13,6 @@ from spectralz.model.checks import checked_edges
 from spectralz.model.names import index_of, places_of
 from spectralz.parts.pairs import all_pairs
 
-__all__ = ["edges_of", "fixed_values"]
-
 
 def edges_of(graph: Any, n: int, names: tuple[Hashable, ...] | None) -> IntArray:
     """Return pairs of variables, i < j and in order, from any description of a graph.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from spectralz.methods.exact import ExactPlan
     from spectralz.model import FloatArray
 
-__all__ = ["Elimination", "Likelihood", "Moments", "exact_moments"]
-
 # Up to this many spins, using all states is quickest on any graph; beyond, elimination must do much less work.
 SPINS_OF_ALL_STATES = 16
 # A term of an elimination takes about as long as this many states: it is read and written, forwards and back.

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-__all__ = ["fit_rbm", "free_energies", "log_likelihood", "reverse_annealed"]
-
 # The first weights are small and random, as in Hinton's guide; means are kept away from -1 and +1 by one row's weight.
 FIRST_WEIGHT = 0.01
 # Temperatures of annealing backwards, and the most rows that it begins from.

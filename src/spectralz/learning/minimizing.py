@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from spectralz.learning.problem import Problem
     from spectralz.model import FloatArray
 
-__all__ = ["Minimum", "Objective", "minimize"]
-
 # Most parameters for which a Hessian is computed and solved in every step.
 MOST_OF_NEWTON = 600
 # A step is shortened until the value falls by this share of what the slope promises.

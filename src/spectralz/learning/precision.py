@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from spectralz.learning.problem import Problem
     from spectralz.model import FloatArray
 
-__all__ = ["MOST_PARAMETERS", "Precision", "precision_by_states", "precision_of"]
-
 # The inverse of a larger matrix takes minutes.
 MOST_PARAMETERS = 3000
 # A regular parameter never has this large an error: a cell of a table that was seen once fixes it to about one.

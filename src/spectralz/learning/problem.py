@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from spectralz.learning.table import Table
 
 
-__all__ = ["WAY_OUT", "Penalty", "Problem", "problem_of", "refuse_unbounded"]
-
 # An estimate that is exactly zero gets this weight instead, which keeps its edge and changes no digit of any result.
 KEPT_ZERO = 1e-30
 WAY_OUT = 'penalize couplings (penalty="l2", strength=0.01, say), or fix that coupling (fixed=)'

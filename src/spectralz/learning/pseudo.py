@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from spectralz.learning.table import Table
     from spectralz.model import FloatArray
 
-__all__ = ["PseudoLikelihood"]
-
 # Above this share of all pairs a matrix of all couplings is quicker than a sparse one.
 DENSE = 0.2
 # Scores of this many numbers are computed at a time.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from spectralz.learning.problem import Problem
     from spectralz.model import FloatArray
 
-__all__ = ["Walk", "climb"]
-
 FEWEST_STATES, MOST_STATES = 2000, 20_000
 SWEEPS_AT_FIRST, SWEEPS = 100, 10
 FIRST_STEPS, FIRST_LENGTH = 20, 0.7

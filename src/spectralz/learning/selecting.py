@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from spectralz.learning.table import Table
     from spectralz.model import FloatArray, IntArray
 
-__all__ = ["chosen_graph", "chosen_strength"]
-
 GAMMA = 0.25
 MOST_SPINS_OF_LIKELIHOOD = 14
 STRENGTHS, WEAKEST_SHARE = 25, 0.01

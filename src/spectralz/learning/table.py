@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import FloatArray, IntArray
 
-__all__ = ["Table", "moments_table", "spins_of", "table_of"]
-
 VALUES = ("auto", "pm1", "01")
 MOMENT_KEYS = ("mean", "pair_mean", "rows")
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from spectralz.learning.problem import Problem
     from spectralz.model import FloatArray, IntArray, Ising
 
-__all__ = ["MOST_SPINS", "Walsh", "probabilities", "walsh"]
-
 # 2^25 numbers are 256 MiB, and a few such arrays are needed.
 MOST_SPINS = 25
 # How many spins one matrix product sums over.

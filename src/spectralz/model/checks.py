@@ -13,18 +13,6 @@ from spectralz.errors import ModelError
 if TYPE_CHECKING:
     from spectralz.model.coupling.base import FloatArray, IntArray
 
-__all__ = [
-    "as_float_array",
-    "checked_condition",
-    "checked_count",
-    "checked_edges",
-    "checked_field",
-    "checked_number",
-    "checked_spins",
-    "refuse_non_finite",
-    "refuse_overflow",
-]
-
 # Sums of all weights must stay finite, even after methods multiply them by 2 and n.
 LARGEST_TOTAL_WEIGHT = 1e300
 

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     from spectralz.model.coupling.base import Coupling, Factors, FloatArray, IntArray, Matrix
 
-__all__ = ["Ising"]
-
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Ising:

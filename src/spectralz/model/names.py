@@ -13,8 +13,6 @@ from spectralz.errors import ModelError, shown
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-__all__ = ["are_default", "checked_names", "index_of", "names_in_short"]
-
 # How many names a model's own text shows.
 NAMES_SHOWN = 3
 

@@ -14,8 +14,6 @@ from spectralz.model.coupling.entries import SYMMETRY_TOLERANCE
 if TYPE_CHECKING:
     from spectralz.model.coupling.base import Matrix
 
-__all__ = ["checked_pairs"]
-
 
 def checked_pairs(values: Any, name: str, diagonal: str) -> Matrix:
     """Return a symmetric matrix with zero diagonal whose entry [i, j] is the weight of a pair, counted once.

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from spectralz.model.coupling.base import FloatArray
 
-__all__ = ["RBM"]
-
 Values = Literal["01", "pm1"]
 LOW = {"01": 0, "pm1": -1}
 

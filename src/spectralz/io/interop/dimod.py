@@ -13,8 +13,6 @@ from spectralz.io.labels import energy_pairs, symmetric
 if TYPE_CHECKING:
     from spectralz.model import Ising
 
-__all__ = ["from_dimod", "to_dimod"]
-
 
 def from_dimod(bqm: Any, beta: float = 1.0) -> Ising:
     """Return the model of a ``dimod.BinaryQuadraticModel`` at inverse temperature ``beta``.

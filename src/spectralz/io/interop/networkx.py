@@ -15,8 +15,6 @@ from spectralz.model import Ising
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-__all__ = ["from_networkx", "to_networkx"]
-
 DEFAULT_FIELD = "field"
 
 

@@ -14,8 +14,6 @@ from spectralz.model.checks import as_float_array, checked_edges, refuse_non_fin
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-__all__ = ["from_pandas"]
-
 
 def from_pandas(
     frame: Any,

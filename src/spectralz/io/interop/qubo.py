@@ -15,8 +15,6 @@ from spectralz.model.checks import as_float_array, refuse_non_finite
 if TYPE_CHECKING:
     from spectralz.model import Ising
 
-__all__ = ["from_qubo"]
-
 
 def from_qubo(Q: Any, beta: float = 1.0) -> Ising:
     """Return the model of a QUBO at inverse temperature ``beta``.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.coupling import Couplings
     from spectralz.model.coupling.entries import Entries
 
-__all__ = ["Conditioned", "Coupling", "Factors", "FloatArray", "IntArray", "Matrix"]
-
 FloatArray: TypeAlias = "NDArray[np.float64]"
 IntArray: TypeAlias = "NDArray[np.int64]"
 # scipy's stubs make the sparse classes generic; the scalar type is always float64 here.

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-__all__ = ["Bipartite"]
-
-
 @dataclass(frozen=True, eq=False)
 class Bipartite(Coupling):
     """One rectangular block between two layers of spins: rows belong to the first layer, columns to the second."""

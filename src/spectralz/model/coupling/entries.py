@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-__all__ = ["Dense", "Entries", "Sparse"]
-
 # Products of rounded numbers (a covariance, say) are symmetric to a few units in the last place of the
 # largest entry; anything beyond that is a mistake that averaging would hide.
 SYMMETRY_TOLERANCE = 1e-10

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-__all__ = ["Factored"]
-
 # It is written out as a matrix only up to this many spins (3 GiB).
 MOST_DENSE_SPINS = 20_000
 
