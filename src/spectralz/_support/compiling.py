@@ -15,25 +15,13 @@ from spectralz._support.progress import is_heard, report
 # Kernels import numba's names from here: importing it takes half a second, which is not counted as work either.
 clock.begin_leaving_out()
 import numba  # noqa: E402
-from llvmlite import ir  # noqa: E402
-from numba import types  # noqa: E402
+from llvmlite import ir as ir  # noqa: E402
+from numba import types as types  # noqa: E402
 from numba.core import event  # noqa: E402
-from numba.extending import intrinsic, register_jitable  # noqa: E402
+from numba.extending import intrinsic as intrinsic  # noqa: E402
+from numba.extending import register_jitable  # noqa: E402
 
 clock.end_leaving_out()
-
-__all__ = [
-    "KERNELS",
-    "NOTICE",
-    "compiled",
-    "compiled_for_kernels",
-    "compiled_in_any_order",
-    "inlined",
-    "inner",
-    "intrinsic",
-    "ir",
-    "types",
-]
 
 NOTICE = "compiling, once"
 # All kernels that have been imported.

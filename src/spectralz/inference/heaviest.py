@@ -84,21 +84,18 @@ def map_state(
     rng = np.random.default_rng(checked_count(seed, "seed", least=0))
     conditioned = ModelWithEvidence.checked(model, given)
     began = clock.seconds()
+    free = conditioned.free
     with using_threads(limit), allowed.planning():
-        order = None if method == "search" else _order(conditioned.free, memory, allowed.seconds, method == "exact")
-        found = (
-            _searched(conditioned.free, allowed.seconds, rng)
-            if order is None
-            else _eliminated(conditioned.free, order, rng)
-        )
-    weight = float(conditioned.free.log_weight(found.state))
+        order = None if method == "search" else _order(free, memory, allowed.seconds, method == "exact")
+        answer = _searched(free, allowed.seconds, rng) if order is None else _eliminated(free, order, rng)
+    weight = float(free.log_weight(answer.state))
     return MapState(
-        state=conditioned.states(found.state[None])[0],
+        state=conditioned.states(answer.state[None])[0],
         log_weight=weight,
-        upper=max(found.upper, weight),
-        proven=found.upper <= weight + found.slack,
-        method=found.method,
-        status=found.status,
+        upper=max(answer.upper, weight),
+        proven=answer.upper <= weight + answer.slack,
+        method=answer.method,
+        status=answer.status,
         seconds=clock.seconds() - began,
         names=conditioned.whole.names,
     )

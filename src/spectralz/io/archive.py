@@ -46,7 +46,6 @@ class Archive(Mapping[str, NDArray[Any]]):
         self._members = {name.removesuffix(SUFFIX): info for name, info in members.items()}
         if not all(name.endswith(SUFFIX) for name in members):
             self.fail("this archive holds files that are not numpy arrays; write it with np.savez or sz.write")
-        self._headers: dict[str, Header] = {}
 
     def __contains__(self, name: object) -> bool:
         return name in self._members
@@ -66,10 +65,31 @@ class Archive(Mapping[str, NDArray[Any]]):
             self._fail_damaged()
 
     def header(self, name: str) -> Header:
-        """Return the shape and the size of an array, without reading its numbers."""
-        if name not in self._headers:
-            self._headers[name] = self._read_header(name)
-        return self._headers[name]
+        """Return the shape and the size of an array without reading its numbers, if the archive says the same."""
+        info = self._members[name]
+        if info.flag_bits & ENCRYPTED:
+            self.fail("this archive is encrypted; unpack it with its password and pack it again without one")
+        if info.compress_type not in PACKINGS:
+            self.fail("this archive is packed in a way that numpy never does; write it with np.savez or sz.write")
+        try:
+            with self._zip.open(info) as file, warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # a header written by Python 2 is accepted
+                shape, dtype = _begin(file)
+                numbers = info.file_size - file.tell()
+        except Exception:
+            self._fail_damaged()
+        if dtype.hasobject:
+            self.fail(
+                "this archive holds Python objects, which are not read; save plain arrays with np.savez "
+                "and a sparse matrix with scipy.sparse.save_npz"
+            )
+        size = math.prod(shape) * dtype.itemsize
+        if min(shape, default=0) < 0 or size != numbers:
+            self.fail(
+                f"the array {name!r} announces the shape {_shown(shape)} of {dtype}, but has {numbers} bytes, which do "
+                "not agree; is it damaged? Write it again with np.savez or sz.write"
+            )
+        return Header(shape, size)
 
     def array(self, name: str) -> NDArray[Any]:
         """Return an array that must be there."""
@@ -103,33 +123,6 @@ class Archive(Mapping[str, NDArray[Any]]):
         size = sum(self.header(name).size for name in names)
         if size > most_unpacked(len(self._source.content)):
             refuse_unpacked(self._source, size, "save it with np.savez, which does not compress")
-
-    def _read_header(self, name: str) -> Header:
-        """Read the header of an array, and compare it with what the archive says."""
-        info = self._members[name]
-        if info.flag_bits & ENCRYPTED:
-            self.fail("this archive is encrypted; unpack it with its password and pack it again without one")
-        if info.compress_type not in PACKINGS:
-            self.fail("this archive is packed in a way that numpy never does; write it with np.savez or sz.write")
-        try:
-            with self._zip.open(info) as file, warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # a header written by Python 2 is accepted
-                shape, dtype = _begin(file)
-                numbers = info.file_size - file.tell()
-        except Exception:
-            self._fail_damaged()
-        if dtype.hasobject:
-            self.fail(
-                "this archive holds Python objects, which are not read; save plain arrays with np.savez "
-                "and a sparse matrix with scipy.sparse.save_npz"
-            )
-        size = math.prod(shape) * dtype.itemsize
-        if min(shape, default=0) < 0 or size != numbers:
-            self.fail(
-                f"the array {name!r} announces the shape {_shown(shape)} of {dtype}, but has {numbers} bytes, which do "
-                "not agree; is it damaged? Write it again with np.savez or sz.write"
-            )
-        return Header(shape, size)
 
     def _fail_damaged(self) -> NoReturn:
         self.fail("not a readable .npz archive; is it damaged? Write it again with sz.write")

@@ -17,7 +17,7 @@ from __future__ import annotations
 import bisect
 import math
 from itertools import accumulate
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import numpy as np
 
@@ -27,11 +27,13 @@ from spectralz.io.lines import finite_number, first_words, quoted, whole_number
 from spectralz.model import Ising
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from os import PathLike
 
     from numpy.typing import NDArray
 
+
+T = TypeVar("T")
 
 # The largest exponent in one table entry, as exp(500) and exp(-500) are both ordinary numbers. A larger weight is
 # written as several equal factors with the same product.
@@ -62,12 +64,10 @@ def read_uai(path: PathOrSource) -> Ising:
                 f"variable {variable} has {states} states; only binary variables, with 2 states, can be read: {way_out}"
             )
     scopes = [_scope(tokens, factor, n) for factor in range(tokens.count("the number of factors"))]
-    sums = _Sums(n)
-    for factor, scope in enumerate(scopes):
-        sums.add(scope, _log_table(tokens, factor, len(scope)))
+    tables = [_log_table(tokens, factor, len(scope)) for factor, scope in enumerate(scopes)]
     tokens.end()
     with source.making_a_model():
-        return sums.model()
+        return _model_of(n, zip(scopes, tables, strict=True))
 
 
 def _scope(tokens: _Tokens, factor: int, n: int) -> list[int]:
@@ -106,33 +106,24 @@ def _log_table(tokens: _Tokens, factor: int, size: int) -> list[float]:
     return logs
 
 
-class _Sums:
-    """The factors read so far, added up as field, edge weights and constant."""
-
-    def __init__(self, n: int) -> None:
-        self.field = [0.0] * n
-        self.weight: dict[tuple[int, int], float] = {}
-        self.constants: list[float] = []
-
-    def add(self, scope: list[int], logs: list[float]) -> None:
-        if not scope:
-            self.constants.append(logs[0])
-            return
-        self.constants.append(_mean(logs))
+def _model_of(n: int, factors: Iterable[tuple[list[int], list[float]]]) -> Ising:
+    """Return the model of factors, their scopes and log-tables, added up as field, edge weights and constant."""
+    field = [0.0] * n
+    weights: dict[tuple[int, int], float] = {}
+    constants = []
+    for scope, logs in factors:
+        constants.append(_mean(logs) if scope else logs[0])
         if len(scope) == 1:
             minus, plus = logs
-            self.field[scope[0]] += plus / 2.0 - minus / 2.0
-        else:
+            field[scope[0]] += plus / 2.0 - minus / 2.0
+        elif scope:
             i, j = scope
             l00, l01, l10, l11 = (value / 4.0 for value in logs)
-            self.field[i] += (l10 - l00) + (l11 - l01)
-            self.field[j] += (l01 - l00) + (l11 - l10)
+            field[i] += (l10 - l00) + (l11 - l01)
+            field[j] += (l01 - l00) + (l11 - l10)
             pair = (min(i, j), max(i, j))
-            self.weight[pair] = self.weight.get(pair, 0.0) + ((l00 - l01) + (l11 - l10))
-
-    def model(self) -> Ising:
-        weights = np.array(list(self.weight.values()))
-        return Ising.from_edges(len(self.field), list(self.weight), weights, self.field, math.fsum(self.constants))
+            weights[pair] = weights.get(pair, 0.0) + ((l00 - l01) + (l11 - l10))
+    return Ising.from_edges(n, list(weights), np.array(list(weights.values())), field, math.fsum(constants))
 
 
 def _mean(logs: list[float]) -> float:
@@ -287,17 +278,16 @@ class _Tokens:
         return self._words[self._next - 1]
 
     def count(self, what: str) -> int:
-        word = self.word(what)
-        value = whole_number(word)
-        if value is None:
-            self.fail(f"{quoted(word)} stands where {what} should be, a whole number, 0 or more")
-        return value
+        return self._parsed(what, whole_number, "a whole number, 0 or more")
 
     def number(self, what: str) -> float:
+        return self._parsed(what, finite_number, "a finite number")
+
+    def _parsed(self, what: str, parse: Callable[[str], T | None], kind: str) -> T:
         word = self.word(what)
-        value = finite_number(word)
+        value = parse(word)
         if value is None:
-            self.fail(f"{quoted(word)} stands where {what} should be, a finite number")
+            self.fail(f"{quoted(word)} stands where {what} should be, {kind}")
         return value
 
     def end(self) -> None:

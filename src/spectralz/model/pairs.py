@@ -8,8 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from spectralz.errors import ModelError
-from spectralz.model.checks import as_float_array, refuse_non_finite
-from spectralz.model.coupling.entries import SYMMETRY_TOLERANCE
+from spectralz.model.coupling.entries import SYMMETRY_TOLERANCE, square_array, square_csr
 
 if TYPE_CHECKING:
     from spectralz.model.coupling.base import Matrix
@@ -27,7 +26,9 @@ def checked_pairs(values: Any, name: str, diagonal: str) -> Matrix:
     diagonal
         Where a weight on the diagonal belongs instead, as a sentence.
     """
-    matrix = _checked_square(values, name)
+    matrix: Any = square_csr(values, name) if sp.issparse(values) else square_array(values, name)
+    if sp.issparse(matrix) and not np.all(np.isfinite(matrix.data)):
+        raise ModelError(f"{name} has an entry that is not finite; every number of a model must be finite")
     if matrix.diagonal().any():
         i = int(np.flatnonzero(matrix.diagonal())[0])
         raise ModelError(f"{name}[{i}, {i}] is {matrix.diagonal()[i]:g}; it pairs no two spins: {diagonal}")
@@ -41,24 +42,6 @@ def checked_pairs(values: Any, name: str, diagonal: str) -> Matrix:
         f"{name} is neither symmetric nor upper triangular: [{wrong[0]}, {wrong[1]}] is {matrix[wrong]:g} and "
         f"[{wrong[1]}, {wrong[0]}] is {matrix[wrong[::-1]]:g}; give each pair i < j once, in the upper triangle"
     )
-
-
-def _checked_square(values: Any, name: str) -> Any:
-    if sp.issparse(values):
-        if values.dtype.kind not in "biuf":
-            raise ModelError(f"{name} holds {values.dtype} values; it must hold real numbers")
-        matrix = sp.csr_array(values, dtype=np.float64, copy=True)
-        matrix.sum_duplicates()
-        if not np.all(np.isfinite(matrix.data)):
-            raise ModelError(f"{name} has an entry that is not finite; every number of a model must be finite")
-    else:
-        matrix = as_float_array(values, name)
-        if matrix.shape == (0,):
-            matrix = matrix.reshape(0, 0)
-        refuse_non_finite(matrix, name)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ModelError(f"{name} has shape {matrix.shape}; it must be a square matrix, n x n")
-    return matrix
 
 
 def _size(matrix: Any) -> float:

@@ -88,8 +88,8 @@ class Coupling(ABC):
 
     def trace(self) -> Parts:
         """Return numbers that add up to the trace of A."""
-        own = self.diagonal
-        return Parts(own[own != 0.0].tolist(), 0.0)
+        diagonal = self.diagonal
+        return Parts(diagonal[diagonal != 0.0].tolist(), 0.0)
 
     @abstractmethod
     def quadratic(self, X: FloatArray) -> FloatArray:
@@ -228,7 +228,7 @@ class Coupling(ABC):
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         # Cached values are not pickled.
-        return type(self), tuple(getattr(self, each.name) for each in fields(cast("Any", self)))
+        return type(self), tuple(getattr(self, part.name) for part in fields(cast("Any", self)))
 
     def freeze(self) -> None:
         """Make all arrays read-only."""

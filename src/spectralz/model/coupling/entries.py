@@ -135,11 +135,7 @@ class Dense(Entries):
     @classmethod
     def checked(cls, values: Any) -> Dense:
         """Check a square matrix of numbers and keep a copy of it."""
-        A = as_float_array(values, "coupling")
-        if A.shape == (0,):
-            A = A.reshape(0, 0)
-        _refuse_not_square(A.shape)
-        refuse_non_finite(A, "coupling")
+        A = square_array(values, "coupling")
         if _is_symmetric(A):
             return cls(A)
         difference = np.abs(A / 2.0 - A.T / 2.0)
@@ -262,11 +258,7 @@ class Sparse(Entries):
     @classmethod
     def checked(cls, values: Any) -> Sparse:
         """Check a square sparse matrix of numbers and keep a copy of it."""
-        if values.dtype.kind not in "biuf":
-            raise ModelError(f"coupling holds {values.dtype} values; it must hold real numbers")
-        _refuse_not_square(values.shape)
-        A = sp.csr_array(values, dtype=np.float64, copy=True)
-        A.sum_duplicates()
+        A = square_csr(values, "coupling")
         bad = np.flatnonzero(~np.isfinite(A.data))
         if len(bad):
             row = int(np.searchsorted(A.indptr, bad[0], side="right")) - 1
@@ -373,9 +365,29 @@ def symmetric(n: int, pairs: IntArray, weights: FloatArray) -> sp.coo_array[Any]
     return sp.coo_array((np.concatenate([weights, weights]), both), shape=(n, n))
 
 
-def _refuse_not_square(shape: tuple[int, ...]) -> None:
+def square_array(values: Any, name: str) -> FloatArray:
+    """Return a copy of a square matrix of finite numbers, or refuse it."""
+    A = as_float_array(values, name)
+    if A.shape == (0,):
+        A = A.reshape(0, 0)
+    _refuse_not_square(A.shape, name)
+    refuse_non_finite(A, name)
+    return A
+
+
+def square_csr(values: Any, name: str) -> sp.csr_array[Any]:
+    """Return a copy of a square sparse matrix of real numbers, or refuse it."""
+    if values.dtype.kind not in "biuf":
+        raise ModelError(f"{name} holds {values.dtype} values; it must hold real numbers")
+    _refuse_not_square(values.shape, name)
+    A = sp.csr_array(values, dtype=np.float64, copy=True)
+    A.sum_duplicates()
+    return A
+
+
+def _refuse_not_square(shape: tuple[int, ...], name: str) -> None:
     if len(shape) != 2 or shape[0] != shape[1]:
-        raise ModelError(f"coupling has shape {shape}; it must be a square matrix, n x n")
+        raise ModelError(f"{name} has shape {shape}; it must be a square matrix, n x n")
 
 
 def _is_symmetric(A: FloatArray) -> bool:

@@ -35,20 +35,20 @@ class Factored(Coupling):
     @classmethod
     def checked(cls, values: Any, vectors: Any, diagonal: Any) -> Factored:
         """Check the terms and keep a copy of them."""
-        own = np.atleast_1d(as_float_array(values, "values"))
+        strengths = np.atleast_1d(as_float_array(values, "values"))
         rows = np.atleast_2d(as_float_array(vectors, "vectors"))
-        if own.ndim != 1 or rows.ndim != 2 or len(own) != len(rows):
+        if strengths.ndim != 1 or rows.ndim != 2 or len(strengths) != len(rows):
             raise ModelError(
-                f"values has shape {own.shape} and vectors {rows.shape}; "
+                f"values has shape {strengths.shape} and vectors {rows.shape}; "
                 "give one number and one row of n numbers for each rank-1 term"
             )
         n = rows.shape[1]
         spread = as_float_array(diagonal, "diagonal")
         if spread.shape not in ((), (n,)):
             raise ModelError(f"diagonal has shape {spread.shape}; a model of {n} spins needs ({n},) or one number")
-        for array, name in ((own, "values"), (rows, "vectors"), (spread, "diagonal")):
+        for array, name in ((strengths, "values"), (rows, "vectors"), (spread, "diagonal")):
             refuse_non_finite(array, name)
-        return cls(Factors(own, rows, np.array(np.broadcast_to(spread, (n,)))))
+        return cls(Factors(strengths, rows, np.array(np.broadcast_to(spread, (n,)))))
 
     @property
     def n(self) -> int:
