@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import spectralz as sz
-from spectralz.model import Bipartite
+from spectralz.model.coupling.bipartite import Bipartite
 from spectralz.model.coupling.entries import Dense, Sparse, coupling_of
 from spectralz.model.coupling.factored import Factored
 

@@ -14,9 +14,7 @@ from spectralz.result import Description
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
-    from spectralz.model import RBM, Ising
+    from spectralz.model import RBM, IntArray, Ising
 
 # Models that take a few seconds at most: for a sweep that only counts, and for a full plan.
 MOST_EDGES_TO_SWEEP = 20_000
@@ -110,7 +108,7 @@ def _degeneracy(model: Ising) -> int:
     return int(core_of(adjacency.indptr, adjacency.indices))
 
 
-def _swept_width(n: int, edges: NDArray[np.int64], components: list[NDArray[np.int64]]) -> int | None:
+def _swept_width(n: int, edges: IntArray, components: list[IntArray]) -> int | None:
     """Return an upper bound on the treewidth from a sweep that only counts, or None if that would take long."""
     from spectralz.kernels.elimination.order import ORDERS, adjacency_of
     from spectralz.kernels.elimination.tree import EliminationTree

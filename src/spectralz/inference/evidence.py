@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz.errors import ModelError
-from spectralz.model import RBM, Ising
+from spectralz.model import RBM, FloatArray, IntArray, Ising, SpinArray
 from spectralz.parts.pairs import all_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from numpy.typing import NDArray
 
     from spectralz.result import Marginals
 
@@ -28,8 +26,8 @@ class ModelWithEvidence:
 
     whole: Ising
     rbm: RBM | None
-    fixed: NDArray[np.int64]
-    value: NDArray[np.float64]
+    fixed: IntArray
+    value: FloatArray
     free: Ising
 
     @classmethod
@@ -47,10 +45,10 @@ class ModelWithEvidence:
         return cls(whole, rbm, index, value, whole.condition(evidence) if len(index) else whole)
 
     @property
-    def _kept(self) -> NDArray[np.int64]:
+    def _kept(self) -> IntArray:
         return np.setdiff1d(np.arange(self.whole.n), self.fixed)
 
-    def states(self, free: NDArray[np.int8]) -> NDArray[np.int8]:
+    def states(self, free: SpinArray) -> SpinArray:
         """Return states of all spins from states of the free spins."""
         states = free
         if len(self.fixed):

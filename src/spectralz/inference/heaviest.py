@@ -21,9 +21,7 @@ from spectralz.result import MapState, Status
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
-    from spectralz.model import RBM, Ising
+    from spectralz.model import RBM, Ising, SpinArray
 
 METHODS = ("auto", "exact", "search")
 ENTRY_BYTES = 8
@@ -104,7 +102,7 @@ def map_state(
 class _Answer(NamedTuple):
     """A state, a bound on all log-weights, what of that bound may be rounding, and how they were found."""
 
-    state: NDArray[np.int8]
+    state: SpinArray
     upper: float
     slack: float
     method: str

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     import numpy as np
-    from numpy.typing import NDArray
 
-    from spectralz.model import RBM, Ising
+    from spectralz.model import RBM, Ising, SpinArray
 
 
 def log_z(
@@ -138,7 +137,7 @@ def sample(
     given: Mapping[Any, int] | None = None,
     executor: Any = None,
     **options: Any,
-) -> NDArray[np.int8]:
+) -> SpinArray:
     """Return ``size`` states of ``model``, distributed as P(x), as rows of -1 and +1, or of an RBM's own values.
 
     States from ``exact``, ``quadrature`` and ``low_rank``, which ``auto`` prefers, are independent and follow P(x)

@@ -40,7 +40,8 @@ import scipy.sparse as sp
 from spectralz.io.archive import Archive
 from spectralz.io.files import PathOrSource, Source, most_unpacked, opened, save
 from spectralz.io.labels import from_plain, to_plain
-from spectralz.model import Bipartite, Ising
+from spectralz.model import Ising
+from spectralz.model.coupling.bipartite import Bipartite
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

@@ -24,13 +24,11 @@ import numpy as np
 from spectralz.errors import ModelError
 from spectralz.io.files import PathOrSource, Source, opened, save
 from spectralz.io.lines import finite_number, first_words, quoted, whole_number
-from spectralz.model import Ising
+from spectralz.model import FloatArray, Ising, SpinArray
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from os import PathLike
-
-    from numpy.typing import NDArray
 
 
 T = TypeVar("T")
@@ -205,9 +203,7 @@ def write_pr(log_z: float, path: str | PathLike[str]) -> None:
     save(path, f"PR\n{log_z / math.log(10.0)!r}\n".encode("ascii"))
 
 
-def write_mar(
-    probability: NDArray[np.float64], path: str | PathLike[str], evidence: Mapping[int, int] | None = None
-) -> None:
+def write_mar(probability: FloatArray, path: str | PathLike[str], evidence: Mapping[int, int] | None = None) -> None:
     """Write a ``MAR`` answer: the probabilities of the states 0 and 1 of each variable of the file.
 
     Parameters
@@ -230,13 +226,13 @@ def write_mar(
     save(path, ("MAR\n" + " ".join(words) + "\n").encode("ascii"))
 
 
-def write_map(state: NDArray[np.int8], path: str | PathLike[str]) -> None:
+def write_map(state: SpinArray, path: str | PathLike[str]) -> None:
     """Write a ``MAP`` answer: the number of variables, and the state of each, 0 for -1 and 1 for +1."""
     words = [str(len(state)), *("1" if spin > 0 else "0" for spin in state.tolist())]
     save(path, ("MAP\n" + " ".join(words) + "\n").encode("ascii"))
 
 
-def read_map(path: PathOrSource, n: int) -> NDArray[np.int8]:
+def read_map(path: PathOrSource, n: int) -> SpinArray:
     """Read a ``MAP`` answer about a model with ``n`` variables, as a state of -1 and +1."""
     tokens = _Tokens(opened(path))
     first = tokens.word("the word MAP")

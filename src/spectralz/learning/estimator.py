@@ -13,9 +13,7 @@ from spectralz.learning.fitting import fit
 from spectralz.learning.goodness import log_probabilities
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from spectralz.model import FloatArray
+    from spectralz.model import FloatArray, SpinArray
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -82,7 +80,7 @@ class IsingEstimator:
         """Return the log-likelihood of every row."""
         return log_probabilities(self._fitted(), X)
 
-    def sample(self, n_samples: int = 1, random_state: int | None = None) -> NDArray[np.int8]:
+    def sample(self, n_samples: int = 1, random_state: int | None = None) -> SpinArray:
         """Return states drawn from the model, in the values of the data; ``seed`` is used if no other is given."""
         fitted = self._fitted()
         states = sample(fitted.model, n_samples, seed=self.seed if random_state is None else random_state)

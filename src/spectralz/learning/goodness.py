@@ -16,9 +16,7 @@ from spectralz.parts.pairs import all_pairs
 from spectralz.result import Fit, Goodness
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from spectralz.model import FloatArray, IntArray
+    from spectralz.model import FloatArray, IntArray, SpinArray
 
 MOST_SPINS_OF_STATES = 20
 MOST_TRIPLES = 4000
@@ -82,9 +80,7 @@ def _triples(n: int, seed: int) -> IntArray:
     return np.unique(drawn, axis=0).astype(np.int64)
 
 
-def _of_states(
-    states: NDArray[np.int8], share: FloatArray, pairs: IntArray, triples: IntArray
-) -> tuple[Any, Any, Any, Any]:
+def _of_states(states: SpinArray, share: FloatArray, pairs: IntArray, triples: IntArray) -> tuple[Any, Any, Any, Any]:
     """Return means, mean products of pairs and of triples, and the distribution of the number of +1."""
     x = states.astype(np.float64)
     weighted = x * share[:, None]
@@ -107,7 +103,7 @@ def _of_probabilities(p: FloatArray, pairs: IntArray, triples: IntArray) -> tupl
     return products[bits], products[bits[pairs].sum(axis=1)], products[bits[triples].sum(axis=1)], counts
 
 
-def _against_saturated(fit: Fit, p: FloatArray, states: NDArray[np.int8], share: FloatArray) -> dict[str, Any]:
+def _against_saturated(fit: Fit, p: FloatArray, states: SpinArray, share: FloatArray) -> dict[str, Any]:
     """Return the likelihood ratio against the model with one parameter per state."""
     from scipy.special import chdtrc
 

@@ -6,7 +6,7 @@ on held-out data shows how good it is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,17 +17,13 @@ from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import ModelError
 from spectralz.inference import log_z
 from spectralz.kernels.single_spin import log_2cosh
-from spectralz.learning.table import spins_of, table_of
+from spectralz.learning.table import Table, spins_of
 from spectralz.model import RBM, FloatArray
 from spectralz.result import DataLikelihood, Status
 from spectralz.sampling.engines.collapsed import Sides
 from spectralz.sampling.path import from_fields
 from spectralz.sampling.run import way_back
 from spectralz.trust.likelihoods import agree_per_row
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 # The first weights are small and random, as in Hinton's guide; means are kept away from -1 and +1 by one row's weight.
 FIRST_WEIGHT = 0.01
@@ -37,22 +33,9 @@ REVERSE_ROWS = 100
 
 
 def fit_rbm(
-    X: Any,
-    n_hidden: int,
-    *,
-    epochs: int = 100,
-    rate: float = 0.05,
-    batch: int = 100,
-    chains: int = 100,
-    decay: float = 1e-4,
-    values: str = "auto",
-    weights: Any = None,
-    names: Any = None,
-    seed: int = 0,
-    budget: float | None = None,
+    table: Table, n_hidden: Any, epochs: Any, rate: Any, batch: Any, chains: Any, decay: Any, seed: Any, budget: Any
 ) -> RBM:
     """Return a machine fitted to data; see :meth:`spectralz.RBM.fit`."""
-    table = table_of(X, weights, values, names)
     states = table.known_states("an RBM").astype(np.float64)
     hidden = checked_count(n_hidden, "n_hidden", least=1)
     steps, size = checked_count(epochs, "epochs", least=1), checked_count(batch, "batch", least=1)
@@ -100,7 +83,7 @@ class _Machine:
             self.b += rate * (data.mean(axis=0) - self.v.mean(axis=0))
             self.c += rate * (of_data.mean(axis=0) - of_chains.mean(axis=0))
 
-    def as_rbm(self, table: Any) -> RBM:
+    def as_rbm(self, table: Table) -> RBM:
         """Return the machine in the values of the data; for 0 and 1, x = 2 v - 1 is put into the log-weight."""
         hidden = [f"h{j}" for j in range(len(self.c))]
         names = None if table.names is None else [*table.names, *hidden]
@@ -110,14 +93,14 @@ class _Machine:
         return RBM(4.0 * self.W, visible, 2.0 * self.c - 2.0 * self.W.sum(axis=0), "01", names)
 
 
-def free_energies(rbm: RBM, spins: NDArray[Any]) -> FloatArray:
+def free_energies(rbm: RBM, spins: Any) -> FloatArray:
     """Return the log-weight of visible spins with all hidden units summed out."""
     model, n = rbm.to_ising(), rbm.weights.shape[0]
     x = spins.astype(np.float64)
     return np.asarray(model.constant + x @ model.field[:n] + log_2cosh(_hidden_fields(rbm, x)).sum(axis=1))
 
 
-def _hidden_fields(rbm: RBM, x: NDArray[Any]) -> FloatArray:
+def _hidden_fields(rbm: RBM, x: Any) -> FloatArray:
     """Return the fields on the hidden spins, given visible spins."""
     couplings = rbm.weights / 4.0 if rbm.values == "01" else rbm.weights
     return np.asarray(x @ couplings + rbm.to_ising().field[rbm.weights.shape[0] :])
@@ -177,9 +160,7 @@ def _verdict(status: Status, value: float, error: float | None, reverse: float |
     )
 
 
-def reverse_annealed(
-    rbm: RBM, spins: NDArray[Any], temperatures: int, rng: np.random.Generator, mean: FloatArray
-) -> FloatArray:
+def reverse_annealed(rbm: RBM, spins: Any, temperatures: int, rng: np.random.Generator, mean: FloatArray) -> FloatArray:
     """Return the log of an estimate of every row's probability, by annealing backwards from the row.
 
     The chain goes from the machine to independent units with the means of the data, by transitions that are reversible

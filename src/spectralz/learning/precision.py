@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from spectralz.learning.problem import Problem
-    from spectralz.model import FloatArray
+    from spectralz.model import FloatArray, SpinArray
 
 # The inverse of a larger matrix takes minutes.
 MOST_PARAMETERS = 3000
@@ -82,7 +80,7 @@ def precision_of(
     return Precision(error, parameters)
 
 
-def precision_by_states(problem: Problem, states: NDArray[np.int8], rows: float) -> Precision:
+def precision_by_states(problem: Problem, states: SpinArray, rows: float) -> Precision:
     """Return standard errors from states of the fitted model: H is the covariance of x_i and x_i x_j over them."""
     x = states.astype(np.float64)
     features = np.hstack([x, x[:, problem.edges[:, 0]] * x[:, problem.edges[:, 1]]])

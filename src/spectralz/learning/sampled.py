@@ -18,10 +18,8 @@ from spectralz.sampling.run import relax
 from spectralz.sampling.spread import crew_for
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from spectralz.learning.problem import Problem
-    from spectralz.model import FloatArray
+    from spectralz.model import FloatArray, SpinArray
 
 FEWEST_STATES, MOST_STATES = 2000, 20_000
 SWEEPS_AT_FIRST, SWEEPS = 100, 10
@@ -58,7 +56,7 @@ class Walk:
     """
 
     parameters: FloatArray
-    states: NDArray[np.int8]
+    states: SpinArray
     residual: float
     noise: float
     iterations: int
@@ -119,29 +117,21 @@ def climb(problem: Problem, start: FloatArray, rows: float, seed: int, max_iter:
     return _ended(problem, at, x, rows, k + 1, stopped, rng)
 
 
-def _first_states(problem: Problem, size: int, rng: np.random.Generator, states: Any) -> NDArray[np.int8]:
+def _first_states(problem: Problem, size: int, rng: np.random.Generator, states: Any) -> SpinArray:
     if states is not None:
         return np.asarray(states[rng.integers(len(states), size=size)])
     up = (1.0 + problem.moments[: problem.n]) / 2.0
     return np.where(rng.random((size, problem.n)) < up, 1, -1).astype(np.int8)
 
 
-def _relaxed(
-    problem: Problem, at: FloatArray, x: NDArray[np.int8], sweeps: int, rng: np.random.Generator
-) -> NDArray[np.int8]:
+def _relaxed(problem: Problem, at: FloatArray, x: SpinArray, sweeps: int, rng: np.random.Generator) -> SpinArray:
     path = from_coins(problem.model(at), block_width=0)
     with crew_for(path) as crew:
         return relax(path, np.ascontiguousarray(x), sweeps, rng, crew.parallel)
 
 
 def _ended(
-    problem: Problem,
-    at: FloatArray,
-    x: NDArray[np.int8],
-    rows: float,
-    iterations: int,
-    stopped: str,
-    rng: np.random.Generator,
+    problem: Problem, at: FloatArray, x: SpinArray, rows: float, iterations: int, stopped: str, rng: np.random.Generator
 ) -> Walk:
     """Compare the moments of the last parameters, over several populations, with the moments of the data."""
     means, kept = [], []
@@ -167,7 +157,7 @@ def _ended(
 class _Features:
     """The statistics of a population: their means, and a solver for their covariance."""
 
-    def __init__(self, problem: Problem, x: NDArray[np.int8]) -> None:
+    def __init__(self, problem: Problem, x: SpinArray) -> None:
         self._problem, self._x = problem, x
         spins = x.astype(np.float32)
         i, j = problem.edges.T

@@ -17,7 +17,7 @@ from spectralz.model.rbm import LOW, Values
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.model import FloatArray, IntArray
+    from spectralz.model import FloatArray, IntArray, SpinArray
 
 VALUES = ("auto", "pm1", "01")
 MOMENT_KEYS = ("mean", "pair_mean", "rows")
@@ -43,7 +43,7 @@ class Table:
         The values in the data: ``"pm1"`` or ``"01"``.
     """
 
-    states: NDArray[np.int8] | None
+    states: SpinArray | None
     weight: FloatArray
     mean: FloatArray
     pair_mean: FloatArray
@@ -64,7 +64,7 @@ class Table:
         """Return the value in the data that stands for a spin, as text."""
         return f"{spin:+d}" if self.values == "pm1" else f"{(spin + 1) // 2}"
 
-    def known_states(self, what: str) -> NDArray[np.int8]:
+    def known_states(self, what: str) -> SpinArray:
         """Return the rows, or say that ``what`` needs them."""
         if self.states is None:
             raise OptionError(f"{what} needs the rows of the data, and only their moments were given; give X")
@@ -113,7 +113,7 @@ def table_of(X: Any, weights: Any = None, values: str = "auto", names: Any = Non
     return _of_states(states, weight, checked_names(column_names, states.shape[1]), kind)
 
 
-def _of_states(states: NDArray[np.int8], weight: FloatArray, names: Any, values: Values) -> Table:
+def _of_states(states: SpinArray, weight: FloatArray, names: Any, values: Values) -> Table:
     kept = weight > 0.0
     states, weight = (states, weight) if kept.all() else (states[kept], weight[kept])
     rows = float(weight.sum())
@@ -124,7 +124,7 @@ def _of_states(states: NDArray[np.int8], weight: FloatArray, names: Any, values:
     return Table(states, weight, weighted.sum(axis=0), weighted.T @ x, rows, names, values)
 
 
-def spins_of(X: Any, values: str = "auto") -> tuple[NDArray[np.int8], Values]:
+def spins_of(X: Any, values: str = "auto") -> tuple[SpinArray, Values]:
     """Return data of two values as spins, and which two values they have."""
     if isinstance(X, np.ma.MaskedArray) and np.any(X.mask):
         raise ModelError("X has masked entries; a fit needs every value: leave those rows out, or fill them in")
@@ -136,20 +136,17 @@ def spins_of(X: Any, values: str = "auto") -> tuple[NDArray[np.int8], Values]:
         array = _numbers_of(array)
     if array.dtype.kind not in "biuf":
         raise ModelError(f"X holds {array.dtype} values; it must hold -1 and +1, or 0 and 1")
-    missing = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, dtype=bool)
-    if missing.any():
-        place = tuple(int(k) for k in np.argwhere(missing)[0])
+    missing = np.isnan(array)
+    for place in np.argwhere(missing)[:1].tolist():
         raise ModelError(
-            f"X{list(place)} is NaN, and so are {int(missing.sum()) - 1} others; a fit needs every value: "
+            f"X{place} is NaN, and so are {int(missing.sum()) - 1} others; a fit needs every value: "
             "leave those rows out, or fill them in"
         )
     kind = _kind_of(array) if values == "auto" else values
     low = LOW[kind]
-    bad = (array != low) & (array != 1)
-    if bad.any():
-        place = tuple(int(k) for k in np.argwhere(bad)[0])
+    for place in np.argwhere((array != low) & (array != 1))[:1].tolist():
         raise ModelError(
-            f"X{list(place)} is {array[place]}; it must hold only -1 and +1, or only 0 and 1 "
+            f"X{place} is {array[tuple(place)]}; it must hold only -1 and +1, or only 0 and 1 "
             "(make other numbers binary first, for example by X > np.median(X, axis=0))"
         )
     return np.ascontiguousarray(np.where(array == 1, 1, -1), dtype=np.int8), "pm1" if low == -1 else "01"

@@ -35,11 +35,9 @@ def refuse_non_finite(array: FloatArray, name: str) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(array.sum()):  # then so are all terms, and nothing as large as the array need be written
             return
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
-        place = ", ".join(str(int(k)) for k in bad[0])
+    for place in np.argwhere(~np.isfinite(array))[:1].tolist():
         raise ModelError(
-            f"{name}[{place}] is {array[tuple(bad[0])]}; every number of a model must be finite "
+            f"{name}[{', '.join(map(str, place))}] is {array[tuple(place)]}; every number of a model must be finite "
             "(write a hard constraint with Ising.condition, not with an infinite weight)"
         )
 
@@ -101,13 +99,9 @@ def checked_edges(edges: Any, n: int) -> IntArray:
     if array.dtype.kind not in "iu":
         raise ModelError(f"edges holds {array.dtype} values; spins are named by integers from 0 to {n - 1}")
     pairs = array.astype(np.int64)
-    outside = np.flatnonzero(((pairs < 0) | (pairs >= n)).any(axis=1))
-    if len(outside):
-        k = outside[0]
+    for k in np.flatnonzero(((pairs < 0) | (pairs >= n)).any(axis=1))[:1].tolist():
         raise ModelError(f"edge {k} joins spins {tuple(pairs[k].tolist())}; spins run from 0 to {n - 1}")
-    loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
-    if len(loops):
-        k = loops[0]
+    for k in np.flatnonzero(pairs[:, 0] == pairs[:, 1])[:1].tolist():
         raise ModelError(
             f"edge {k} joins spin {pairs[k, 0]} to itself; x_i x_i is 1, so add its weight to the offset instead"
         )

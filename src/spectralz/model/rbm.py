@@ -200,21 +200,10 @@ class RBM:
         True
         """
         from spectralz.learning.machines import fit_rbm
+        from spectralz.learning.table import table_of
 
-        return fit_rbm(
-            X,
-            n_hidden,
-            epochs=epochs,
-            rate=rate,
-            batch=batch,
-            chains=chains,
-            decay=decay,
-            values=values,
-            weights=weights,
-            names=names,
-            seed=seed,
-            budget=budget,
-        )
+        table = table_of(X, weights, values, names)
+        return fit_rbm(table, n_hidden, epochs, rate, batch, chains, decay, seed, budget)
 
     def log_likelihood(self, X: Any, method: Any = "auto", *, check: bool = True, seed: int = 0, **options: Any) -> Any:
         """Return the log-likelihood of rows of visible units, hidden units summed out, with the error of log Z.

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 IntArray: TypeAlias = "NDArray[np.int64]"
+# States of spins, -1 and +1, one per row, or a single state.
+SpinArray: TypeAlias = "NDArray[np.int8]"
 # scipy's stubs make the sparse classes generic; the scalar type is always float64 here.
 Matrix: TypeAlias = "FloatArray | sp.csr_array[Any]"
 
@@ -116,9 +118,9 @@ class Coupling(ABC):
             return False
         return all(map(np.array_equal, (*mine.edges(), mine.diagonal), (*theirs.edges(), theirs.diagonal)))
 
-    @abstractmethod
     def plus_diagonal(self, d: FloatArray) -> Coupling:
         """Return A + Diag(d)."""
+        return self.written_out.plus_diagonal(d)
 
     @abstractmethod
     def among(self, spins: IntArray) -> Coupling:

@@ -93,9 +93,6 @@ class Bipartite(Coupling):
             return Bipartite(self.B + other.B)
         return super().plus(other)
 
-    def plus_diagonal(self, d: FloatArray) -> Sparse:
-        return self.written_out.plus_diagonal(d)
-
     def among(self, spins: IntArray) -> Coupling:
         is_first = spins < len(self.B)
         if np.any(np.diff(is_first.astype(np.int8)) > 0):  # the layers are mixed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from spectralz.errors import ModelError
 from spectralz.kernels.coupling import Couplings
 from spectralz.model.checks import as_float_array, refuse_non_finite
-from spectralz.model.coupling.base import Conditioned, Coupling, FloatArray, IntArray
+from spectralz.model.coupling.base import Conditioned, Coupling, FloatArray, IntArray, Matrix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,7 +32,17 @@ BLOCK = 256
 
 
 class Entries(Coupling):
-    """A coupling stored entry by entry."""
+    """A coupling stored entry by entry, as a numpy or a scipy CSR array."""
+
+    A: Any
+
+    @property
+    def n(self) -> int:
+        return int(self.A.shape[0])
+
+    @property
+    def matrix(self) -> Matrix:
+        return cast("Matrix", self.A)
 
     @property
     def written_out(self) -> Entries:
@@ -144,16 +154,8 @@ class Dense(Entries):
         return cls(A / 2.0 + A.T / 2.0)
 
     @property
-    def n(self) -> int:
-        return len(self.A)
-
-    @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
         return (self.A,)
-
-    @property
-    def matrix(self) -> FloatArray:
-        return self.A
 
     @property
     def stored(self) -> FloatArray:
@@ -284,16 +286,8 @@ class Sparse(Entries):
         return cls(matrix)
 
     @property
-    def n(self) -> int:
-        return int(self.A.shape[0])
-
-    @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
         return self.A.data, self.A.indices, self.A.indptr
-
-    @property
-    def matrix(self) -> sp.csr_array[Any]:
-        return self.A
 
     @property
     def stored(self) -> FloatArray:
