@@ -50,12 +50,9 @@ def read_table(path: PathOrSource) -> tuple[FloatArray, list[str] | None]:
     try:
         return np.array(rows, dtype=np.float64), names
     except ValueError:
-        for k, row in enumerate(rows):
-            for cell in row:
-                if finite_number(cell) is None:
-                    missing = "a cell is empty" if not cell else f"{quoted(cell)} is not a number"
-                    lines.fail(k, f"{missing}; a fit needs every value, 0 and 1 or -1 and +1")
-        raise
+        k, cell = next((k, cell) for k, row in enumerate(rows) for cell in row if finite_number(cell) is None)
+        missing = "a cell is empty" if not cell else f"{quoted(cell)} is not a number"
+        lines.fail(k, f"{missing}; a fit needs every value, 0 and 1 or -1 and +1")
 
 
 def _cells(lines: Lines) -> list[list[str]]:

@@ -151,17 +151,17 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
     If ``path`` is not a plain file, such as ``/dev/stdout``, it is written to directly.
     """
+    target = Path(path)
     try:
-        _write_whole(Path(path), content)
+        if target.exists() and not target.is_file():
+            target.write_bytes(content)
+        else:
+            _replace(target.resolve(), content)  # a link is followed, not replaced
     except OSError as error:  # for example a full disk, an error that names no file
         raise OSError(error.errno, error.strerror or str(error), os.fspath(path)) from error
 
 
-def _write_whole(target: Path, content: bytes) -> None:
-    if target.exists() and not target.is_file():
-        target.write_bytes(content)
-        return
-    target = target.resolve()  # a link is followed, not replaced
+def _replace(target: Path, content: bytes) -> None:
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}."[:60])
     try:
         with os.fdopen(handle, "wb") as file:

@@ -85,8 +85,7 @@ def _of_states(states: SpinArray, share: FloatArray, pairs: IntArray, triples: I
     x = states.astype(np.float64)
     weighted = x * share[:, None]
     products = weighted.T @ x
-    i, j, k = triples.T
-    third = np.array([np.dot(weighted[:, a] * x[:, b], x[:, c]) for a, b, c in zip(i, j, k, strict=True)])
+    third = np.array([np.dot(weighted[:, i] * x[:, j], x[:, k]) for i, j, k in triples.tolist()])
     active = np.bincount((states > 0).sum(axis=1), weights=share, minlength=x.shape[1] + 1)
     return weighted.sum(axis=0), products[pairs[:, 0], pairs[:, 1]], third, active
 

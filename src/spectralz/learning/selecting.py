@@ -77,22 +77,17 @@ class _Path:
 def chosen_graph(table: Table, fixed: Any, criterion: str, seed: int) -> tuple[IntArray, dict[str, Any]]:
     """Return the edges that an l1 path leaves at its best strength."""
     path = _path_of(table, all_pairs(table.n), fixed)
-    strengths = path.strengths("l1")
-    parameters, scores = _judged(path, "l1", strengths, criterion, seed)
-    best, n = int(np.argmin(scores)), path.problem.n
-    kept = (parameters[best][n:] != 0.0) | ~path.problem.free[n:]
-    details = {"strengths": strengths.tolist(), criterion: scores, "chosen_strength": float(strengths[best])}
-    return path.problem.edges[kept], details
+    parameters, strength, details = _best(path, "l1", criterion, seed)
+    n = path.problem.n
+    kept = (parameters[n:] != 0.0) | ~path.problem.free[n:]
+    return path.problem.edges[kept], {**details, "chosen_strength": strength}
 
 
 def chosen_strength(
     table: Table, edges: IntArray, fixed: Any, kind: str, criterion: str, seed: int
 ) -> tuple[float, dict[str, Any]]:
     """Return the best strength of a penalty by a criterion."""
-    path = _path_of(table, edges, fixed)
-    strengths = path.strengths(kind)
-    scores = _judged(path, kind, strengths, criterion, seed)[1]
-    return float(strengths[int(np.argmin(scores))]), {"strengths": strengths.tolist(), criterion: scores}
+    return _best(_path_of(table, edges, fixed), kind, criterion, seed)[1:]
 
 
 def _path_of(table: Table, edges: IntArray, fixed: Any) -> _Path:
@@ -102,12 +97,16 @@ def _path_of(table: Table, edges: IntArray, fixed: Any) -> _Path:
     return _Path(problem, table)
 
 
-def _judged(
-    path: _Path, kind: str, strengths: FloatArray, criterion: str, seed: int
-) -> tuple[list[FloatArray], list[float]]:
-    """Return the parameters of each strength and their scores; smaller is better."""
+def _best(path: _Path, kind: str, criterion: str, seed: int) -> tuple[FloatArray, float, dict[str, Any]]:
+    """Return the parameters of the best strength, that strength, and the scores of all; smaller is better."""
+    strengths = path.strengths(kind)
     whole = path.parameters(kind, strengths, None, "following the path")
-    return _by_ebic(path, whole) if criterion == "ebic" else (list(whole), _by_folds(path, kind, strengths, seed))
+    if criterion == "ebic":
+        parameters, scores = _by_ebic(path, whole)
+    else:
+        parameters, scores = list(whole), _by_folds(path, kind, strengths, seed)
+    best = int(np.argmin(scores))
+    return parameters[best], float(strengths[best]), {"strengths": strengths.tolist(), criterion: scores}
 
 
 def _by_ebic(path: _Path, whole: Iterator[FloatArray]) -> tuple[list[FloatArray], list[float]]:
