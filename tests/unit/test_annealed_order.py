@@ -24,17 +24,16 @@ def test_turned_trees_are_those_of_their_orders(graph, seed):
     """However the tree was turned, its separators are those of eliminating by the definition."""
     n, adjacency = graph
     order = np.random.default_rng(seed).permutation(n).tolist()
-    tree = annealing._Tree(order, list(range(n)), adjacency)
-    betas = np.array([0.5, 1.0])
-    cost = tree.anneal(betas, 5, 60, seed)
-    best = tree.order()
+    spins = list(range(n))
+    tree = annealing._Tree.of_order(order, spins, adjacency)
+    cost = annealing._anneal(tree, np.array([0.5, 1.0]), 5, 60, seed)
+    best = annealing._order_of(spins, tree.best_parent)
     assert sorted(best) == list(range(n))
     widths = [len(separator) for separator in literal_separators(best, adjacency).values()]
     wanted = sum(2.0**width for width in widths) * 2.0 ** (annealing.PRICE_OF_WIDTH * max(widths))
     assert cost == pytest.approx(wanted, rel=1e-12)
     # Where the walk ended, too, and in every bit.
-    tree.best_parent = tree.parent
-    last = literal_separators(tree.order(), adjacency)
+    last = literal_separators(annealing._order_of(spins, tree.parent), adjacency)
     for v in range(n):
         bits = sum(int(word) << (64 * k) for k, word in enumerate(tree.separator[v].tolist()))
         assert {u for u in range(n) if bits >> u & 1} == last[v]

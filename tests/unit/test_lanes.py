@@ -32,10 +32,7 @@ from tests.reference.states import all_states
 
 def swept_sparse(path, x, words, betas, sweeps=1):
     """Sweep in place; return the energies."""
-    energies = np.full((len(betas), LANES), np.nan)
-    room = np.empty(len(path.data), np.float32), np.empty(LANES, np.float32)
-    sweep_sparse(x, words, np.asarray(betas, float), sweeps, path, *room, energies)
-    return energies
+    return sweep_sparse(x, words, np.asarray(betas, float), sweeps, path)
 
 
 def dense_path(theta, J, theta_of_base):
@@ -43,12 +40,7 @@ def dense_path(theta, J, theta_of_base):
 
 
 def swept_dense(path, x, h, words, betas, sweeps=1):
-    n = len(x)
-    energies = np.full((len(betas), LANES), np.nan)
-    room = ((n, LANES), (SPINS_TOLD_TOGETHER, n), (SPINS_TOLD_TOGETHER, LANES))
-    told, rows, turned = (np.full(shape, np.nan, np.float32) for shape in room)
-    sweep_dense(x, h, words, np.asarray(betas, float), sweeps, path, told, rows, turned, energies)
-    return energies
+    return sweep_dense(x, h, words, np.asarray(betas, float), sweeps, path)
 
 
 def fields(path, x):
@@ -58,9 +50,7 @@ def fields(path, x):
 
 def swept_sparse_in_double(path, x, words, betas, sweeps=1):
     """Sweep in place; return the energies."""
-    energies = np.full((len(betas), LANES), np.nan)
-    sweep_sparse_in_double(x, words, np.asarray(betas, float), sweeps, path, np.full(LANES, np.nan), energies)
-    return energies
+    return sweep_sparse_in_double(x, words, np.asarray(betas, float), sweeps, path)
 
 
 def dense_path_in_double(theta, J, theta_of_base):
@@ -73,9 +63,7 @@ def fields_in_rows(path, x):
 
 
 def swept_dense_in_double(path, x, h, words, betas, sweeps=1):
-    energies = np.full((len(betas), LANES), np.nan)
-    sweep_dense_in_double(x, h, words, np.asarray(betas, float), sweeps, path, energies)
-    return energies
+    return sweep_dense_in_double(x, h, words, np.asarray(betas, float), sweeps, path)
 
 
 # ------------------------------------------------------------------------------------------------ the random numbers

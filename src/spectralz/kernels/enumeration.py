@@ -59,35 +59,25 @@ def enumerate_blocks(
     """
     n = len(field)
     low = min(n, BLOCK_SPINS)
-    first, second = np.zeros(n + 1), np.zeros((n, n))
     sign = 2.0 * ((np.arange(1 << low)[:, None] >> np.arange(low)) & 1) - 1.0
     # The couplings' part of the log-weight among the low spins, for each of their states.
     among_low = np.zeros(1 << low)
     for i in range(low):
         for j in range(i):
             among_low += coupling[i, j] * sign[:, i] * sign[:, j]
-    room = np.empty(n), np.empty(1 << low)
-    largest = _sum_blocks(frozen(field), coupling, begin, end, moments, low, among_low, first, second, *room)
+    largest, first, second = _sum_blocks(frozen(field), coupling, begin, end, moments, among_low)
     return float(largest), first, second
 
 
 @compiled
 def _sum_blocks(
-    field: FloatArray,
-    coupling: FloatArray,
-    begin: int,
-    end: int,
-    moments: bool,
-    low: int,
-    among_low: FloatArray,
-    first: FloatArray,
-    second: FloatArray,
-    x: FloatArray,
-    weight: FloatArray,
-) -> float:
-    """Add up the sums of the blocks and return the largest log-weight; the last two arguments are work arrays."""
-    n = len(field)
-    size = 1 << low
+    field: FloatArray, coupling: FloatArray, begin: int, end: int, moments: bool, among_low: FloatArray
+) -> tuple[float, FloatArray, FloatArray]:
+    """Return the largest log-weight of the blocks and their sums."""
+    n, size = len(field), len(among_low)
+    low = min(n, BLOCK_SPINS)
+    first, second = np.zeros(n + 1), np.zeros((n, n))
+    x, weight = np.empty(n), np.empty(size)
     largest = -np.inf
     lost = 0.0
     for block in range(begin, end):
@@ -131,7 +121,7 @@ def _sum_blocks(
                 block_sum += weight[s]
             first[n], lost = add(first[n], lost, block_sum)
     first[n] += lost
-    return largest
+    return largest, first, second
 
 
 @inner

@@ -20,7 +20,7 @@ References
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -89,69 +89,56 @@ def annealed_order(
     rounds = min(max(steps // (sweeps * max(n, 1)), 1), len(WARMEST_BETAS))
     best, best_cost = list(starts[0]), np.inf
     for k in range(rounds):
-        tree = _Tree(starts[k] if k < len(starts) else best, spins, adjacency)
+        tree = _Tree.of_order(starts[k] if k < len(starts) else best, spins, adjacency)
         betas = np.linspace(WARMEST_BETAS[k], COLDEST_BETA, TEMPERATURES)
-        cost = tree.anneal(betas, -(-sweeps // TEMPERATURES), max_width, k)
+        cost = float(_anneal(tree, betas, -(-sweeps // TEMPERATURES), max_width, k))
         if cost < best_cost:
-            best, best_cost = tree.order(), cost
+            best, best_cost = _order_of(spins, tree.best_parent), cost
         report((k + 1) / rounds)
     return best
 
 
-class _Tree:
+class _Tree(NamedTuple):
     """An elimination tree as arrays: separators as bits, parents, and children as linked lists."""
 
-    def __init__(self, order: Sequence[int], spins: list[int], adjacency: Adjacency) -> None:
+    neighbors: WordArray
+    separator: WordArray
+    width: IntArray
+    parent: IntArray
+    first: IntArray
+    following: IntArray
+    best_parent: IntArray  # in the best tree on the way
+
+    @classmethod
+    def of_order(cls, order: Sequence[int], spins: list[int], adjacency: Adjacency) -> _Tree:
+        """Return the tree of an order of the spins, which are numbered by their places in ``spins``."""
         n = len(spins)
-        self.spins = spins
         place = {v: k for k, v in enumerate(spins)}
         separators, children, _ = separators_of(order, adjacency)
-        self.neighbors = np.zeros((n, (n + 63) // 64), dtype=np.uint64)
-        self.separator = self.neighbors.copy()
-        self.width = np.zeros(n, dtype=np.int64)
-        self.parent, self.first, self.next = (np.full(n, -1, dtype=np.int64) for _ in range(3))
-        for v, separator, below in zip(order, separators, children, strict=True):
+        neighbors, separator = np.zeros((2, n, (n + 63) // 64), dtype=np.uint64)
+        width, parent, first, following = np.full((4, n), -1, dtype=np.int64)
+        for v, spins_between, below in zip(order, separators, children, strict=True):
             at = place[v]
-            _set_bits(self.neighbors[at], [place[u] for u in adjacency[v]])
-            _set_bits(self.separator[at], [place[u] for u in separator])
-            self.width[at] = len(separator)
+            _set_bits(neighbors[at], [place[u] for u in adjacency[v]])
+            _set_bits(separator[at], [place[u] for u in spins_between])
+            width[at] = len(spins_between)
             for child in below:
                 c = place[order[child]]
-                self.parent[c], self.next[c], self.first[at] = at, self.first[at], c
-        self.best_parent = self.parent.copy()
+                parent[c], following[c], first[at] = at, first[at], c
+        return cls(neighbors, separator, width, parent, first, following, parent.copy())
 
-    def anneal(self, betas: FloatArray, sweeps: int, max_width: int, seed: int) -> float:
-        """Turn the tree, with the given sweeps at each temperature; return the cost of the best tree on the way."""
-        room = np.zeros(self.neighbors.shape[1], dtype=np.uint64)
-        return float(
-            _anneal(
-                self.neighbors,
-                self.separator,
-                self.width,
-                self.parent,
-                self.first,
-                self.next,
-                betas,
-                sweeps,
-                max_width,
-                np.array([seed], dtype=np.uint64) << np.uint64(40),
-                LOG_OF_PAIR,
-                room,
-                self.best_parent,
-            )
-        )
 
-    def order(self) -> list[int]:
-        """Return the order of the best tree, each spin after all below it."""
-        below: list[list[int]] = [[] for _ in self.spins]
-        stack: list[int] = []
-        for v, p in enumerate(self.best_parent.tolist()):
-            (stack if p < 0 else below[p]).append(v)
-        found = []
-        while stack:
-            found.append(stack.pop())
-            stack.extend(below[found[-1]])
-        return [self.spins[v] for v in reversed(found)]
+def _order_of(spins: list[int], parents: IntArray) -> list[int]:
+    """Return the order of a tree, each spin after all below it."""
+    below: list[list[int]] = [[] for _ in spins]
+    stack: list[int] = []
+    for v, p in enumerate(parents.tolist()):
+        (stack if p < 0 else below[p]).append(v)
+    order = []
+    while stack:
+        order.append(stack.pop())
+        stack.extend(below[order[-1]])
+    return [spins[v] for v in reversed(order)]
 
 
 def _set_bits(row: WordArray, places: list[int]) -> None:
@@ -183,24 +170,13 @@ def _put_in_place(first: IntArray, following: IntArray, of: int, old: int, new: 
 
 
 @compiled
-def _anneal(
-    neighbors: WordArray,
-    separator: WordArray,
-    width: IntArray,
-    parent: IntArray,
-    first: IntArray,
-    following: IntArray,
-    betas: FloatArray,
-    sweeps: int,
-    max_width: int,
-    random: WordArray,
-    log_of_pair: FloatArray,
-    new: WordArray,
-    best_parent: IntArray,
-) -> float:
+def _anneal(tree: _Tree, betas: FloatArray, sweeps: int, max_width: int, seed: int) -> float:
+    """Turn the tree, with the given sweeps at each temperature; return the cost of the best tree on the way."""
+    neighbors, separator, width, parent, first, following, best_parent = tree
     n, words = neighbors.shape
+    new = np.empty(words, np.uint64)
     best = _cost(width, max_width)
-    counter = random[0]
+    counter = np.uint64(seed) << np.uint64(40)
     for beta in betas:
         for _ in range(sweeps):
             for _ in range(n):
@@ -234,7 +210,7 @@ def _anneal(
                 for w in range(words):
                     wide += count_bits(new[w])
                 before, after = max(width[v] - width[p], -LOWEST), max(wide - width[p], -LOWEST)
-                growth = log_of_pair[after + LOWEST] - log_of_pair[before + LOWEST]
+                growth = LOG_OF_PAIR[after + LOWEST] - LOG_OF_PAIR[before + LOWEST]
                 if growth > 0.0 and (z & LOW_HALF) * 2.0**-32 >= math.exp(-beta * growth):
                     continue
 

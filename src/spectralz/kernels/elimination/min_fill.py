@@ -15,7 +15,7 @@ from spectralz._support.compiling import compiled, inner, intrinsic, ir, types
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spectralz.kernels.arrays import BoolArray, IntArray, WordArray
+    from spectralz.kernels.arrays import IntArray, WordArray
     from spectralz.kernels.elimination.tree import Adjacency, Order
 
 # The graph is kept as a matrix of bits; beyond this many spins only the other orders are tried.
@@ -39,8 +39,8 @@ def min_fill(spins: Sequence[int], adjacency: Adjacency, max_width: int, seed: i
     priority = np.random.default_rng(seed).permutation(len(spins)) if random else np.arange(len(spins))
     n = len(spins)
     degree = np.array([len(adjacency[v]) for v in spins], dtype=np.int64)
-    order, fill, affected = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.ones(n, dtype=np.bool_)
-    if _min_fill_of_bits(bits, priority, random, max_width, fill, degree, affected, order) < n:
+    order = _min_fill_of_bits(bits, priority, random, max_width, degree)
+    if len(order) < n:
         return None
     return [spins[k] for k in order.tolist()], sum(1 << width for width in degree.tolist())
 
@@ -74,21 +74,14 @@ def _fill_of(bits: WordArray, v: int) -> int:
 
 @compiled
 def _min_fill_of_bits(
-    bits: WordArray,
-    priority: IntArray,
-    ignore_degree: bool,
-    max_width: int,
-    fill: IntArray,
-    degree: IntArray,
-    affected: BoolArray,
-    order: IntArray,
-) -> int:
-    """Write the min-fill order (ties: fewest neighbors, then priority); return its length, short where too wide.
+    bits: WordArray, priority: IntArray, ignore_degree: bool, max_width: int, degree: IntArray
+) -> IntArray:
+    """Return the min-fill order (ties: fewest neighbors, then priority), short where it becomes too wide.
 
-    ``degree`` holds the spins' degrees, and in the end the widths at which they were eliminated. All spins must be
-    ``affected`` at first.
+    ``degree`` holds the spins' degrees, and in the end the widths at which they were eliminated.
     """
     n, words = bits.shape
+    order, fill, affected = np.empty(n, np.int64), np.empty(n, np.int64), np.ones(n, np.bool_)
     for step in range(n):
         for u in range(n):
             if affected[u]:
@@ -105,7 +98,7 @@ def _min_fill_of_bits(
                 if (tied and priority[v] < priority[best]) or (not tied and degree[v] < degree[best]):
                     best = v
         if degree[best] > max_width:
-            return step
+            return order[:step]
         order[step] = best
         joins = fill[best] > 0
         fill[best] = -1
@@ -125,4 +118,4 @@ def _min_fill_of_bits(
                     for x in range(n):
                         if _has_bit(bits, u, x):
                             affected[x] = True
-    return n
+    return order

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from spectralz._support.compiling import compiled, inner
-from spectralz.kernels.coupling import frozen
 from spectralz.kernels.elimination.tree import EliminationTree
 from spectralz.kernels.logsum import exp_minus, log_add_exp
-from spectralz.kernels.sampling.heat_bath import CERTAIN, GOLDEN, _flip, _uniform
+from spectralz.kernels.sampling.heat_bath import CERTAIN, GOLDEN, _uniform
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -191,31 +190,6 @@ def _rows(lists: Sequence[Sequence[tuple[int, int]]]) -> tuple[IntArray, IntArra
     return flat, _starts([len(pairs) for pairs in lists])
 
 
-def block_heat_bath(
-    x: SpinArray,
-    h: FloatArray,
-    energy: FloatArray,
-    counters: WordArray,
-    beta: float,
-    block: Block,
-    theta: FloatArray,
-    couplings: Couplings,
-) -> None:
-    """Redraw a block of every state, given its other spins, at inverse temperature ``beta``.
-
-    Fields and energies are left as `heat_bath` leaves them. A state uses one of its random numbers per spin of the
-    block.
-    """
-    room = _Room(
-        terms=np.zeros(2 * block.entries),
-        tables=np.empty(LANES * block.entries),
-        work=np.empty(LANES * (2 << block.width)),
-        fields=np.zeros(LANES * len(block.spins)),
-        log_odds=np.empty(LANES),
-    )
-    _draw_blocks(x, h, energy, counters, float(beta), block, frozen(theta), couplings, room)
-
-
 class _Room(NamedTuple):
     """Work arrays; numbers of the lanes are stored side by side, 16 numbers for 16 states.
 
@@ -239,18 +213,23 @@ class _Room(NamedTuple):
 
 
 @compiled
-def _draw_blocks(
-    x: SpinArray,
-    h: FloatArray,
-    energy: FloatArray,
-    counters: WordArray,
-    beta: float,
-    block: Block,
-    theta: FloatArray,
-    couplings: Couplings,
-    room: _Room,
+def block_heat_bath(
+    x: SpinArray, counters: WordArray, beta: float, block: Block, theta: FloatArray, couplings: Couplings
 ) -> None:
-    size, n = x.shape
+    """Redraw a block of every state, given its other spins, at inverse temperature ``beta``.
+
+    A state uses one of its random numbers per spin of the block.
+    """
+    size, entries, widest = len(x), block.tables_from[-1], 0
+    for step in range(len(block.spins)):
+        widest = max(widest, block.separators_from[step + 1] - block.separators_from[step])
+    room = _Room(
+        terms=np.zeros(2 * entries),
+        tables=np.empty(LANES * entries),
+        work=np.empty(LANES * (2 << widest)),
+        fields=np.zeros(LANES * len(block.spins)),
+        log_odds=np.empty(LANES),
+    )
     _add_pairs(beta, couplings.data, block, room.terms)
     for first in range(0, size, LANES):
         # Unused lanes at the end keep their old fields, and are not drawn.
@@ -276,14 +255,7 @@ def _draw_blocks(
                     # P(x_i = sign of the field) = 1 / (1 + exp(-|field|))
                     likely = _uniform(counters[r]) * (1.0 + exp_minus(abs(field))) < 1.0
                     spin = 1 if likely == (field >= 0.0) else -1
-                if spin != x[r, i]:
-                    x[r, i] = spin
-                    _flip(i, spin, h, r, couplings)
-    for r in range(size):
-        total = 0.0
-        for i in range(n):
-            total += x[r, i] * (theta[i] + h[r, i])
-        energy[r] = 0.5 * total
+                x[r, i] = spin
 
 
 @inner

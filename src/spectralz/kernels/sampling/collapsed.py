@@ -61,25 +61,15 @@ def draw_side(
 
 @compiled
 def sweep_collapsed(
-    v: SingleArray,
-    pushes: SingleArray,
-    state: RandomArray,
-    points: FloatArray,
-    sweeps: int,
-    path: CollapsedPath,
-    h: SingleArray,
-    returned: SingleArray,
-    room: FloatArray,
-    factor: SingleArray,
-    back: FloatArray,
-    on: FloatArray,
-) -> None:
-    """Sweep over 64 states at each point of the path in turn, and record the changes of their log-weights.
+    v: SingleArray, pushes: SingleArray, state: RandomArray, points: FloatArray, sweeps: int, path: CollapsedPath
+) -> tuple[FloatArray, FloatArray]:
+    """Sweep over 64 states at each point of the path in turn; return the changes of their log-weights.
 
     ``points`` has one row for each: the previous point, the point at which to sweep, and the next point. ``v`` is
-    (kept, 64); ``pushes`` = W'v is (summed, 64) and kept up to date; ``back`` and ``on`` are (points, 64). ``h``
-    (summed, 64), ``returned`` (kept, 64), ``room`` (6, 64) and ``factor`` (64) are work arrays.
+    (kept, 64); ``pushes`` = W'v is (summed, 64) and kept up to date. The changes back and on are (points, 64).
     """
+    h, returned = np.empty_like(pushes), np.empty_like(v)
+    back, on = np.empty((len(points), LANES)), np.empty((len(points), LANES))
     for k in range(len(points)):
         beta = points[k, 1]
         for _ in range(sweeps):
@@ -87,22 +77,16 @@ def sweep_collapsed(
             np.dot(path.weights, h, returned)
             draw_side(v, returned, state, beta, path.kept, path.kept_change)
             np.dot(path.weights.T, v, pushes)
-        _record(v, pushes, points[k], path, room[:3], room[3:], factor, back[k], on[k])
+        _record(v, pushes, points[k], path, back[k], on[k])
+    return back, on
 
 
 @inner
 def _record(
-    v: SingleArray,
-    pushes: SingleArray,
-    points: FloatArray,
-    path: CollapsedPath,
-    logs: FloatArray,
-    products: FloatArray,
-    factor: SingleArray,
-    back: FloatArray,
-    on: FloatArray,
+    v: SingleArray, pushes: SingleArray, points: FloatArray, path: CollapsedPath, back: FloatArray, on: FloatArray
 ) -> None:
     """Write the log-weights at the first and the last of three points minus those at the second."""
+    logs, products, factor = np.empty((3, LANES)), np.empty((3, LANES)), np.empty(LANES, np.float32)
     for lane in range(LANES):
         back[lane] = 0.0
     for i in range(len(v)):

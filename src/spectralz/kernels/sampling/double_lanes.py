@@ -51,18 +51,13 @@ def draw_spins_in_double(x: SpinArray, state: RandomArray, field: FloatArray) ->
 
 @compiled
 def sweep_sparse_in_double(
-    x: SpinArray,
-    state: RandomArray,
-    betas: FloatArray,
-    sweeps: int,
-    path: SparsePath,
-    log_odds: FloatArray,
-    energies: FloatArray,
-) -> None:
-    """Sweep over 64 states at each point of the path in turn, and record their energies there.
+    x: SpinArray, state: RandomArray, betas: FloatArray, sweeps: int, path: SparsePath
+) -> FloatArray:
+    """Sweep over 64 states at each point of the path in turn; return their energies there, (len(betas), 64).
 
-    ``x`` is (n, 64), ``state`` (4, 64), ``energies`` (len(betas), 64); ``log_odds`` is a work array of 64 numbers.
+    ``x`` is (n, 64), ``state`` (4, 64).
     """
+    energies, log_odds = np.empty((len(betas), LANES)), np.empty(LANES)
     n = len(x)
     for k in range(len(betas)):
         beta = betas[k]
@@ -85,24 +80,20 @@ def sweep_sparse_in_double(
                 for lane in range(LANES):
                     x[i, lane] = _drawn(log_odds[lane], state, lane)
         record_energies(x, path, energies, k)
+    return energies
 
 
 @compiled
 def sweep_dense_in_double(
-    x: SpinArray,
-    h: FloatArray,
-    state: RandomArray,
-    betas: FloatArray,
-    sweeps: int,
-    path: DensePath,
-    energies: FloatArray,
-) -> None:
-    """Sweep over 64 states at each point of the path in turn, and record their energies there.
+    x: SpinArray, h: FloatArray, state: RandomArray, betas: FloatArray, sweeps: int, path: DensePath
+) -> FloatArray:
+    """Sweep over 64 states at each point of the path in turn; return their energies there, (len(betas), 64).
 
     ``x`` is (n, 64). The fields ``h`` of the model are (64, n), one state per row: a flip updates those of its own
     state alone, and at low temperature there are few flips. The arrays of ``path`` are in double precision here.
     """
     n = len(x)
+    energies = np.empty((len(betas), LANES))
     for k in range(len(betas)):
         of_base, of_model = 2.0 * (1.0 - betas[k]), 2.0 * betas[k]
         for lane in range(LANES):
@@ -123,3 +114,4 @@ def sweep_dense_in_double(
                 # x_i (theta_i + h_i) / 2 adds up to E(x), x_i theta_i of the base to E_0(x)
                 total += np.float64(np.int32(x[i, lane])) * (path.field[i] - 2.0 * path.base[i] + h[lane, i])
             energies[k, lane] = 0.5 * total
+    return energies

@@ -145,21 +145,13 @@ def take(x: Any, places: IntArray, taken: Any) -> None:
 
 
 @compiled
-def sweep_sparse(
-    x: SpinArray,
-    state: RandomArray,
-    betas: FloatArray,
-    sweeps: int,
-    path: SparsePath,
-    scaled: SingleArray,
-    log_odds: SingleArray,
-    energies: FloatArray,
-) -> None:
-    """Sweep over 64 states at each point of the path in turn, and record their energies there.
+def sweep_sparse(x: SpinArray, state: RandomArray, betas: FloatArray, sweeps: int, path: SparsePath) -> FloatArray:
+    """Sweep over 64 states at each point of the path in turn; return their energies there, (len(betas), 64).
 
-    ``x`` is (n, 64), ``state`` (4, 64), ``energies`` (len(betas), 64); ``scaled`` is a work array for all entries of
-    the coupling, ``log_odds`` for 64 numbers.
+    ``x`` is (n, 64), ``state`` (4, 64).
     """
+    energies = np.empty((len(betas), LANES))
+    scaled, log_odds = np.empty(len(path.data), np.float32), np.empty(LANES, np.float32)
     n = len(x)
     for k in range(len(betas)):
         beta = betas[k]
@@ -177,6 +169,7 @@ def sweep_sparse(
                 for lane in range(LANES):
                     x[i, lane] = np.int8(drawn(log_odds[lane], next_word(state, lane)))
         record_energies(x, path, energies, k)
+    return energies
 
 
 @inner
@@ -198,25 +191,18 @@ def record_energies(x: SpinArray, path: SparsePath, energies: FloatArray, k: int
 
 @compiled
 def sweep_dense(
-    x: SingleArray,
-    h: SingleArray,
-    state: RandomArray,
-    betas: FloatArray,
-    sweeps: int,
-    path: DensePath,
-    told: SingleArray,
-    rows: SingleArray,
-    turned: SingleArray,
-    energies: FloatArray,
-) -> None:
-    """Sweep over 64 states at each point of the path in turn, and record their energies there.
+    x: SingleArray, h: SingleArray, state: RandomArray, betas: FloatArray, sweeps: int, path: DensePath
+) -> FloatArray:
+    """Sweep over 64 states at each point of the path in turn; return their energies there, (len(betas), 64).
 
     ``x`` and the fields ``h`` of the model are (n, 64). Spins are drawn in blocks of 32. Flips update the fields within
     the block at once, and all other fields by one matrix product with the rows of the spins that flipped in some state:
-    nearly all of them when hot, few when cold. ``told`` (n, 64), ``rows`` (32, n) and ``turned`` (32, 64) are work
-    arrays.
+    nearly all of them when hot, few when cold.
     """
     n = len(x)
+    energies = np.empty((len(betas), LANES))
+    pushes, rows = np.empty((n, LANES), np.float32), np.empty((SPINS_TOLD_TOGETHER, n), np.float32)
+    turned = np.empty((SPINS_TOLD_TOGETHER, LANES), np.float32)
     for k in range(len(betas)):
         of_base, of_model = np.float32(2.0 * (1.0 - betas[k])), np.float32(2.0 * betas[k])
         for _ in range(sweeps):
@@ -242,13 +228,13 @@ def sweep_dense(
                         rows[count, j] = path.coupling[i, j]
                     count += 1
                 if count > 0:
-                    np.dot(rows[:count].T, turned[:count], told)
+                    np.dot(rows[:count].T, turned[:count], pushes)
                     for j in range(begin):
                         for lane in range(LANES):
-                            h[j, lane] += told[j, lane]
+                            h[j, lane] += pushes[j, lane]
                     for j in range(end, n):
                         for lane in range(LANES):
-                            h[j, lane] += told[j, lane]
+                            h[j, lane] += pushes[j, lane]
         for lane in range(LANES):
             energies[k, lane] = 0.0
         for i in range(n):
@@ -256,3 +242,4 @@ def sweep_dense(
             for lane in range(LANES):
                 # x_i (theta_i + h_i) / 2 adds up to E(x), x_i theta_i of the base to E_0(x)
                 energies[k, lane] += 0.5 * x[i, lane] * (np.float64(field) + h[i, lane] - TWO * base)
+    return energies

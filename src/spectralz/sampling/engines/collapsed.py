@@ -169,27 +169,13 @@ class CollapsedChains(Lanes):
     ) -> tuple[FloatArray, FloatArray]:
         """Sweep at one point of the path after the other."""
         from spectralz.kernels.sampling.collapsed import sweep_collapsed
-        from spectralz.kernels.sampling.lanes import LANES
 
         points = np.stack([before, at, after], axis=1)
         back, on = self._room(len(at), np.float64), self._room(len(at), np.float64)
-        kept, summed = self._path.weights.shape
 
         def work(chunk: int) -> None:
-            sweep_collapsed(
-                self._v[chunk],
-                self._pushes[chunk],
-                self._random[chunk],
-                points,
-                sweeps,
-                self._path,
-                np.empty((summed, LANES), np.float32),
-                np.empty((kept, LANES), np.float32),
-                np.empty((6, LANES)),
-                np.empty(LANES, np.float32),
-                back[chunk],
-                on[chunk],
-            )
+            arrays = self._v[chunk], self._pushes[chunk], self._random[chunk]
+            back[chunk], on[chunk] = sweep_collapsed(*arrays, points, sweeps, self._path)
 
         self._each(work)
         if len(at):

@@ -107,22 +107,10 @@ class DenseChains(SpinBySpin):
     def _taken_fields(self, places: NDArray[np.int64]) -> Any:
         return self._taken(self._h, places)
 
-    def _sweep(self, at: FloatArray, sweeps: int, energies: FloatArray, chunk: int) -> None:
-        from spectralz.kernels.sampling.lanes import LANES, SPINS_TOLD_TOGETHER, sweep_dense
+    def _sweep(self, chunk: int, at: FloatArray, sweeps: int, energies: FloatArray) -> None:
+        from spectralz.kernels.sampling.lanes import sweep_dense
 
-        x, h, n = self._x[chunk], self._h[chunk], self._x.shape[1]
-        sweep_dense(
-            x,
-            h,
-            self._random[chunk],
-            at,
-            sweeps,
-            self._path,
-            np.empty((n, LANES), np.float32),
-            np.empty((SPINS_TOLD_TOGETHER, n), np.float32),
-            np.empty((SPINS_TOLD_TOGETHER, LANES), np.float32),
-            energies[chunk],
-        )
+        energies[:] = sweep_dense(self._x[chunk], self._h[chunk], self._random[chunk], at, sweeps, self._path)
 
 
 DenseEngine.chains = DenseChains

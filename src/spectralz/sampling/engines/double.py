@@ -63,10 +63,8 @@ class DoubleSparseChains(SparseChains):
 
     def _sweep(self, at: FloatArray, sweeps: int, energies: FloatArray, chunk: int) -> None:
         from spectralz.kernels.sampling.double_lanes import sweep_sparse_in_double
-        from spectralz.kernels.sampling.lanes import LANES
 
-        x, log_odds = self._x[chunk], np.empty(LANES)
-        sweep_sparse_in_double(x, self._random[chunk], at, sweeps, self._path, log_odds, energies[chunk])
+        energies[:] = sweep_sparse_in_double(self._x[chunk], self._random[chunk], at, sweeps, self._path)
 
 
 class DoubleDenseChains(DenseChains):
@@ -93,7 +91,7 @@ class DoubleDenseChains(DenseChains):
         from spectralz.kernels.sampling.double_lanes import sweep_dense_in_double
 
         x, h = self._x[chunk], self._h[chunk]
-        sweep_dense_in_double(x, h, self._random[chunk], at, sweeps, self._path, energies[chunk])
+        energies[:] = sweep_dense_in_double(x, h, self._random[chunk], at, sweeps, self._path)
 
 
 def _draw(chains: DoubleSparseChains | DoubleDenseChains) -> None:

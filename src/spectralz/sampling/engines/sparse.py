@@ -164,29 +164,25 @@ class SparseChains(SpinBySpin):
     def _draw_block(self, chunk: int, beta: float, block: Block) -> None:
         """Draw a block of every state of a chunk anew, as rows."""
         from spectralz.kernels.sampling.block_heat_bath import block_heat_bath
-        from spectralz.kernels.sampling.heat_bath import refresh
         from spectralz.kernels.sampling.lanes import LANES
 
         rows = np.ascontiguousarray(self._x[chunk].T)
-        h, energy = np.empty(rows.shape), np.empty(LANES)
         counters = self._counters[chunk * LANES : (chunk + 1) * LANES]
         scaled = self._couplings._replace(data=frozen(self._path.data + beta * self._path.data_change))
         field = frozen(self._path.field + beta * self._path.field_change)
-        refresh(rows, h, field, scaled)
-        block_heat_bath(rows, h, energy, counters, 1.0, block, field, scaled)
+        block_heat_bath(rows, counters, 1.0, block, field, scaled)
         self._x[chunk] = rows.T
 
-    def _sweep(self, at: FloatArray, sweeps: int, energies: FloatArray, chunk: int) -> None:
-        from spectralz.kernels.sampling.lanes import LANES, sweep_sparse
+    def _sweep(self, chunk: int, at: FloatArray, sweeps: int, energies: FloatArray) -> None:
+        from spectralz.kernels.sampling.lanes import sweep_sparse
 
         x, random, path = self._x[chunk], self._random[chunk], self._path
-        scaled, log_odds = np.empty(len(path.data), np.float32), np.empty(LANES, np.float32)
         is_slow = at >= self._clusters_from
         edges = sorted({0, *(np.flatnonzero(is_slow[1:] | is_slow[:-1]) + 1).tolist(), len(at)})
         for begin, end in pairwise(edges):  # points with clusters one by one, those without together
             if is_slow[begin]:
                 self._turn_clusters(chunk, float(at[begin]))
-            sweep_sparse(x, random, at[begin:end], sweeps, path, scaled, log_odds, energies[chunk, begin:end])
+            energies[begin:end] = sweep_sparse(x, random, at[begin:end], sweeps, path)
 
     def _turn_clusters(self, chunk: int, beta: float) -> None:
         """Turn clusters of the states of a chunk."""
