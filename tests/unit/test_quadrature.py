@@ -15,6 +15,7 @@ from spectralz._support.progress import listening
 from spectralz.errors import TooLargeError
 from spectralz.kernels.low_rank import negative_directions, negative_moments, quantized_dp, single_directions
 from spectralz.kernels.low_rank.negative_directions import (
+    Contour,
     _integral_at_saddle,
     negative_steps,
     saddle_point,
@@ -244,15 +245,16 @@ def test_the_integral_at_the_saddle_is_the_plain_sum_over_nodes(n, r, scale, mon
     density = np.exp(-(x**2).sum(axis=1) / 2) * np.prod(steps) / (2 * np.pi) ** (r / 2)
     wanted = (density * product).sum().real
     assert m == pytest.approx(tilted_means(theta / 3, theta * 2 / 3, a, t), abs=1e-14)
+    contour = Contour(a, m, t, steps, halves)
     for at_a_time in (1 << 24, 1000, 1):
         monkeypatch.setattr(negative_directions, "FACTORS_AT_A_TIME", at_a_time)
         told: list[float] = []
-        assert _integral_at_saddle(m, a, t, steps, halves, told.append) == pytest.approx(wanted, abs=2e-14)
+        assert _integral_at_saddle(contour, told.append) == pytest.approx(wanted, abs=2e-14)
         assert told == sorted(told)
         assert told[-1] == 1.0
     if n <= 70:
         monkeypatch.setattr(negative_moments, "FACTORS_AT_A_TIME", 3 * n * n)
-        total, first, second = inner_moments(m, a, t, steps, halves, True)
+        total, first, second = inner_moments(contour)
         assert total == pytest.approx(wanted, abs=2e-14)
         factor, odd = np.cos(b) + 1j * m * np.sin(b), m * np.cos(b) + 1j * np.sin(b)
         for i in (0, n - 1):

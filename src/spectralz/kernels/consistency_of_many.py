@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from spectralz.kernels.conjugate_gradients import conjugate_gradients
 from spectralz.kernels.expectation_consistency import (
     LARGEST_PRECISION,
     LARGEST_STEP,
@@ -112,7 +113,7 @@ def _tap_step(J: FloatArray, h: FloatArray, reaction: FloatArray, push: FloatArr
         around = J @ dm + 2.0 * mean * squares_times(J, mean * dm)
         return np.asarray(x + variance * reaction * x - deviation * around)
 
-    return _conjugate_gradients(curvature, push, lambda x: x, TAP_CG_TOLERANCE, TAP_CG_STEPS)[0]
+    return conjugate_gradients(curvature, push, lambda x: x, TAP_CG_TOLERANCE, TAP_CG_STEPS)[0]
 
 
 def _tap(theta: FloatArray, J: FloatArray, h: FloatArray) -> tuple[float, FloatArray, FloatArray]:
@@ -121,36 +122,6 @@ def _tap(theta: FloatArray, J: FloatArray, h: FloatArray) -> tuple[float, FloatA
     around, reaction = J @ mean, squares_times(J, variance)
     value = float(mean @ (theta + 0.5 * around) + entropy(h).sum() + 0.25 * variance @ reaction)
     return value, theta + around - reaction * mean - h, reaction
-
-
-def _conjugate_gradients(
-    times: Callable[[FloatArray], FloatArray],
-    right: FloatArray,
-    precondition: Callable[[FloatArray], FloatArray],
-    tol: float,
-    most: int,
-) -> tuple[FloatArray, bool]:
-    """Solve with a positive definite matrix; also return whether it looked positive definite.
-
-    If it did not, the solution so far is returned, or the preconditioned right-hand side if there is none.
-    """
-    x, rest = np.zeros_like(right), right.copy()
-    z = precondition(rest)
-    p, rho = z, float(rest @ z)
-    goal = tol * float(np.linalg.norm(right))
-    for k in range(most):
-        if np.linalg.norm(rest) <= goal:
-            break
-        q = times(p)
-        curvature = float(p @ q)
-        if not curvature > 0.0 or not rho > 0.0:
-            return (x if k else z), False
-        x = x + rho / curvature * p
-        rest = rest - rho / curvature * q
-        z = precondition(rest)
-        rho, before = float(rest @ z), rho
-        p = z + rho / before * p
-    return x, True
 
 
 def settled(
@@ -234,10 +205,7 @@ def _matched(theta: FloatArray, J: FloatArray, h: FloatArray, precision: FloatAr
     if not (np.all(precision > 0.0) and np.all(precision <= LARGEST_PRECISION)):
         return None
     mean, variance = np.tanh(h), variances(h)
-    deviation = np.sqrt(variance).astype(kind)
-    coupling = J.astype(kind, copy=True)
-    coupling *= deviation
-    coupling *= deviation[:, None]
+    coupling = _scaled(J, variance, kind)
     found = inverse_in_place(precision_matrix(precision, coupling))
     if found is None or not np.isfinite(found[0][-1, -1]):
         return None
@@ -247,6 +215,15 @@ def _matched(theta: FloatArray, J: FloatArray, h: FloatArray, precision: FloatAr
     b = (np.einsum("ij,ij->i", coupling, correlation) + (1.0 - own)) / own
     push = theta + J @ mean - b / variance * mean - h
     return _Matched(h, mean, variance, precision, coupling, correlation, log_det, push)
+
+
+def _scaled(J: FloatArray, variance: FloatArray, kind: Any) -> NDArray[Any]:
+    """Return K = sqrt(v_i) J_ij sqrt(v_j) in single or double precision."""
+    deviation = np.sqrt(variance).astype(kind)
+    coupling = J.astype(kind, copy=True)
+    coupling *= deviation
+    coupling *= deviation[:, None]
+    return coupling
 
 
 def _newton_step(at: _Matched) -> tuple[FloatArray, FloatArray] | None:
@@ -267,7 +244,7 @@ def _newton_step(at: _Matched) -> tuple[FloatArray, FloatArray] | None:
         return at.precision * x - product(at.coupling, x) + 2.0 * slope * (unmixed(bent) - bent)
 
     right = deviation * at.push - slope * unmixed(at.excess)
-    step, is_concave = _conjugate_gradients(
+    step, is_concave = conjugate_gradients(
         curvature, right, lambda x: product(at.correlation, x), CG_TOLERANCE, MOST_CG_STEPS
     )
     if not (is_concave and np.isfinite(step).all()):
@@ -286,11 +263,7 @@ def looser_bound(theta: FloatArray, J: FloatArray, h: FloatArray, known: Point) 
     """
     variance = variances(h)
     b = variance * squares_times(J, variance) * reaction_scale(J, known)
-    deviation = np.sqrt(variance).astype(np.float32)
-    coupling = J.astype(np.float32)
-    coupling *= deviation
-    coupling *= deviation[:, None]
-    factored = factored_in_place(precision_matrix(1.0 + b, coupling))
+    factored = factored_in_place(precision_matrix(1.0 + b, _scaled(J, variance, np.float32)))
     if factored is None:
         return math.inf
     half = 0.5 * factored[1]

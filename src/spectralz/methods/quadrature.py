@@ -300,7 +300,7 @@ def _moments_with_negative(
     theta: FloatArray, pushes: FloatArray, negative: FloatArray, weight: FloatArray, edges: NDArray[np.int64]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the same with negative directions integrated at every node, whose fields are theta plus a push."""
-    from spectralz.kernels.low_rank.negative_directions import negative_steps, saddle_point, tilted_means
+    from spectralz.kernels.low_rank.negative_directions import Contour, negative_steps, saddle_point, tilted_means
     from spectralz.kernels.low_rank.negative_moments import inner_moments
 
     n = len(theta)
@@ -309,7 +309,8 @@ def _moments_with_negative(
     weight = weight / weight.sum()
     for k, (w, push) in enumerate(zip(weight.tolist(), pushes, strict=True)):
         t, _ = saddle_point(theta, push, negative)
-        total, first, second = inner_moments(tilted_means(theta, push, negative, t), negative, t, steps, halves, True)
+        contour = Contour(negative, tilted_means(theta, push, negative, t), t, steps, halves)
+        total, first, second = inner_moments(contour)
         mean += w * first / total
         pairs += w * second / total
         report("visiting nodes", (k + 1) / len(weight))

@@ -13,7 +13,7 @@ exp(F): where the integral is small, digits are lost, and their number is known.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,28 @@ BLOCK = 64  # nodes at a time
 # second).
 FACTORS_AT_A_TIME = 1 << 24
 TINY = 1e-44  # square of the modulus below which a product of factors no larger than 1 is negligible
+
+
+class Contour(NamedTuple):
+    """The contour through a saddle point, and the nodes on it.
+
+    Attributes
+    ----------
+    a
+        The negative directions (r x n).
+    m
+        The `tilted_means` at the saddle point.
+    t
+        The saddle point.
+    steps, halves
+        Step and half the number of nodes for each direction.
+    """
+
+    a: FloatArray
+    m: FloatArray
+    t: FloatArray
+    steps: FloatArray
+    halves: IntArray
 
 
 def negative_steps(a: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -113,24 +135,15 @@ def saddle_point(theta: FloatArray, push: FloatArray, a: FloatArray) -> tuple[Fl
 
     Returns t and F(t) - sum_i |theta_i|, since a large field would swamp the digits of everything else.
     """
-    r = len(a)
-    t = np.zeros(r)
-    value = _descend(frozen(theta), frozen(push), a, t, np.empty(r), np.empty(r), np.empty((r, r)))
+    t, value = _descend(frozen(theta), frozen(push), a)
     return t, float(value)
 
 
 @compiled
-def _descend(
-    theta: FloatArray,
-    push: FloatArray,
-    a: FloatArray,
-    t: FloatArray,
-    new_t: FloatArray,
-    direction: FloatArray,
-    hessian: FloatArray,
-) -> float:
-    """Move t to the minimum and return F there, minus all |theta_i|; the last three arguments are work arrays."""
+def _descend(theta: FloatArray, push: FloatArray, a: FloatArray) -> tuple[FloatArray, float]:
+    """Return the minimum t, and F there minus all |theta_i|."""
     r, n = a.shape
+    t, new_t, direction, hessian = np.zeros(r), np.empty(r), np.empty(r), np.empty((r, r))
     value = _saddle_value(theta, push, a, t)
     for _ in range(200):
         for j in range(r):
@@ -149,7 +162,7 @@ def _descend(
                     hessian[j, k] += a[j, i] * a[k, i] * slope
         decrease = _solve(hessian, direction)
         if decrease <= 1e-22 * (1.0 + abs(value)):
-            return value
+            return t, value
         scale = 1.0
         new_value = value
         for _ in range(60):
@@ -160,11 +173,11 @@ def _descend(
                 break
             scale *= 0.5
         if new_value >= value:
-            return value
+            return t, value
         value = new_value
         for j in range(r):
             t[j] = new_t[j]
-    return value
+    return t, value
 
 
 @inner
@@ -225,25 +238,15 @@ def next_node(node: IntArray, halves: IntArray) -> bool:
 
 
 @inner
-def _line_sum(
-    base: FloatArray,
-    slope: FloatArray,
-    m: FloatArray,
-    first: int,
-    last: int,
-    step: float,
-    lead_phase: float,
-    t: float,
-    is_half: bool,
-    re: FloatArray,
-    im: FloatArray,
-) -> float:
+def _line_sum(contour: Contour, base: FloatArray, slope: FloatArray, first: int, last: int, lead_phase: float) -> float:
     """Sum one line of nodes x = k step, k = first ... last: normal density times the real part of the product.
 
-    The angles are pi (base_i + k slope_i), and the product's own phase is lead_phase - x t. Half of a line, from 0 on,
-    also stands for the other half. ``re`` and ``im`` are work arrays.
+    The angles are pi (base_i + k slope_i), and the product's own phase is lead_phase - x t. A line alone is taken from
+    0 on, and this half also stands for the other half.
     """
-    n = len(base)
+    m, n, r = contour.m, len(base), len(contour.t)
+    step, t, is_half = contour.steps[r - 1], contour.t[r - 1], r == 1
+    re, im = np.empty(BLOCK), np.empty(BLOCK)
     total = 0.0
     for begin in range(first, last + 1, BLOCK):
         for q in range(BLOCK):
@@ -275,16 +278,13 @@ def _line_sum(
     return total * step / math.sqrt(2.0 * math.pi)
 
 
-def _integral_at_saddle(
-    m: FloatArray, a: FloatArray, t: FloatArray, steps: FloatArray, halves: IntArray, report: Callable[[float], None]
-) -> float:
+def _integral_at_saddle(contour: Contour, report: Callable[[float], None]) -> float:
     """Return the integral over the negative directions, with exp(F(t)) divided out: at most 1.
 
-    ``m`` are the `tilted_means` at t. Compiled code does not notice interrupts, so it is called for a few nodes at a
-    time.
+    Compiled code does not notice interrupts, so it is called for a few nodes at a time.
     """
+    a, m, _, steps, halves = contour
     slope = a[-1] * (steps[-1] / math.pi)
-    room = np.empty(len(m)), np.empty(BLOCK), np.empty(BLOCK)
     last = int(halves[-1])
     begin = 0 if len(a) == 1 else -last
     nodes = BLOCK * max(1, FACTORS_AT_A_TIME // (BLOCK * max(len(m), 1)))
@@ -294,7 +294,7 @@ def _integral_at_saddle(
         lines = max(1, nodes // (end + 1 - first))
         lead, more = first_node(halves[:-1]), True
         while more:
-            part, more = _sum_lines(a, m, t, steps, halves, lead, slope, first, end, lines, *room)
+            part, more = _sum_lines(contour, lead, slope, first, end, lines)
             total += part
             report((end + 1 - begin) / (last + 1 - begin) if not more else (first - begin) / (last + 1 - begin))
     return total
@@ -302,26 +302,15 @@ def _integral_at_saddle(
 
 @compiled
 def _sum_lines(
-    a: FloatArray,
-    m: FloatArray,
-    t: FloatArray,
-    steps: FloatArray,
-    halves: IntArray,
-    lead: IntArray,
-    slope: FloatArray,
-    first: int,
-    last: int,
-    lines: int,
-    base: FloatArray,
-    re: FloatArray,
-    im: FloatArray,
+    contour: Contour, lead: IntArray, slope: FloatArray, first: int, last: int, lines: int
 ) -> tuple[float, bool]:
     """Sum nodes first to last of some lines along the last direction, from ``lead`` on in the grid of the others.
 
-    Returns the sum, and whether there are more lines; ``lead`` is then the next one. The last three arguments are work
-    arrays.
+    Returns the sum, and whether there are more lines; ``lead`` is then the next one.
     """
+    a, _, t, steps, halves = contour
     r, n = a.shape
+    base = np.empty(n)
     total = 0.0
     for _ in range(lines):
         for i in range(n):
@@ -334,7 +323,7 @@ def _sum_lines(
             phase -= x * t[j]
             for i in range(n):
                 base[i] += x / math.pi * a[j, i]
-        total += weight * _line_sum(base, slope, m, first, last, steps[r - 1], phase, t[r - 1], r == 1, re, im)
+        total += weight * _line_sum(contour, base, slope, first, last, phase)
         if not next_node(lead, halves):
             return total, False
     return total, True
@@ -354,10 +343,10 @@ def sum_negative(
     for k, point in enumerate(g):
         push = point @ positive
         t, value = saddle_point(theta, push, negative)
-        m = tilted_means(theta, push, negative, t)
+        contour = Contour(negative, tilted_means(theta, push, negative, t), t, steps, halves)
         # An error d in a factor changes the product by at most d, since the other factors are at most 1.
         error = plain_error + error_of_means(theta, push, negative, t, r + len(positive))
-        left = _integral_at_saddle(m, negative, t, steps, halves, lambda done, k=k: report((k + done) / len(g)))  # type: ignore[misc]
+        left = _integral_at_saddle(contour, lambda done, k=k: report((k + done) / len(g)))  # type: ignore[misc]
         upper[k] = value + math.log(max(left + error, error))
         lower[k] = value + math.log(left - error) if left > error else -1e300
     return upper, lower

@@ -16,52 +16,36 @@ from spectralz._support.compiling import compiled
 from spectralz.kernels.low_rank.negative_directions import FACTORS_AT_A_TIME, first_node, next_node
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from spectralz.kernels.arrays import FloatArray, IntArray
+    from spectralz.kernels.low_rank.negative_directions import Contour
 
 
-def inner_moments(
-    m: FloatArray, a: FloatArray, t: FloatArray, steps: FloatArray, halves: IntArray, pairs: bool
-) -> tuple[float, FloatArray, FloatArray]:
-    """Return the integral at the saddle t, with its moments of x_i and, with ``pairs``, of x_i x_j (i < j).
+def inner_moments(contour: Contour) -> tuple[float, FloatArray, FloatArray]:
+    """Return the integral at the saddle, with its moments of x_i and of x_i x_j (i < j).
 
-    ``m`` are the tilted means at t. Compiled code does not notice interrupts, so it is called for a few nodes at a
-    time.
+    Compiled code does not notice interrupts, so it is called for a few nodes at a time.
     """
-    n = len(m)
-    first, second = np.zeros(n), np.zeros((n, n) if pairs else (0, 0))
-    room = np.empty(n, np.complex128), np.empty(n, np.complex128), np.empty(n + 1, np.complex128)
-    node, total, more = first_node(halves), 0.0, True
-    at_a_time = max(1, FACTORS_AT_A_TIME // max(n * n if pairs else n, 1))
+    n = len(contour.m)
+    first, second = np.zeros(n), np.zeros((n, n))
+    node, total, more = first_node(contour.halves), 0.0, True
+    at_a_time = max(1, FACTORS_AT_A_TIME // max(n * n, 1))
     while more:
-        part, more = _add_moments(a, m, t, steps, halves, node, at_a_time, pairs, first, second, *room)
+        part, more = _add_moments(contour, node, at_a_time, first, second)
         total += part
     return total, first, second
 
 
 @compiled
 def _add_moments(
-    a: FloatArray,
-    m: FloatArray,
-    t: FloatArray,
-    steps: FloatArray,
-    halves: IntArray,
-    node: IntArray,
-    nodes: int,
-    pairs: bool,
-    first: FloatArray,
-    second: FloatArray,
-    even: NDArray[np.complex128],
-    odd: NDArray[np.complex128],
-    right: NDArray[np.complex128],
+    contour: Contour, node: IntArray, nodes: int, first: FloatArray, second: FloatArray
 ) -> tuple[float, bool]:
     """Add up the moments of several nodes of the grid, starting at ``node``.
 
-    Returns their part of the integral, and whether there are more; ``node`` is then the next one. The last three
-    arguments are work arrays.
+    Returns their part of the integral, and whether there are more; ``node`` is then the next one.
     """
+    a, m, t, steps, halves = contour
     r, n = a.shape
+    even, odd, right = np.empty(n, np.complex128), np.empty(n, np.complex128), np.empty(n + 1, np.complex128)
     total = 0.0
     for _ in range(nodes):
         weight = 2.0 if node[0] > 0 else 1.0
@@ -85,10 +69,9 @@ def _add_moments(
         for i in range(n):
             one = left * odd[i]
             first[i] += (one * right[i + 1]).real
-            if pairs:
-                for j in range(i + 1, n):
-                    second[i, j] += (one * odd[j] * right[j + 1]).real
-                    one *= even[j]
+            for j in range(i + 1, n):
+                second[i, j] += (one * odd[j] * right[j + 1]).real
+                one *= even[j]
             left *= even[i]
         if not next_node(node, halves):
             return total, False
