@@ -67,26 +67,18 @@ NO_SEARCH = Search(steps=0)
 
 
 def best_order(
-    spins: Sequence[int],
-    adjacency: Adjacency,
-    max_entries: int,
-    names: Iterable[str] = tuple(RULES),
-    search: Search = NO_SEARCH,
+    spins: Sequence[int], adjacency: Adjacency, max_entries: int, names: Iterable[str] = tuple(RULES)
 ) -> tuple[str, EliminationTree] | None:
     """Return the name and tree of the cheapest order for one connected component.
 
     None if every order found would keep more than ``max_entries`` table entries alive at once.
     """
-    found = cheapest_order(spins, adjacency, max_entries, names, search)
-    return None if found is None or found[1].peak > max_entries else found
+    named = cheapest_order(spins, adjacency, max_entries, names, NO_SEARCH)
+    return None if named is None or named[1].peak > max_entries else named
 
 
 def cheapest_order(
-    spins: Sequence[int],
-    adjacency: Adjacency,
-    max_entries: int,
-    names: Iterable[str] = tuple(RULES),
-    search: Search = NO_SEARCH,
+    spins: Sequence[int], adjacency: Adjacency, max_entries: int, names: Iterable[str], search: Search
 ) -> tuple[str, EliminationTree] | None:
     """Return the name and tree of the cheapest order with at most ``max_entries`` alive, otherwise of the cheapest.
 
@@ -94,25 +86,25 @@ def cheapest_order(
     """
     max_width = max_entries.bit_length() - 1
     widest = max(max_width, search.reach)
-    cheap = costs.ORDER_SEARCH_NANOSECONDS * len(spins) ** 2
-    found: list[tuple[int, str, list[int]]] = []
+    cheap = SEARCH_TIME * len(spins) ** 2
+    orders: list[tuple[int, str, list[int]]] = []
     for name in names:
         order = RULES[name](spins, adjacency, widest)
         if order is not None:
-            found.append((order[1], name, order[0]))
-            if costs.TABLE_ENTRY_NANOSECONDS * order[1] <= cheap:  # looking for a better one would take longer
+            orders.append((order[1], name, order[0]))
+            if ENTRY_TIME * order[1] <= cheap:  # looking for a better one would take longer
                 break
-    if not found:
+    if not orders:
         return None
     if "min-fill" in names:
-        order = _random_min_fill(spins, adjacency, widest, min(found)[0])
+        order = _random_min_fill(spins, adjacency, widest, min(orders)[0])
         if order is not None:
-            found.append((order[1], "min-fill", order[0]))
-    found.sort()
-    starts = [order for _, _, order in found[:ANNEALED_STARTS]]
-    annealed = improved(starts, adjacency, found[0][0], max_width, search)
+            orders.append((order[1], "min-fill", order[0]))
+    orders.sort()
+    starts = [order for _, _, order in orders[:ANNEALED_STARTS]]
+    annealed = improved(starts, adjacency, orders[0][0], max_width, search)
     candidates = [] if annealed is None else [("annealed", annealed)]
-    for _, name, steps in found:
+    for _, name, steps in orders:
         if candidates and candidates[-1][1].peak <= max_entries:
             return candidates[-1]
         candidates.append((name, EliminationTree.of_order(steps, adjacency)))

@@ -14,7 +14,7 @@ import numpy as np
 
 from spectralz._support.compiling import compiled
 from spectralz.kernels.elimination.forward import forward
-from spectralz.kernels.elimination.tables import Block, compressed
+from spectralz.kernels.elimination.tables import Block, Tables, compressed
 
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray, SpinArray
@@ -34,45 +34,38 @@ def sample_program(program: Program, n: int, size: int, rng: np.random.Generator
 
     Spins that the program does not eliminate are left 0.
     """
-    arena = np.empty(program.entries(0, program.steps))
-    where = np.zeros(program.steps, dtype=np.int64)
+    tables = Tables(np.empty(program.entries(0, program.steps)), np.zeros(program.steps, dtype=np.int64))
     top = 0
     steps, block = program.for_kernels(), Block.of(program)
     for begin, end in program.runs(0, program.steps):
-        top = forward(steps, begin, end, arena, where, top, True, np.zeros(2), block)
+        top = forward(steps, begin, end, tables, top, True, np.zeros(2), block)
         report(end / program.steps)
     x = np.zeros((size, n), dtype=np.int8)
     for begin in range(0, size, SAMPLES_AT_A_TIME):
         rows = x[begin : begin + SAMPLES_AT_A_TIME]
         uniform = rng.random((len(rows), program.steps))
-        _draw(steps, program.spin, program.separator_start, program.separator_spin, arena, where, uniform, rows)
+        _draw(steps, program.spin, program.separator_start, program.separator_spin, tables, uniform, rows)
     return x
 
 
 @compiled
 def _draw(
-    steps: Steps,
-    spin: IntArray,
-    separator_start: IntArray,
-    separator_spin: IntArray,
-    arena: FloatArray,
-    where: IntArray,
-    uniform: FloatArray,
-    x: SpinArray,
+    steps: Steps, spin: IntArray, start: IntArray, separator: IntArray, tables: Tables, random: FloatArray, x: SpinArray
 ) -> None:
     """Draw every spin, the last eliminated first, from its distribution given the spins of its separator."""
+    arena, where = tables
     for row in range(len(x)):
         for t in range(len(spin) - 1, -1, -1):
-            around = separator_start[t]
+            around = start[t]
             state = 0
-            for k in range(separator_start[t + 1] - around):
-                if x[row, separator_spin[around + k]] > 0:
+            for k in range(start[t + 1] - around):
+                if x[row, separator[around + k]] > 0:
                     state |= 1 << k
             difference = 2.0 * steps.field[t]  # of the log-weights of +1 and -1
             for k in range(steps.pair_start[t], steps.pair_start[t + 1]):
-                difference += 2.0 * steps.pair_weight[k] * x[row, separator_spin[around + steps.pair_bit[k]]]
+                difference += 2.0 * steps.pair_weight[k] * x[row, separator[around + steps.pair_bit[k]]]
             for k in range(steps.child_start[t], steps.child_start[t + 1]):
                 at = where[steps.child_slot[k]] + 2 * compressed(state, steps.child_mask[k])
                 difference += arena[at + 1] - arena[at]
-            up = uniform[row, t] * (1.0 + np.exp(-difference if difference > -700.0 else 700.0)) < 1.0
+            up = random[row, t] * (1.0 + np.exp(-difference if difference > -700.0 else 700.0)) < 1.0
             x[row, spin[t]] = 1 if up else -1

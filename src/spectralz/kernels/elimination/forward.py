@@ -11,50 +11,42 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support.compiling import compiled
-from spectralz.kernels.elimination.tables import BLOCK_BITS, Block, fill_block
+from spectralz.kernels.elimination.tables import BLOCK_BITS, Block, Tables, fill_block
 from spectralz.kernels.logsum import log_add_exp
 from spectralz.kernels.sums import add
 
 if TYPE_CHECKING:
-    from spectralz.kernels.arrays import FloatArray, IntArray
+    from spectralz.kernels.arrays import FloatArray
     from spectralz.kernels.elimination.program import Program, Report, Steps
 
 
 def log_z_of_program(program: Program, report: Report) -> float:
     """Run all steps and return log Z, with memory for ``program.peak`` table entries."""
-    arena = np.empty(program.peak)
-    where = np.zeros(program.steps, dtype=np.int64)
+    tables = Tables(np.empty(program.peak), np.zeros(program.steps, dtype=np.int64))
     total = np.zeros(2)
     steps, block = program.for_kernels(), Block.of(program)
     for begin, end in program.runs(0, program.steps):
-        forward(steps, begin, end, arena, where, int(program.heights[begin]), False, total, block)
+        forward(steps, begin, end, tables, int(program.heights[begin]), False, total, block)
         report(end / program.steps)
     return float(total[0] + total[1])
 
 
 @compiled
 def forward(
-    steps: Steps,
-    begin: int,
-    end: int,
-    arena: FloatArray,
-    where: IntArray,
-    top: int,
-    keep: bool,
-    total: FloatArray,
-    block: Block,
+    steps: Steps, begin: int, end: int, tables: Tables, top: int, keep: bool, total: FloatArray, block: Block
 ) -> int:
     """Run steps begin to end on the stack ``arena[:top]``, add their shifts to ``total``, return the new top.
 
     With ``keep``, used tables stay where they are and new ones go above them.
     """
+    arena, where = tables
     for t in range(begin, end):
         width = steps.width[t]
         low = width if width < BLOCK_BITS else BLOCK_BITS
         size = 1 << low
         shift = 0.0
         for number in range(1 << (width - low)):
-            fill_block(steps, t, number, low, arena, where, block)
+            fill_block(steps, t, number, low, tables, block)
             # In place: here the compiler sees that no index is negative, and vectorizes the loop.
             for i in range(size):
                 block.plus[i] = log_add_exp(block.plus[i], block.minus[i])

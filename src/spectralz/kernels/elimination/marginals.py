@@ -8,13 +8,13 @@ children's separators.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from spectralz._support.compiling import compiled
 from spectralz.kernels.elimination.forward import forward
-from spectralz.kernels.elimination.tables import BLOCK_BITS, Block, compressed, fill_block
+from spectralz.kernels.elimination.tables import BLOCK_BITS, Block, Tables, compressed, fill_block
 from spectralz.kernels.logsum import exp_minus
 
 if TYPE_CHECKING:
@@ -33,6 +33,16 @@ class ProgramMarginals:
     pair_mean: FloatArray  # E[x_i x_j], by edge of the model
 
 
+class Marginals(NamedTuple):
+    """Where the reverse pass adds up probabilities, and which spin and edge of the model each step and pair is."""
+
+    spin: IntArray
+    pair_edge: IntArray
+    up: FloatArray
+    down: FloatArray
+    pair_mean: FloatArray
+
+
 def marginals_of_program(
     program: Program, segments: Segments, n: int, edge_count: int, report: Report
 ) -> ProgramMarginals:
@@ -41,17 +51,18 @@ def marginals_of_program(
     # The position of each table on the stack; once written it never moves.
     on_stack = np.zeros(program.steps, dtype=np.int64)
     total = np.zeros(2)
-    steps, block, difference = program.for_kernels(), Block.of(program), np.empty(1 << BLOCK_BITS)
+    steps, block = program.for_kernels(), Block.of(program)
     arena = np.empty(program.peak)
     remembered = []
     for begin, end in spans:
         remembered.append(arena[: program.heights[begin]].copy())
         for a, b in program.runs(begin, end):
-            forward(steps, a, b, arena, on_stack, int(program.heights[a]), False, total, block)
+            forward(steps, a, b, Tables(arena, on_stack), int(program.heights[a]), False, total, block)
             report(b / program.steps / 3)
     del arena
 
     up, down, pair_mean = np.zeros(n), np.zeros(n), np.zeros(edge_count)
+    marginals = Marginals(program.spin, program.pair_edge, up, down, pair_mean)
     derivative = np.empty(0)  # of log Z by the entries of the stack, which is empty at the end
     for begin, end in reversed(spans):
         done = (program.steps - end) / program.steps
@@ -60,20 +71,19 @@ def marginals_of_program(
         arena = np.empty(top + program.entries(begin, end))
         arena[:top] = stack
         where = on_stack.copy()
+        tables = Tables(arena, where)
         for a, b in program.runs(begin, end):
-            top = forward(steps, a, b, arena, where, top, True, np.zeros(2), block)
+            top = forward(steps, a, b, tables, top, True, np.zeros(2), block)
         report((1 + 2 * done) / 3)
         bar = np.zeros(len(arena))
         for slot in _live_slots(program, end).tolist():
             size = 1 << int(program.width[slot])
             bar[where[slot] : where[slot] + size] = derivative[on_stack[slot] : on_stack[slot] + size]
         for a, b in reversed(program.runs(begin, end)):
-            _backward(
-                steps, program.spin, program.pair_edge, a, b, arena, where, block, difference, bar, up, down, pair_mean
-            )
+            backward(steps, a, b, tables, block, bar, marginals)
             report((1 + 2 * (program.steps - a) / program.steps) / 3)
         derivative = bar[: len(stack)].copy()
-        del arena, bar
+        del arena, tables, bar
     whole = up[program.spin] + down[program.spin]
     up[program.spin] /= whole
     down[program.spin] /= whole
@@ -88,27 +98,16 @@ def _live_slots(program: Program, end: int) -> IntArray:
 
 
 @compiled
-def _backward(
-    steps: Steps,
-    spin: IntArray,
-    pair_edge: IntArray,
-    begin: int,
-    end: int,
-    arena: FloatArray,
-    where: IntArray,
-    block: Block,
-    difference: FloatArray,
-    bar: FloatArray,
-    up: FloatArray,
-    down: FloatArray,
-    pair_mean: FloatArray,
+def backward(
+    steps: Steps, begin: int, end: int, tables: Tables, block: Block, bar: FloatArray, marginals: Marginals
 ) -> None:
     """Run steps end to begin in reverse, collecting the marginals of spins and edges on the way.
 
     Each step turns the probabilities of its separator's states into those of its children's. ``bar`` holds them, laid
-    out like ``arena``.
+    out like the tables.
     """
-    minus, plus = block.minus, block.plus
+    spin, pair_edge, up, down, pair_mean = marginals
+    minus, plus, difference = block.minus, block.plus, np.empty(1 << BLOCK_BITS)
     for t in range(end - 1, begin - 1, -1):
         width = steps.width[t]
         low = width if width < BLOCK_BITS else BLOCK_BITS
@@ -117,8 +116,8 @@ def _backward(
         for i in range(size):
             difference[i] = 0.0  # P(+, s) - P(-, s), summed over the blocks
         for number in range(1 << (width - low)):
-            fill_block(steps, t, number, low, arena, where, block)
-            at = where[steps.slot[t]] + number * size
+            fill_block(steps, t, number, low, tables, block)
+            at = tables.where[steps.slot[t]] + number * size
             for i in range(size):
                 probability = bar[at + i] if width else 1.0
                 e = exp_minus(abs(plus[i] - minus[i]))
@@ -140,7 +139,7 @@ def _backward(
                     pair_mean[pair_edge[k]] += sum_up - sum_down if (number >> bit) & 1 else sum_down - sum_up
             first = steps.child_start[t]
             for k in range(first, steps.child_start[t + 1]):
-                base = where[steps.child_slot[k]] + 2 * compressed(number << low, steps.child_mask[k])
+                base = tables.where[steps.child_slot[k]] + 2 * compressed(number << low, steps.child_mask[k])
                 for i in range(size):
                     place = base + block.places[(k - first) * size + i]
                     bar[place] += minus[i]

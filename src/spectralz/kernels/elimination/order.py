@@ -106,19 +106,24 @@ def _far_end(spins: Sequence[int], adjacency: Adjacency) -> int:
     """Return a vertex of small degree that is far from the others: the last vertex of two breadth-first sweeps."""
     start = min(spins, key=lambda v: len(adjacency[v]))
     for _ in range(2):
-        seen, last_level = {start}, [start]
-        while True:
-            level = []
-            for v in last_level:
-                for u in adjacency[v]:
-                    if u not in seen:
-                        seen.add(u)
-                        level.append(u)
-            if not level:
-                break
-            last_level = level
-        start = min(last_level, key=lambda v: len(adjacency[v]))
+        distance = distances(start, adjacency)
+        farthest = max(distance.values())
+        start = min((v for v, d in distance.items() if d == farthest), key=lambda v: len(adjacency[v]))
     return start
+
+
+def distances(start: int, adjacency: Adjacency) -> dict[int, int]:
+    """Return the distance of every vertex that is connected to one, the nearest first."""
+    distance, level = {start: 0}, [start]
+    while level:
+        reached = []
+        for v in level:
+            for u in adjacency[v]:
+                if u not in distance:
+                    distance[u] = distance[v] + 1
+                    reached.append(u)
+        level = reached
+    return distance
 
 
 ORDERS = {"min-degree": min_degree, "min-fill": min_fill, "banded": banded}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.kernels.elimination.order import banded
+from spectralz.kernels.elimination.order import banded, distances
 from spectralz.kernels.elimination.tree import separators_of
 
 if TYPE_CHECKING:
@@ -68,28 +68,28 @@ def _order_of_component(spins: list[int], adjacency: Adjacency, *, has_front: bo
         return spins
     number = {v: k for k, v in enumerate(spins)}
     edges = np.array([(number[u], number[v]) for u in spins for v in adjacency[u] if u < v], dtype=np.int64)
-    found = [sorted(spins), *_by_distances(spins, adjacency)]
+    orders = [sorted(spins), *_by_distances(spins, adjacency)]
     front = banded(spins, adjacency, len(spins)) if has_front else None
     if front is not None:
-        found.append(front[0])
+        orders.append(front[0])
 
     def cost(order: list[int]) -> tuple[int, float]:
         sizes = frontier_sizes([number[v] for v in order], edges)
         return int(sizes.max()), float(sizes.mean())
 
-    return min(found, key=cost)
+    return min(orders, key=cost)
 
 
 def _by_distances(spins: list[int], adjacency: Adjacency) -> list[list[int]]:
     """Sort by distances from a corner: alone, and added to and subtracted from those of a corner next to it."""
     first = min(_farthest(spins, spins[0], adjacency), key=lambda v: len(adjacency[v]))
-    from_first = _distances(first, adjacency)
+    from_first = distances(first, adjacency)
     opposite = min(_farthest(spins, first, adjacency), key=lambda v: len(adjacency[v]))
-    from_opposite = _distances(opposite, adjacency)
+    from_opposite = distances(opposite, adjacency)
     nearer = {v: min(from_first[v], from_opposite[v]) for v in spins}
     # Spins halfway between the two ends; among them a corner has the fewest neighbors.
     beside = min(spins, key=lambda v: (-nearer[v], len(adjacency[v])))
-    from_beside = _distances(beside, adjacency)
+    from_beside = distances(beside, adjacency)
     row = {v: from_first[v] + from_beside[v] for v in spins}
     column = {v: from_first[v] - from_beside[v] for v in spins}
     return [
@@ -99,20 +99,7 @@ def _by_distances(spins: list[int], adjacency: Adjacency) -> list[list[int]]:
     ]
 
 
-def _distances(start: int, adjacency: Adjacency) -> dict[int, int]:
-    distance, level = {start: 0}, [start]
-    while level:
-        reached = []
-        for v in level:
-            for u in adjacency[v]:
-                if u not in distance:
-                    distance[u] = distance[v] + 1
-                    reached.append(u)
-        level = reached
-    return distance
-
-
 def _farthest(spins: list[int], start: int, adjacency: Adjacency) -> list[int]:
-    distance = _distances(start, adjacency)
+    distance = distances(start, adjacency)
     most = max(distance.values())
     return [v for v in spins if distance[v] == most]

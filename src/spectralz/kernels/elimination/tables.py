@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 BLOCK_BITS = 9
 
 
+class Tables(NamedTuple):
+    """The entries of all tables, and where each table begins."""
+
+    arena: FloatArray
+    where: IntArray
+
+
 class Block(NamedTuple):
     """Work arrays for one block: the log-weights of x_v = -1 and +1, and what is the same in all blocks of a step."""
 
@@ -51,9 +58,10 @@ def compressed(index: int, mask: int) -> int:
 
 
 @inner
-def fill_block(steps: Steps, t: int, number: int, low: int, arena: FloatArray, where: IntArray, block: Block) -> None:
+def fill_block(steps: Steps, t: int, number: int, low: int, tables: Tables, block: Block) -> None:
     """Write the log-weights of x_v = -1 and +1 for all separator states of one block; number 0 must come first."""
     minus, plus, low_field, places = block
+    arena, where = tables
     size = 1 << low
     first = steps.child_start[t]
     if number == 0:

@@ -84,7 +84,6 @@ class StructuredMeanField:
         size = 1 << BLOCK_BITS
         places = np.diff(self._steps.child_start) << np.minimum(self._steps.width, BLOCK_BITS)
         self._block = _block(size, int(places.max(initial=0)))
-        self._difference = np.empty(size)
         entries = max((self._entries(run) for run in self._runs), default=0)
         self._arena, self._bar = np.empty(entries), np.empty(entries)
         self._where = np.zeros(model.n, dtype=np.int64)
@@ -157,7 +156,8 @@ class StructuredMeanField:
     def _renew(self, number: int, beta: float = 1.0) -> float:
         """Set the fields of some blocks to their best given the others; return the largest change of a mean."""
         from spectralz.kernels.elimination.forward import forward
-        from spectralz.kernels.elimination.marginals import _backward
+        from spectralz.kernels.elimination.marginals import Marginals, backward
+        from spectralz.kernels.elimination.tables import Tables
 
         run = self._runs[number]
         spins, steps = run.spins, self._steps
@@ -167,15 +167,14 @@ class StructuredMeanField:
         self.field[spins] = beta * (self._model.field[spins] + run.cut @ self.mean)
         steps.field[run.begin : run.end] = self.field[spins]
         total = np.zeros(2)
-        top = forward(steps, run.begin, run.end, self._arena, self._where, 0, True, total, self._block)
+        tables = Tables(self._arena, self._where)
+        top = forward(steps, run.begin, run.end, tables, 0, True, total, self._block)
         self._bar[:top] = 0.0
         self._up[spins] = self._down[spins] = 0.0
         edges = self._pair_edge[steps.pair_start[run.begin] : steps.pair_start[run.end]]
         self.pair_mean[edges] = 0.0
-        _backward(
-            steps, self.partition.order, self._pair_edge, run.begin, run.end, self._arena, self._where, self._block,
-            self._difference, self._bar, self._up, self._down, self.pair_mean,
-        )  # fmt: skip
+        marginals = Marginals(self.partition.order, self._pair_edge, self._up, self._down, self.pair_mean)
+        backward(steps, run.begin, run.end, tables, self._block, self._bar, marginals)
         whole = self._up[spins] + self._down[spins]
         self._up[spins] /= whole
         self._down[spins] /= whole
