@@ -13,7 +13,7 @@ import pytest
 from spectralz.errors import FormatError
 from spectralz.report import Claim, Figure, inline, picture, write_report
 from spectralz.report.entries import read_folder
-from spectralz.report.judge import Verdict
+from spectralz.report.section import Verdict
 from spectralz.report.sentences import tally, without_folders
 from spectralz.sweeps import Contestant, Sweep
 from spectralz.sweeps.rows import COLUMNS

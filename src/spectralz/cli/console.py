@@ -141,24 +141,18 @@ def progress(budget: float | None = None) -> Iterator[None]:
 
 def _columns(budget: float | None) -> list[ProgressColumn]:
     """Return the columns of a progress line; without a budget, also the estimated time left."""
-    from rich.progress import (
-        BarColumn,
-        ProgressColumn,
-        SpinnerColumn,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich import progress as bars
     from rich.text import Text
 
-    class Elapsed(ProgressColumn):
+    class Elapsed(bars.ProgressColumn):
         """Return the seconds that have passed, by the clock of budgets, which leaves out compiling."""
 
         def render(self, task: Task) -> Text:
             return Text(elapsed_of(task.elapsed or 0.0, budget), style="progress.elapsed")
 
-    columns = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), Elapsed()]
-    return columns if budget is not None else [*columns, TimeRemainingColumn()]
+    columns = [bars.SpinnerColumn(), bars.TextColumn("{task.description}"), bars.BarColumn()]
+    columns += [bars.TaskProgressColumn(), Elapsed()]
+    return columns if budget is not None else [*columns, bars.TimeRemainingColumn()]
 
 
 def elapsed_of(seconds: float, budget: float | None) -> str:

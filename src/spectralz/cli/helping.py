@@ -121,9 +121,9 @@ def _name(parameter: Any) -> str:
 
 def _value(error: Any) -> str:
     """Return the refused value, which is in the message in older releases and in the cause in newer ones."""
-    told = re.match(r"('.*') is not a valid", error.message)
-    if told:
-        return shown(told[1][1:-1])
+    quoted = re.match(r"'(.*)' is not a valid", error.message)
+    if quoted:
+        return shown(quoted[1])
     errors = getattr(error.__cause__, "errors", None)
     return shown(errors()[0]["input"]) if errors is not None else "something else"
 

@@ -108,13 +108,13 @@ def _generate_command(name: str, generator: Callable[..., sz.Ising]) -> Callable
 
     parameters = list(inspect.signature(generator, eval_str=True).parameters.values())
     words = sz.generators.parameter_help(generator)
-    own = [
+    options = [
         inspect.Parameter("out", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=opts.OutFile),
-        *(_option(each, words.get(each.name, "")) for each in parameters),
+        *(_option(parameter, words.get(parameter.name, "")) for parameter in parameters),
         inspect.Parameter("to", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=To),
     ]
-    command.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in own}
+    command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in options}
     command.__doc__ = plain(first_line(generator))
     return examples(_example(name, parameters))(command)
 
@@ -128,9 +128,9 @@ def _option(parameter: inspect.Parameter, text: str) -> inspect.Parameter:
 
 def _example(name: str, parameters: list[inspect.Parameter]) -> str:
     """Return a call with all parameters that have no default."""
-    needed = [each for each in parameters if each.default is inspect.Parameter.empty]
-    values = [(each.name, EXAMPLE_VALUES.get(each.name, EXAMPLE_VALUES.get(each.annotation))) for each in needed]
-    options = [f"--{parameter.replace('_', '-')} {value}" for parameter, value in values]
+    needed = (parameter for parameter in parameters if parameter.default is inspect.Parameter.empty)
+    values = {one.name: EXAMPLE_VALUES.get(one.name, EXAMPLE_VALUES.get(one.annotation)) for one in needed}
+    options = [f"--{parameter.replace('_', '-')} {value}" for parameter, value in values.items()]
     return " ".join([f"spectralz generate {name}", *options, "model.npz"])
 
 

@@ -180,12 +180,12 @@ def methods_with_options(names: list[str], options: dict[str, Any]) -> list[str 
     for key in options:
         if not any(_has_option(name, key) for name in names):
             able = ", ".join(name for name in sz.METHODS if _has_option(name, key))
-            known = f"these methods have it: {able}" if able else "`spectralz methods` lists the options of each"
-            raise OptionError(f"none of the methods compared has the option {key!r}; {known}")
+            hint = f"these methods have it: {able}" if able else "`spectralz methods` lists the options of each"
+            raise OptionError(f"none of the methods compared has the option {key!r}; {hint}")
     chosen: list[str | sz.Method] = []
     for name in names:
-        own = {key: value for key, value in options.items() if _has_option(name, key)}
-        chosen.append(sz.inference.as_method(name, own) if own else name)
+        known = {key: value for key, value in options.items() if _has_option(name, key)}
+        chosen.append(sz.inference.as_method(name, known) if known else name)
     return chosen
 
 

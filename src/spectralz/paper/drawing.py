@@ -6,14 +6,13 @@ color of the method that they improve. Figures draw from rows; nothing here runs
 
 from __future__ import annotations
 
-import io
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz.show.canvas import check_format, empty_figure
+from spectralz.show.canvas import check_format, empty_figure, saved
 from spectralz.show.curves import COLORS, MARKERS, above, draw_at_floor, draw_legend, plain_powers, scale_errors
 from spectralz.sweeps import summarise
 
@@ -176,20 +175,16 @@ def picture(figure: Figure, rows: Sequence[Row], file_format: str = "png") -> by
     axes = canvas.add_subplot()
     figure.draw(rows, axes)
     axes.set_title(figure.title, fontsize=11, pad=20)
-    buffer = io.BytesIO()
-    canvas.savefig(buffer, format=file_format, dpi=DPI)
-    return buffer.getvalue()
+    return saved(canvas, file_format, dpi=DPI)
 
 
 def mark_failures(axes: Axes, table: Mapping[str, Mapping[float, Summary]], looks: Mapping[str, Style]) -> None:
     """Draw crosses at the top of the axes where runs of a method failed."""
-    failed = [(label, x) for label, places in table.items() for x, summary in places.items() if summary.failures]
-    for number, label in enumerate(dict.fromkeys(label for label, _ in failed)):
+    failed = {label: [x for x, summary in places.items() if summary.failures] for label, places in table.items()}
+    for number, (label, xs) in enumerate((label, xs) for label, xs in failed.items() if xs):
         if label in looks:
-            xs = [x for name, x in failed if name == label]
             height = [0.97 - 0.035 * number] * len(xs)
-            top = axes.get_xaxis_transform()
-            color = looks[label].color
+            top, color = axes.get_xaxis_transform(), looks[label].color
             axes.plot(xs, height, "x", color=color, transform=top, label=f"x: runs of {label} failed", clip_on=False)
 
 

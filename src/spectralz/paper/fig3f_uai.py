@@ -8,19 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spectralz.errors import OptionError
-from spectralz.paper.drawing import (
-    NOTHING,
-    draw_points,
-    known_errors,
-    mark_failures,
-    mark_floor,
-    mean_time,
-    means,
-    say,
-    short,
-    styles,
-    words_at,
-)
+from spectralz.paper import drawing
 from spectralz.paper.fig3abcd_dense_graphs import ALGORITHM_2, CONTESTANTS, PAPER_LABELS
 from spectralz.paper.fig3e_grid import MF_IS_WORST
 from spectralz.report import Claim, Figure
@@ -55,33 +43,33 @@ def consistently_small(rows: Sequence[Row]) -> tuple[str, bool]:
     """Compare the largest mean |error| over the models; Algorithm 2's must be the least of the paper's methods."""
     worst = {
         label: max((summary.mean for summary in places.values() if math.isfinite(summary.mean)), default=math.nan)
-        for label, places in means(rows).items()
+        for label, places in drawing.means(rows).items()
         if label in PAPER_LABELS
     }
     worst = {label: error for label, error in worst.items() if math.isfinite(error)}
     if ALGORITHM_2 not in worst or len(worst) < 2:
         return f"The rows hold no errors of {ALGORITHM_2} and another method.", False
-    parts = ", ".join(f"{label} {short(error)}" for label, error in worst.items())
+    parts = ", ".join(f"{label} {drawing.short(error)}" for label, error in worst.items())
     return f"|error| of log Z on the worst of the models: {parts}.", worst[ALGORITHM_2] == min(worst.values())
 
 
 def draw(rows: Sequence[Row], axes: Axes) -> None:
     """Draw |error| for each model, the methods side by side; the legend has the mean times of both sizes."""
-    table, looks = means(rows), styles(CONTESTANTS)
+    table, looks = drawing.means(rows), drawing.styles(CONTESTANTS)
     labels = [one.label for one in CONTESTANTS if one.label in table]
     for place, label in enumerate(labels):
         by_size = ([row for row in rows if (row.x <= SMALL_ONES) == is_small] for is_small in (True, False))
-        time = ", ".join(mean_time(some, label) for some in by_size)
+        time = ", ".join(drawing.mean_time(some, label) for some in by_size)
         offset = SPREAD * ((place + 0.5) / len(labels) - 0.5)
         look = {**looks[label].points(), "linestyle": "", "capsize": 2}
-        draw_points(axes, label, table[label].values(), FLOOR, time, offset, **look)
-        mark_floor(axes, table[label].values(), looks[label], FLOOR, 0, offset)
-    known = known_errors(table[label] for label in labels)
-    mark_failures(axes, table, looks)
+        drawing.draw_points(axes, label, table[label].values(), FLOOR, time, offset, **look)
+        drawing.mark_floor(axes, table[label].values(), looks[label], FLOOR, 0, offset)
+    known = drawing.known_errors(table[label] for label in labels)
+    drawing.mark_failures(axes, table, looks)
     if known:
-        scale_errors(axes, known, FLOOR, words_at(FLOOR, known))
+        scale_errors(axes, known, FLOOR, drawing.words_at(FLOOR, known))
     else:
-        say(axes, NOTHING)
+        drawing.say(axes, drawing.NOTHING)
         axes.set_yticks([])
     _dress(axes, is_generated=not all(row.instance.endswith(".uai") for row in rows))
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import spectralz
 from spectralz.report.inline import any_letters, figure_html, in_page
-from spectralz.report.parts import details, options_in_code, terms
+from spectralz.report.parts import Cell, details, options_in_code, render_table, terms
 from spectralz.report.sentences import without_folders
 from spectralz.report.shell import render_shell
-from spectralz.report.table import Cell, render_table
 from spectralz.result import Kind, plain
 from spectralz.show import tables
 from spectralz.show.numbers import counted, probable, proven
@@ -173,13 +172,10 @@ def _compared(comparison: Comparison) -> str:
     shown, exact = tables.comparison(comparison), comparison.reference
     numbers = []
     for row in comparison:
-        found = row.estimate
-        error = None if found is None or exact is None else found.log_z - exact.log_z
-        values = (None,) * 3 if found is None else (found.log_z, found.lower, found.upper)
-        seconds = None if found is None else found.seconds
-        numbers.append(
-            {1: _first(values[0]), 2: _first(error), 4: _first(values[1]), 5: _first(values[2]), 6: _first(seconds)}
-        )
+        answer = row.estimate
+        error = None if answer is None or exact is None else answer.log_z - exact.log_z
+        known = None if answer is None else (answer.log_z, error, answer.lower, answer.upper, answer.seconds)
+        numbers.append(dict(zip((1, 2, 4, 5, 6), map(_first, known or [None] * 5), strict=True)))
     return _numbers("The methods", shown.headings, shown.rows, numbers)
 
 
@@ -212,24 +208,19 @@ def _means(marginals: Marginals) -> str:
 
 
 def _table_of_means(marginals: Marginals, shown: int) -> str:
-    labels = tables.spin_labels(marginals)
+    is_zero_one = marginals.values == "01"
     low, high = tables.state_names(marginals)
+    numbers = zip(marginals.mean.tolist(), marginals.probability.tolist(), strict=True)
     rows = [
         [
-            Cell(escape(labels[i])),
-            Cell(_mean(marginals, i), float(marginals.mean[i])),
-            Cell(f"{marginals.probability[i, 0]:.6g}", float(marginals.probability[i, 0])),
-            Cell(f"{marginals.probability[i, 1]:.6g}", float(marginals.probability[i, 1])),
+            Cell(escape(label)),
+            Cell(f"{mean:.6f}" if is_zero_one else f"{mean:+.6f}", mean),
+            *(Cell(f"{share:.6g}", share) for share in shares),
         ]
-        for i in range(shown)
+        for label, (mean, shares) in list(zip(tables.spin_labels(marginals), numbers, strict=True))[:shown]
     ]
-    noun = "unit" if marginals.values == "01" else "spin"
-    return render_table("Means", [noun, "mean", f"P({low})", f"P({high})"], rows, "numbers sortable")
-
-
-def _mean(marginals: Marginals, i: int) -> str:
-    mean = marginals.mean[i]
-    return f"{mean:.6f}" if marginals.values == "01" else f"{mean:+.6f}"
+    headings = ["unit" if is_zero_one else "spin", "mean", f"P({low})", f"P({high})"]
+    return render_table("Means", headings, rows, "numbers sortable")
 
 
 def _facts(estimate: Estimate, model_text: str) -> list[tuple[str, str]]:
@@ -274,5 +265,5 @@ def _closest(comparison: Comparison) -> str:
     others = [(row.name, row.estimate) for row in comparison if row.estimate and row.estimate.kind is not Kind.EXACT]
     if not others:
         return "Every answer is exact."
-    name, error = min(((name, found.log_z - exact.log_z) for name, found in others), key=lambda pair: abs(pair[1]))
+    name, error = min(((name, one.log_z - exact.log_z) for name, one in others), key=lambda pair: abs(pair[1]))
     return f"Of the methods that are not exact, {name} is closest, with an error of {error:.3g}."

@@ -8,28 +8,18 @@ from html import escape
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from spectralz.report.facts import facts
+from spectralz.report import sentences
 from spectralz.report.inline import figure_html
-from spectralz.report.parts import details, options_in_code, terms
-from spectralz.report.sentences import (
-    command_to_rerun,
-    finding,
-    overview,
-    plus_minus,
-    runs_in_words,
-    three_digits,
-    without_folders,
-)
+from spectralz.report.parts import Cell, details, options_in_code, render_table, terms
 from spectralz.report.shell import render_shell
-from spectralz.report.table import Cell, render_table
 from spectralz.sweeps.store import SWEEP
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from spectralz.report.entries import Entry
-    from spectralz.report.judge import Verdict
-    from spectralz.report.section import Section
+    from spectralz.report.section import Section, Verdict
+    from spectralz.sweeps import Summary
 
 
 def render_page(sections: Sequence[Section]) -> str:
@@ -65,7 +55,7 @@ def _claims_of_all(sections: Sequence[Section]) -> str:
     table = render_table("All claims of the paper that were checked", headings, rows, "claims overview")
     return (
         f'<section aria-labelledby="claims"><h2 id="claims">The paper\'s claims</h2>\n'
-        f"<p>{escape(overview(sections))}</p>\n{table}</section>"
+        f"<p>{escape(sentences.overview(sections))}</p>\n{table}</section>"
     )
 
 
@@ -86,7 +76,7 @@ def _section(section: Section) -> str:
     entry = section.entry
     parts = [
         f'<h2 id="{entry.anchor}">{escape(entry.title)}</h2>',
-        f'<p class="finding">{escape(finding(entry, section.verdicts))}</p>',
+        f'<p class="finding">{escape(sentences.finding(entry, section.verdicts))}</p>',
         _unfinished(entry),
         _figure(section),
         _claims(section),
@@ -112,13 +102,14 @@ def _figure(section: Section) -> str:
     if isinstance(picture, str):
         return f'<p class="notice">{escape(picture)}</p>' if entry.rows else ""
     beside = ", ".join(f'<a href="./{quote(entry.name)}.{kind}">{kind.upper()}</a>' for kind in ("svg", "png", "csv"))
-    caption = f'{runs_in_words(entry)} <span class="files">Beside this page: {beside}.</span>'
+    caption = f'{sentences.runs_in_words(entry)} <span class="files">Beside this page: {beside}.</span>'
     return figure_html(list(picture.shown), caption)
 
 
 def _claims(section: Section) -> str:
     rows = [
-        [Cell(escape(verdict.sentence)), Cell(escape(without_folders(verdict.measurement))), Cell(_badge(verdict))]
+        [Cell(escape(text)) for text in (verdict.sentence, sentences.without_folders(verdict.measurement))]
+        + [Cell(_badge(verdict))]
         for verdict in section.verdicts
     ]
     headings = ["the paper's claim", "our measurement", "verdict"]
@@ -128,43 +119,39 @@ def _claims(section: Section) -> str:
 def _summaries(entry: Entry) -> str:
     if not entry.rows:
         return ""
-    headings = [
-        "method",
-        entry.axis,
-        "mean |error| ± s.e.",
-        "mean error, signed",
-        "spread of |error|",
-        "runs",
-        "failures",
-        "mean seconds",
+    columns: list[tuple[str, Callable[[Summary], Cell]]] = [
+        ("method", lambda summary: Cell(escape(summary.label))),
+        (entry.axis, lambda summary: Cell(escape(entry.place(summary.x)), summary.x)),
+        ("mean |error| ± s.e.", lambda summary: Cell(sentences.plus_minus(summary), summary.mean)),
+        ("mean error, signed", lambda summary: _three_digits(summary.signed)),
+        ("spread of |error|", lambda summary: _three_digits(summary.spread)),
+        ("runs", lambda summary: _count(summary.count + summary.failures)),
+        ("failures", lambda summary: _count(summary.failures)),
+        ("mean seconds", lambda summary: _three_digits(summary.seconds)),
     ]
-    rows = [
-        [
-            Cell(escape(summary.label)),
-            Cell(escape(entry.place(summary.x)), summary.x),
-            Cell(plus_minus(summary), summary.mean),
-            Cell(three_digits(summary.signed), summary.signed),
-            Cell(three_digits(summary.spread), summary.spread),
-            Cell(str(summary.count + summary.failures), summary.count + summary.failures),
-            Cell(str(summary.failures), summary.failures),
-            Cell(three_digits(summary.seconds), summary.seconds),
-        ]
-        for summary in entry.summaries
-    ]
-    return render_table(f"Numbers of {entry.name}", headings, rows, "numbers sortable")
+    rows = [[cell(summary) for _, cell in columns] for summary in entry.summaries]
+    return render_table(f"Numbers of {entry.name}", [heading for heading, _ in columns], rows, "numbers sortable")
+
+
+def _three_digits(value: float) -> Cell:
+    return Cell(sentences.three_digits(value), value)
+
+
+def _count(number: int) -> Cell:
+    return Cell(str(number), number)
 
 
 def _failures(entry: Entry) -> str:
-    counts = Counter((row.label, without_folders(row.failure)) for row in entry.rows if row.failure)
+    counts = Counter((row.label, sentences.without_folders(row.failure)) for row in entry.rows if row.failure)
     if not counts:
         return ""
-    rows = [[Cell(escape(label)), Cell(escape(text)), Cell(str(n), n)] for (label, text), n in counts.items()]
+    rows = [[Cell(escape(label)), Cell(escape(text)), _count(n)] for (label, text), n in counts.items()]
     table = render_table(f"Failures of {entry.name}", ["method", "message", "runs"], rows, "failures")
     return details(f"Runs without an answer ({counts.total()})", table)
 
 
 def _configuration(entry: Entry) -> str:
-    return details("Configuration", f"{terms(facts(entry))}\n{_methods(entry)}")
+    return details("Configuration", f"{terms(sentences.facts(entry))}\n{_methods(entry)}")
 
 
 def _methods(entry: Entry) -> str:
@@ -172,8 +159,8 @@ def _methods(entry: Entry) -> str:
     ours = {contestant.get("label"): bool(contestant.get("is_ours")) for contestant in entry.contestants}
     methods = {row.label: (row.method, row.options) for row in entry.rows}
     for contestant in entry.contestants:
-        asked = str(contestant.get("method", "")), json.dumps(contestant.get("options", {}))
-        methods.setdefault(str(contestant.get("label", "")), asked)
+        given = str(contestant.get("method", "")), json.dumps(contestant.get("options", {}))
+        methods.setdefault(str(contestant.get("label", "")), given)
     rows = [
         [
             Cell(escape(label)),
@@ -196,7 +183,7 @@ def _options(text: str) -> str:
     except ValueError:
         options = None
     if not isinstance(options, dict):
-        return f"<code>{escape(without_folders(text))}</code>"
+        return f"<code>{escape(sentences.without_folders(text))}</code>"
     return options_in_code(options)
 
 
@@ -207,5 +194,5 @@ def _how_to_rerun(entry: Entry) -> str:
     return (
         f'<div class="rerun"><p>To run it again{hint}:</p>\n'
         f'<pre tabindex="0" role="region" aria-label="command for {escape(entry.name)}"><code>'
-        f"{escape(command_to_rerun(entry))}</code></pre></div>"
+        f"{escape(sentences.command_to_rerun(entry))}</code></pre></div>"
     )

@@ -7,7 +7,6 @@ a phone. The style sheet shows the one that fits.
 from __future__ import annotations
 
 import base64
-import io
 import re
 import warnings
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from spectralz.report.colors import variable
+from spectralz.show.canvas import saved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,10 +63,9 @@ def in_page(figure: Figure, name: str, kind: str, alt: str) -> str:
     svg = svg_in_page(_saved(figure, name), name, kind, alt)
     if svg is not None and len(svg) <= LARGEST_SVG:
         return svg
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DPI)
+    png = saved(figure, "png", dpi=DPI)
     width, height = (round(96 * inches) for inches in figure.get_size_inches())
-    return pixels(buffer.getvalue(), width, height, kind, alt)
+    return pixels(png, width, height, kind, alt)
 
 
 def pixels(png: bytes, width: int, height: int, kind: str, alt: str) -> str:
@@ -102,11 +101,9 @@ def svg_in_page(svg: bytes, name: str, kind: str, alt: str) -> str | None:
 def _saved(figure: Figure, name: str) -> bytes:
     import matplotlib as mpl
 
-    buffer = io.BytesIO()
     # The salt and the missing date ensure that the same drawing gives the same bytes.
     with mpl.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue()
+        return saved(figure, "svg", metadata={"Date": None})
 
 
 def _strip(root: ElementTree.Element) -> None:
@@ -133,9 +130,9 @@ def _rename(root: ElementTree.Element, name: str) -> None:
     """Prefix each id that is referred to with the drawing's name, and drop the others."""
     wanted = {match for element in root.iter() for match in _references(element)}
     for element in root.iter():
-        own = element.attrib.pop("id", None)
-        if own in wanted:
-            element.set("id", f"{name}-{own}")
+        identity = element.attrib.pop("id", None)
+        if identity in wanted:
+            element.set("id", f"{name}-{identity}")
         for key, value in element.attrib.items():
             if _refers(key, value):
                 element.set(key, REFERENCE.sub(rf"#{name}-\1", value, count=1))

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spectralz.report.inline import any_letters, in_page
 from spectralz.report.sentences import message_of
-from spectralz.show.canvas import empty_figure, fit_narrow, narrow_font
-from spectralz.show.curves import (
-    COLORS,
-    MARKERS,
-    above,
-    draw_at_floor,
-    draw_legend,
-    floor_below,
-    plain_powers,
-    scale_errors,
-)
+from spectralz.show import curves
+from spectralz.show.canvas import empty_figure, fit_narrow, narrow_font, saved
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,10 +48,9 @@ def _drawn(entry: Entry, alt: str) -> Picture:
     # The salt and the missing date ensure that the same rows give the same bytes.
     with mpl.rc_context({"svg.hashsalt": entry.name, "svg.fonttype": "path", "font.size": 11}):
         wide = _figure(entry)
-        svg, png = io.BytesIO(), io.BytesIO()
-        wide.savefig(svg, format="svg", metadata={"Date": None, "Title": entry.title})
+        svg = saved(wide, "svg", metadata={"Date": None, "Title": entry.title})
         wide.set_layout_engine("none")  # keep the layout found for the first format
-        wide.savefig(png, format="png", dpi=144, metadata={"Title": entry.title})
+        png = saved(wide, "png", dpi=144, metadata={"Title": entry.title})
         with narrow_font():
             narrow = _figure(entry, is_narrow=True)
             fit_narrow(narrow)
@@ -69,7 +58,7 @@ def _drawn(entry: Entry, alt: str) -> Picture:
                 in_page(wide, f"{entry.anchor}-wide", "wide", alt),
                 in_page(narrow, f"{entry.anchor}-narrow", "narrow", alt),
             )
-    return Picture(svg.getvalue(), png.getvalue(), shown)
+    return Picture(svg, png, shown)
 
 
 def _figure(entry: Entry, *, is_narrow: bool = False) -> Figure:
@@ -95,13 +84,13 @@ def _draw_sweep(entry: Entry, axes: Axes) -> None:
     _scale_x(axes, entry)
     axes.set(xlabel=entry.axis, ylabel="mean |error| of log Z" if has_truth else "log Z (mean and standard error)")
     axes.grid(alpha=0.3)
-    draw_legend(axes)
+    curves.draw_legend(axes)
 
 
 def _draw_errors(axes: Axes, lines: dict[str, list[_Point]], truths: Sequence[float]) -> None:
     """Draw errors on a logarithmic axis; errors that are zero, or only rounding, lie on its floor."""
     errors = [y for points in lines.values() for _, y, _ in points]
-    floor, rounding = floor_below(errors, truths)
+    floor, rounding = curves.floor_below(errors, truths)
     on_floor = [y for y in errors if y <= rounding]
     rank = 0
     for place, (label, points) in enumerate(lines.items()):
@@ -110,10 +99,10 @@ def _draw_errors(axes: Axes, lines: dict[str, list[_Point]], truths: Sequence[fl
         _draw_line(axes, style, label, raised, floor)
         below = [x for x, y, _ in points if y <= rounding]
         if below:
-            draw_at_floor(axes, below, floor, rank, style)
+            curves.draw_at_floor(axes, below, floor, rank, style)
             rank += 1
     words = "" if not on_floor else f"≤ {_power_above(max(on_floor)):g}" if any(on_floor) else "0"
-    scale_errors(axes, [max(y, floor) for y in errors], floor, words)
+    curves.scale_errors(axes, [max(y, floor) for y in errors], floor, words)
 
 
 def _power_above(value: float) -> float:
@@ -121,15 +110,15 @@ def _power_above(value: float) -> float:
 
 
 def _style(place: int) -> dict[str, Any]:
-    style = {"color": COLORS[place % len(COLORS)], "marker": MARKERS[place % len(MARKERS)]}
-    return {**style, "linestyle": ("-", "--", ":")[place // len(COLORS) % 3]}
+    style = {"color": curves.COLORS[place % len(curves.COLORS)], "marker": curves.MARKERS[place % len(curves.MARKERS)]}
+    return {**style, "linestyle": ("-", "--", ":")[place // len(curves.COLORS) % 3]}
 
 
 def _draw_line(axes: Axes, style: dict[str, Any], label: str, points: list[_Point], floor: float = -math.inf) -> None:
     x, y, bars = zip(*points, strict=True) if points else ((), (), ())
     lower = [min(bar, height - floor) for height, bar in zip(y, bars, strict=True)]
     name = label.replace("$", r"\$")
-    axes.errorbar(x, y, yerr=[lower, bars], label=name, capsize=2, markersize=5, **above(y, floor), **style)
+    axes.errorbar(x, y, yerr=[lower, bars], label=name, capsize=2, markersize=5, **curves.above(y, floor), **style)
 
 
 def _known(points: list[_Point]) -> list[_Point]:
@@ -144,7 +133,7 @@ def _scale_x(axes: Axes, entry: Entry) -> None:
     places = [summary.x for summary in entry.summaries]
     if min(places) > 0.0 and max(places) >= 20.0 * min(places):
         axes.set_xscale("log")
-        plain_powers(axes.xaxis)
+        curves.plain_powers(axes.xaxis)
 
 
 def _errors(entry: Entry, label: str) -> list[_Point]:

@@ -1,4 +1,4 @@
-"""A section of the report: an entry, judged and drawn, and its files beside the page."""
+"""A section of the report: an entry, its claims compared with rows, its drawing, and its files beside the page."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from spectralz.io.files import write_whole
-from spectralz.report.judge import judge
 from spectralz.report.picture import Picture, draw
-from spectralz.report.sentences import finding
+from spectralz.report.sentences import finding, message_of
 from spectralz.sweeps import Summary
 
 if TYPE_CHECKING:
@@ -19,7 +18,34 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from spectralz.report.entries import Entry
-    from spectralz.report.judge import Verdict
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim of the paper, what we measured, and whether it holds; None if it could not be checked."""
+
+    sentence: str
+    measurement: str
+    holds: bool | None
+
+    @property
+    def word(self) -> str:
+        """The verdict as a badge."""
+        return {True: "holds", False: "does not hold", None: "not checked"}[self.holds]
+
+
+def judge(entry: Entry) -> list[Verdict]:
+    """Check each claim of an entry's figure; a check that fails is a verdict too."""
+    if entry.figure is None or not entry.rows:
+        return []
+    verdicts = []
+    for claim in entry.figure.claims:
+        try:
+            measurement, holds = claim.check(entry.rows)
+            verdicts.append(Verdict(claim.sentence, measurement, bool(holds)))
+        except Exception as error:
+            verdicts.append(Verdict(claim.sentence, f"These rows do not say: {message_of(error)}", None))
+    return verdicts
 
 
 @dataclass(frozen=True)
@@ -39,16 +65,13 @@ class Section:
 
     def write_beside(self, folder: Path) -> None:
         """Write the picture and the table; an old picture that could not be drawn again is removed."""
-        drawn = self.picture if isinstance(self.picture, Picture) else None
-        contents = {
-            "svg": drawn.svg if drawn else None,
-            "png": drawn.png if drawn else None,
-            "csv": _csv(self.entry.summaries).encode() if self.entry.rows else None,
-        }
-        for suffix, content in contents.items():
+        contents = {"csv": _csv(self.entry.summaries).encode()} if self.entry.rows else {}
+        if isinstance(self.picture, Picture):
+            contents |= {"svg": self.picture.svg, "png": self.picture.png}
+        for suffix in ("svg", "png", "csv"):
             path = folder / f"{self.entry.name}.{suffix}"
-            if content is not None:
-                write_whole(path, content)
+            if suffix in contents:
+                write_whole(path, contents[suffix])
             else:
                 path.unlink(missing_ok=True)
 

@@ -1,20 +1,19 @@
-"""The sentences of the page: findings, settings, numbers with their errors, and messages without folders."""
+"""The words of the page: findings, settings, configurations, numbers with their errors, messages without folders."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spectralz.sweeps.store import SWEEP
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from spectralz.report.entries import Entry
-    from spectralz.report.judge import Verdict
-    from spectralz.report.section import Section
+    from spectralz.report.section import Section, Verdict
     from spectralz.sweeps import Summary
 
 NOT_HERE = "n/a"
@@ -88,6 +87,72 @@ def setting_in_words(entry: Entry) -> str:
     if entry.is_quick:
         return "quick"
     return "full, as in the paper" if entry.is_full else "neither the full nor the quick one of this version"
+
+
+_CONVENTIONS = {
+    "text": "an edge counted once weighs 2 A_ij",
+    "code": "an edge counted once weighs A_ij",
+}
+# The origin of each convention, shown only for the paper's figures.
+_ORIGINS = {"text": "as the paper prints it", "code": "as in the authors' published code"}
+
+
+def facts(entry: Entry) -> list[tuple[str, str]]:
+    """Return each term with its text, which is empty if nothing is known."""
+    sweep = entry.sweep
+    known = [("Setting", setting_in_words(entry)), ("Models", _models(entry))]
+    if not entry.files:
+        repeats, seed = int(sweep.get("repeats", 1)), int(sweep.get("seed", 0))
+        convention = str(sweep.get("edge_convention", ""))
+        known += [
+            (f"Values of {entry.axis}", ", ".join(f"{x:g}" for x in _distinct(row.x for row in entry.rows))),
+            ("Models per value", str(repeats) if sweep else ""),
+            ("Seeds", _span([seed, seed + repeats - 1]) if sweep else ""),
+            ("Edge convention", _convention(convention, entry.figure is not None)),
+        ]
+    return [
+        *known,
+        ("Spins", _span(_distinct(row.n for row in entry.rows))),
+        ("Edges", _span(_distinct(row.edges for row in entry.rows))),
+        ("Computing time", f"{math.fsum(row.seconds or 0.0 for row in entry.rows):.3g} s in all"),
+        ("Most memory", _memory(entry)),
+        ("Versions", "; ".join(dict.fromkeys(row.versions for row in entry.rows if row.versions))),
+        ("Notes", entry.notes),
+    ]
+
+
+def _convention(word: str, is_paper: bool) -> str:
+    if word not in _CONVENTIONS:
+        return word
+    return f"{_ORIGINS[word]}: {_CONVENTIONS[word]}" if is_paper else _CONVENTIONS[word]
+
+
+def _models(entry: Entry) -> str:
+    """Return the files, or the generator with its parameters and those of each single instance."""
+    if entry.files:
+        return ", ".join(entry.files)
+    instances = enumerate(entry.sweep.get("instances", ()), start=1)
+    parts = [_in_words(entry.sweep.get("parameters", {})), *(f"{place}: {_in_words(one)}" for place, one in instances)]
+    return f"{entry.sweep.get('generator', 'unknown')} ({'; '.join(filter(None, parts))})".replace(" ()", "")
+
+
+def _in_words(parameters: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in parameters.items())
+
+
+def _distinct(values: Iterable[float | None]) -> list[float]:
+    return sorted({value for value in values if value is not None})
+
+
+def _span(values: Sequence[float]) -> str:
+    if not values:
+        return ""
+    return f"{values[0]:g}" if values[0] == values[-1] else f"{values[0]:g} to {values[-1]:g}"
+
+
+def _memory(entry: Entry) -> str:
+    peaks = [row.peak_mib for row in entry.rows if row.peak_mib is not None]
+    return f"{max(peaks):.0f} MiB in a worker" if peaks else ""
 
 
 def three_digits(value: float) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import textwrap
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spectralz.errors import OptionError
 
@@ -47,6 +48,13 @@ def empty_figure(height: float | None = None, width: float | None = None, *, is_
     figure = Figure(figsize=(width or usual[0], height or usual[1]), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+def saved(figure: Figure, file_format: str, **settings: Any) -> bytes:
+    """Return a figure as the bytes of a file."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=file_format, **settings)
+    return buffer.getvalue()
 
 
 def is_narrow(figure: Figure) -> bool:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.show.canvas import check_format, empty_figure
+from spectralz.show.canvas import check_format, empty_figure, saved
 from spectralz.show.numbers import counted, with_error
 from spectralz.show.tables import Table
 
@@ -117,20 +116,20 @@ def draw(result: Fit, figure: Figure | None = None) -> Figure:
     --------
     >>> import spectralz as sz
     >>> from matplotlib.figure import Figure
-    >>> found = sz.fit(sz.sample(sz.generators.chain(n=4, strength=0.5), 500, seed=0))
-    >>> [axes.get_title() for axes in found.plot(Figure()).axes]
+    >>> fit = sz.fit(sz.sample(sz.generators.chain(n=4, strength=0.5), 500, seed=0))
+    >>> [axes.get_title() for axes in fit.plot(Figure()).axes]
     ['means', 'pairs', 'triples', 'how many are +1']
     """
     if figure is None:
         import matplotlib.pyplot as plt
 
         figure = plt.figure(figsize=(WIDTH, HEIGHT), layout="constrained")
-    own = result.goodness()
+    moments = result.goodness()
     axes = figure.subplots(2, 2)
-    _scatter(axes[0, 0], own.mean_observed, own.mean_predicted, "means", "E[x]", result.rows)
-    _scatter(axes[0, 1], own.pair_observed, own.pair_predicted, "pairs", "E[x x']", result.rows)
-    _scatter(axes[1, 0], own.third_observed, own.third_predicted, "triples", "E[x x' x'']", result.rows)
-    _counts(axes[1, 1], own, result)
+    _scatter(axes[0, 0], moments.mean_observed, moments.mean_predicted, "means", "E[x]", result.rows)
+    _scatter(axes[0, 1], moments.pair_observed, moments.pair_predicted, "pairs", "E[x x']", result.rows)
+    _scatter(axes[1, 0], moments.third_observed, moments.third_predicted, "triples", "E[x x' x'']", result.rows)
+    _counts(axes[1, 1], moments.active_observed, moments.active_predicted, result)
     return figure
 
 
@@ -148,13 +147,10 @@ def _scatter(axes: Axes, observed: np.ndarray, predicted: np.ndarray, title: str
         axes.legend(loc="upper left", fontsize="small", frameon=False)
 
 
-def _counts(axes: Axes, own: Goodness, result: Fit) -> None:
-    numbers = np.arange(len(own.active_observed))
-    error = np.sqrt(own.active_predicted * (1.0 - own.active_predicted) / result.rows)
-    axes.bar(numbers, own.active_observed, color="0.8", label="data")
-    axes.errorbar(
-        numbers, own.active_predicted, 2.0 * error, fmt="o", markersize=3.5, color=COLOR, label="model", linewidth=1.0
-    )
+def _counts(axes: Axes, observed: np.ndarray, predicted: np.ndarray, result: Fit) -> None:
+    numbers, error = np.arange(len(observed)), np.sqrt(predicted * (1.0 - predicted) / result.rows)
+    axes.bar(numbers, observed, color="0.8", label="data")
+    axes.errorbar(numbers, predicted, 2.0 * error, fmt="o", markersize=3.5, color=COLOR, label="model", linewidth=1.0)
     what = "1" if result.values == "01" else "+1"
     axes.set(title=f"how many are {what}", xlabel="variables", ylabel="probability")
     axes.legend(fontsize="small", frameon=False)
@@ -165,6 +161,4 @@ def picture(result: Fit, title: str, file_format: str = "png") -> bytes:
     check_format(file_format)
     figure = draw(result, empty_figure(HEIGHT, WIDTH))
     figure.suptitle(title)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=file_format, dpi=150)
-    return buffer.getvalue()
+    return saved(figure, file_format, dpi=150)

@@ -35,12 +35,12 @@ def estimate(result: Estimate) -> str:
     >>> page[:5], "<td" in page, "script" in page
     ('<div>', True, False)
     """
-    own = tables.estimate(result)
+    answer = tables.estimate(result)
     trust = [("trust", "trusted" if result.trusted else "not trusted")]
     if result.interrupted:
         trust.append(("interrupted", "yes; this is the best answer so far"))
     tried = [_table(tables.tried(result.tried))] if result.tried else []
-    return _block(_table(replace(own, rows=(*own.rows[:2], *trust, *own.rows[2:]))), *tried)
+    return _block(_table(replace(answer, rows=(*answer.rows[:2], *trust, *answer.rows[2:]))), *tried)
 
 
 def bounds(result: Bounds) -> str:

@@ -50,9 +50,9 @@ def side_of_grid(n: int, edges: NDArray[np.int64]) -> int | None:
     spins = np.arange(n).reshape(side, side)
     near = np.concatenate([_pairs(spins[:, :-1], spins[:, 1:]), _pairs(spins[:-1], spins[1:])])
     around = np.concatenate([_pairs(spins[:, 0], spins[:, -1]), _pairs(spins[0], spins[-1])])
-    found = np.unique(edges, axis=0)
+    present = np.unique(edges, axis=0)
     for wanted in (near, np.concatenate([near, around])):
-        if np.array_equal(found, np.unique(wanted, axis=0)):
+        if np.array_equal(present, np.unique(wanted, axis=0)):
             return side
     return None
 

@@ -7,37 +7,15 @@ results' own ``plot`` calls them. `bracket_picture` and `comparison_picture` ret
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spectralz.result import Kind
-from spectralz.show.canvas import check_format, empty_figure, fit_narrow, narrow_font
-from spectralz.show.maps import (
-    MOST_SPINS_OF_MATRIX,
-    draw_histogram,
-    draw_map,
-    draw_matrix,
-    draw_means,
-    name_ticks,
-    side_of_grid,
-)
+from spectralz.show import maps
+from spectralz.show import rows as drawing
+from spectralz.show.canvas import check_format, empty_figure, fit_narrow, narrow_font, saved
 from spectralz.show.numbers import probable, proven
-from spectralz.show.rows import (
-    add_legend,
-    add_legend_below,
-    add_numbers,
-    bounds_handles,
-    draw_answer,
-    draw_bounds,
-    draw_comparison,
-    handles_of,
-    interval_handles,
-    rows_of_answer,
-    rows_of_comparison,
-    zoom,
-)
 from spectralz.show.tables import headline
 
 if TYPE_CHECKING:
@@ -49,6 +27,7 @@ if TYPE_CHECKING:
     from spectralz.result import Bounds, Comparison, Estimate, Marginals
 
 WIDTH = 9.0  # in inches, with room for numbers beside the rows
+DPI = 120
 
 
 def estimate(result: Estimate, ax: Axes | None = None) -> Axes:
@@ -72,11 +51,11 @@ def estimate(result: Estimate, ax: Axes | None = None) -> Axes:
     >>> sz.plots.estimate(result, ax=Figure().subplots()).get_xlabel()
     'log Z'
     """
-    rows = rows_of_answer(result)
+    rows = drawing.rows_of_answer(result)
     axes = _axes(ax, len(rows))
-    draw_answer(axes, result, rows, is_numbered=True)
+    drawing.draw_answer(axes, result, rows, is_numbered=True)
     axes.set_title(headline(result))
-    add_legend_below(axes, handles_of(rows, "not trusted") + interval_handles(result.interval))
+    drawing.add_legend_below(axes, drawing.handles_of(rows, "not trusted") + drawing.interval_handles(result.interval))
     return axes
 
 
@@ -102,12 +81,12 @@ def bounds(result: Bounds, ax: Axes | None = None) -> Axes:
     'trivial  (... s)'
     """
     axes = _axes(ax, len(result.rows))
-    draw_bounds(axes, result)
+    drawing.draw_bounds(axes, result)
     title = proven(result.lower, result.upper)
     if result.interval is not None:
         title = f"{title} (proven)\n{probable(result.interval)}"
     axes.set_title(title.replace("<=", "≤"))
-    add_legend_below(axes, bounds_handles(result))
+    drawing.add_legend_below(axes, drawing.bounds_handles(result))
     return axes
 
 
@@ -131,11 +110,11 @@ def comparison(result: Comparison, ax: Axes | None = None) -> Axes:
     >>> len(sz.plots.comparison(table, ax=Figure().subplots()).get_yticks())
     2
     """
-    rows = rows_of_comparison(result)
+    rows = drawing.rows_of_comparison(result)
     axes = _axes(ax, len(rows))
-    draw_comparison(axes, result, rows)
-    add_numbers(axes, (row.number for row in rows))
-    add_legend_below(axes, handles_of(rows, "not converged"))
+    drawing.draw_comparison(axes, result, rows)
+    drawing.add_numbers(axes, (row.number for row in rows))
+    drawing.add_legend_below(axes, drawing.handles_of(rows, "not converged"))
     return axes
 
 
@@ -157,21 +136,19 @@ def marginals(result: Marginals, ax: Axes | None = None) -> Axes:
     >>> sz.plots.marginals(found, ax=Figure().subplots()).images[0].get_array().shape
     (5, 5)
     """
-    n, own = len(result.mean), result.estimate
     side, is_zero_one = _side_of_map(result), result.values == "01"
     if side is None:
         axes = _axes(ax)
-        draw_means(axes, result.mean, is_zero_one=is_zero_one)
+        maps.draw_means(axes, result.mean, is_zero_one=is_zero_one)
         if result.names is not None:
-            name_ticks(axes, result.names)
+            maps.name_ticks(axes, result.names)
     else:
         axes = _axes(ax, is_square=True)
-        draw_map(axes, result.mean.reshape(side, side), 1.0, "mean of a spin, E[x]")
+        maps.draw_map(axes, result.mean.reshape(side, side), 1.0, "mean of a spin, E[x]")
         axes.set(xlabel="column", ylabel="row")
-    words = str(result.kind) if result.kind is Kind.EXACT else f"{result.kind} by {own.method.name}"
-    axes.set_title(
-        f"Means of {n} {'units' if is_zero_one else 'spins'} ({words}{'' if own.trusted else ', not trusted'})"
-    )
+    words = str(result.kind) if result.kind is Kind.EXACT else f"{result.kind} by {result.estimate.method.name}"
+    noun, doubt = "units" if is_zero_one else "spins", "" if result.estimate.trusted else ", not trusted"
+    axes.set_title(f"Means of {len(result.mean)} {noun} ({words}{doubt})")
     return axes
 
 
@@ -193,13 +170,13 @@ def model(result: Ising, ax: Axes | None = None) -> Axes:
     >>> sz.plots.model(glass, ax=Figure().subplots()).images[0].get_array().shape
     (20, 20)
     """
-    is_matrix = 0 < result.n <= MOST_SPINS_OF_MATRIX
+    is_matrix = 0 < result.n <= maps.MOST_SPINS_OF_MATRIX
     axes = _axes(ax, is_square=is_matrix)
     if is_matrix:
-        draw_matrix(axes, result)
+        maps.draw_matrix(axes, result)
     else:
-        draw_histogram(axes, result)
-        add_legend_below(axes, axes.get_legend_handles_labels()[0])
+        maps.draw_histogram(axes, result)
+        drawing.add_legend_below(axes, axes.get_legend_handles_labels()[0])
     largest = float(np.abs(result.field).max(initial=0.0))
     axes.set_title(f"{result.n} spins, " + (f"fields up to {largest:.3g}" if largest else "no field"))
     return axes
@@ -218,7 +195,7 @@ def comparison_picture(comparison: Comparison, title: str, file_format: str = "p
     b'\x89PNG'
     """
     check_format(file_format)
-    return _bytes(comparison_figure(comparison, title), file_format)
+    return saved(comparison_figure(comparison, title), file_format, dpi=DPI)
 
 
 def bracket_picture(estimate: Estimate, title: str, file_format: str = "png") -> bytes:
@@ -235,36 +212,37 @@ def bracket_picture(estimate: Estimate, title: str, file_format: str = "png") ->
     b'\x89PNG'
     """
     check_format(file_format)
-    return _bytes(bracket_figure(estimate, title), file_format)
+    return saved(bracket_figure(estimate, title), file_format, dpi=DPI)
 
 
 def comparison_figure(comparison: Comparison, title: str = "", *, is_narrow: bool = False) -> Figure:
     """Return the figure of `comparison_picture`, or one for a narrow screen."""
-    rows = rows_of_comparison(comparison)
+    rows = drawing.rows_of_comparison(comparison)
     with narrow_font(is_narrow):
         figure = _figure(title, len(rows), is_narrow)
-        draw_comparison(figure.add_subplot(), comparison, rows)
-        _finish(figure, handles_of(rows, "not converged"), is_narrow)
+        drawing.draw_comparison(figure.add_subplot(), comparison, rows)
+        _finish(figure, drawing.handles_of(rows, "not converged"), is_narrow)
     return figure
 
 
 def bracket_figure(estimate: Estimate, title: str = "", *, is_narrow: bool = False) -> Figure:
     """Return the figure of `bracket_picture`, or one for a narrow screen, with the panels below each other."""
-    rows = rows_of_answer(estimate)
-    near = zoom(rows)
+    rows = drawing.rows_of_answer(estimate)
+    near = drawing.zoom(rows)
     shape = (1, 1) if near is None else (2, 1) if is_narrow else (1, 2)
     with narrow_font(is_narrow):
         figure = _figure(title, len(rows) * shape[0], is_narrow)
         panels = figure.subplots(*shape, sharey=not is_narrow, squeeze=False).ravel()
         for axes in panels:
-            draw_answer(axes, estimate, rows, is_numbered=False)
+            drawing.draw_answer(axes, estimate, rows, is_numbered=False)
         if near is not None:
             panels[0].set_title("with the proven bounds", fontsize="medium")
             panels[1].set_title("the estimates alone", fontsize="medium")
             panels[1].set_xlim(near)
             if not is_narrow:
                 panels[1].tick_params(axis="y", length=0)
-        _finish(figure, handles_of(rows, "not trusted") + interval_handles(estimate.interval), is_narrow)
+        handles = drawing.handles_of(rows, "not trusted") + drawing.interval_handles(estimate.interval)
+        _finish(figure, handles, is_narrow)
     return figure
 
 
@@ -282,7 +260,7 @@ def means_figure(marginals_: Marginals, *, is_narrow: bool = False) -> Figure:
 
 def _side_of_map(result: Marginals) -> int | None:
     """Return the side of the square grid on which means are drawn, or None if there is none."""
-    return side_of_grid(len(result.mean), result.edges) if result.values == "pm1" else None
+    return maps.side_of_grid(len(result.mean), result.edges) if result.values == "pm1" else None
 
 
 def _axes(ax: Axes | None, rows: int = 7, *, is_square: bool = False) -> Axes:
@@ -307,12 +285,6 @@ def _figure(title: str, rows: int, is_narrow: bool) -> Figure:
 
 
 def _finish(figure: Figure, handles: list[Artist], is_narrow: bool) -> None:
-    add_legend(figure, handles, columns=2 if is_narrow else None)
+    drawing.add_legend(figure, handles, columns=2 if is_narrow else None)
     if is_narrow:
         fit_narrow(figure)
-
-
-def _bytes(figure: Figure, file_format: str) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=file_format, dpi=120)
-    return buffer.getvalue()

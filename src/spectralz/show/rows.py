@@ -80,7 +80,7 @@ def rows_of_answer(result: Estimate) -> list[Row]:
 def rows_of_comparison(result: Comparison) -> list[Row]:
     """Return the methods that did not fail."""
     shown = [(row.name, row.estimate) for row in result if row.estimate is not None]
-    return [_row_of(found, f"{name}  ({found.seconds:.2g} s)") for name, found in shown]
+    return [_row_of(answer, f"{name}  ({answer.seconds:.2g} s)") for name, answer in shown]
 
 
 def _row_of(estimate: Estimate, label: str) -> Row:

@@ -10,16 +10,7 @@ import numpy as np
 from spectralz._support.extras import from_extra
 from spectralz._support.options import bytes_in_words
 from spectralz.result import Kind, Verdict
-from spectralz.show.numbers import (
-    bounds_or_dashes,
-    counted,
-    or_dash,
-    probable,
-    proven,
-    rounded_down,
-    rounded_up,
-    with_error,
-)
+from spectralz.show import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -35,19 +26,7 @@ SECONDS_PER_TERM = 6e-9
 SPINS_NAMED = 3
 LONGEST_NAME = 60
 # The columns of a comparison as a DataFrame.
-COLUMNS = (
-    "method",
-    "log_z",
-    "error",
-    "kind",
-    "lower",
-    "upper",
-    "std_error",
-    "trusted",
-    "seconds",
-    "status",
-    "failure",
-)
+COLUMNS = ["method", "log_z", "error", "kind", "lower", "upper", "std_error", "trusted", "seconds", "status", "failure"]
 NUMBERS = ("log_z", "error", "lower", "upper", "std_error", "seconds")
 
 
@@ -77,11 +56,11 @@ def headline(result: Estimate) -> str:
     log Z >= 1.386... (proven lower bound)
     """
     if result.kind is Kind.LOWER_BOUND:
-        number, words = f">= {rounded_down(result.log_z, 12)}", "proven lower bound"
+        number, words = f">= {numbers.rounded_down(result.log_z, 12)}", "proven lower bound"
     elif result.kind is Kind.UPPER_BOUND:
-        number, words = f"<= {rounded_up(result.log_z, 12)}", "proven upper bound"
+        number, words = f"<= {numbers.rounded_up(result.log_z, 12)}", "proven upper bound"
     else:
-        number, words = f"= {with_error(result.log_z, result.std_error)}", str(result.kind)
+        number, words = f"= {numbers.with_error(result.log_z, result.std_error)}", str(result.kind)
     if not result.trusted:
         words += ", not trusted"
     elif result.kind is Kind.ESTIMATE:
@@ -91,7 +70,7 @@ def headline(result: Estimate) -> str:
 
 def estimate(result: Estimate, plus_minus: str = "±") -> Table:
     """Return the answer: names and values."""
-    interval = () if result.interval is None else (("interval", probable(result.interval)),)
+    interval = () if result.interval is None else (("interval", numbers.probable(result.interval)),)
     rows = (
         ("log Z", _answer(result, plus_minus)),
         ("kind", str(result.kind)),
@@ -120,7 +99,7 @@ def tried(trials: Sequence[Trial], plus_minus: str = "±") -> Table:
 def bounds(result: Bounds) -> Table:
     """Return what each bounder proved, one row each."""
     rows = (
-        (row.method, *bounds_or_dashes(row.lower, row.upper, 10), f"{row.seconds:.3g}", row.status)
+        (row.method, *numbers.bounds_or_dashes(row.lower, row.upper, 10), f"{row.seconds:.3g}", row.status)
         for row in result.rows
     )
     return Table(headings=("method", "lower", "upper", "seconds", "status"), rows=tuple(rows))
@@ -158,10 +137,10 @@ def description(result: Description) -> Table:
 
 def marginals(result: Marginals) -> Table:
     """Return the range of the means, the spins at its ends, and the run: names and values."""
-    n, own = len(result.mean), result.estimate
+    n, run = len(result.mean), result.estimate
     noun = "unit" if result.values == "01" else "spin"
-    edges = counted(len(result.edges), "edge") if result.has_pairs else "pairs left out"
-    rows = [("marginals", f"{counted(n, noun)}, {edges} ({result.kind})")]
+    edges = numbers.counted(len(result.edges), "edge") if result.has_pairs else "pairs left out"
+    rows = [("marginals", f"{numbers.counted(n, noun)}, {edges} ({result.kind})")]
     if n:
         rows.append(("means", _means(result)))
     if len(result.edges):
@@ -173,8 +152,8 @@ def marginals(result: Marginals) -> Table:
         rows.append(("least certain", _spins(result, order[: -SPINS_NAMED - 1 : -1])))
     elif n:
         rows.append(("each", _spins(result, range(n))))
-    rows.append(("run", f"{headline(own)}; {own.method.name}, {own.seconds:.3g} s"))
-    rows.append(("status", str(own.status)))
+    rows.append(("run", f"{headline(run)}; {run.method.name}, {run.seconds:.3g} s"))
+    rows.append(("status", str(run.status)))
     return Table(rows=tuple(rows))
 
 
@@ -222,16 +201,12 @@ def model(result: Ising) -> Table:
     field = _field(float(size.mean()) if result.n else 0.0, float(size.max(initial=0.0)))
     names = () if result.names is None or not result.n else (("names", names_in_words(result.names)),)
     if result.factors is not None:
-        coupling: tuple[tuple[str, str], ...] = (
-            ("coupling", f"rank {len(result.factors.values)} plus diagonal, kept as factors"),
-        )
+        coupling = {"coupling": f"rank {len(result.factors.values)} plus diagonal, kept as factors"}
     else:
-        coupling = (
-            ("edges", _edges(result.edge_count, result.density, result.storage.word)),
-            ("coupling |A|", _coupling(result.coupling_mean, result.coupling_max)),
-        )
+        edges = _edges(result.edge_count, result.density, result.storage.word)
+        coupling = {"edges": edges, "coupling |A|": _coupling(result.coupling_mean, result.coupling_max)}
     rest = (("field", field), ("constant", f"{result.constant:.6g}"))
-    return Table(rows=(("spins", f"{result.n}"), *names, *coupling, *rest))
+    return Table(rows=(("spins", f"{result.n}"), *names, *coupling.items(), *rest))
 
 
 def names_in_words(names: Sequence[Hashable]) -> str:
@@ -253,69 +228,63 @@ def _answer(result: Estimate, plus_minus: str) -> str:
     if result.kind in (Kind.LOWER_BOUND, Kind.UPPER_BOUND):
         return _number(result, 12)
     error = " (error)" if result.std_error is not None else ""
-    return with_error(result.log_z, result.std_error, plus_minus) + error
+    return numbers.with_error(result.log_z, result.std_error, plus_minus) + error
 
 
 def _number(result: Estimate, digits: int) -> str:
     """Return the number with this many digits; a bound is rounded outwards, so that what is printed is proven too."""
     if result.kind is Kind.LOWER_BOUND:
-        return rounded_down(result.log_z, digits)
+        return numbers.rounded_down(result.log_z, digits)
     if result.kind is Kind.UPPER_BOUND:
-        return rounded_up(result.log_z, digits)
+        return numbers.rounded_up(result.log_z, digits)
     return f"{result.log_z:.{digits}g}"
 
 
 def _certified(result: Estimate) -> str:
     low, high = result.lower, result.upper
     width = "" if low is None or high is None else f" (width {high - low:.3g})"
-    return proven(low, high, least_digits=12) + width
+    return numbers.proven(low, high, least_digits=12) + width
 
 
 def _value_and_error(trial: Trial) -> tuple[str, str]:
     """Return what a method that was tried found: its bounds if it was asked for them, otherwise log Z and error."""
-    low = "" if trial.lower is None else f">= {rounded_down(trial.lower, 8)}"
-    high = "" if trial.upper is None else f"<= {rounded_up(trial.upper, 8)}"
+    low = "" if trial.lower is None else f">= {numbers.rounded_down(trial.lower, 8)}"
+    high = "" if trial.upper is None else f"<= {numbers.rounded_up(trial.upper, 8)}"
     shown = ", ".join(filter(None, (low, high)))
     if trial.log_z is None or trial.verdict is Verdict.BOUND:
         return shown or "-", "-"
     if trial.std_error is None:
         return f"{trial.log_z:.8g}", "-"
-    value, _, error = with_error(trial.log_z, trial.std_error).partition(" ± ")
+    value, _, error = numbers.with_error(trial.log_z, trial.std_error).partition(" ± ")
     return value, error
 
 
 def _compared(row: ComparisonRow, reference: Estimate | None) -> tuple[str, ...]:
-    found = row.estimate
-    if found is None:
+    answer = row.estimate
+    if answer is None:
         return (row.name, *["-"] * 6, f"refused: {row.error}")
     return (
         row.name,
-        _number(found, 10),
-        or_dash(None if reference is None else found.log_z - reference.log_z, 3),
-        str(found.kind),
-        *bounds_or_dashes(found.lower, found.upper, 8),
-        f"{found.seconds:.3g}",
-        str(found.status),
+        _number(answer, 10),
+        numbers.or_dash(_error(answer, reference), 3),
+        str(answer.kind),
+        *numbers.bounds_or_dashes(answer.lower, answer.upper, 8),
+        f"{answer.seconds:.3g}",
+        str(answer.status),
     )
 
 
 def _record(row: ComparisonRow, reference: Estimate | None) -> dict[str, Any]:
-    found = row.estimate
-    if found is None:
+    answer = row.estimate
+    if answer is None:
         return {**dict.fromkeys(COLUMNS), "method": row.name, "failure": str(row.error)}
-    return {
-        "method": row.name,
-        "log_z": found.log_z,
-        "error": None if reference is None else found.log_z - reference.log_z,
-        "kind": str(found.kind),
-        "lower": found.lower,
-        "upper": found.upper,
-        "std_error": found.std_error,
-        "trusted": found.trusted,
-        "seconds": found.seconds,
-        "status": str(found.status),
-        "failure": None,
-    }
+    entries = {name: getattr(answer, name) for name in ("log_z", "lower", "upper", "std_error", "trusted", "seconds")}
+    words = {"method": row.name, "kind": str(answer.kind), "status": str(answer.status), "failure": None}
+    return {**entries, **words, "error": _error(answer, reference)}
+
+
+def _error(answer: Estimate, reference: Estimate | None) -> float | None:
+    return None if reference is None else answer.log_z - reference.log_z
 
 
 def _edges(count: int, density: float, storage: str) -> str:

@@ -97,9 +97,8 @@ def marginals_repr(result: Marginals) -> str:
     mean = result.mean
     ends = (tables.mean_in_words(result, end) for end in (mean.min(), mean.max())) if len(mean) else ()
     span = f", means {' to '.join(ends)}" if len(mean) else ""
-    own = result.estimate
     edges = f"edges={len(result.edges)}" if result.has_pairs else "pairs left out"
-    return f"Marginals(n={len(mean)}, {edges}, {result.kind}{span}, by {own.method.name})"
+    return f"Marginals(n={len(mean)}, {edges}, {result.kind}{span}, by {result.estimate.method.name})"
 
 
 def description(result: Description) -> str:

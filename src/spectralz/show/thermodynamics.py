@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz.errors import OptionError
-from spectralz.show.canvas import check_format, empty_figure
+from spectralz.show.canvas import check_format, empty_figure, saved
 from spectralz.show.curves import COLORS
 
 if TYPE_CHECKING:
@@ -31,50 +31,52 @@ PER_SPIN = {
 EXTENSIVE = ("log_z", "energy", "entropy", "heat_capacity")
 
 
-def as_text(found: Thermodynamics) -> str:
+def as_text(curves: Thermodynamics) -> str:
     """Return the curves as a table, with errors in parentheses if there are any."""
-    words = "exact" if found.kind == "exact" else "estimates, each with its standard error"
-    head = f"{found.n} spins at {len(found.beta)} temperatures ({words}), by {found.method} in {found.seconds:.2f} s"
+    words = "exact" if curves.kind == "exact" else "estimates, each with its standard error"
+    head = (
+        f"{curves.n} spins at {len(curves.beta)} temperatures ({words}), by {curves.method} in {curves.seconds:.2f} s"
+    )
     names = [*COLUMNS, ("magnetization", "magnetization")]
-    names += [(name, PER_SPIN[name]) for name in ("abs_magnetization",) if getattr(found, name) is not None]
+    names += [(name, PER_SPIN[name]) for name in ("abs_magnetization",) if getattr(curves, name) is not None]
     rows = [["beta", *(title for _, title in names)]]
-    for k, beta in enumerate(found.beta):
-        if len(found.beta) > MOST_LINES and SHOWN <= k < len(found.beta) - SHOWN:
+    for k, beta in enumerate(curves.beta):
+        if len(curves.beta) > MOST_LINES and SHOWN <= k < len(curves.beta) - SHOWN:
             if k == SHOWN:
                 rows.append(["..."] * (len(names) + 1))
             continue
-        mark = "" if found.trusted[k] else " ?"
-        rows.append([f"{beta:g}{mark}", *(_number(found, name, k) for name, _ in names)])
+        mark = "" if curves.trusted[k] else " ?"
+        rows.append([f"{beta:g}{mark}", *(_number(curves, name, k) for name, _ in names)])
     widths = [max(len(row[c]) for row in rows) + 2 for c in range(len(rows[0]))]
     lines = ["".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    if not np.all(found.trusted):
+    if not np.all(curves.trusted):
         lines.append("? not to be trusted: too few independent states; give it more time")
     return "\n".join([head, *lines])
 
 
-def _number(found: Thermodynamics, name: str, k: int) -> str:
-    value, error = getattr(found, name)[k], getattr(found, f"{name}_error")[k]
-    if found.kind == "exact":
+def _number(curves: Thermodynamics, name: str, k: int) -> str:
+    value, error = getattr(curves, name)[k], getattr(curves, f"{name}_error")[k]
+    if curves.kind == "exact":
         return f"{value:.6f}"
     digits = int(np.clip(np.ceil(-np.log10(error)) + 1, 0, 9)) if error > 0.0 else 9
     return f"{value:.{digits}f} ({error:.1g})"
 
 
-def plot_of(found: Thermodynamics, name: str, ax: Axes | None = None, color: str = COLORS[1]) -> Axes:
+def plot_of(curves: Thermodynamics, name: str, ax: Axes | None = None, color: str = COLORS[1]) -> Axes:
     """Draw one quantity over beta, extensive ones per spin; the band is two standard errors on each side."""
-    if name not in found.names:
-        raise OptionError(f"there is no {name!r} here; there are {', '.join(found.names)}")
+    if name not in curves.names:
+        raise OptionError(f"there is no {name!r} here; there are {', '.join(curves.names)}")
     if ax is None:
         import matplotlib.pyplot as plt
 
         ax = plt.subplots(layout="constrained")[1]
-    order = np.argsort(found.beta)
-    scale = max(found.n, 1) if name in EXTENSIVE else 1
-    beta, value = found.beta[order], getattr(found, name)[order] / scale
-    error = getattr(found, f"{name}_error")[order] / scale
+    order = np.argsort(curves.beta)
+    scale = max(curves.n, 1) if name in EXTENSIVE else 1
+    beta, value = curves.beta[order], getattr(curves, name)[order] / scale
+    error = getattr(curves, f"{name}_error")[order] / scale
     ax.fill_between(beta, value - 2.0 * error, value + 2.0 * error, color=color, alpha=0.25, linewidth=0)
     ax.plot(beta, value, color=color, marker="o" if len(beta) <= MOST_LINES else "", markersize=3.5)
-    doubted = ~found.trusted[order]
+    doubted = ~curves.trusted[order]
     ax.plot(beta[doubted], value[doubted], "x", color="#7A7A7A", label="not to be trusted" if doubted.any() else None)
     ax.set_xlabel("inverse temperature beta")
     ax.set_ylabel(PER_SPIN[name])
@@ -83,7 +85,7 @@ def plot_of(found: Thermodynamics, name: str, ax: Axes | None = None, color: str
     return ax
 
 
-def plot(found: Thermodynamics, axes: Any = None) -> NDArray[Any]:
+def plot(curves: Thermodynamics, axes: Any = None) -> NDArray[Any]:
     """Draw log Z, energy, entropy and heat capacity per spin; return the four Axes."""
     if axes is None:
         import matplotlib.pyplot as plt
@@ -93,18 +95,14 @@ def plot(found: Thermodynamics, axes: Any = None) -> NDArray[Any]:
     if len(flat) != len(EXTENSIVE):
         raise OptionError(f"there are {len(flat)} axes; give four of them, or none")
     for k, name in enumerate(EXTENSIVE):
-        plot_of(found, name, flat[k], COLORS[k])
+        plot_of(curves, name, flat[k], COLORS[k])
     return flat
 
 
-def picture(found: Thermodynamics, file_format: str) -> bytes:
+def picture(curves: Thermodynamics, file_format: str) -> bytes:
     """Return the picture of the four curves as the bytes of a file."""
-    import io
-
     check_format(file_format)
     figure = empty_figure(6.4, 9.0)
-    plot(found, figure.subplots(2, 2))
-    figure.suptitle(f"{found.n} spins, by {found.method}")
-    written = io.BytesIO()
-    figure.savefig(written, format=file_format, dpi=150)
-    return written.getvalue()
+    plot(curves, figure.subplots(2, 2))
+    figure.suptitle(f"{curves.n} spins, by {curves.method}")
+    return saved(figure, file_format, dpi=150)

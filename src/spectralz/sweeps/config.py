@@ -14,7 +14,16 @@ from spectralz.sweeps.sweep import Contestant, Sweep
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The keys of a configuration and their types; "number" is an int or a float.
+# The types of values of TOML; True and False are no numbers.
+_TYPES: dict[str, tuple[type, ...]] = {
+    "a string": (str,),
+    "true or false": (bool,),
+    "a whole number": (int,),
+    "a number": (int, float),
+    "a table": (dict,),
+}
+LIST = "a list of "
+# The keys of a configuration and their types.
 _KEYS = {
     "name": "a string",
     "methods": "a list of strings",
@@ -112,13 +121,13 @@ def _sweep_of(table: dict[str, Any], path: Path) -> Sweep:
         raise FormatError("the table [model] is missing; it has generator = ... or files = [...]", path)
     model = table["model"]
     _check_model(model, table, path)
-    own = {key: value for key, value in model.items() if key not in _MODEL_KEYS}
+    parameters = {key: value for key, value in model.items() if key not in _MODEL_KEYS}
     asked = {key: table[key] for key in ("repeats", "seed", "truth", "edge_convention") if key in table}
     return Sweep(
         name=table.get("name", path.stem),
         contestants=_contestants_of(table, path),
         generator=model.get("generator"),
-        parameters={**model.get("parameters", {}), **own},
+        parameters={**model.get("parameters", {}), **parameters},
         instances=model.get("instances", ()),
         files=_files_of(model.get("files", []), path),
         **_axis_of(table, path),
@@ -151,7 +160,7 @@ def _axis_of(table: dict[str, Any], path: Path) -> dict[str, Any]:
 
 def _contestants_of(table: dict[str, Any], path: Path) -> tuple[Contestant, ...]:
     short = [{"method": name} for name in table.get("methods", [])]
-    found = []
+    contestants = []
     for kind, entries in (("methods", short), ("contestants", table.get("contestants", []))):
         for place, entry in enumerate(entries, start=1):
             where = f"{kind}[{place}]"
@@ -163,16 +172,16 @@ def _contestants_of(table: dict[str, Any], path: Path) -> tuple[Contestant, ...]
                 contestant.build()
             except SpectralzError as error:
                 raise FormatError(f"{where}: {error}", path) from error
-            found.append(contestant)
-    if not found:
+            contestants.append(contestant)
+    if not contestants:
         raise FormatError("no methods are given; write methods = ['bp', ...] or tables [[contestants]]", path)
-    return tuple(found)
+    return tuple(contestants)
 
 
 def _files_of(patterns: list[str], path: Path) -> tuple[str, ...]:
     """Return the files for names and patterns, with absolute paths; those of a pattern in order of their names."""
     folder = path.resolve().parent
-    found: dict[str, None] = {}
+    files: dict[str, None] = {}
     for pattern in patterns:
         plain_file = folder / pattern
         matches = [str(plain_file)] if plain_file.is_file() else sorted(glob.glob(str(plain_file), recursive=True))
@@ -182,8 +191,8 @@ def _files_of(patterns: list[str], path: Path) -> tuple[str, ...]:
         for match in matches:
             if not match.isprintable():  # rows are text, and so are names in rows
                 raise FormatError(f"model.files names {match!r}, whose name is not printable text; rename it", path)
-        found.update(dict.fromkeys(matches))
-    return tuple(found)
+        files.update(dict.fromkeys(matches))
+    return tuple(files)
 
 
 def _check_table(table: dict[str, Any], known: Mapping[str, str], prefix: str, path: Path) -> None:
@@ -196,22 +205,7 @@ def _check_table(table: dict[str, Any], known: Mapping[str, str], prefix: str, p
 
 
 def _is_a(value: Any, kind: str) -> bool:
-    match kind:
-        case "a string":
-            return isinstance(value, str)
-        case "true or false":
-            return isinstance(value, bool)
-        case "a whole number":
-            return _is_int(value)
-        case "a table":
-            return isinstance(value, dict)
-        case "a list of tables":
-            return isinstance(value, list) and all(isinstance(item, dict) for item in value)
-        case "a list of strings":
-            return isinstance(value, list) and all(isinstance(item, str) for item in value)
-        case _:
-            return isinstance(value, list) and all(_is_int(item) or isinstance(item, float) for item in value)
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    if kind.startswith(LIST):
+        items = f"a {kind.removeprefix(LIST).removesuffix('s')}"
+        return isinstance(value, list) and all(_is_a(item, items) for item in value)
+    return type(value) in _TYPES[kind]

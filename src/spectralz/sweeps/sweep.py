@@ -132,9 +132,7 @@ class Sweep:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for ``json.dumps``."""
-        found = plain(asdict(self))
-        assert isinstance(found, dict)
-        return found
+        return dict(plain(asdict(self)))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Sweep:
@@ -150,11 +148,12 @@ class Sweep:
 
     def _parameters_at(self, value: float, seed: int) -> dict[str, Any]:
         if self.instances:
-            own = self.instances[self.values.index(value)]
-            return {**self.parameters, **own, **({"seed": seed} if self._takes_seed() else {})}
-        # Sizes are whole numbers; generators refuse 8.0.
-        number = int(value) if float(value).is_integer() and self.axis != "strength" else value
-        parameters = {**self.parameters, self.axis: number}
+            varied = self.instances[self.values.index(value)]
+        else:
+            # Sizes are whole numbers; generators refuse 8.0.
+            is_whole = float(value).is_integer() and self.axis != "strength"
+            varied = {self.axis: int(value) if is_whole else value}
+        parameters = {**self.parameters, **varied}
         if self.edge_convention == "code":
             parameters["strength"] = parameters["strength"] / 2.0
         return {**parameters, "seed": seed} if self._takes_seed() else parameters
@@ -208,19 +207,19 @@ class Sweep:
         for parameters in self.instances or ({self.axis: self.values[0]},):
             self._check_parameters(generator, parameters)
 
-    def _check_parameters(self, generator: str, own_parameters: Mapping[str, Any]) -> None:
+    def _check_parameters(self, generator: str, varied: Mapping[str, Any]) -> None:
         known = inspect.signature(generators.GENERATORS[generator]).parameters
-        own = [name for name in known if name != "seed"]
-        for name in (*self.parameters, *own_parameters):
-            if name not in own:
+        settable = [name for name in known if name != "seed"]
+        for name in (*self.parameters, *varied):
+            if name not in settable:
                 hint = "; the sweep's own seed sets it" if name == "seed" else ""
-                raise OptionError(f"{generator!r} has no parameter {name!r} to set{hint}: it has {', '.join(own)}")
-        for name in own_parameters:
+                raise OptionError(f"{generator!r} has no parameter {name!r} to set{hint}: it has {', '.join(settable)}")
+        for name in varied:
             if name in self.parameters:
                 what = "a parameter of an instance" if self.instances else "the axis"
                 raise OptionError(f"{name!r} is both {what} and a parameter; give it once")
-        for name in own:
-            if name not in (*self.parameters, *own_parameters) and known[name].default is inspect.Parameter.empty:
+        for name in settable:
+            if name not in (*self.parameters, *varied) and known[name].default is inspect.Parameter.empty:
                 raise OptionError(f"{generator!r} needs the parameter {name!r}")
         strength = self.parameters.get("strength", 1.0)
         if not isinstance(strength, int | float):
