@@ -14,10 +14,9 @@ import typer
 import spectralz as sz
 from spectralz._support import interrupts
 from spectralz.cli.console import say, say_error, sentence_of
-from spectralz.cli.curves import curve
+from spectralz.cli.curves import curve, map_command
 from spectralz.cli.experiments import paper, report, sweep
 from spectralz.cli.fitting import fit
-from spectralz.cli.heaviest import map_command
 from spectralz.cli.helping import Command, Group, UsageError, examples, show_help_alone, usage_sentence
 from spectralz.cli.listing import list_methods, warm_up
 from spectralz.cli.models import convert, generate_app, info
@@ -92,7 +91,8 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         _replace_unprintable()
         code = app(args=arguments, prog_name="spectralz", standalone_mode=False)
-        _flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()  # now, while an error can still be reported
     except UsageError as error:
         _fail(usage_sentence(error), f"try: {error.ctx.command_path if error.ctx else 'spectralz'} -h")
     except (BrokenPipeError, SystemExit) as ended:
@@ -117,12 +117,6 @@ def _fail(sentence: str, *advice: str) -> NoReturn:
             say(line)
     _drop_output()
     sys.exit(2)
-
-
-def _flush() -> None:
-    """Flush the output now, while an error can still be reported."""
-    if sys.stdout is not None:
-        sys.stdout.flush()
 
 
 def _drop_output() -> None:

@@ -1,24 +1,32 @@
-"""What the commands print: tables on stdout, messages and progress on stderr. rich is imported where it is used."""
+"""What the commands print: tables and JSON on stdout, messages and progress on stderr.
+
+JSON is one object, with the version that gave it and without numbers that JSON does not have. rich is imported where it
+is used.
+"""
 
 from __future__ import annotations
 
 import errno
+import json
+import math
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import spectralz as sz
 from spectralz._support import clock
 from spectralz._support.progress import listening
 from spectralz.result import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rich.console import Console
     from rich.progress import ProgressColumn, Task
     from rich.table import Table as RichTable
     from rich.text import Text
 
+    from spectralz.cli.loading import Problem
     from spectralz.show.tables import Table
 
 # Assumed width of the screen when output goes to a file or a pipe; statuses are sentences.
@@ -115,6 +123,37 @@ def _drawn(table: Table) -> RichTable:
     for cells, style in zip(table.rows, styles, strict=True):
         drawn.add_row(*map(Text, cells), style=style)
     return drawn
+
+
+def print_json(answer: dict[str, Any]) -> None:
+    """Print an object with the version first; numbers that are not finite become null."""
+    print(json.dumps(_finite({"version": sz.__version__, **answer}), indent=2, allow_nan=False))
+
+
+def print_about(problem: Problem, answer: Any, as_json: bool, show: Callable[[Any], None] = print) -> None:
+    """Print which model it is and the answer, by ``show`` or as JSON."""
+    if as_json:
+        print_json({**problem.about(), **answer.to_dict()})
+    else:
+        print(f"{problem.source}: {problem.in_words}")
+        show(answer)
+
+
+def _finite(value: Any) -> Any:
+    """Return the same with None instead of infinities and NaN.
+
+    Examples
+    --------
+    >>> _finite({"lower": -math.inf, "rows": [1.5, math.nan]})
+    {'lower': None, 'rows': [1.5, None]}
+    """
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 @contextmanager

@@ -52,7 +52,6 @@ def paper(
 ) -> None:
     """Regenerate a figure of the paper, or all, and write the report; run it again to continue after a stop."""
     from spectralz.paper import FIGURES, fig3f_uai
-    from spectralz.report import write_report
     from spectralz.sweeps import run
 
     known = dict(FIGURES) if uai is None else {**FIGURES, "fig3f": fig3f_uai.with_files(uai)}
@@ -65,7 +64,7 @@ def paper(
         with progress():
             rows = run(setting, out / name, workers=workers, dask=dask)
         _say_written(rows)
-    print(write_report(out, FIGURES))
+    report(out)
 
 
 @examples(
@@ -82,8 +81,6 @@ def sweep(
     dask: DaskAddress = None,
 ) -> None:
     """Run any methods on any models, resumably, and write the report."""
-    from spectralz.paper import FIGURES
-    from spectralz.report import write_report
     from spectralz.sweeps import read_config, run
 
     wanted = read_config(config)
@@ -91,7 +88,7 @@ def sweep(
     with progress():
         rows = run(wanted, folder, workers=workers, dask=dask)
     _say_written(rows)
-    print(write_report(folder, FIGURES))
+    report(folder)
 
 
 @examples("spectralz report quick   # writes quick/report.html")

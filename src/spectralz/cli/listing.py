@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import spectralz as sz
-from spectralz.cli.console import print_table, progress
+from spectralz.cli.console import print_json, print_table, progress
 from spectralz.cli.helping import examples, first_line
 from spectralz.cli.options import AsJson
-from spectralz.cli.printing import print_json
 from spectralz.show.tables import Table
 
 

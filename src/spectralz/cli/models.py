@@ -11,11 +11,10 @@ import typer
 import spectralz as sz
 from spectralz.cli import completion
 from spectralz.cli import options as opts
-from spectralz.cli.console import as_text, print_table, say, warn
+from spectralz.cli.console import as_text, print_json, print_table, say, warn
 from spectralz.cli.helping import Command, Group, examples, first_line, plain, show_help_alone
 from spectralz.cli.loading import load
 from spectralz.cli.outputs import check_output
-from spectralz.cli.printing import print_json
 from spectralz.errors import OptionError
 from spectralz.io import loses_names
 from spectralz.io.files import STANDARD

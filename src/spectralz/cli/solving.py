@@ -15,16 +15,26 @@ from spectralz._support.interrupts import INTERRUPTED
 from spectralz._support.options import check_choice, checked_level
 from spectralz.cli import options as opts
 from spectralz.cli import outputs
-from spectralz.cli.console import as_text, console, has_unicode, plus_minus, print_table, progress, say, warn
+from spectralz.cli.console import (
+    as_text,
+    console,
+    has_unicode,
+    plus_minus,
+    print_about,
+    print_json,
+    print_table,
+    progress,
+    say,
+    warn,
+)
 from spectralz.cli.helping import examples
 from spectralz.cli.loading import Problem, load, name_in_json
-from spectralz.cli.printing import print_about, print_json
 from spectralz.errors import InaccurateWarning, LostRunsWarning
 from spectralz.io import write_mar, write_pr
 from spectralz.show import tables
 from spectralz.show.numbers import probable, rounded_down, rounded_up
 from spectralz.show.plots import bracket_picture, comparison_picture
-from spectralz.show.text import bracket_line
+from spectralz.show.text import bracket_line, disagreement
 
 # The options that `bounds` takes by --set.
 OPTIONS_OF_BOUNDS = ("budget", "work", "exclude", "threads", "level", "seed")
@@ -174,9 +184,8 @@ def _pairs_in_json(problem: Problem, means: sz.Marginals) -> list[dict[str, Any]
 
 def _warn_of_disagreement(estimate: sz.Estimate) -> None:
     """Warn if methods that should agree do not, or if none of several can be trusted."""
-    others = [trial.method for trial in estimate.disagreeing]
-    if others:
-        warn(f"{', '.join(others)} {'disagrees' if len(others) == 1 else 'disagree'} with this answer")
+    if estimate.disagreeing:
+        warn(disagreement(estimate))
     elif estimate.tried and not estimate.interrupted and not estimate.trusted:
         warn("this answer is not to be trusted; a larger --budget or --work may help")
 

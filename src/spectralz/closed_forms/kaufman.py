@@ -198,10 +198,10 @@ def _cosines(width: int) -> list[Decimal]:
         k += 2
         term *= -x * x / (k * (k - 1))
         first += term
-    found = [Decimal(1), first]
+    cosines = [Decimal(1), first]
     for _ in range(width - 1):
-        found.append(2 * first * found[-1] - found[-2])
-    return found
+        cosines.append(2 * first * cosines[-1] - cosines[-2])
+    return cosines
 
 
 def _pi() -> Decimal:

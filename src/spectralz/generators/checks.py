@@ -82,6 +82,6 @@ def checked_flag(value: Any, name: str) -> bool:
 def checked_choice(value: Any, name: str, choices: Collection[str]) -> str:
     """Return a word that must be one of several."""
     if not isinstance(value, str) or value not in choices:
-        known = ", ".join(repr(each) for each in choices)
+        known = ", ".join(repr(choice) for choice in choices)
         raise OptionError(f"{name} is {value!r}; it must be one of {known}")
     return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -85,8 +86,9 @@ def planted(
     >>> float(model.log_weight(best.state)) == best.log_weight
     True
     """
-    problem = _Problem(rows, columns, strength, seed, loops_per_spin, shortest, graph, periodic)
-    return Ising.from_edges(problem.n, *problem.edges())
+    weight, state, loops = _loops_around(rows, columns, strength, seed, loops_per_spin, shortest, graph, periodic)
+    pairs, sums = _edges_of(loops)
+    return Ising.from_edges(len(state), pairs, weight * sums * state[pairs[:, 0]] * state[pairs[:, 1]])
 
 
 def planted_state(
@@ -111,80 +113,71 @@ def planted_state(
     >>> planted_state(rows=3, columns=3, strength=0.5, seed=0).log_weight
     7.0
     """
-    problem = _Problem(rows, columns, strength, seed, loops_per_spin, shortest, graph, periodic)
-    return Planted(problem.state.astype(np.int8), problem.log_weight)
+    weight, state, loops = _loops_around(rows, columns, strength, seed, loops_per_spin, shortest, graph, periodic)
+    return Planted(state.astype(np.int8), weight * sum(len(loop) - 2 for loop in loops))
 
 
-class _Problem:
-    """The loops, all favoring a random state."""
+def _loops_around(
+    rows: int,
+    columns: int,
+    strength: float,
+    seed: int,
+    loops_per_spin: float,
+    shortest: int,
+    graph: str,
+    periodic: bool,
+) -> tuple[float, NDArray[np.float64], list[list[int]]]:
+    """Check the parameters; return the weight of an edge, a random state, and the loops that all favor it."""
+    shape = checked_count(rows, "rows"), checked_count(columns, "columns")
+    weight = checked_scale(strength, "strength")
+    density, shortest = checked_scale(loops_per_spin, "loops_per_spin"), checked_count(shortest, "shortest")
+    graph, is_periodic = checked_choice(graph, "graph", (*STEPS, "chimera")), checked_flag(periodic, "periodic")
+    stream = Stream(seed)
+    is_chimera = graph == "chimera"
+    n = math.prod(shape) * (2 * CHIMERA_TILE if is_chimera else 1)
+    pairs = chimera_edges(*shape, CHIMERA_TILE) if is_chimera else lattice_edges(shape, STEPS[graph], is_periodic)
+    state = stream.signs(n)
+    count = math.floor(density * n + 0.5)
+    neighbors = _neighbors(n, pairs)
+    if count and min(map(len, neighbors)) < 2:
+        raise OptionError(
+            f"rows is {shape[0]} and columns is {shape[1]}; this lattice has no loops, so give it more of both"
+        )
+    return weight, state, list(_loops(neighbors, count, shortest, stream.units()))
 
-    def __init__(
-        self,
-        rows: int,
-        columns: int,
-        strength: float,
-        seed: int,
-        loops_per_spin: float,
-        shortest: int,
-        graph: str,
-        periodic: bool,
-    ) -> None:
-        shape = checked_count(rows, "rows"), checked_count(columns, "columns")
-        self._strength = checked_scale(strength, "strength")
-        density, shortest = checked_scale(loops_per_spin, "loops_per_spin"), checked_count(shortest, "shortest")
-        graph, is_periodic = checked_choice(graph, "graph", (*STEPS, "chimera")), checked_flag(periodic, "periodic")
-        stream = Stream(seed)
-        is_chimera = graph == "chimera"
-        self.n = math.prod(shape) * (2 * CHIMERA_TILE if is_chimera else 1)
-        pairs = chimera_edges(*shape, CHIMERA_TILE) if is_chimera else lattice_edges(shape, STEPS[graph], is_periodic)
-        self.state = stream.signs(self.n)
-        count = math.floor(density * self.n + 0.5)
-        neighbors = _neighbors(self.n, pairs)
-        if count and min(map(len, neighbors)) < 2:
-            raise OptionError(
-                f"rows is {shape[0]} and columns is {shape[1]}; this lattice has no loops, so give it more of both"
-            )
-        self._loops = list(_loops(neighbors, count, shortest, stream.units()))
 
-    @property
-    def log_weight(self) -> float:
-        return self._strength * sum(len(loop) - 2 for loop in self._loops)
-
-    def edges(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the edges (m x 2) whose loops do not cancel, and their weights."""
-        total: dict[tuple[int, int], int] = {}
-        for loop in self._loops:
-            for place, (i, j) in enumerate(zip(loop, loop[1:] + loop[:1], strict=True)):
-                edge = (min(i, j), max(i, j))
-                total[edge] = total.get(edge, 0) + (1 if place < len(loop) - 1 else -1)
-        kept = sorted(edge for edge, weight in total.items() if weight)
-        pairs = np.array(kept, dtype=np.int64).reshape(-1, 2)
-        weights = np.array([total[edge] for edge in kept], dtype=np.float64)
-        return pairs, self._strength * weights * self.state[pairs[:, 0]] * self.state[pairs[:, 1]]
+def _edges_of(loops: list[list[int]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the edges (m x 2) whose loops do not cancel, and how many loops favor them, less those that oppose."""
+    total = Counter[tuple[int, int]]()
+    for loop in loops:
+        for place, (i, j) in enumerate(zip(loop, loop[1:] + loop[:1], strict=True)):
+            total[min(i, j), max(i, j)] += 1 if place < len(loop) - 1 else -1
+    kept = sorted(edge for edge, weight in total.items() if weight)
+    return np.array(kept, dtype=np.int64).reshape(-1, 2), np.array([total[edge] for edge in kept], dtype=np.float64)
 
 
 def _neighbors(n: int, pairs: NDArray[np.int64]) -> list[list[int]]:
-    found: list[list[int]] = [[] for _ in range(n)]
+    neighbors: list[list[int]] = [[] for _ in range(n)]
     for i, j in pairs.tolist():
-        found[i].append(j)
-        found[j].append(i)
-    return found
+        neighbors[i].append(j)
+        neighbors[j].append(i)
+    return neighbors
 
 
 def _loops(neighbors: list[list[int]], count: int, shortest: int, units: Iterator[float]) -> Iterator[list[int]]:
     """Yield loops as lists of spins; the edge from the last to the first, a random one, is to be the opposing one."""
-    found = tries = 0
-    while found < count:
+    for _ in range(count):
         loop = _walk(neighbors, units)
-        tries += 1
-        if len(loop) >= shortest:
-            found, tries = found + 1, 0
-            start = int(next(units) * len(loop))
-            yield loop[start:] + loop[:start]
-        elif tries == MOST_SHORT_LOOPS:
-            raise OptionError(
-                f"shortest is {shortest}; none of {tries} random loops on this lattice was that long, so lower it"
-            )
+        tries = 1
+        while len(loop) < shortest:
+            if tries == MOST_SHORT_LOOPS:
+                raise OptionError(
+                    f"shortest is {shortest}; none of {tries} random loops on this lattice was that long, so lower it"
+                )
+            loop = _walk(neighbors, units)
+            tries += 1
+        start = int(next(units) * len(loop))
+        yield loop[start:] + loop[:start]
 
 
 def _walk(neighbors: list[list[int]], units: Iterator[float]) -> list[int]:

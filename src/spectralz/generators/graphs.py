@@ -221,11 +221,11 @@ def _pairing(n: int, degree: int, stream: Stream) -> NDArray[np.int64] | None:
     keys = np.empty(0, dtype=np.int64)
     while len(ends):
         pairs = np.sort(stream.shuffled(ends).reshape(-1, 2), axis=1)
-        own = pairs @ [n, 1]
+        drawn = pairs @ [n, 1]
         fits = np.zeros(len(pairs), dtype=bool)
-        fits[np.unique(own, return_index=True)[1]] = True
-        fits &= (pairs[:, 0] != pairs[:, 1]) & ~np.isin(own, keys)
-        keys, ends = np.union1d(keys, own[fits]), pairs[~fits].ravel()
+        fits[np.unique(drawn, return_index=True)[1]] = True
+        fits &= (pairs[:, 0] != pairs[:, 1]) & ~np.isin(drawn, keys)
+        keys, ends = np.union1d(keys, drawn[fits]), pairs[~fits].ravel()
         if len(ends) and (degree <= MOST_REJECTED_DEGREE or not _can_be_paired(ends, keys, n)):
             return None
     return keys

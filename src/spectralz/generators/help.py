@@ -24,16 +24,16 @@ def parameter_help(generator: Callable[..., Any]) -> dict[str, str]:
     >>> parameter_help(generators.curie_weiss)["field"]
     'theta, the same for all spins.'
     """
-    found: dict[str, str] = {}
+    words: dict[str, str] = {}
     names: list[str] = []
     for line in _section(inspect.getdoc(generator) or "", "Parameters"):
         if line.strip() and not line.startswith(" "):
             names = [name.strip().lstrip("*") for name in line.split(":")[0].split(",")]
-            found.update(dict.fromkeys(names, ""))
+            words.update(dict.fromkeys(names, ""))
         else:
             for name in names:
-                found[name] = f"{found[name]} {_plain(line)}".strip()
-    return found
+                words[name] = f"{words[name]} {_plain(line)}".strip()
+    return words
 
 
 def _section(text: str, title: str) -> list[str]:

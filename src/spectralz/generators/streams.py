@@ -54,13 +54,13 @@ class Stream:
         The number itself is only a quotient; the logarithm, which libraries round differently, only decides
         whether the number is accepted.
         """
-        found: list[NDArray[np.float64]] = []
+        blocks: list[NDArray[np.float64]] = []
         have = 0
         while have < count:
             pair = self.unit(2 * (count - have)).reshape(-1, 2)
             u = 1.0 - pair[:, 0]
             x = (2.0 * pair[:, 1] - 1.0) * 0.8577638849607068 / u  # sqrt(2 / e)
             accepted = x[x * x <= -4.0 * np.log(u)]
-            found.append(accepted)
+            blocks.append(accepted)
             have += len(accepted)
-        return np.concatenate(found) if found else np.empty(0)
+        return np.concatenate(blocks) if blocks else np.empty(0)

@@ -256,7 +256,9 @@ def _finish(
         axes.set_yticks([])
     else:
         axes.set_xscale("log")
-    _tick(axes, sorted({x for places in table.values() for x in places}))
+    ticks = sorted({x for places in table.values() for x in places})
+    axes.set_xticks(ticks, [f"{x:g}" for x in ticks])
+    axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
     shown = [looks[label].is_ours for label in table if label in looks]
     draw_legend(axes, title="solid: the paper's methods; dashed: ours" if any(shown) else None)
 
@@ -265,11 +267,6 @@ def _of(
     table: Mapping[str, Mapping[float, Summary]], contestants: Sequence[Contestant]
 ) -> list[tuple[str, Mapping[float, Summary]]]:
     return [(one.label, table[one.label]) for one in contestants if one.label in table]
-
-
-def _tick(axes: Axes, places: Sequence[float]) -> None:
-    axes.set_xticks(places, [f"{x:g}" for x in places])
-    axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
 
 
 def mean_time(rows: Iterable[Row], label: str) -> str:

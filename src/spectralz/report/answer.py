@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import spectralz
 from spectralz.report.inline import any_letters, figure_html, in_page
-from spectralz.report.parts import Cell, details, options_in_code, render_table, terms
+from spectralz.report.parts import Cell, details, options_in_code, render_table, section, terms
 from spectralz.report.sentences import without_folders
 from spectralz.report.shell import render_shell
 from spectralz.result import Kind, plain
 from spectralz.show import tables
 from spectralz.show.numbers import counted, probable, proven
 from spectralz.show.plots import bracket_figure, comparison_figure, means_figure
+from spectralz.show.text import disagreement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,9 +52,9 @@ def estimate_page(estimate: Estimate, title: str, model_text: str, marginals: Ma
     parts = [
         _header(title, tables.headline(estimate), _trust(estimate)),
         _warnings(estimate),
-        _section("answer", "The answer", _proof_and_status(estimate), _bracket(estimate), _tried(estimate.tried)),
+        section("answer", "The answer", _proof_and_status(estimate), _bracket(estimate), _tried(estimate.tried)),
         "" if marginals is None else _means(marginals),
-        _section("run", "How it was found", terms(_facts(estimate, model_text)), _options([estimate.method])),
+        section("run", "How it was found", terms(_facts(estimate, model_text)), _options([estimate.method])),
     ]
     return render_shell(without_folders(title), parts)
 
@@ -86,8 +87,8 @@ def comparison_page(comparison: Comparison, title: str, model_text: str) -> str:
     ]
     parts = [
         _header(title, _reference(comparison), _closest(comparison)),
-        _section("methods", "The methods", _compared_picture(comparison), _compared(comparison)),
-        _section("run", "How it was found", terms(facts), _options([row.method for row in comparison])),
+        section("methods", "The methods", _compared_picture(comparison), _compared(comparison)),
+        section("run", "How it was found", terms(facts), _options([row.method for row in comparison])),
     ]
     return render_shell(without_folders(title), parts)
 
@@ -97,11 +98,6 @@ def _header(title: str, headline: str, sentence: str) -> str:
         f"<header><h1>{escape(without_folders(title))}</h1>\n"
         f'<p class="headline">{escape(headline)}</p>\n<p>{escape(sentence)}</p></header>'
     )
-
-
-def _section(anchor: str, heading: str, *parts: str) -> str:
-    content = "\n".join(filter(None, parts))
-    return f'<section aria-labelledby="{anchor}">\n<h2 id="{anchor}">{escape(heading)}</h2>\n{content}\n</section>'
 
 
 def _trust(estimate: Estimate) -> str:
@@ -117,10 +113,7 @@ def _trust(estimate: Estimate) -> str:
 
 
 def _warnings(estimate: Estimate) -> str:
-    others = [trial.method for trial in estimate.disagreeing]
-    notices = []
-    if others:
-        notices.append(f"{', '.join(others)} {'disagrees' if len(others) == 1 else 'disagree'} with this answer.")
+    notices = [f"{disagreement(estimate)}."] if estimate.disagreeing else []
     if estimate.interrupted:
         notices.append("The run was interrupted; this is the best answer so far.")
     return "\n".join(f'<p class="notice">{escape(notice)}</p>' for notice in notices)
@@ -204,7 +197,7 @@ def _means(marginals: Marginals) -> str:
     rest = f"<p>The table has the first {shown} of {counted(n, noun)}.</p>" if shown < n else ""
     caption = f"Means of {counted(n, noun)} ({marginals.kind})."
     picture = _drawn("means", lambda narrow: means_figure(marginals, is_narrow=narrow), caption, caption) if n else ""
-    return _section("means", "The marginals", picture, rest, _table_of_means(marginals, shown) if n else "")
+    return section("means", "The marginals", picture, rest, _table_of_means(marginals, shown) if n else "")
 
 
 def _table_of_means(marginals: Marginals, shown: int) -> str:
@@ -251,10 +244,8 @@ def _reference(comparison: Comparison) -> str:
     count = counted(len(comparison), "method")
     failures = sum(row.estimate is None for row in comparison)
     failed = f", {failures} of them without an answer" if failures else ""
-    exact = comparison.reference
-    if exact is None:
-        return f"{count}{failed}."
-    return f"log Z = {exact.log_z:.12g} (exact). {count}{failed}."
+    exact = "" if comparison.reference is None else f"log Z = {comparison.reference.log_z:.12g} (exact). "
+    return f"{exact}{count}{failed}."
 
 
 def _closest(comparison: Comparison) -> str:

@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from spectralz.report import sentences
+from spectralz.report import parts, sentences
 from spectralz.report.inline import figure_html
 from spectralz.report.parts import Cell, details, options_in_code, render_table, terms
 from spectralz.report.shell import render_shell
@@ -26,8 +26,8 @@ def render_page(sections: Sequence[Section]) -> str:
     """Return the whole page."""
     is_paper = any(section.entry.figure for section in sections)
     title = "Spectral Approximate Inference, regenerated" if is_paper else "Sweeps of spectralz"
-    parts = [_introduction(title, is_paper), _claims_of_all(sections), _contents(sections), *map(_section, sections)]
-    return render_shell(title, parts)
+    introduction = [_introduction(title, is_paper), _claims_of_all(sections), _contents(sections)]
+    return render_shell(title, [*introduction, *map(_section, sections)])
 
 
 def _introduction(title: str, is_paper: bool) -> str:
@@ -74,18 +74,18 @@ def _badge(verdict: Verdict) -> str:
 
 def _section(section: Section) -> str:
     entry = section.entry
-    parts = [
-        f'<h2 id="{entry.anchor}">{escape(entry.title)}</h2>',
+    return parts.section(
+        entry.anchor,
+        entry.title,
         f'<p class="finding">{escape(sentences.finding(entry, section.verdicts))}</p>',
         _unfinished(entry),
         _figure(section),
         _claims(section),
         _summaries(entry),
         _failures(entry),
-        _configuration(entry),
+        details("Configuration", f"{terms(sentences.facts(entry))}\n{_methods(entry)}"),
         _how_to_rerun(entry),
-    ]
-    return f'<section aria-labelledby="{entry.anchor}">\n' + "\n".join(filter(None, parts)) + "\n</section>"
+    )
 
 
 def _unfinished(entry: Entry) -> str:
@@ -148,10 +148,6 @@ def _failures(entry: Entry) -> str:
     rows = [[Cell(escape(label)), Cell(escape(text)), _count(n)] for (label, text), n in counts.items()]
     table = render_table(f"Failures of {entry.name}", ["method", "message", "runs"], rows, "failures")
     return details(f"Runs without an answer ({counts.total()})", table)
-
-
-def _configuration(entry: Entry) -> str:
-    return details("Configuration", f"{terms(sentences.facts(entry))}\n{_methods(entry)}")
 
 
 def _methods(entry: Entry) -> str:

@@ -22,6 +22,12 @@ def details(summary: str, content: str) -> str:
     return f"<details><summary>{escape(summary)}</summary>\n{content}\n</details>"
 
 
+def section(anchor: str, heading: str, *parts: str) -> str:
+    """Return a section with its heading; empty parts are left out."""
+    content = "\n".join(filter(None, parts))
+    return f'<section aria-labelledby="{anchor}">\n<h2 id="{anchor}">{escape(heading)}</h2>\n{content}\n</section>'
+
+
 def terms(facts: Iterable[tuple[str, str]]) -> str:
     """Return terms with their texts; terms without text are left out.
 

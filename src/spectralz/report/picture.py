@@ -101,12 +101,10 @@ def _draw_errors(axes: Axes, lines: dict[str, list[_Point]], truths: Sequence[fl
         if below:
             curves.draw_at_floor(axes, below, floor, rank, style)
             rank += 1
-    words = "" if not on_floor else f"≤ {_power_above(max(on_floor)):g}" if any(on_floor) else "0"
+    words = "0" if on_floor else ""
+    if any(on_floor):
+        words = f"≤ {10.0 ** math.ceil(math.log10(max(on_floor))):g}"
     curves.scale_errors(axes, [max(y, floor) for y in errors], floor, words)
-
-
-def _power_above(value: float) -> float:
-    return float(10.0 ** math.ceil(math.log10(value)))
 
 
 def _style(place: int) -> dict[str, Any]:

@@ -119,11 +119,11 @@ class Marginals(Shown, Record):
         """
         a, b = self._place(first), self._place(second)
         i, j = min(a, b), max(a, b)
-        found = np.flatnonzero((self.edges[:, 0] == i) & (self.edges[:, 1] == j))
-        if not len(found):
+        places = np.flatnonzero((self.edges[:, 0] == i) & (self.edges[:, 1] == j))
+        if not len(places):
             raise ModelError(f'the pair {first!r}, {second!r} is not listed; ask for marginals with pairs="all"')
         up, other = self.probability[a, 1], self.probability[b, 1]
-        product = float(self.pair_mean[found[0]])
+        product = float(self.pair_mean[places[0]])
         both = (2.0 * up + 2.0 * other - 1.0 + product) / 4.0 if self.values == "pm1" else product
         table = np.array([[1.0 - up - other + both, other - both], [up - both, both]])
         return np.asarray(np.clip(table, 0.0, 1.0))

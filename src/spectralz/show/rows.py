@@ -35,6 +35,7 @@ TRUSTED = (Verdict.CHOSEN, Verdict.AGREES, Verdict.BOUND)
 # Ends of an interval with a stated probability are dashed, as they are not proven.
 INTERVAL: dict[str, Any] = {"color": "#6c3483", "linewidth": 1.5, "linestyle": (0, (4, 3))}
 BAR: dict[str, Any] = {"linewidth": 5, "solid_capstyle": "butt"}
+NUMBER: dict[str, Any] = {"verticalalignment": "center", "fontsize": "small"}
 LEGEND: dict[str, Any] = {"frameon": False, "fontsize": "small", "columnspacing": 1.2, "handletextpad": 0.6}
 # From the lower edge of an Axes to its legend, in points; the numbers and the name of the axis are between them.
 LEGEND_DISTANCE = 40.0
@@ -174,12 +175,10 @@ def _draw_interval(axes: Axes, interval: Interval | None) -> None:
 
 def interval_handles(interval: Interval | None) -> list[Artist]:
     """Return the legend for the ends of an interval, if there is one."""
-    from matplotlib.lines import Line2D
-
     if interval is None:
         return []
     ends = "lower end" if interval.high is None else "ends"
-    return [Line2D([], [], label=f"{ends} {probability(interval.level)}", **INTERVAL)]
+    return [_handle(label=f"{ends} {probability(interval.level)}", **INTERVAL)]
 
 
 def _around(lower: float, upper: float) -> tuple[float, float]:
@@ -205,16 +204,9 @@ def _point_beyond(axes: Axes, place: int, value: float, kind: Kind, *, is_number
         return
     is_right = value > right
     number = _in_short(value, kind) if is_numbered else ""
-    axes.text(
-        0.99 if is_right else 0.01,
-        place,
-        f"{number} →".strip() if is_right else f"← {number}".strip(),
-        transform=axes.get_yaxis_transform(),
-        horizontalalignment="right" if is_right else "left",
-        verticalalignment="center",
-        color=COLORS[kind],
-        fontsize="small",
-    )
+    x, words, side = (0.99, f"{number} →", "right") if is_right else (0.01, f"← {number}", "left")
+    inside = axes.get_yaxis_transform()
+    axes.text(x, place, words.strip(), transform=inside, horizontalalignment=side, color=COLORS[kind], **NUMBER)
 
 
 def _in_short(value: float, kind: Kind) -> str:
@@ -292,50 +284,45 @@ def sides_in_words(lower: float | None, upper: float | None) -> str:
 
 def add_numbers(axes: Axes, numbers: Iterable[str]) -> None:
     """Write a column of text to the right of the rows."""
+    beside = axes.get_yaxis_transform()
     for place, number in enumerate(numbers):
-        axes.text(
-            1.015,
-            place,
-            number,
-            transform=axes.get_yaxis_transform(),
-            verticalalignment="center",
-            fontsize="small",
-        )
+        axes.text(1.015, place, number, transform=beside, **NUMBER)
 
 
 def handles_of(rows: Sequence[Row], hollow: str) -> list[Artist]:
     """Return the legend for what the rows contain, and nothing else."""
-    from matplotlib.lines import Line2D
-
     kinds = {row.kind for row in rows if row.log_z is not None}
     handles: list[Artist] = [_marker(kind) for kind in Kind if kind in kinds]
     if not all(row.is_filled for row in rows if row.log_z is not None):
-        handles.append(Line2D([], [], color="black", marker="o", markerfacecolor="white", linestyle="", label=hollow))
+        handles.append(_handle(color="black", marker="o", markerfacecolor="white", linestyle="", label=hollow))
     if any(row.std_error is not None for row in rows):
-        handles.append(Line2D([], [], color="gray", marker="|", label="± twice its error"))
+        handles.append(_handle(color="gray", marker="|", label="± twice its error"))
     if any(row.lower is not None or row.upper is not None for row in rows):
-        handles.append(Line2D([], [], color="gray", alpha=0.4, label="proven bounds", **BAR))
+        handles.append(_handle(color="gray", alpha=0.4, label="proven bounds", **BAR))
     return handles
 
 
 def bounds_handles(result: Bounds) -> list[Artist]:
     """Return the legend for a picture of bounds."""
-    from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     return [
         _marker(Kind.LOWER_BOUND),
         _marker(Kind.UPPER_BOUND),
-        Line2D([], [], color="gray", alpha=0.4, label="allowed by the method", **BAR),
+        _handle(color="gray", alpha=0.4, label="allowed by the method", **BAR),
         Patch(color="gray", alpha=0.12, label="allowed by all"),
         *interval_handles(result.interval),
     ]
 
 
-def _marker(kind: Kind) -> Artist:
+def _handle(**look: Any) -> Artist:
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], color=COLORS[kind], marker=MARKERS[kind], linestyle="", label=str(kind))
+    return Line2D([], [], **look)
+
+
+def _marker(kind: Kind) -> Artist:
+    return _handle(color=COLORS[kind], marker=MARKERS[kind], linestyle="", label=str(kind))
 
 
 def add_legend(figure: Figure, handles: list[Artist], columns: int | None = None) -> None:

@@ -310,13 +310,9 @@ def _exact_cost(about: Description) -> str:
     if about.exact_memory is None or about.exact_terms is None:
         return "out of reach: the widest table would not fit into any memory"
     seconds = about.exact_terms * SECONDS_PER_TERM
-    time = (
-        "under a second"
-        if seconds < 1
-        else f"about {seconds:.2g} s"
-        if seconds < 1e4
-        else f"about {seconds / 3600:.2g} h"
-    )
+    time = "under a second"
+    if seconds >= 1:
+        time = f"about {seconds:.2g} s" if seconds < 1e4 else f"about {seconds / 3600:.2g} h"
     order = f" by {about.exact_order} order" if about.exact_order else ""
     return f"{bytes_in_words(about.exact_memory)} of tables{order}, {about.exact_terms:.3g} terms, {time}"
 

@@ -54,6 +54,12 @@ def estimate_repr(result: Estimate) -> str:
     return f"Estimate({head}, by {result.method.name} in {result.seconds:.3g} s)"
 
 
+def disagreement(result: Estimate) -> str:
+    """Return which of the methods that were tried disagree with the answer, as a sentence without its period."""
+    others = [trial.method for trial in result.disagreeing]
+    return f"{', '.join(others)} {'disagrees' if len(others) == 1 else 'disagree'} with this answer"
+
+
 def bounds(result: Bounds) -> str:
     """Return a bracket in a few lines: what is proven, by which methods, an interval if there is one, and the time."""
     stopped = ", interrupted: more time may tighten them" if result.interrupted else ""

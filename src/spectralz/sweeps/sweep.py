@@ -185,7 +185,7 @@ class Sweep:
             raise OptionError(f"sweep {self.name!r} must have either a generator or files, and not both")
         if self.generator is not None:
             self._check_generator(self.generator)
-        elif len(set(self.files)) < len(self.files) or any(map(_has_line_break, self.files)):
+        elif len(set(self.files)) < len(self.files) or any(re.search(r"[\r\n]", path) for path in self.files):
             raise OptionError(f"sweep {self.name!r} names a file twice, or one with a line break in its name")
         self._check_contestants()
 
@@ -236,10 +236,6 @@ class Sweep:
             )
         for contestant in self.contestants:
             contestant.build()  # so that a wrong name or option is an error now, not in the middle of the work
-
-
-def _has_line_break(text: str) -> bool:
-    return "\n" in text or "\r" in text
 
 
 def _short(value: float) -> str:

@@ -164,10 +164,6 @@ def in_words(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
-def _versions() -> str:
-    return f"spectralz {spectralz.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
-
-
 def _row(
     task: Task,
     model: Ising | None,
@@ -178,6 +174,7 @@ def _row(
 ) -> Row:
     answer = outcome if isinstance(outcome, Estimate) else None
     method = answer.method if answer else contestant.build()
+    numbers = {name: getattr(answer, name, None) for name in ("log_z", "lower", "upper", "std_error", "seconds")}
     return Row(
         instance=task.instance,
         x=task.x,
@@ -188,21 +185,13 @@ def _row(
         label=contestant.label,
         method=method.name,
         options=json.dumps(plain(vars(method)), sort_keys=True),
-        log_z=_number(answer.log_z) if answer else None,
+        **{name: None if value is None else float(value) for name, value in numbers.items()},
         truth=truth,
         error=float(answer.log_z) - truth if answer and truth is not None else None,
         kind=str(answer.kind) if answer else "",
         status=str(answer.status) if answer else "",
         converged=bool(answer.status.converged) if answer else None,
-        lower=_number(answer.lower) if answer else None,
-        upper=_number(answer.upper) if answer else None,
-        std_error=_number(answer.std_error) if answer else None,
-        seconds=_number(answer.seconds) if answer else None,
         peak_mib=peak,
-        failure="" if isinstance(outcome, Estimate) else outcome,
-        versions=_versions(),
+        failure=outcome if isinstance(outcome, str) else "",
+        versions=f"spectralz {spectralz.__version__}, numpy {np.__version__}, Python {platform.python_version()}",
     )
-
-
-def _number(value: float | None) -> float | None:
-    return None if value is None else float(value)
