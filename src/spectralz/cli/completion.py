@@ -31,8 +31,7 @@ def list_of_methods(incomplete: str) -> list[str]:
 
 def settings(ctx: typer.Context, incomplete: str) -> list[str]:
     """Offer the options of the method named before, or of ``auto``."""
-    asked = ctx.params.get("method") or "auto"
-    known: Any = sz.METHODS.get(asked)
+    known: Any = sz.METHODS.get(ctx.params.get("method") or "auto")
     names = [] if known is None else [f"{name}=" for name in vars(known())]
     return [name for name in names if name.startswith(incomplete)]
 

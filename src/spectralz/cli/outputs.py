@@ -57,9 +57,9 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | No
             raise FormatError(f"{flags[path.resolve()]} and {flag} name the same file; give each its own", path)
         flags[path.resolve()] = flag
     for flag, (suffixes, words) in SUFFIXES.items():
-        asked = outputs.get(flag)
-        if asked is not None and asked.suffix.lower() not in suffixes:
-            raise FormatError(f"the name has the suffix {asked.suffix!r}; {words}", asked)
+        output = outputs.get(flag)
+        if output is not None and output.suffix.lower() not in suffixes:
+            raise FormatError(f"the name has the suffix {output.suffix!r}; {words}", output)
 
 
 def check_states(path: Path) -> None:

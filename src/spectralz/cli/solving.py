@@ -222,8 +222,8 @@ def compare(
     --set, --budget and --work go to the methods that have such an option.
     """
     outputs.check_outputs({"--plot": plot, "--html": html}, [file, evidence])
-    asked = _compared_names(methods, exclude)
-    chosen = opts.methods_with_options(asked, opts.method_options(settings or [], budget, None, work))
+    names = _compared_names(methods, exclude)
+    chosen = opts.methods_with_options(names, opts.method_options(settings or [], budget, None, work))
     problem = load(file, evidence, given, beta, format)
     with opts.in_place(threads, device), progress():
         comparison = sz.compare(problem.model, chosen, given=problem.given)
@@ -246,11 +246,11 @@ def _write_comparison_page(problem: Problem, comparison: sz.Comparison, path: Pa
 
 def _compared_names(methods: str | None, exclude: str | None) -> list[str]:
     """Return the names of the methods to compare: all but auto if none are named, without those to leave out."""
-    asked = [name for name in sz.METHODS if name != "auto"] if methods is None else opts.names_in(methods)
+    compared = [name for name in sz.METHODS if name != "auto"] if methods is None else opts.names_in(methods)
     left_out = [] if exclude is None else opts.names_in(exclude)
     for name in left_out:
         check_choice(name, "a name of --exclude", [*sz.METHODS, *sz.PAPER_SETTINGS])
-    return [name for name in asked if name not in left_out]
+    return [name for name in compared if name not in left_out]
 
 
 def print_comparison(comparison: sz.Comparison) -> None:

@@ -64,7 +64,8 @@ def least_spread(rows: Sequence[Row], rivals: tuple[str, ...] = ("BP-200", "MF-1
     """Compare the standard deviations of |error| from model to model; Algorithm 2's must be the least."""
     table = means(rows)
     together = (ALGORITHM_2, *rivals)
-    strengths = [s for s in _strong(table, together) if all(_count(table, label, s) > 1 for label in together)]
+    strengths = [s for s in _strong(table, together) if all(_known(table, label, s) for label in together)]
+    strengths = [s for s in strengths if all(table[label][s].count > 1 for label in together)]
     if not strengths:
         return f"The rows hold no strength s >= {STRONG:g} with two models of {', '.join(together)}.", False
     parts = [
@@ -98,10 +99,6 @@ def _strong(table: Mapping[str, Mapping[float, Summary]], labels: tuple[str, ...
 
 def _known(table: Mapping[str, Mapping[float, Summary]], label: str, s: float) -> bool:
     return s in table.get(label, {}) and math.isfinite(table[label][s].mean)
-
-
-def _count(table: Mapping[str, Mapping[float, Summary]], label: str, s: float) -> int:
-    return table[label][s].count if _known(table, label, s) else 0
 
 
 def _error(summary: Summary) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,12 +40,8 @@ SPREAD = 0.72  # width of the markers of one model, in units of the axis
 
 def consistently_small(rows: Sequence[Row]) -> tuple[str, bool]:
     """Compare the largest mean |error| over the models; Algorithm 2's must be the least of the paper's methods."""
-    worst = {
-        label: max((summary.mean for summary in places.values() if math.isfinite(summary.mean)), default=math.nan)
-        for label, places in drawing.means(rows).items()
-        if label in PAPER_LABELS
-    }
-    worst = {label: error for label, error in worst.items() if math.isfinite(error)}
+    errors = {label: drawing.known_errors([places]) for label, places in drawing.means(rows).items()}
+    worst = {label: max(sizes) for label, sizes in errors.items() if sizes and label in PAPER_LABELS}
     if ALGORITHM_2 not in worst or len(worst) < 2:
         return f"The rows hold no errors of {ALGORITHM_2} and another method.", False
     parts = ", ".join(f"{label} {drawing.short(error)}" for label, error in worst.items())

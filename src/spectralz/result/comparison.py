@@ -73,8 +73,8 @@ class Comparison(Shown):
         return len(self.rows)
 
     def __getitem__(self, name: str) -> Estimate:
-        asked = [row for row in self.rows if row.name == name]
-        for row in asked or [row for row in self.rows if row.method.name == name]:
+        named = [row for row in self.rows if row.name == name]
+        for row in named or [row for row in self.rows if row.method.name == name]:
             if row.error is not None:
                 raise row.error
             assert row.estimate is not None

@@ -10,7 +10,7 @@ import numpy as np
 
 from spectralz.errors import NotConvergedError, OptionError
 from spectralz.result.fit_tests import Goodness, LikelihoodRatio, Wald
-from spectralz.result.kinds import Status, entries
+from spectralz.result.kinds import Shown, Status, entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Fit:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Fit(Shown):
     """Hold a model fitted to data, with standard errors and the likelihood.
 
     Attributes
@@ -83,7 +83,7 @@ class Fit:
     seconds: float
     interrupted: bool = False
     details: Mapping[str, Any] = field(default_factory=dict)
-    table: Any = field(default=None, repr=False)
+    table: Any = None
 
     @property
     def aic(self) -> float | None:
@@ -200,21 +200,6 @@ class Fit:
             "converged": self.status.converged,
             **entries(self, "values iterations seconds interrupted details"),
         }
-
-    def __repr__(self) -> str:
-        from spectralz.show import fits
-
-        return fits.fit_repr(self)
-
-    def __str__(self) -> str:
-        from spectralz.show import fits, text
-
-        return text.aligned(fits.table(self))
-
-    def _repr_html_(self) -> str:
-        from spectralz.show import fits, html
-
-        return html.block_of(fits.table(self))
 
     def plot(self, figure: Figure | None = None) -> Figure:
         """Draw predicted against observed means, pairs and triples, and the numbers of +1; return the Figure."""

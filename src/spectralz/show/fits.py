@@ -17,17 +17,10 @@ if TYPE_CHECKING:
     from spectralz.result import Fit, Goodness, Wald
 
 WIDTH, HEIGHT = 8.0, 6.6
-COLOR, OTHER = "#1f77b4", "#d62728"
+COLOR = "#1f77b4"
 # How many couplings are named in text.
 MOST_NAMED = 4
 VALUES = {"pm1": "-1 and +1", "01": "0 and 1"}
-
-
-def fit_repr(result: Fit) -> str:
-    """Return a fit in one line."""
-    value = "" if result.log_likelihood is None else f", log-likelihood {_likelihood(result)} per row"
-    how = "" if result.status.converged else ", not converged"
-    return f"Fit(n={result.model.n}, edges={len(result.edges)}, {result.rows:g} rows{value}, by {result.method}{how})"
 
 
 def table(result: Fit) -> Table:
@@ -35,7 +28,7 @@ def table(result: Fit) -> Table:
     size = f"{counted(result.model.n, 'variable')}, {counted(len(result.edges), 'coupling')}"
     rows = [("fit", f"{size}, {result.rows:g} rows ({VALUES[result.values]})")]
     if result.log_likelihood is not None:
-        rows.append(("log-likelihood", f"{_likelihood(result)} per row"))
+        rows.append(("log-likelihood", f"{likelihood(result)} per row"))
     if result.aic is not None:
         rows.append(("AIC, BIC", f"{result.aic:.6g}, {result.bic:.6g}"))
     rows.append(("couplings J", _largest(result)))
@@ -45,7 +38,8 @@ def table(result: Fit) -> Table:
     return Table(rows=tuple(rows))
 
 
-def _likelihood(result: Fit) -> str:
+def likelihood(result: Fit) -> str:
+    """Return the log-likelihood per row, with its error."""
     value, error = result.log_likelihood, result.std_error
     return f"{value:.6f}" if error is None else with_error(value, error)  # type: ignore[arg-type]
 

@@ -7,11 +7,11 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from spectralz.result import Verdict
-from spectralz.show import tables, text
+from spectralz.show import fits, tables, text
 
 if TYPE_CHECKING:
     from spectralz.model import Ising
-    from spectralz.result import Bounds, Comparison, Description, Estimate, Marginals
+    from spectralz.result import Bounds, Comparison, Description, Estimate, Fit, Marginals
     from spectralz.show.tables import Table
 
 # The only color is one that is visible on white and on black: notebooks are light or dark.
@@ -52,22 +52,27 @@ def bounds(result: Bounds) -> str:
 
 def comparison(result: Comparison) -> str:
     """Return a comparison as a table, one row per method."""
-    return _block(_table(tables.comparison(result)))
+    return block_of(tables.comparison(result))
 
 
 def marginals(result: Marginals) -> str:
     """Return the range of the means, and the spins at its ends, as a table."""
-    return _block(_table(tables.marginals(result)))
+    return block_of(tables.marginals(result))
 
 
 def description(result: Description) -> str:
     """Return the description of a model as a table."""
-    return _block(_table(tables.description(result)))
+    return block_of(tables.description(result))
+
+
+def fit(result: Fit) -> str:
+    """Return a fit as a table."""
+    return block_of(fits.table(result))
 
 
 def model(result: Ising) -> str:
     """Return the size of a model and of its couplings and fields as a table."""
-    return _block(_table(tables.model(result)))
+    return block_of(tables.model(result))
 
 
 def block_of(*tables: Table) -> str:

@@ -6,6 +6,8 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING
 
+from spectralz.result import Kind
+
 if TYPE_CHECKING:
     from spectralz.result import Interval
 
@@ -97,6 +99,32 @@ def rounded_down(value: float, digits: int) -> str:
 def rounded_up(value: float, digits: int) -> str:
     """Return a number with this many digits, rounded up."""
     return _rounded(value, digits, ROUND_CEILING)
+
+
+def number_of(kind: Kind, value: float, digits: int) -> str:
+    """Return a number with this many digits; a bound is rounded outwards, so that what is printed is proven too.
+
+    Examples
+    --------
+    >>> number_of(Kind.UPPER_BOUND, 419.30486633, 5), number_of(Kind.ESTIMATE, 419.30486633, 5)
+    ('419.31', '419.3')
+    """
+    if kind is Kind.LOWER_BOUND:
+        return rounded_down(value, digits)
+    return rounded_up(value, digits) if kind is Kind.UPPER_BOUND else f"{value:.{digits}g}"
+
+
+def sides_in_words(lower: float | None, upper: float | None, digits: int = 7) -> str:
+    """Return proven bounds with signs as text, rounded outwards.
+
+    Examples
+    --------
+    >>> sides_in_words(419.30486633, None), sides_in_words(1.0, 2.5)
+    ('≥ 419.3048', '≥ 1, ≤ 2.5')
+    """
+    low = [] if lower is None else [f"≥ {rounded_down(lower, digits)}"]
+    high = [] if upper is None else [f"≤ {rounded_up(upper, digits)}"]
+    return ", ".join(low + high)
 
 
 def bounds_or_dashes(lower: float | None, upper: float | None, digits: int) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spectralz.result import Kind, Verdict
-from spectralz.show.numbers import probability, rounded_down, rounded_up, with_error
+from spectralz.show.numbers import number_of, probability, sides_in_words, with_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -203,17 +203,10 @@ def _point_beyond(axes: Axes, place: int, value: float, kind: Kind, *, is_number
     if left <= value <= right:
         return
     is_right = value > right
-    number = _in_short(value, kind) if is_numbered else ""
+    number = number_of(kind, value, 5) if is_numbered else ""
     x, words, side = (0.99, f"{number} →", "right") if is_right else (0.01, f"← {number}", "left")
     inside = axes.get_yaxis_transform()
     axes.text(x, place, words.strip(), transform=inside, horizontalalignment=side, color=COLORS[kind], **NUMBER)
-
-
-def _in_short(value: float, kind: Kind) -> str:
-    """Return five digits of a number; a bound is rounded outwards."""
-    if kind is Kind.LOWER_BOUND:
-        return rounded_down(value, 5)
-    return rounded_up(value, 5) if kind is Kind.UPPER_BOUND else f"{value:.5g}"
 
 
 def _draw_sides(axes: Axes, place: int, row: BoundsRow) -> None:
@@ -267,19 +260,6 @@ def _draw_row(axes: Axes, place: int, row: Row) -> None:
         axes.errorbar(row.log_z, place, xerr=2.0 * row.std_error, color=color, capsize=3)
     filling = color if row.is_filled else "white"
     axes.plot(row.log_z, place, MARKERS[row.kind], color=color, markerfacecolor=filling)
-
-
-def sides_in_words(lower: float | None, upper: float | None) -> str:
-    """Return proven bounds with signs as text, rounded outwards.
-
-    Examples
-    --------
-    >>> sides_in_words(419.30486633, None), sides_in_words(1.0, 2.5)
-    ('≥ 419.3048', '≥ 1, ≤ 2.5')
-    """
-    low = [] if lower is None else [f"≥ {rounded_down(lower, 7)}"]
-    high = [] if upper is None else [f"≤ {rounded_up(upper, 7)}"]
-    return ", ".join(low + high)
 
 
 def add_numbers(axes: Axes, numbers: Iterable[str]) -> None:

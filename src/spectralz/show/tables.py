@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Time of a table entry or a state, about, on one core of a present-day machine.
 SECONDS_PER_TERM = 6e-9
+SIGNS = {Kind.LOWER_BOUND: ">=", Kind.UPPER_BOUND: "<="}
 # How many of the most certain spins are named, and of the least certain.
 SPINS_NAMED = 3
 LONGEST_NAME = 60
@@ -55,10 +56,9 @@ def headline(result: Estimate) -> str:
     log Z = 1.8200751916 (exact)
     log Z >= 1.386... (proven lower bound)
     """
-    if result.kind is Kind.LOWER_BOUND:
-        number, words = f">= {numbers.rounded_down(result.log_z, 12)}", "proven lower bound"
-    elif result.kind is Kind.UPPER_BOUND:
-        number, words = f"<= {numbers.rounded_up(result.log_z, 12)}", "proven upper bound"
+    if result.kind in SIGNS:
+        number = f"{SIGNS[result.kind]} {numbers.number_of(result.kind, result.log_z, 12)}"
+        words = f"proven {result.kind}"
     else:
         number, words = f"= {numbers.with_error(result.log_z, result.std_error)}", str(result.kind)
     if not result.trusted:
@@ -225,19 +225,10 @@ def names_in_words(names: Sequence[Hashable]) -> str:
 
 def _answer(result: Estimate, plus_minus: str) -> str:
     """Return the number with its error scale, statistical or not; a bound is rounded outwards."""
-    if result.kind in (Kind.LOWER_BOUND, Kind.UPPER_BOUND):
-        return _number(result, 12)
+    if result.kind in SIGNS:
+        return numbers.number_of(result.kind, result.log_z, 12)
     error = " (error)" if result.std_error is not None else ""
     return numbers.with_error(result.log_z, result.std_error, plus_minus) + error
-
-
-def _number(result: Estimate, digits: int) -> str:
-    """Return the number with this many digits; a bound is rounded outwards, so that what is printed is proven too."""
-    if result.kind is Kind.LOWER_BOUND:
-        return numbers.rounded_down(result.log_z, digits)
-    if result.kind is Kind.UPPER_BOUND:
-        return numbers.rounded_up(result.log_z, digits)
-    return f"{result.log_z:.{digits}g}"
 
 
 def _certified(result: Estimate) -> str:
@@ -248,9 +239,7 @@ def _certified(result: Estimate) -> str:
 
 def _value_and_error(trial: Trial) -> tuple[str, str]:
     """Return what a method that was tried found: its bounds if it was asked for them, otherwise log Z and error."""
-    low = "" if trial.lower is None else f">= {numbers.rounded_down(trial.lower, 8)}"
-    high = "" if trial.upper is None else f"<= {numbers.rounded_up(trial.upper, 8)}"
-    shown = ", ".join(filter(None, (low, high)))
+    shown = numbers.sides_in_words(trial.lower, trial.upper, 8).replace("≥", ">=").replace("≤", "<=")
     if trial.log_z is None or trial.verdict is Verdict.BOUND:
         return shown or "-", "-"
     if trial.std_error is None:
@@ -265,7 +254,7 @@ def _compared(row: ComparisonRow, reference: Estimate | None) -> tuple[str, ...]
         return (row.name, *["-"] * 6, f"refused: {row.error}")
     return (
         row.name,
-        _number(answer, 10),
+        numbers.number_of(answer.kind, answer.log_z, 10),
         numbers.or_dash(_error(answer, reference), 3),
         str(answer.kind),
         *numbers.bounds_or_dashes(answer.lower, answer.upper, 8),

@@ -8,11 +8,11 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING
 
 from spectralz.result import Kind
-from spectralz.show import tables
+from spectralz.show import fits, tables
 from spectralz.show.numbers import counted, probable, proven
 
 if TYPE_CHECKING:
-    from spectralz.result import Bounds, Comparison, Description, Estimate, Marginals
+    from spectralz.result import Bounds, Comparison, Description, Estimate, Fit, Marginals
     from spectralz.show.tables import Table
 
 # Below this share of log Z a bracket's width is rounding, and a picture of it shows nothing.
@@ -105,6 +105,18 @@ def marginals_repr(result: Marginals) -> str:
     span = f", means {' to '.join(ends)}" if len(mean) else ""
     edges = f"edges={len(result.edges)}" if result.has_pairs else "pairs left out"
     return f"Marginals(n={len(mean)}, {edges}, {result.kind}{span}, by {result.estimate.method.name})"
+
+
+def fit(result: Fit) -> str:
+    """Return a fit in a few lines."""
+    return aligned(fits.table(result))
+
+
+def fit_repr(result: Fit) -> str:
+    """Return a fit in one line."""
+    value = "" if result.log_likelihood is None else f", log-likelihood {fits.likelihood(result)} per row"
+    how = "" if result.status.converged else ", not converged"
+    return f"Fit(n={result.model.n}, edges={len(result.edges)}, {result.rows:g} rows{value}, by {result.method}{how})"
 
 
 def description(result: Description) -> str:

@@ -122,7 +122,7 @@ def _sweep_of(table: dict[str, Any], path: Path) -> Sweep:
     model = table["model"]
     _check_model(model, table, path)
     parameters = {key: value for key, value in model.items() if key not in _MODEL_KEYS}
-    asked = {key: table[key] for key in ("repeats", "seed", "truth", "edge_convention") if key in table}
+    settings = {key: table[key] for key in ("repeats", "seed", "truth", "edge_convention") if key in table}
     return Sweep(
         name=table.get("name", path.stem),
         contestants=_contestants_of(table, path),
@@ -131,7 +131,7 @@ def _sweep_of(table: dict[str, Any], path: Path) -> Sweep:
         instances=model.get("instances", ()),
         files=_files_of(model.get("files", []), path),
         **_axis_of(table, path),
-        **asked,
+        **settings,
     )
 
 

@@ -121,7 +121,11 @@ class Pool:
         """Give the task of a dead worker to another one; the second time, return rows with the failure."""
         if task is None:
             self.false_starts += 1
-            _refuse_false_starts(self.false_starts, end)
+            if self.false_starts >= MOST_FALSE_STARTS:
+                raise SolverError(
+                    f"{self.false_starts} worker processes in a row ended before they began (the last {end}); "
+                    "a script must call this under: if __name__ == '__main__'"
+                )
             return None
         self.attempts[task.instance] += 1
         if self.attempts[task.instance] < MOST_ATTEMPTS:
@@ -202,11 +206,3 @@ def _blocked_for_children() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _refuse_false_starts(count: int, end: str) -> None:
-    if count >= MOST_FALSE_STARTS:
-        raise SolverError(
-            f"{count} worker processes in a row ended before they began (the last {end}); "
-            "a script must call this under: if __name__ == '__main__'"
-        )
