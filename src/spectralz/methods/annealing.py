@@ -27,12 +27,12 @@ from spectralz.errors import OptionError, TooLargeError, is_interrupt, warn_inac
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
 from spectralz.parts.outcome import saying
 from spectralz.sampling.moves.blocks import MOST_BLOCK_WIDTH
-from spectralz.sampling.path import path_to
+from spectralz.sampling.path import Path, path_to
 from spectralz.sampling.plan import STEP, bytes_of_blocks, bytes_per_state, spaced_by
-from spectralz.sampling.populations import marginals_of, sample_of
+from spectralz.sampling.populations import Run, marginals_of, sample_of
 from spectralz.sampling.run import RESAMPLE_BELOW
-from spectralz.sampling.spread import anneal_many, crew_for
-from spectralz.trust.runs import judge_runs, summary_of
+from spectralz.sampling.spread import Crew, anneal_many, crew_for
+from spectralz.trust.runs import Summary, judge_runs, summary_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,11 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.model import Ising
-    from spectralz.sampling.path import Path
-    from spectralz.sampling.populations import Run
-    from spectralz.sampling.spread import Crew
     from spectralz.trust.judgment import Judgment
-    from spectralz.trust.runs import Summary
 
 
 @dataclass(frozen=True, kw_only=True)

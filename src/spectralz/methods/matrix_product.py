@@ -180,11 +180,10 @@ class MatrixProduct(Method):
 
     def _cold(self, model: Ising, outcome: Outcome) -> ColdFrontier | None:
         """Return a sum over the heaviest frontier states if that is better than an answer that is not trusted."""
-        assert isinstance(self.max_memory, int)
         if outcome.trusted or outcome.interrupted or not model.n or model.n > MOST_COLD_SPINS:
             return None
         try:
-            cold = cold_frontier(model, gap=COLD_GAP, most_states=COLD_STATES, max_memory=self.max_memory // 4)
+            cold = cold_frontier(model, gap=COLD_GAP, most_states=COLD_STATES, max_memory=int(self.max_memory) // 4)
         except TooLargeError:
             return None
         judged = _judged_frontier(cold)
@@ -238,11 +237,9 @@ class MatrixProduct(Method):
         self, model: Ising, layout: FrontierPlan, samples: int, *, draws_always: bool
     ) -> tuple[_Findings, Compressed]:
         """Contract, check and draw; an interrupt after the first contraction returns what there is."""
-        assert isinstance(self.max_memory, int)
-        chain = Compressed(model, layout, self.bond, self.cutoff, self.max_memory // 4)
+        chain = Compressed(model, layout, self.bond, self.cutoff, int(self.max_memory) // 4)
         samples = self._affordable(chain, samples)
-        tell = reporter_of("contracting")
-        found = _Findings(chain.contract(tell, remembers=samples > 0))
+        found = _Findings(chain.contract(reporter_of("contracting"), remembers=samples > 0))
         try:
             self._check(model, chain, found, samples, draws_always)
         except LateError:
@@ -308,7 +305,7 @@ class MatrixProduct(Method):
         parts = [samples * (k + 1) // len(chains) - samples * k // len(chains) for k in range(len(chains))]
         tells = [_part_of(reporter_of("drawing states"), k, 2 * len(chains)) for k in range(2 * len(chains))]
         drawn = [chain.draw(part, rng, tell) for chain, part, tell in zip(chains, parts, tells, strict=False)]
-        x = np.concatenate([each.x for each in drawn])
+        x = np.concatenate([states.x for states in drawn])
         heavy = np.unique(np.concatenate([heavy, _heavy_states(model, x, rng)]), axis=0)
         everything = np.concatenate([x, heavy])
         log_q = np.empty((len(chains), len(everything)))
@@ -325,7 +322,7 @@ class MatrixProduct(Method):
         sample = Weighted(
             log_weight=log_weight[: len(x)] - mixture[: len(x)],
             stratum=np.repeat(np.arange(len(chains)), parts),
-            negative=np.concatenate([each.negative for each in drawn]),
+            negative=np.concatenate([states.negative for states in drawn]),
         )
         alone = []
         for k in range(len(chains)):
@@ -352,15 +349,14 @@ class MatrixProduct(Method):
 
     def _affordable(self, chain: Compressed, samples: int) -> int:
         """Return how many of the requested states fit into memory; refuse if too few do."""
-        assert isinstance(self.max_memory, int)
-        fewest = min(samples, FEWEST_AFFORDABLE)
+        fewest, most = min(samples, FEWEST_AFFORDABLE), int(self.max_memory)
         for states in dict.fromkeys([samples, samples // 2, samples // 5, fewest]):
             memory = 2 * chain.plan.memory(chain.bond) + (2 * chain.memory_of_drawing(states) if states else 0)
-            if memory <= self.max_memory and states >= fewest:
+            if memory <= most and states >= fewest:
                 return states
         raise TooLargeError(
             f"a chain of {chain.plan.width} sites with bond {chain.bond} and {fewest} samples takes "
-            f"{bytes_in_words(memory)}, more than max_memory ({bytes_in_words(self.max_memory)}); "
+            f"{bytes_in_words(memory)}, more than max_memory ({bytes_in_words(most)}); "
             "choose a smaller bond or no samples, or raise max_memory"
         )
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz.result import Kind, Status
+from spectralz.result import AnyMethod, Interval, Kind, Status, Trial
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from spectralz.result import AnyMethod, Interval, Trial
 
 # An interval is called exact up to this half-width, as a share of log Z or of 1.
 EXACT_WIDTH = 1e-9

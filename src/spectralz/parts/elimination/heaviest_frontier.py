@@ -20,7 +20,7 @@ from spectralz._support.progress import report, reporter_of
 from spectralz.errors import TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.parts.mini_buckets.bounds import ENTRY_BYTES, equal_powers
-from spectralz.parts.outcome import MarginalOutcome
+from spectralz.parts.outcome import MarginalOutcome, Outcome
 from spectralz.result import Kind
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.elimination.frontier_bits import FrontierBits
     from spectralz.kernels.mini_buckets.passes import Bound, Forest, Potentials
     from spectralz.model import FloatArray, Ising
-    from spectralz.parts.outcome import Outcome
 
 # When the time is up, the rest is run with this few states: the bracket stays proven, and takes little longer.
 STATES_WHEN_LATE = 100

@@ -17,18 +17,19 @@ import numpy as np
 from spectralz._support.progress import report
 from spectralz._support.threads import thread_count
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.kernels.elimination.program import Program
+from spectralz.kernels.elimination.forward import log_z_of_program
+from spectralz.kernels.elimination.marginals import ProgramMarginals, marginals_of_program
+from spectralz.kernels.elimination.program import Program, Report
+from spectralz.kernels.sums import log_sum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from spectralz.kernels.elimination.marginals import ProgramMarginals
-    from spectralz.kernels.elimination.program import Report
     from spectralz.kernels.elimination.segments import Segments
     from spectralz.kernels.elimination.slicing import SlicedTree
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import FloatArray, IntArray, Ising
 
 T = TypeVar("T")
 # Slices are given to threads in batches, so that few answers wait to be combined.
@@ -52,46 +53,62 @@ class _StoppedError(Exception):
     """Raised to end the threads after an interrupt."""
 
 
+@dataclass(frozen=True)
 class _Slices:
-    """The slices of one component: their program and how their fields and weights depend on the fixed spins."""
+    """The slices of one component: their program and how their fields and weights depend on the fixed spins.
 
-    def __init__(self, model: Ising, plan: SlicedTree) -> None:
-        self.edges, self.J = model.edges()
-        self.plan = plan
-        self.program = Program.of_tree(plan.tree, self.edges, self.J, model.field)
-        self.fixed = np.array(plan.fixed, dtype=np.int64)
-        place = np.full(model.n, -1, dtype=np.int64)
-        place[self.fixed] = np.arange(len(self.fixed))
-        first, second = place[self.edges[:, 0]], place[self.edges[:, 1]]
-        rank = np.full(model.n, -1, dtype=np.int64)
-        rank[self.program.spin] = np.arange(self.program.steps)
-        # Edges from a fixed spin to one that is eliminated, and those between two fixed ones.
-        other = np.where(first >= 0, self.edges[:, 1], self.edges[:, 0])
-        self.crossing = np.flatnonzero(((first >= 0) ^ (second >= 0)) & (rank[other] >= 0))
-        self.crossing_fixed = np.maximum(first, second)[self.crossing]
-        self.crossing_step = rank[other[self.crossing]]
-        self.inside = np.flatnonzero((first >= 0) & (second >= 0))
-        self.inside_pairs = first[self.inside], second[self.inside]
-        self.field = np.asarray(model.field)[self.fixed]
+    Edges that cross lead from a fixed spin to one that is eliminated; those inside join two fixed spins.
+    """
+
+    J: FloatArray
+    slices: int
+    program: Program
+    fixed: IntArray
+    field: FloatArray  # of the fixed spins
+    crossing: IntArray
+    crossing_fixed: IntArray
+    crossing_step: IntArray
+    inside: IntArray
+    inside_pairs: tuple[IntArray, IntArray]
+
+    @classmethod
+    def of(cls, model: Ising, plan: SlicedTree) -> _Slices:
+        edges, J = model.edges()
+        program = Program.of_tree(plan.tree, edges, J, model.field)
+        fixed = np.array(plan.fixed, dtype=np.int64)
+        place, rank = np.full((2, model.n), -1, dtype=np.int64)
+        place[fixed], rank[program.spin] = np.arange(len(fixed)), np.arange(program.steps)
+        first, second = place[edges].T
+        other = np.where(first >= 0, edges[:, 1], edges[:, 0])
+        crossing = np.flatnonzero(((first >= 0) ^ (second >= 0)) & (rank[other] >= 0))
+        inside = np.flatnonzero((first >= 0) & (second >= 0))
+        return cls(
+            J,
+            plan.slices,
+            program,
+            fixed,
+            np.asarray(model.field)[fixed],
+            crossing,
+            np.maximum(first, second)[crossing],
+            rank[other[crossing]],
+            inside,
+            (first[inside], second[inside]),
+        )
 
     def state(self, number: int) -> NDArray[np.int64]:
         """Return the state of the fixed spins in slice ``number``."""
         return 2 * ((number >> np.arange(len(self.fixed))) & 1) - 1
 
-    def fields(self, x: NDArray[np.int64]) -> FloatArray:
-        """Return the fields of the program with the fixed spins in state ``x``."""
-        field = self.program.field.copy()
-        np.add.at(field, self.crossing_step, self.J[self.crossing] * x[self.crossing_fixed])
-        return field
-
-    def own_weight(self, x: NDArray[np.int64]) -> float:
+    def weight_of_fixed(self, x: NDArray[np.int64]) -> float:
         """Return the log-weight of the fixed spins among themselves."""
         i, j = self.inside_pairs
         return math.fsum([*(self.field * x).tolist(), *(self.J[self.inside] * x[i] * x[j]).tolist()])
 
     def in_slice(self, x: NDArray[np.int64]) -> Program:
-        """Return the program with the fields of a slice."""
-        return replace(self.program, field=self.fields(x))
+        """Return the program with the fields that it has with the fixed spins in state ``x``."""
+        field = self.program.field.copy()
+        np.add.at(field, self.crossing_step, self.J[self.crossing] * x[self.crossing_fixed])
+        return replace(self.program, field=field)
 
     def rounding_bound(self, largest: float) -> float:
         """Bound the rounding error of log Z, if no slice's log Z is larger than ``largest`` in size.
@@ -108,7 +125,7 @@ class _Slices:
         units += ROUNDINGS_OF_SUM + 2.0 * len(self.fixed)
         return replace(self.program, field=size).rounding_bound() + 1.01 * UNIT_ROUNDOFF * units
 
-    def each(
+    def summed(
         self, work: Callable[[Program, Report], T], memory: int, max_memory: int
     ) -> Iterator[tuple[int, float, T]]:
         """Yield, for all slices in order, their number, the weight of the fixed spins and the result of ``work``.
@@ -123,17 +140,16 @@ class _Slices:
 
         def one(number: int) -> tuple[int, float, T]:
             x = self.state(number)
-            return number, self.own_weight(x), work(self.in_slice(x), heed_stop)
+            return number, self.weight_of_fixed(x), work(self.in_slice(x), heed_stop)
 
-        slices = self.plan.slices
-        threads = min(thread_count(), slices, max(max_memory // max(memory, 1), 1))
+        threads = min(thread_count(), self.slices, max(max_memory // max(memory, 1), 1))
         lot = SLICES_PER_THREAD * threads
         with ThreadPoolExecutor(threads) as executor:
             try:
-                for begin in range(0, slices, lot):
-                    for found in executor.map(one, range(begin, min(begin + lot, slices))):
-                        report("eliminating spins, slice by slice", (found[0] + 1) / slices)
-                        yield found
+                for begin in range(0, self.slices, lot):
+                    for result in executor.map(one, range(begin, min(begin + lot, self.slices))):
+                        report("eliminating spins, slice by slice", (result[0] + 1) / self.slices)
+                        yield result
             except BaseException:
                 stop.set()
                 raise
@@ -141,22 +157,15 @@ class _Slices:
 
 def log_z_of_slices(model: Ising, plan: SlicedTree, max_memory: int) -> tuple[float, float]:
     """Return log Z of a sliced component, and a bound on its rounding error."""
-    from spectralz.kernels.elimination.forward import log_z_of_program
-
-    slices = _Slices(model, plan)
-    found = [(weight, value) for _, weight, value in slices.each(log_z_of_program, 8 * plan.tree.peak, max_memory)]
-    values = [weight + value for weight, value in found]
-    log_z = _log_sum(values)
-    largest = max(abs(weight) + abs(value) for weight, value in found)
-    return log_z, slices.rounding_bound(largest)
+    slices = _Slices.of(model, plan)
+    _, weights, logs = np.array(list(slices.summed(log_z_of_program, 8 * plan.tree.peak, max_memory))).T
+    return log_sum(weights + logs), slices.rounding_bound(float((np.abs(weights) + np.abs(logs)).max()))
 
 
 def means_of_slices(model: Ising, plan: SlicedTree, segments: Segments, max_memory: int) -> SlicedMeans:
     """Return log Z of a sliced component and its means: those of the slices, averaged by weight."""
-    from spectralz.kernels.elimination.marginals import marginals_of_program
-
-    slices = _Slices(model, plan)
-    edge_count = len(slices.edges)
+    slices = _Slices.of(model, plan)
+    edge_count = len(slices.J)
     i, j = slices.inside_pairs
 
     def work(program: Program, heed_stop: Report) -> ProgramMarginals:
@@ -166,11 +175,11 @@ def means_of_slices(model: Ising, plan: SlicedTree, segments: Segments, max_memo
     values = []
     up, down, pair_mean = np.zeros(model.n), np.zeros(model.n), np.zeros(edge_count)
     spins = slices.program.spin
-    for number, weight, found in slices.each(work, segments.memory, max_memory):
+    for number, weight, means in slices.summed(work, segments.memory, max_memory):
         x = slices.state(number)
-        value = weight + found.log_z
+        value = weight + means.log_z
         values.append(value)
-        largest = max(largest, abs(weight) + abs(found.log_z))
+        largest = max(largest, abs(weight) + abs(means.log_z))
         if value > top:  # everything added so far is rescaled to the new largest
             scale = math.exp(top - value)
             for sums in (up, down, pair_mean):
@@ -178,19 +187,14 @@ def means_of_slices(model: Ising, plan: SlicedTree, segments: Segments, max_memo
             top, total = value, total * scale
         share = math.exp(value - top)
         total += share
-        up[spins] += share * found.up[spins]
-        down[spins] += share * found.down[spins]
+        up[spins] += share * means.up[spins]
+        down[spins] += share * means.down[spins]
         up[slices.fixed] += share * (x > 0)
         down[slices.fixed] += share * (x < 0)
-        pair_mean += share * found.pair_mean
+        pair_mean += share * means.pair_mean
         other = spins[slices.crossing_step]
-        pair_mean[slices.crossing] += share * x[slices.crossing_fixed] * (found.up[other] - found.down[other])
+        pair_mean[slices.crossing] += share * x[slices.crossing_fixed] * (means.up[other] - means.down[other])
         pair_mean[slices.inside] += share * x[i] * x[j]
     for sums in (up, down, pair_mean):
         sums /= total
-    return SlicedMeans(_log_sum(values), slices.rounding_bound(largest), up, down, pair_mean)
-
-
-def _log_sum(values: list[float]) -> float:
-    largest = max(values)
-    return largest + math.log(math.fsum(math.exp(value - largest) for value in values))
+    return SlicedMeans(log_sum(np.array(values)), slices.rounding_bound(largest), up, down, pair_mean)

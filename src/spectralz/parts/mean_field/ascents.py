@@ -10,12 +10,11 @@ from spectralz._support import clock, costs, deadline
 from spectralz._support.devices import computing_on, refuse_too_large
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.kernels.coupling import frozen
+from spectralz.kernels.coupling import Couplings, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from spectralz.kernels.coupling import Couplings
     from spectralz.model import FloatArray, Ising
 
 # Between two looks at the clock at least one sweep is made, at most this many, and no more than read this many entries

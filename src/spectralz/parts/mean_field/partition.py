@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock, costs
-from spectralz.kernels.coupling import frozen
+from spectralz._support import clock
+from spectralz.kernels.coupling import Couplings, frozen
 from spectralz.kernels.single_spin import log_2cosh
 from spectralz.parts.compressed.frontier import corners, distances_from_an_end
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.kernels.coupling import Couplings
     from spectralz.kernels.messages import Graph
     from spectralz.model import FloatArray, IntArray, Ising
 

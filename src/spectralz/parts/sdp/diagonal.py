@@ -23,14 +23,13 @@ from spectralz._support.options import check_choice, checked_count, checked_posi
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.sdp.certificate import is_dominated, rounding_margin
-from spectralz.model import Entries, Ising
+from spectralz.model import Coupling, Entries, FloatArray, IntArray, Ising
 from spectralz.result import Status
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from spectralz.kernels.sdp.low_rank import Solver
-    from spectralz.model import Coupling, FloatArray, IntArray
 
 # Below this density a component is kept sparse, above this size.
 SPARSE_DENSITY = 0.05
