@@ -33,7 +33,7 @@ from spectralz.parts.mean_field.independent_spins import independent_spins
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
-    from spectralz.model import Entries, FloatArray, Ising, Matrix
+    from spectralz.model import Entries, FloatArray, Ising
 
 # Relative gap between the bound at the m found and the lowest bound for the same D.
 MINIMUM_TOL = 1e-10
@@ -49,11 +49,6 @@ class _Problem:
 
     coupling: Entries
     theta: FloatArray
-
-    @property
-    def matrix(self) -> Matrix:
-        """The coupling as a matrix."""
-        return self.coupling.matrix
 
 
 @dataclass(frozen=True)
@@ -121,16 +116,15 @@ class ConvexMeanField(Method):
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
         outcome, problem, best = self._run(model)
-        h = problem.theta - 2.0 * (best.y * best.m - problem.matrix @ best.m)
+        h = problem.theta - 2.0 * (best.y * best.m - problem.coupling.matrix @ best.m)
         return independent_spins(model, h, outcome)
 
     def _run(self, model: Ising) -> tuple[Outcome, _Problem, _Choice]:
         from spectralz.parts.sdp.diagonal import solve_diagonal
 
         problem = _Problem(model.storage.without_diagonal(), np.asarray(model.field))
-        found = solve_diagonal(problem.coupling, self.tol)
-        choices = [self._minimized(problem, -found.diagonal, np.zeros(model.n))]
-        gap = found.gap
+        sdp = solve_diagonal(problem.coupling, self.tol)
+        choices = [self._minimized(problem, -sdp.diagonal, np.zeros(model.n))]
         for k in range(self.rounds):
             report("choosing the diagonal", k / self.rounds)
             if deadline.is_past() or not np.any(choices[-1].m):  # if all means are 0, all weights are still 1
@@ -140,15 +134,16 @@ class ConvexMeanField(Method):
                 break
             choices.append(following)
         best = min(choices, key=lambda choice: choice.upper)
-        return self._outcome(model, choices, best, gap), problem, best
+        return self._outcome(model, choices, best, sdp.gap), problem, best
 
     def _minimized(self, problem: _Problem, y: FloatArray, m: FloatArray) -> _Choice:
         """Find the best m for a feasible y, starting at ``m``."""
         from spectralz.kernels.convex_mean_field import evaluate, minimize
 
-        found = minimize(problem.matrix, y, problem.theta, m, MINIMUM_TOL, self.max_iter)
-        bound = evaluate(problem.matrix, y, problem.theta, found.m)
-        return _Choice(y, found.m, bound.value + bound.rounding, bound.value, found.steps, found.converged)
+        matrix, theta = problem.coupling.matrix, problem.theta
+        minimum = minimize(matrix, y, theta, m, MINIMUM_TOL, self.max_iter)
+        bound = evaluate(matrix, y, theta, minimum.m)
+        return _Choice(y, minimum.m, bound.value + bound.rounding, bound.value, minimum.steps, minimum.converged)
 
     def _improved(self, problem: _Problem, old: _Choice) -> _Choice | None:
         """Move y towards the best one for the weights 1 - m^2 as long as F decreases; None if it does not."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -19,7 +18,7 @@ from spectralz.parts.outcome import with_kind_of_means
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from spectralz.kernels.coupling import Couplings
     from spectralz.model import FloatArray, Ising
@@ -153,28 +152,24 @@ class MeanField(Method):
             best,
             is_exact=not blocks.cuts,
             what=f" of {parts} block{'s' if parts != 1 else ''} of width {width} at most",
-            details={
-                "blocks": parts,
-                "width": width,
-                "cuts": blocks.cuts,
-                "cut_weight": blocks.cut_weight,
-                "entries": blocks.partition.entries,
-            },
+            blocks=parts,
+            width=width,
+            cuts=blocks.cuts,
+            cut_weight=blocks.cut_weight,
+            entries=blocks.partition.entries,
         )
         return outcome, best
 
     def _starts(self, model: Ising) -> Iterator[tuple[int, FloatArray | None]]:
         """Yield the number and the fields of each start, as long as there is time; the fields are None if annealed."""
         rng = np.random.default_rng(self.seed)
-        is_first = True
         for k in range(self.restarts):
             starts: Sequence[FloatArray | None] = [None]
             if self.start != "annealed":
                 starts = self._first_starts(model, rng) if k == 0 else [rng.standard_normal(model.n)]
-            for h in starts:
-                if not is_first and deadline.is_past():
+            for j, h in enumerate(starts):
+                if (k or j) and clock.is_up():
                     return
-                is_first = False
                 yield k, h
 
     def _noise(self, model: Ising, k: int) -> np.random.Generator | None:
@@ -185,19 +180,16 @@ class MeanField(Method):
         if self.start == "leading":
             directions = leading_directions(model.storage)
             return [sign * h for h in directions for sign in (1.0, -1.0)] or [np.zeros(model.n)]
-        return [self._first_start(model, rng)]
-
-    def _first_start(self, model: Ising, rng: np.random.Generator) -> FloatArray:
         if self.start == "random":
-            return rng.standard_normal(model.n)
+            return [rng.standard_normal(model.n)]
         if self.start == "spectral":
-            return _spectral_start(model, rng)
+            return [_spectral_start(model, rng)]
         if self.start == "bp":
             from spectralz.methods.belief_propagation import BeliefPropagation
 
             mean = BeliefPropagation(damping=0.5).run_marginals(model, pairs=False).mean
-            return np.arctanh(np.clip(mean, -1.0 + 1e-15, 1.0 - 1e-15))
-        return np.zeros(model.n)
+            return [np.arctanh(np.clip(mean, -1.0 + 1e-15, 1.0 - 1e-15))]
+        return [np.zeros(model.n)]
 
     def _ascend(self, model: Ising, couplings: Couplings, h: FloatArray | None, k: int) -> _Run:
         if h is None:
@@ -221,27 +213,13 @@ class MeanField(Method):
 
     def _teller(self, k: int) -> Callable[[int], None]:
         """Return a function that reports the progress of a start."""
+        return lambda sweeps: report("sweeping", (k + min(sweeps / self.max_iter, 1.0)) / self.restarts)
 
-        def tell(sweeps: int) -> None:
-            report("sweeping", (k + min(sweeps / self.max_iter, 1.0)) / self.restarts)
-
-        return tell
-
-    def _outcome(
-        self,
-        runs: Sequence[_Run],
-        best: _Run,
-        *,
-        is_exact: bool,
-        what: str = "",
-        details: Mapping[str, Any] = MappingProxyType({}),
-    ) -> Outcome:
+    def _outcome(self, runs: Sequence[_Run], best: _Run, *, is_exact: bool, what: str = "", **details: Any) -> Outcome:
         converged = best.change <= self.tol
-        how = (
-            f"converged after {best.sweeps} sweeps{what}"
-            if converged
-            else (f"stopped after {best.sweeps} sweeps{what}, the last of which changed a mean by {best.change:.1e}")
-        )
+        how = f"converged after {best.sweeps} sweeps{what}"
+        if not converged:
+            how = f"stopped after {best.sweeps} sweeps{what}, the last of which changed a mean by {best.change:.1e}"
         if self.restarts > 1:
             how += f"; best of {len(runs)} starts"
         return Outcome(
@@ -264,9 +242,8 @@ def _spectral_start(model: Ising, rng: np.random.Generator) -> FloatArray:
     from spectralz.parts.sdp.diagonal import solve_diagonal
 
     whole = model.absorb_field()
-    found = solve_diagonal(whole.storage, 1e-4)
-    shifted = whole.storage.dense() + np.diag(found.diagonal)
-    values, vectors = np.linalg.eigh(shifted)
+    diagonal = solve_diagonal(whole.storage, 1e-4).diagonal
+    values, vectors = np.linalg.eigh(whole.storage.dense() + np.diag(diagonal))
     near = vectors[:, values >= NEARLY_ZERO * values[0]]
     mixture = near @ rng.standard_normal(near.shape[1])
     # The last spin stands for the field, which is +1.

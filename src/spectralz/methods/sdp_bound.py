@@ -68,16 +68,15 @@ class SDPBound(Method):
     works_on_matrices: ClassVar[bool] = True
 
     def _solve(self, model: Ising) -> Outcome:
-        C = coupling_alone(model)
-        found = solve_diagonal(C, self.tol, self.max_iter, self.seed)
-        upper = upper_of_log_z(model, -found.diagonal)
-        diagonal = found.diagonal.copy()
+        sdp = solve_diagonal(coupling_alone(model), self.tol, self.max_iter, self.seed)
+        upper = upper_of_log_z(model, -sdp.diagonal)
+        diagonal = sdp.diagonal.copy()
         diagonal[: model.n] -= model.diagonal
         return Outcome(
             log_z=upper,
             kind=Kind.UPPER_BOUND,
-            status=Status(f"SDP {found.status}", converged=found.status.converged),
+            status=Status(f"SDP {sdp.status}", converged=sdp.status.converged),
             upper=upper,
-            iterations=found.iterations,
-            details={"diagonal": diagonal, "gap": found.gap},
+            iterations=sdp.iterations,
+            details={"diagonal": diagonal, "gap": sdp.gap},
         )

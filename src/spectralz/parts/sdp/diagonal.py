@@ -137,8 +137,7 @@ def diagonal_sdp(
 
 def solve_diagonal(A: Coupling, tol: float, max_iter: int = 500, seed: int = 0) -> DiagonalSDP:
     """Solve the SDP for a coupling that has been checked."""
-    found = _solve_components(A, tol, max_iter, seed, (0, A.n))
-    return _assembled(A.diagonal, found.y, found.bound, found.iterations, tol)
+    return _assembled(A.diagonal, _solve_components(A, tol, max_iter, seed, (0, A.n)), tol)
 
 
 def _solve_components(A: Coupling, tol: float, max_iter: int, seed: int, place: tuple[int, int]) -> _Solution:
@@ -158,22 +157,21 @@ def _solve_components(A: Coupling, tol: float, max_iter: int, seed: int, place: 
     return _Solution(y, math.fsum(bounds), iterations)
 
 
-def _assembled(own: FloatArray, y: FloatArray, bound: float, iterations: int, tol: float) -> DiagonalSDP:
+def _assembled(diagonal: FloatArray, solution: _Solution, tol: float) -> DiagonalSDP:
     """Convert y into D, rounded so that it stays feasible, and the bounds into those of Tr D."""
+    y, bound = solution.y, solution.bound
     # Scaling y rounded it by a unit: one step down makes up for that, one more for the subtraction.
-    D = np.nextafter(-np.nextafter(y, math.inf) - own, -math.inf)
-    D[(y == 0.0) & (own == 0.0)] = 0.0
+    D = np.nextafter(-np.nextafter(y, math.inf) - diagonal, -math.inf)
+    D[(y == 0.0) & (diagonal == 0.0)] = 0.0
     total = math.fsum(y.tolist())
     gap = max(total - bound, 0.0) / total if total > 0.0 else 0.0
     lower = math.nextafter(math.fsum(D.tolist()), -math.inf) if np.any(D) else 0.0
-    upper = max(-(bound + math.fsum(own.tolist())), lower)
-    sizes = bound + float(np.abs(own).sum())
-    upper += 4.0 * UNIT_ROUNDOFF * sizes
-    if gap <= tol:
-        status = Status(f"converged: the gap is proven to be at most {max(gap, 1e-16):.1e}")
-    else:
+    upper = max(-(bound + math.fsum(diagonal.tolist())), lower)
+    upper += 4.0 * UNIT_ROUNDOFF * (bound + float(np.abs(diagonal).sum()))
+    status = Status(f"converged: the gap is proven to be at most {max(gap, 1e-16):.1e}")
+    if not gap <= tol:
         status = Status(f"inaccurate: a gap of {gap:.1e} remains, where {tol:.1e} was wanted", converged=False)
-    return DiagonalSDP(D, lower, upper, gap, True, iterations, status)
+    return DiagonalSDP(D, lower, upper, gap, True, solution.iterations, status)
 
 
 def _scaled_component(A: Coupling, spins: IntArray) -> tuple[Entries, float]:
@@ -200,9 +198,18 @@ def _solve_component(C: Entries, tol: float, max_iter: int, seed: int, place: tu
     """Solve one connected component that is not balanced."""
     if _smallest(C) < NEGLIGIBLE_ENTRY:
         return _solve_without_negligible(C, tol, max_iter, seed, place)
-    device = _device_of(C)
+    device, n = _device_of(C), C.n
     with computing_on(device):
-        return _solve_on(device, C, tol, max_iter, seed, place)
+        _report(place, n, 0.0)  # on a device the first step is compiled for a second or two
+        solver = _solver_on(device, C, seed)
+        solution, y = _ascend(C, solver, tol, max_iter, place), None
+        if solution is None and n <= MOST_SPINS_OF_INTERIOR_POINT and not clock.is_up():
+            from spectralz.kernels.sdp.interior_point import solve_interior_point
+
+            y, V = solve_interior_point(C.dense(), max(tol, 1e-9), lambda done: _report(place, n, done))
+            solver.move_to(V)
+            solution = _ascend(C, solver, tol, min(max_iter, 20), place)
+        return solution or _best_provable(C, solver.point.y if y is None else y, solver)
 
 
 def _smallest(C: Entries) -> float:
@@ -232,32 +239,12 @@ def _device_of(C: Entries) -> Any | None:
 def _solver_on(device: Any | None, C: Entries, seed: int) -> Solver:
     from spectralz.kernels.sdp.low_rank import Csr, Solver
 
-    rng = np.random.default_rng(seed)
-    if C.is_sparse:
-        return Solver(Csr(*C.arrays), _columns(C), rng)
+    columns, rng = _columns(C), np.random.default_rng(seed)
     if device is None:
-        return Solver(C.dense(), _columns(C), rng)
+        return Solver(Csr(*C.arrays) if C.is_sparse else C.dense(), columns, rng)
     from spectralz.kernels.device.low_rank import DeviceSolver
 
-    return DeviceSolver(C.dense(), _columns(C), rng)
-
-
-def _solve_on(
-    device: Any | None, C: Entries, tol: float, max_iter: int, seed: int, place: tuple[int, int]
-) -> _Solution:
-    n = C.n
-    _report(place, n, 0.0)  # on a device the first step is compiled for a second or two
-    solver = _solver_on(device, C, seed)
-    solution = _ascend(C, solver, tol, max_iter, place)
-    if solution is None and n <= MOST_SPINS_OF_INTERIOR_POINT and not deadline.is_past():
-        from spectralz.kernels.sdp.interior_point import solve_interior_point
-
-        y, V = solve_interior_point(C.dense(), max(tol, 1e-9), lambda done: _report(place, n, done))
-        solver.move_to(V)
-        solution = _ascend(C, solver, tol, min(max_iter, 20), place)
-        if solution is None:
-            solution = _best_provable(C, y, solver)
-    return solution or _best_provable(C, solver.point.y, solver)
+    return DeviceSolver(C.dense(), columns, rng)
 
 
 def _solve_without_negligible(C: Entries, tol: float, max_iter: int, seed: int, place: tuple[int, int]) -> _Solution:
@@ -268,10 +255,10 @@ def _solve_without_negligible(C: Entries, tol: float, max_iter: int, seed: int, 
     """
     large = C.mapped(lambda entries: np.where(np.abs(entries) < NEGLIGIBLE_ENTRY, 0.0, entries))
     small = C.mapped(lambda entries: np.where(np.abs(entries) < NEGLIGIBLE_ENTRY, entries, 0.0))
-    found, rest = (_solve_components(part, tol, max_iter, seed, place) for part in (large, small))
+    most, rest = (_solve_components(part, tol, max_iter, seed, place) for part in (large, small))
     # Scaling rounded each of them by a unit, and the sum is rounded by another.
-    y = np.nextafter(np.nextafter(found.y, math.inf) + np.nextafter(rest.y, math.inf), math.inf)
-    return _Solution(y, found.bound - 1.01 * small.total, found.iterations + rest.iterations)
+    y = np.nextafter(np.nextafter(most.y, math.inf) + np.nextafter(rest.y, math.inf), math.inf)
+    return _Solution(y, most.bound - 1.01 * small.total, most.iterations + rest.iterations)
 
 
 def _ascend(C: Entries, solver: Solver, tol: float, max_iter: int, place: tuple[int, int]) -> _Solution | None:
@@ -317,10 +304,8 @@ def _columns(C: Entries) -> int:
 
 def _bound(C: Entries, solver: Solver) -> float:
     """Return <C, V V'> minus all rounding: inner products of n and of k terms, unit rows up to k roundings."""
-    k: int = solver.point.V.shape[1]
-    sizes = C.total
-    terms: int = C.longest_row + 3 * k + 20
-    return math.fsum(solver.point.along.tolist()) - 1.01 * terms * UNIT_ROUNDOFF * sizes
+    terms: int = C.longest_row + 3 * solver.point.V.shape[1] + 20
+    return math.fsum(solver.point.along.tolist()) - 1.01 * terms * UNIT_ROUNDOFF * C.total
 
 
 def _to_prove(C: Entries, solver: Solver) -> Entries | Any:
@@ -399,7 +384,7 @@ def _excess_by_spin(A: Coupling, D: FloatArray, largest: float) -> FloatArray | 
     """Return the share by which y of each spin must grow, equal within a component, to prove Diag(y) - C >= 0."""
     from spectralz.kernels.sdp.structure import components_and_balance
 
-    y, found = _shortfall(A, D), np.zeros(A.n)
+    y, excesses = _shortfall(A, D), np.zeros(A.n)
     for spins, _ in components_and_balance(A.matrix):
         if len(spins) == 1:
             if float(A.diagonal[spins[0]]) + float(D[spins[0]]) > 0.0:
@@ -411,26 +396,24 @@ def _excess_by_spin(A: Coupling, D: FloatArray, largest: float) -> FloatArray | 
         excess = _least_excess(C, relative, largest)
         if excess is None:
             return None
-        found[spins] = excess
-    return found
+        excesses[spins] = excess
+    return excesses
 
 
 def _least_excess(C: Entries, y: FloatArray, largest: float) -> float | None:
     """Return the share by which y of a component must grow for Diag(y) - C >= 0 to be proven."""
     device, excess = _device_of(C), 0.0
     with computing_on(device):
-        held = C if device is None else _sent(C)
+        held: Entries | Any = C
+        if device is not None:
+            from spectralz.kernels.device.certificate import sent
+
+            held = sent(C.dense())
         while not _is_proven(held, (1.0 + excess) * y):
             excess = 4.0 * excess if excess else 1e-14
             if excess > largest or y.min() <= 0.0:
                 return None
     return excess
-
-
-def _sent(C: Entries) -> Any:
-    from spectralz.kernels.device.certificate import sent
-
-    return sent(C.dense())
 
 
 def _report(place: tuple[int, int], size: int, done: float) -> None:
