@@ -125,9 +125,7 @@ class Annealing(Method):
     level: float | None = option(None, or_none(checked_level))
 
     name: ClassVar[str] = "annealing"
-    gives_marginals: ClassVar[bool] = True
     gives_all_pairs: ClassVar[bool] = True
-    gives_samples: ClassVar[bool] = True
     spreads_runs: ClassVar[bool] = True
 
     def _solve(self, model: Ising) -> Outcome:

@@ -52,8 +52,8 @@ def estimated(judged: Judgment, words: str, *, interrupted: bool = False, **othe
 class Method(ABC):
     """Hold the options of a method: a frozen value that runs on a model, changes nothing and returns a result.
 
-    A new method defines ``name`` and ``_solve``. If it can, it also defines ``_solve_marginals`` with
-    ``gives_marginals = True`` and ``_sample`` with ``gives_samples = True``. Its options are declared together with
+    A new method defines ``name`` and ``_solve``. If it can, it also defines ``_solve_marginals`` and ``_sample``;
+    ``gives_marginals`` and ``gives_samples`` say whether it does. Its options are declared together with
     their checks (``_support/options.py``). ``_solve`` returns log Z of the whole model, including its offset and the
     trace of its coupling.
 
@@ -68,6 +68,11 @@ class Method(ABC):
     gives_samples: ClassVar[bool] = False
     works_on_matrices: ClassVar[bool] = False
     spreads_runs: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.gives_marginals = cls._solve_marginals is not Method._solve_marginals
+        cls.gives_samples = cls._sample is not Method._sample
 
     def __post_init__(self) -> None:
         apply_checks(self)
@@ -98,15 +103,15 @@ class Method(ABC):
         started = clock.seconds()
         wanted = has_few_pairs(model) if pairs is None else pairs
         with self._in_place(model), wanting_pairs(wanted):
-            found = self._solve_marginals(model)
+            marginals = self._solve_marginals(model)
             edges = pairs_of(model)
         return Marginals(
-            mean=found.mean,
-            probability=found.probability,
+            mean=marginals.mean,
+            probability=marginals.probability,
             edges=edges,
-            pair_mean=found.pair_mean if wanted else np.empty(0),
-            kind=found.kind,
-            estimate=self._pack(found.outcome, started),
+            pair_mean=marginals.pair_mean if wanted else np.empty(0),
+            kind=marginals.kind,
+            estimate=self._pack(marginals.outcome, started),
             names=model.names,
             has_pairs=bool(wanted),
         )
@@ -143,9 +148,9 @@ class Method(ABC):
 
     def _pack(self, outcome: Outcome, started: float) -> Estimate:
         outcome = with_proven_kind(outcome)
-        found = {each.name: getattr(outcome, each.name) for each in fields(outcome)}
-        found |= {"method": outcome.method or self, "trusted": outcome.is_trusted}
-        return Estimate(**found, seconds=clock.seconds() - started)
+        entries = {field.name: getattr(outcome, field.name) for field in fields(outcome)}
+        entries |= {"method": outcome.method or self, "trusted": outcome.is_trusted}
+        return Estimate(**entries, seconds=clock.seconds() - started)
 
     @classmethod
     def with_options(cls, options: Mapping[str, Any]) -> Self:

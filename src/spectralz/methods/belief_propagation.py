@@ -95,7 +95,6 @@ class BeliefPropagation(Method):
     schedule: str = option("parallel", choice(SCHEDULES))
 
     name: ClassVar[str] = "bp"
-    gives_marginals: ClassVar[bool] = True
 
     def _solve(self, model: Ising) -> Outcome:
         network = Network.of(model)

@@ -108,7 +108,6 @@ class ConvexMeanField(Method):
     threads: int | None = threads_option()
 
     name: ClassVar[str] = "convex_mf"
-    gives_marginals: ClassVar[bool] = True
     works_on_matrices: ClassVar[bool] = True
 
     def _solve(self, model: Ising) -> Outcome:

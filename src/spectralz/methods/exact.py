@@ -184,8 +184,6 @@ class Exact(Method):
     threads: int | None = threads_option()
 
     name: ClassVar[str] = "exact"
-    gives_marginals: ClassVar[bool] = True
-    gives_samples: ClassVar[bool] = True
 
     def _in_threads(self, model: Ising) -> AbstractContextManager[None]:
         # There is no linear algebra here, so its libraries need not be looked up and limited.
@@ -310,8 +308,8 @@ class Exact(Method):
                 # What is wide in a part of the graph is wide in the whole.
                 near = np.sort(breadth_first_order(storage.matrix, 0, return_predecessors=False)[:SPINS_NEAR])
                 for part in (storage.among(near), storage):
-                    found = count_min_degree(*_rows(part), max_width)
-                    if found.is_known and not found.is_narrow:
+                    width = count_min_degree(*_rows(part), max_width)
+                    if width.is_known and not width.is_narrow:
                         return len(spins)
         return 0
 

@@ -109,7 +109,6 @@ class ExpectationPropagation(Method):
     device: str = device_option()
 
     name: ClassVar[str] = "ep"
-    gives_marginals: ClassVar[bool] = True
     works_on_matrices: ClassVar[bool] = True
 
     def _solve(self, model: Ising) -> Outcome:

@@ -94,7 +94,6 @@ class LowRank(Method):
     tol: float = option(1e-6, positive())
 
     name: ClassVar[str] = "low_rank"
-    gives_samples: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -147,8 +147,6 @@ class MatrixProduct(Method):
     max_memory: int | str = option(4 * 2**30, checked_bytes)
 
     name: ClassVar[str] = "mps"
-    gives_marginals: ClassVar[bool] = True
-    gives_samples: ClassVar[bool] = True
 
     def plan(self, model: Ising) -> FrontierPlan:
         """Choose the order of the spins; ``operations(bond)`` and ``memory(bond)`` of the plan return its cost.

@@ -115,7 +115,6 @@ class MeanField(Method):
     seed: int = option(0, count(least=0))
 
     name: ClassVar[str] = "mf"
-    gives_marginals: ClassVar[bool] = True
 
     def _solve(self, model: Ising) -> Outcome:
         return self._best_of_blocks(model)[0] if self.block_width else self._best(model)[0]

@@ -78,9 +78,7 @@ class Quadrature(Method):
     tol: float = option(1e-6, positive())
 
     name: ClassVar[str] = "quadrature"
-    gives_marginals: ClassVar[bool] = True
     gives_all_pairs: ClassVar[bool] = True
-    gives_samples: ClassVar[bool] = True
 
     def _solve(self, model: Ising) -> Outcome:
         return self.solve_decomposed(model, decompose(model, self.max_rank, self.tol))

@@ -13,7 +13,7 @@ from spectralz._support.options import count, option, repetitions, threads_optio
 from spectralz._support.progress import reporter_of
 from spectralz.errors import warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
-from spectralz.parts.outcome import saying
+from spectralz.parts.outcome import exact_outcome, saying
 from spectralz.result import Kind, Status
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import STEP, spaced_by
@@ -76,9 +76,7 @@ class States(Method):
     device: str = device_option()
 
     name: ClassVar[str] = "states"
-    gives_marginals: ClassVar[bool] = True
     gives_all_pairs: ClassVar[bool] = True
-    gives_samples: ClassVar[bool] = True
     spreads_runs: ClassVar[bool] = True
 
     def _solve(self, model: Ising) -> Outcome:
@@ -126,14 +124,7 @@ def pool_outcome(pool: StatePool, share: Share) -> Outcome:
     families = share.families if share.families < math.inf else None
     details = {"states": len(pool), "share": share.share, "families": families, "log_sum": log_sum}
     if pool.is_complete:
-        return Outcome(
-            log_z=log_sum,
-            kind=Kind.EXACT,
-            status=Status(f"all {_counted(pool)} were found"),
-            lower=lower,
-            upper=2.0 * log_sum - lower,
-            details=details,
-        )
+        return exact_outcome(log_sum, log_sum - lower, f"all {_counted(pool)} were found", details=details)
     judged = judge_pool(log_sum, share)
     if not judged.trusted:
         words = f"useless here: {_counted(pool)} hold {share.share:.2g} of P(x); the bound holds, but is loose"

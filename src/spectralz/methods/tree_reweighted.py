@@ -147,7 +147,6 @@ class TreeReweighted(Method):
     threads: int | None = threads_option()
 
     name: ClassVar[str] = "trw"
-    gives_marginals: ClassVar[bool] = True
     works_on_matrices: ClassVar[bool] = True
 
     def _solve(self, model: Ising) -> Outcome:
@@ -171,16 +170,16 @@ class TreeReweighted(Method):
         """Return the outcome on a graph with loops, and the trees and messages that gave the best bound."""
         trees = _spanning_trees(network)
         best_trees, best = trees, self._iterate(network, trees, np.zeros(len(network.coupling)))
-        found, iterations = best, best.iterations
+        messages, iterations = best, best.iterations
         for step in range(self.optimize_edges):
             if deadline.is_past():
                 break
             # Steps of 2 / (k + 2) that begin at k = 2: a full first step would remove all other edges.
-            trees = trees.towards(_most_informative_tree(network, trees, found.u), 2.0 / (step + 4.0))
-            found = self._iterate(network, trees, found.u)
-            iterations += found.iterations
-            if found.bound < best.bound:
-                best_trees, best = trees, found
+            trees = trees.towards(_most_informative_tree(network, trees, messages.u), 2.0 / (step + 4.0))
+            messages = self._iterate(network, trees, messages.u)
+            iterations += messages.iterations
+            if messages.bound < best.bound:
+                best_trees, best = trees, messages
         upper = best.bound + model.constant + model.rounding
         upper += 4.0 * UNIT_ROUNDOFF * (abs(upper) + abs(best.bound))
         outcome = Outcome(
@@ -197,12 +196,14 @@ class TreeReweighted(Method):
         )
         return outcome, best_trees, best
 
-    def _status(self, found: _Messages) -> Status:
+    def _status(self, messages: _Messages) -> Status:
         choices = f", best of {self.optimize_edges + 1} choices of edges" if self.optimize_edges else ""
-        if found.residual is not None and found.residual <= self.tol:
-            return Status(f"converged after {found.iterations} iterations{choices}")
-        residual = "" if found.residual is None else f" with residual {found.residual:.2g}"
-        words = f"stopped after {found.iterations} iterations{residual}{choices}; the bound holds, but could be lower"
+        if messages.residual is not None and messages.residual <= self.tol:
+            return Status(f"converged after {messages.iterations} iterations{choices}")
+        residual = "" if messages.residual is None else f" with residual {messages.residual:.2g}"
+        words = (
+            f"stopped after {messages.iterations} iterations{residual}{choices}; the bound holds, but could be lower"
+        )
         return Status(words, converged=False)
 
     def _iterate(self, network: Network, trees: _Trees, u: FloatArray) -> _Messages:

@@ -122,7 +122,6 @@ class WeightedMiniBucket(Method):
     seed: int = option(0, count(least=0))
 
     name: ClassVar[str] = "wmbe"
-    gives_marginals: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -132,42 +131,40 @@ class WeightedMiniBucket(Method):
     def _solve(self, model: Ising) -> Outcome:
         if self.level is None:
             return self._tightened(model, keep=self.max_iter > 0).outcome()
-        with deadline.current().share(SHARE_OF_BOUND).in_force():
-            found = self._tightened(model, keep=True)
-        return self._with_interval(model, found)
+        with clock.within(SHARE_OF_BOUND):
+            bound = self._tightened(model, keep=True)
+        return self._with_interval(model, bound)
 
-    def _with_interval(self, model: Ising, found: WeightedBound) -> Outcome:
+    def _with_interval(self, model: Ising, bound: WeightedBound) -> Outcome:
         """Return the outcome with an interval: from states drawn from the bound, or proven if nothing was split."""
         from spectralz.parts.mini_buckets.intervals import sampled_ends
 
         assert self.level is not None
-        outcome = found.outcome()
+        outcome = bound.outcome()
         assert outcome.upper is not None
         if outcome.lower is not None:
             return replace(outcome, interval=Interval(outcome.lower, outcome.upper, self.level))
-        rounding = outcome.details["rounding"]
-        ends = sampled_ends(
-            found.prepared.forest, found.potentials, rounding, 1.0 - self.level, self.samples, self.seed
-        )
+        forest, rounding, delta = bound.prepared.forest, outcome.details["rounding"], 1.0 - self.level
+        ends = sampled_ends(forest, bound.potentials, rounding, delta, self.samples, self.seed)
         interrupted = outcome.interrupted or ends.is_interrupted
         return saying(outcome, f"; {ends.words}", interval=ends.interval(model, self.level), interrupted=interrupted)
 
     def _tightened(self, model: Ising, *, keep: bool) -> WeightedBound:
-        found = WeightedBound.of_model(model, self, is_lower=self.bound == "lower", keep=keep)
-        found.run(self.max_iter)
-        return found
+        bound = WeightedBound.of_model(model, self, is_lower=self.bound == "lower", keep=keep)
+        bound.run(self.max_iter)
+        return bound
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
         from spectralz.kernels.mini_buckets.passes import beliefs_of
 
-        found = self._tightened(model, keep=True)
-        forest, outcome = found.prepared.forest, found.outcome()
-        beliefs = beliefs_of(forest, found.potentials, reporter_of("eliminating spins, forwards and back"))
+        bound = self._tightened(model, keep=True)
+        forest, outcome = bound.prepared.forest, bound.outcome()
+        beliefs = beliefs_of(forest, bound.potentials, reporter_of("eliminating spins, forwards and back"))
         up, down = beliefs.up[forest.field_step], beliefs.down[forest.field_step]
         whole = up + down  # 1, but for rounding
         # Log-weights with an error of at most r change a mean by at most 2 r, and every digit if they are huge.
         kind = Kind.ESTIMATE
-        if found.is_exact:
+        if bound.is_exact:
             assert outcome.upper is not None
             outcome, kind = with_kind_of_means(outcome, 2.0 * (outcome.upper - outcome.log_z))
         probability, pair_mean = np.column_stack([down, up]) / whole[:, None], beliefs.pair_mean[forest.edge_bit]

@@ -47,10 +47,10 @@ def leading_directions(storage: Coupling, count: int = DIRECTIONS) -> list[Float
         values, vectors = np.linalg.eigh(scaled.dense())
         values, vectors = values[::-1][:count], vectors[:, ::-1][:, :count]
     else:
-        found = _by_lanczos(scaled.matrix, count)
-        if found is None:
+        pairs = _by_lanczos(scaled.matrix, count)
+        if pairs is None:
             return []
-        values, vectors = found
+        values, vectors = pairs
     scale = math.sqrt(storage.n)
     # Rounding in linear algebra depends on memory layout; results would differ in the last digits.
     rounded = np.round(scale * vectors.T, DIGITS)

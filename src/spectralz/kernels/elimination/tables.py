@@ -36,7 +36,7 @@ class Block(NamedTuple):
     places: IntArray  # of a block's entries in the table of the first child, of the second, ...
 
     @classmethod
-    def of(cls, program: Program) -> Block:
+    def of(cls, program: Program | Steps) -> Block:
         """Make room for the blocks of all steps."""
         size = 1 << BLOCK_BITS
         places = np.diff(program.child_start) << np.minimum(program.width, BLOCK_BITS)

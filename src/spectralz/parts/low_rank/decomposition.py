@@ -117,9 +117,9 @@ def _found(model: Ising, max_rank: int, tol: float) -> Decomposition:
     used, residual = _without_negligible(form.values, form.vectors)
     values, vectors = form.values[used], form.vectors[used]
     # For any D, its trace is that of the terms minus that of A.
-    own, of_terms = model.storage.trace(), trace_of_terms(values, vectors)
-    numbers = [model.offset, *own.numbers, *(-number for number in of_terms.numbers)]
-    constant, rounding = exact_sum(Parts(numbers, own.left_out + of_terms.left_out))
+    trace, of_terms = model.storage.trace(), trace_of_terms(values, vectors)
+    numbers = [model.offset, *trace.numbers, *(-number for number in of_terms.numbers)]
+    constant, rounding = exact_sum(Parts(numbers, trace.left_out + of_terms.left_out))
     residual += form.residual + pair_rounding(values, vectors, len(values) + 4.0)
     return Decomposition(values, vectors, constant, rounding, residual)
 
@@ -142,9 +142,9 @@ def _independent_terms(values: FloatArray, vectors: FloatArray) -> tuple[FloatAr
     values, vectors = balanced(values, vectors)
     _, power = math.frexp(float(np.abs(values).max()))
     basis, mixing = np.linalg.qr(vectors.T)
-    found, inner = np.linalg.eigh((mixing * np.ldexp(values, -power)) @ mixing.T)
-    kept = np.abs(found) > LEAST_SHARE * np.abs(found).max()
-    return np.ldexp(found[kept], power), (basis @ inner[:, kept]).T
+    eigenvalues, inner = np.linalg.eigh((mixing * np.ldexp(values, -power)) @ mixing.T)
+    kept = np.abs(eigenvalues) > LEAST_SHARE * np.abs(eigenvalues).max()
+    return np.ldexp(eigenvalues[kept], power), (basis @ inner[:, kept]).T
 
 
 def _left_over(values: FloatArray, vectors: FloatArray, fewer: FloatArray, rows: FloatArray) -> float:

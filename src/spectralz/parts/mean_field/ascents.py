@@ -123,9 +123,9 @@ def bound_on_device(model: Ising, starts: FloatArray, device: Any) -> float:
             if float(change) <= DEVICE_TOLERANCE or deadline.is_past():
                 break
         del J
-        found = np.array(h)
+        ends = np.array(h)
     couplings = model.storage.for_kernels()
-    return max(bound_of_model(model, couplings, np.ascontiguousarray(column))[1] for column in found.T)
+    return max(bound_of_model(model, couplings, np.ascontiguousarray(column))[1] for column in ends.T)
 
 
 def bound_of_model(model: Ising, couplings: Couplings, h: FloatArray) -> tuple[float, float]:

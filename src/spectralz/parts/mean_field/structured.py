@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spectralz.kernels.elimination.program import Steps
-    from spectralz.kernels.elimination.tables import Block
     from spectralz.model import FloatArray, IntArray, Ising
     from spectralz.parts.mean_field.partition import Partition
 
@@ -65,7 +64,7 @@ class StructuredMeanField:
     def __init__(self, model: Ising, partition: Partition) -> None:
         import scipy.sparse as sp
 
-        from spectralz.kernels.elimination.tables import BLOCK_BITS
+        from spectralz.kernels.elimination.tables import BLOCK_BITS, Block
 
         self.partition = partition
         self._model = model
@@ -74,16 +73,13 @@ class StructuredMeanField:
         label = partition.label
         self._is_cut = label[first] != label[second]
         i, j, J = first[self._is_cut], second[self._is_cut], weights[self._is_cut]
-        shape = (model.n, model.n)
-        rows, columns, data = np.concatenate([i, j]), np.concatenate([j, i]), np.concatenate([J, J])
-        self._cut = sp.csr_array((data, (rows, columns)), shape=shape)
+        places = np.concatenate([i, j]), np.concatenate([j, i])
+        self._cut = sp.csr_array((np.concatenate([J, J]), places), shape=(model.n, model.n))
         self.cut_weight = float(np.abs(J).sum())
         self._steps, self._pair_edge = _steps_of(partition, self._edges, weights, self._is_cut)
         self._rounding = _Rounding.of(self._steps, partition, self._cut, weights)
         self._runs = _runs_of(partition, self._cut)
-        size = 1 << BLOCK_BITS
-        places = np.diff(self._steps.child_start) << np.minimum(self._steps.width, BLOCK_BITS)
-        self._block = _block(size, int(places.max(initial=0)))
+        self._block, self._difference = Block.of(self._steps), np.empty(1 << BLOCK_BITS)
         entries = max((self._entries(run) for run in self._runs), default=0)
         self._arena, self._bar = np.empty(entries), np.empty(entries)
         self._where = np.zeros(model.n, dtype=np.int64)
@@ -204,12 +200,6 @@ class StructuredMeanField:
         return value, value - rounding - 4.0 * UNIT_ROUNDOFF * abs(model.constant)
 
 
-def _block(size: int, places: int) -> Block:
-    from spectralz.kernels.elimination.tables import Block
-
-    return Block(np.empty(size), np.empty(size), np.empty(size), np.empty(places, dtype=np.int64))
-
-
 def _steps_of(partition: Partition, edges: IntArray, weights: FloatArray, is_cut: Any) -> tuple[Steps, IntArray]:
     """Lay out all blocks, one after the other, for the passes of elimination, with the edge of each pair.
 
@@ -300,9 +290,9 @@ class _Rounding:
         pairs, children = np.diff(steps.pair_start), np.diff(steps.child_start)
         step_of_pair = np.repeat(np.arange(n), pairs)
         size = np.abs(steps.pair_weight)
-        own = np.bincount(step_of_pair, weights=size, minlength=n)
+        first = np.bincount(step_of_pair, weights=size, minlength=n)
         other = partition.separator[step_of_pair, steps.pair_bit] if len(size) else np.empty(0, np.int64)
-        inside = own + np.bincount(other, weights=size, minlength=n)
+        inside = first + np.bincount(other, weights=size, minlength=n)
         # Of each step, the weights inside the block of the spins of its separator.
         around = np.zeros(n)
         for k in range(partition.separator.shape[1]):
@@ -312,7 +302,7 @@ class _Rounding:
         below = np.bincount(step_of_child, weights=around[steps.child_slot], minlength=n)
         roundings = pairs + children + 4.0
         number = np.unique(partition.label[partition.order], return_inverse=True)[1].reshape(-1)
-        units = roundings * (own + 2.0 * below + 0.7) + 8.0
+        units = roundings * (first + 2.0 * below + 0.7) + 8.0
         blocks = int(number.max(initial=-1)) + 1
         of_blocks = np.zeros(blocks)
         np.add.at(of_blocks, number, units)
@@ -332,19 +322,19 @@ class _Rounding:
             cut_counts=np.diff(cut.indptr),
         )
 
-    def of_bound(self, found: StructuredMeanField, pull: FloatArray, shift: FloatArray) -> float:
+    def of_bound(self, blocks: StructuredMeanField, pull: FloatArray, shift: FloatArray) -> float:
         """Bound the rounding error of the bound with these fields and means."""
         order = self.order
-        of_fields = np.bincount(self.block, self.roundings * np.abs(found.field[order]), minlength=len(self.units))
+        of_fields = np.bincount(self.block, self.roundings * np.abs(blocks.field[order]), minlength=len(self.units))
         log_z_errors = 1.01 * UNIT_ROUNDOFF * (self.units + of_fields)
         log_error = (2.0 * log_z_errors + 1.01 * UNIT_ROUNDOFF * self.back)[self.block]
         # The relative error of probabilities is the exponential of this; the smaller one of a spin bounds the error of
         # its mean.
-        smaller = np.minimum(found._up, found._down)[order]
+        smaller = np.minimum(blocks._up, blocks._down)[order]
         factor = np.expm1(np.minimum(log_error, MOST_LOG_ERROR))
         far = np.minimum(2.0 * smaller * factor + 4.0 * UNIT_ROUNDOFF, LARGEST_ERROR)
         delta = np.empty(len(order))
         delta[order] = np.where(log_error < MOST_LOG_ERROR, far, LARGEST_ERROR)
         sizes = np.abs(shift) + self.cut_sizes
-        own = UNIT_ROUNDOFF * (self.cut_counts + 8.0) * sizes
-        return 1.01 * (float(log_z_errors.sum() + own.sum()) + found.loss(delta, own))
+        of_shifts = UNIT_ROUNDOFF * (self.cut_counts + 8.0) * sizes
+        return 1.01 * (float(log_z_errors.sum() + of_shifts.sum()) + blocks.loss(delta, of_shifts))

@@ -73,10 +73,11 @@ def sampled_ends(
     before, after = np.random.default_rng(seed).spawn(2)
     of_pilot = int(min(max(PILOT_SHARE * blocks, 1.0), MOST_OF_PILOT / LANES))
     pilot, _ = _log_weights(drawing, of_pilot, before, "drawing a pilot")
-    found, is_interrupted = _log_weights(drawing, blocks, after, "drawing states")
-    rounding += _rounding(potentials, found, pilot, drawing.spins)
+    states, is_interrupted = _log_weights(drawing, blocks, after, "drawing states")
+    largest_log_q = max(float(np.abs(log_q).max(initial=0.0)) for _, log_q in (states, pilot))
+    rounding += _rounding(potentials, largest_log_q, drawing.spins)
     top = drawing.bound.value + 4.0 * rounding
-    logs, before_them = found[0] - found[1], pilot[0] - pilot[1]
+    logs, before_them = states[0] - states[1], pilot[0] - pilot[1]
     heaviest = max(float(logs.max()), float(before_them.max()))
     if heaviest > top:
         raise SolverError(
@@ -104,39 +105,33 @@ def _log_weights(
     """
     from spectralz.kernels.mini_buckets.drawing import LANES
 
-    each = LANES * (costs.BUCKET_LOOKUP * len(drawing.order.pair_rank) + costs.BUCKET_DRAW * drawing.spins)
+    operations = LANES * (LOOKUP_OPERATIONS * len(drawing.order.pair_rank) + DRAW_OPERATIONS * drawing.spins)
     together = int(min(max(SPINS_PER_LOOK / (LANES * max(drawing.spins, 1)), 1), MOST_BLOCKS_PER_LOOK))
-    found = [drawing.draw(rng.spawn(1)[0])]  # the first, in this thread, compiles
+    drawn = [drawing.draw(rng.spawn(1)[0])]  # the first, in this thread, compiles
     is_interrupted = False
     with ExitStack() as stack:
         several = thread_count() > 1 and blocks > 1
         spread = stack.enter_context(ThreadPoolExecutor(thread_count())).map if several else map
         try:
-            while len(found) < blocks and not deadline.is_past():
-                count = min(together, blocks - len(found))
-                clock.charge(count * each)
-                found += list(spread(drawing.draw, rng.spawn(count)))
-                report(task, len(found) / blocks)
+            while len(drawn) < blocks and not clock.is_up():
+                count = min(together, blocks - len(drawn))
+                clock.charge(count * operations)
+                drawn += list(spread(drawing.draw, rng.spawn(count)))
+                report(task, len(drawn) / blocks)
         except (KeyboardInterrupt, SystemError) as error:
             if not is_interrupt(error):
                 raise
             is_interrupted = True
-    log_f, log_q = (np.concatenate([getattr(each, name) for each in found]) for name in ("log_f", "log_q"))
+    log_f, log_q = (np.concatenate([getattr(block, name) for block in drawn]) for name in ("log_f", "log_q"))
     return (log_f, log_q), is_interrupted
 
 
-def _rounding(
-    potentials: Potentials,
-    found: tuple[FloatArray, FloatArray],
-    pilot: tuple[FloatArray, FloatArray],
-    spins: int,
-) -> float:
+def _rounding(potentials: Potentials, largest_log_q: float, spins: int) -> float:
     """Bound the rounding error of a log-weight, apart from that of the bound itself.
 
     A state's own weight is a sum of as many terms as there are mini-buckets, each a sum over a separator of at most 64
     spins. The log of its probability is a sum of as many terms as there are spins, all of one sign.
     """
     size = float(np.abs(potentials.h).sum() + np.abs(potentials.J).sum())
-    log_q = max(float(np.abs(each[1]).max(initial=0.0)) for each in (found, pilot))
     terms = len(potentials.h) + 66.0
-    return 1.01 * UNIT_ROUNDOFF * (terms * size + (spins + 16.0) * log_q)
+    return 1.01 * UNIT_ROUNDOFF * (terms * size + (spins + 16.0) * largest_log_q)

@@ -64,20 +64,18 @@ def signs_of(model: Ising) -> FloatArray | None:
 
 def bethe_bound(model: Ising, field: FloatArray) -> tuple[float, float]:
     """Return the Bethe objective of an attractive model at the means tanh(field), and that minus its rounding error."""
-    from scipy.special import expit
+    from scipy.special import entr, expit  # entr(p) is -p log p
 
     (first, second), J = model.edges()[0].T, model.edges()[1]
     turned = np.where(field < 0.0, -1.0, 1.0)
     small = expit(-2.0 * np.abs(field))
     degree = np.bincount(first, minlength=model.n) + np.bincount(second, minlength=model.n)
-    alone = turned * model.field * (1.0 - 2.0 * small) + (1.0 - degree) * (
-        _minus_p_log_p(small) + _minus_p_log_p_of_rest(small)
-    )
+    entropy = entr(small) + _entr_of_rest(small)
+    alone = turned * model.field * (1.0 - 2.0 * small) + (1.0 - degree) * entropy
     s, r, K = small[first], small[second], J * turned[first] * turned[second]
     t = _both(s, r, K)
     differ = (s - t) + (r - t)
-    pairs = K * (1.0 - 2.0 * differ) + _minus_p_log_p(t) + _minus_p_log_p(s - t) + _minus_p_log_p(r - t)
-    pairs += _minus_p_log_p_of_rest(differ + t)
+    pairs = K * (1.0 - 2.0 * differ) + entr(t) + entr(s - t) + entr(r - t) + _entr_of_rest(differ + t)
     value = math.fsum([*alone.tolist(), *pairs.tolist(), model.constant])
     # Probabilities are rounded by a few units of their own size, and that of the rest by a few units of 1, which p log
     # p turns into up to 150. What is computed from them is rounded by a few units of |J|, |theta| and 1.
@@ -100,11 +98,7 @@ def _both(s: FloatArray, r: FloatArray, K: FloatArray) -> FloatArray:
     return np.clip(t, 0.0, np.minimum(s, r))
 
 
-def _minus_p_log_p(p: FloatArray) -> FloatArray:
-    return np.asarray(-p * np.log(np.where(p > 0.0, p, 1.0)))
-
-
-def _minus_p_log_p_of_rest(z: FloatArray) -> FloatArray:
+def _entr_of_rest(z: FloatArray) -> FloatArray:
     """Return -p log p of p = 1 - z."""
     rest = np.maximum(1.0 - z, 0.0)
     return np.asarray(-rest * np.log1p(-np.where(rest > 0.0, z, 0.0)))

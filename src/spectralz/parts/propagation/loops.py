@@ -122,19 +122,19 @@ def walks(n: int, pairs: NDArray[np.int64], T: FloatArray) -> tuple[float, float
     i, j = pairs.T
     rest = 1.0 - T**2
     A = sp.coo_array((-T / rest, (i, j)), shape=(n, n))
-    own = 1.0 + np.bincount(np.concatenate([i, j]), weights=np.tile(T**2 / rest, 2), minlength=n)
+    diagonal = 1.0 + np.bincount(np.concatenate([i, j]), weights=np.tile(T**2 / rest, 2), minlength=n)
     is_dense = n <= MOST_FACTORIZED or len(pairs) > MOST_SPARSE * n * n
     M: Any
     if is_dense:
         M = A.toarray()
         M += M.T
-        M[np.diag_indices(n)] = own
+        M[np.diag_indices(n)] = diagonal
     else:
-        M = (A + A.T + sp.diags_array(own)).tocsr()
-    found = _log_det(M) if n <= MOST_FACTORIZED else _estimated_log_det(M, is_dense)
-    if found is None:
+        M = (A + A.T + sp.diags_array(diagonal)).tocsr()
+    log_det = _log_det(M) if n <= MOST_FACTORIZED else _estimated_log_det(M, is_dense)
+    if log_det is None:
         return None
-    return -0.5 * (found[0] + float(np.log1p(-(T**2)).sum())), 0.5 * found[1]
+    return -0.5 * (log_det[0] + float(np.log1p(-(T**2)).sum())), 0.5 * log_det[1]
 
 
 def _log_det(M: FloatArray) -> tuple[float, float] | None:
@@ -160,7 +160,7 @@ def _estimated_log_det(M: Any, is_dense: bool) -> tuple[float, float] | None:
         return None
     # In units of the middle of the spectrum powers stay small; the fit is best where the spectrum is.
     middle = 0.5 * (low + high)
-    seen, weight = (np.concatenate(each) for each in zip(*rules, strict=True))
+    seen, weight = (np.concatenate(arrays) for arrays in zip(*rules, strict=True))
     root = np.sqrt(weight)
     powers = np.vander(seen / middle, len(traces), increasing=True)
     fit = np.linalg.lstsq(root[:, None] * powers, root * np.log(seen), rcond=None)[0]
