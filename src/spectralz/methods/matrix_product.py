@@ -161,10 +161,10 @@ class MatrixProduct(Method):
         pairs = model.n * (model.n - 1) // 2 if model.storage.terms is not None else model.edge_count
         if pairs > MOST_EDGES:
             raise TooLargeError(f"mps lays out every edge, and {pairs} are too many; {MOST_EDGES} are the most")
-        found = plan(model, self.order, self.bond)
-        if found is None:
+        layout = plan(model, self.order, self.bond)
+        if layout is None:
             raise TooLargeError("the frontier is too wide for mps with every order tried; ask for another method")
-        return found
+        return layout
 
     def _solve(self, model: Ising) -> Outcome:
         outcome = self.solve_plan(model, self.plan(model))
@@ -172,9 +172,9 @@ class MatrixProduct(Method):
         return outcome if cold is None else _in_place_of(outcome, cold)
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
-        found = self.marginals_of_plan(model, self.plan(model))
-        cold = self._cold(model, found.outcome)
-        return found if cold is None else cold.marginals(_in_place_of(found.outcome, cold))
+        marginals = self.marginals_of_plan(model, self.plan(model))
+        cold = self._cold(model, marginals.outcome)
+        return marginals if cold is None else cold.marginals(_in_place_of(marginals.outcome, cold))
 
     def _cold(self, model: Ising, outcome: Outcome) -> ColdFrontier | None:
         """Return a sum over the heaviest frontier states if that is better than an answer that is not trusted."""
@@ -190,21 +190,20 @@ class MatrixProduct(Method):
     def solve_plan(self, model: Ising, layout: FrontierPlan) -> Outcome:
         """Contract in the order of a plan, check, and draw."""
         with using_threads(None, NO_MATRICES):
-            found, chain = self._find(model, layout, self.samples, draws_always=False)
-            return self._outcome(model, found, chain)
+            findings, chain = self._find(model, layout, self.samples, draws_always=False)
+            return self._outcome(model, findings, chain)
 
     def marginals_of_plan(self, model: Ising, layout: FrontierPlan) -> MarginalOutcome:
         """Do the same, and contract backwards for the means."""
         with using_threads(None, NO_MATRICES):
-            found, chain = self._find(model, layout, self.samples or SAMPLES_FOR_MARGINALS, draws_always=False)
-            outcome = self._outcome(model, found, chain)
-            means = chain.means(reporter_of("contracting from both sides")) if found.main.is_positive else None
-            if found.x is None and (means is None or not means.is_found):
-                found.x, found.sample = self._last_resort(model)
-            if found.x is not None:
-                assert found.sample is not None
-                drawn = marginals_of(model, [self._population(found)], outcome)
-                if means is None or not means.is_found or not _are_close(means, drawn, found.sample.effective):
+            findings, chain = self._find(model, layout, self.samples or SAMPLES_FOR_MARGINALS, draws_always=False)
+            outcome = self._outcome(model, findings, chain)
+            means = chain.means(reporter_of("contracting from both sides")) if findings.main.is_positive else None
+            if findings.x is None and (means is None or not means.is_found):
+                findings.x, findings.sample = self._last_resort(model)
+            if findings.x is not None and findings.sample is not None:
+                drawn = marginals_of(model, [self._population(findings)], outcome)
+                if means is None or not means.is_found or not _are_close(means, drawn, findings.sample.effective):
                     return drawn
             assert means is not None
             mean = means.probability[:, 1] - means.probability[:, 0]
@@ -221,13 +220,13 @@ class MatrixProduct(Method):
         # Draw twice as many states as requested, so that few are returned twice.
         needed = replace(self, seed=int(rng.integers(2**32)))
         with using_threads(None, NO_MATRICES):
-            found, chain = needed._find(model, self.plan(model), max(2 * size, FEWEST_SAMPLES), draws_always=True)
-            outcome = needed._outcome(model, found, chain)
+            findings, chain = needed._find(model, self.plan(model), max(2 * size, FEWEST_SAMPLES), draws_always=True)
+            outcome = needed._outcome(model, findings, chain)
         if not outcome.status.converged:
             warn_inaccurate(f"the states drawn by mps may not follow P(x): {outcome.status}")
-        if found.x is None:
-            found.x, found.sample = self._last_resort(model)
-        return sample_of([self._population(found)], size, rng)
+        if findings.x is None:
+            findings.x, findings.sample = self._last_resort(model)
+        return sample_of([self._population(findings)], size, rng)
 
     # ------------------------------------------------------------------------------------------- the work
 
@@ -237,54 +236,50 @@ class MatrixProduct(Method):
         """Contract, check and draw; an interrupt after the first contraction returns what there is."""
         chain = Compressed(model, layout, self.bond, self.cutoff, int(self.max_memory) // 4)
         samples = self._affordable(chain, samples)
-        found = _Findings(chain.contract(reporter_of("contracting"), remembers=samples > 0))
+        findings = _Findings(chain.contract(reporter_of("contracting"), remembers=samples > 0))
         try:
-            self._check(model, chain, found, samples, draws_always)
+            self._check(model, chain, findings, samples, draws_always)
         except LateError:
             pass  # what was not checked is not trusted
         except (KeyboardInterrupt, SystemError) as error:
             if not is_interrupt(error):
                 raise
-            found.interrupted = True
-        return found, chain
+            findings.interrupted = True
+        return findings, chain
 
-    def _check(self, model: Ising, chain: Compressed, found: _Findings, samples: int, draws_always: bool) -> None:
-        main = found.main
+    def _check(self, model: Ising, chain: Compressed, findings: _Findings, samples: int, draws_always: bool) -> None:
+        main = findings.main
         backwards = chain.plan.reversed(chain.bond)
         # Half the bond shows the effect of truncation, a larger cutoff that of rounding, which cold models amplify.
         bond = max(chain.bond // 2, 1) if main.truncations else chain.bond
         rough = Compressed(model, chain.plan, bond, max(COARSER * self.cutoff, LEAST_COARSE_CUTOFF))
-        found.coarse = rough.contract(reporter_of("contracting coarsely"))
+        findings.coarse = rough.contract(reporter_of("contracting coarsely"))
         other = None
         if backwards is not None and not deadline.is_past():
             other = Compressed(model, backwards, self.bond, self.cutoff, int(self.max_memory) // 4)
-            found.reverse = other.contract(reporter_of("contracting in reverse"), remembers=samples > 0)
-        found.is_certain = (
-            not main.truncations and found.reverse is not None and self._agree(model, main, found.reverse)
-        )
+            findings.reverse = other.contract(reporter_of("contracting in reverse"), remembers=samples > 0)
+        findings.is_certain = not main.truncations and self._agree(model, main, findings.reverse)
         rng = np.random.default_rng(self.seed)
         heavy = _heavy_states(model, np.ones((1, model.n), np.int8), rng)
         log_weight = np.asarray(model.log_weight(heavy)) - model.constant
-        found.heaviest = float(log_weight.max())
+        findings.heaviest = float(log_weight.max())
         if samples == 0 or main.sign == 0.0:
             return
-        if found.is_certain:
+        if findings.is_certain:
             # If rounding has lost what matters, contractions may agree on the rest.
-            found.missed = missed_share(heavy, log_weight, chain.log_density(heavy), main.log_z, samples)
-            found.is_certain = found.missed <= MOST_MISSED
-            if found.is_certain and not draws_always:
+            findings.missed = missed_share(heavy, log_weight, chain.log_density(heavy), main.log_z, samples)
+            findings.is_certain = findings.missed <= MOST_MISSED
+            if findings.is_certain and not draws_always:
                 return
-        if other is not None and (found.reverse is None or found.reverse.sign == 0.0):
-            other = None
-        chains = [chain] if other is None or found.is_certain else [chain, other]
-        found.x, found.sample = self._drawn(model, chains, samples, heavy, rng)
+        has_reverse = findings.reverse is not None and findings.reverse.sign != 0.0
+        chains = [chain, other] if other is not None and has_reverse and not findings.is_certain else [chain]
+        findings.x, findings.sample = self._drawn(model, chains, samples, heavy, rng)
 
-    def _agree(self, model: Ising, one: Contraction, *others: Contraction | None) -> bool:
+    def _agree(self, model: Ising, one: Contraction, other: Contraction | None) -> bool:
         """Say whether contractions that truncated nothing agree so well that samples would add nothing."""
-        error = max(1e3 * self._rounding(model, one), 1e-9)
-        return one.is_positive and all(
-            other is not None and other.is_positive and abs(one.log_z - other.log_z) <= error for other in others
-        )
+        if other is None or not one.is_positive or not other.is_positive:
+            return False
+        return abs(one.log_z - other.log_z) <= max(1e3 * self._rounding(model, one), 1e-9)
 
     @staticmethod
     def _rounding(model: Ising, one: Contraction) -> float:
@@ -307,42 +302,37 @@ class MatrixProduct(Method):
         heavy = np.unique(np.concatenate([heavy, _heavy_states(model, x, rng)]), axis=0)
         everything = np.concatenate([x, heavy])
         log_q = np.empty((len(chains), len(everything)))
-        begin = 0
+        origin = np.concatenate([np.repeat(np.arange(len(chains)), parts), np.full(len(heavy), -1)])
         for k, chain in enumerate(chains):
-            own = slice(begin, begin + parts[k])
-            others = np.ones(len(everything), np.bool_)
-            others[own] = False
-            log_q[k, own] = drawn[k].log_q
+            others = origin != k
+            log_q[k, ~others] = drawn[k].log_q
             log_q[k, others] = chain.log_density(everything[others], tells[len(chains) + k])
-            begin += parts[k]
         mixture = log_mixture(log_q)
         log_weight = np.asarray(model.log_weight(everything)) - model.constant
         sample = Weighted(
             log_weight=log_weight[: len(x)] - mixture[: len(x)],
-            stratum=np.repeat(np.arange(len(chains)), parts),
+            stratum=origin[: len(x)],
             negative=np.concatenate([states.negative for states in drawn]),
         )
         alone = []
         for k in range(len(chains)):
-            own = sample.stratum == k
-            weighted = Weighted(
-                log_weight[: len(x)][own] - log_q[k, : len(x)][own], sample.stratum[own], sample.negative
-            )
+            rows = origin == k
+            weighted = Weighted(log_weight[rows] - log_q[k, rows], origin[rows], sample.negative)
             alone.append((weighted.log_z, weighted.std_error))
         missed = missed_share(heavy, log_weight[len(x) :], mixture[len(x) :], sample.log_z, samples)
         return x, replace(sample, alone=tuple(alone), missed=missed)
 
     @staticmethod
-    def _population(found: _Findings) -> Run:
-        assert found.x is not None
-        assert found.sample is not None
-        share = found.sample.shares
+    def _population(findings: _Findings) -> Run:
+        assert findings.x is not None
+        assert findings.sample is not None
+        share = findings.sample.shares
         return Run(
-            log_z=found.sample.log_z,
-            x=found.x,
+            log_z=findings.sample.log_z,
+            x=findings.x,
             weight=share,
             family=np.arange(len(share)),
-            variance=found.sample.std_error**2,
+            variance=findings.sample.std_error**2,
         )
 
     def _affordable(self, chain: Compressed, samples: int) -> int:
@@ -360,8 +350,8 @@ class MatrixProduct(Method):
 
     # ------------------------------------------------------------------------------------------- the answer
 
-    def _outcome(self, model: Ising, found: _Findings, chain: Compressed) -> Outcome:
-        main, coarse, reverse = found.main, found.coarse, found.reverse
+    def _outcome(self, model: Ising, findings: _Findings, chain: Compressed) -> Outcome:
+        main, coarse, reverse, sample = findings.main, findings.coarse, findings.reverse, findings.sample
         details: dict[str, Any] = {
             "width": chain.plan.width,
             "bond": chain.bond,
@@ -372,44 +362,41 @@ class MatrixProduct(Method):
             "log_z_reverse": _finite(reverse, model.constant),
             "contraction": _finite(main, model.constant),
         }
-        if found.sample is not None:
+        if sample is not None:
             details |= {
-                "samples": len(found.sample.log_weight),
-                "effective_samples": found.sample.effective,
-                "log_z_samples": found.sample.log_z + model.constant,
-                "missed": found.sample.missed,
+                "samples": len(sample.log_weight),
+                "effective_samples": sample.effective,
+                "log_z_samples": sample.log_z + model.constant,
+                "missed": sample.missed,
             }
-        judged = _above(self._judged(model, found), found.heaviest)
+        judged = _above(self._judged(model, findings), findings.heaviest)
         how = "nothing was truncated: exact up to rounding" if not main.truncations else f"{main.truncations} bonds cut"
         words = f"{model.n} spins through a chain of {chain.plan.width} sites, {chain.plan.name} order; {how}"
-        if found.interrupted:
+        if findings.interrupted:
             words = f"interrupted; {words}"
-        judged = replace(
-            judged,
-            log_z=judged.log_z + model.constant,
-            std_error=judged.std_error + model.rounding,
-            trusted=judged.trusted and not found.interrupted,
-        )
-        return estimated(judged, words, interrupted=found.interrupted, details=details)
+        log_z, std_error = judged.log_z + model.constant, judged.std_error + model.rounding
+        trusted = judged.trusted and not findings.interrupted
+        judged = replace(judged, log_z=log_z, std_error=std_error, trusted=trusted)
+        return estimated(judged, words, interrupted=findings.interrupted, details=details)
 
-    def _judged(self, model: Ising, found: _Findings) -> Judgment:
+    def _judged(self, model: Ising, findings: _Findings) -> Judgment:
         """Return the answer without the model's constant; if a sum was not positive, use what is left."""
-        rounding = self._rounding(model, found.main)
-        if found.main.is_positive:
-            coarse, reverse = found.coarse, found.reverse
-            are_all_positive = all(each is None or each.is_positive for each in (coarse, reverse))
+        main, coarse, reverse, sample = findings.main, findings.coarse, findings.reverse, findings.sample
+        rounding = self._rounding(model, main)
+        if main.is_positive:
+            are_all_positive = all(other is None or other.is_positive for other in (coarse, reverse))
             contractions = Contractions(
-                found.main.log_z,
-                coarse=coarse.log_z if coarse is not None and coarse.sign else None,
-                reverse=reverse.log_z if reverse is not None and reverse.sign else None,
+                main.log_z,
+                coarse=_finite(coarse, 0.0),
+                reverse=_finite(reverse, 0.0),
                 rounding=rounding,
-                discarded=found.main.discarded,
+                discarded=main.discarded,
                 discarded_coarsely=0.0 if coarse is None else coarse.discarded,
                 discarded_in_reverse=0.0 if reverse is None else reverse.discarded,
             )
-            judged = judge_contractions(contractions, None if found.is_certain else found.sample)
-            if found.sample is not None or found.missed > judged.std_error:
-                missed = found.missed if found.sample is None else found.sample.missed
+            judged = judge_contractions(contractions, None if findings.is_certain else sample)
+            if sample is not None or findings.missed > judged.std_error:
+                missed = findings.missed if sample is None else sample.missed
                 judged = replace(judged, std_error=max(judged.std_error, math.log1p(missed)))
             if are_all_positive:
                 return judged
@@ -418,14 +405,10 @@ class MatrixProduct(Method):
         network = Network.of(model)
         low = network.log_weight_near(network.field)
         high = network.total_weight + model.n * math.log(2.0)
-        word = "came out negative" if found.main.sign else "vanished"
+        word = "came out negative" if main.sign else "vanished"
         words = f"; the sum {word}: the weights differ too much for double precision, or the bond is too small"
-        sample = found.sample
         if sample is not None and low <= sample.log_z <= high:
-            answers = [
-                sample.log_z,
-                *(each.log_z for each in (found.main, found.coarse, found.reverse) if each and each.sign),
-            ]
+            answers = [sample.log_z, *(other.log_z for other in (main, coarse, reverse) if other and other.sign)]
             wide = max(1.0, sample.std_error, math.log1p(sample.missed), max(answers) - min(answers))
             return Judgment(sample.log_z, wide, False, words + sample.complaint)
         return Judgment(low + (high - low) / 2.0, max((high - low) / 2.0, rounding), False, words)
