@@ -29,7 +29,7 @@ from spectralz._support.options import count, option, positive, threads_option
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.parts.mean_field.independent_spins import independent_spins
+from spectralz.parts.outcome import independent_spins
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:

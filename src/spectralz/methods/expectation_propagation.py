@@ -17,7 +17,7 @@ from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
 from spectralz.parts.expectation_propagation.missed import missed
 from spectralz.parts.expectation_propagation.phases import Phases, climb, phases_of
 from spectralz.parts.expectation_propagation.problem import Problem, State, mean_field_states
-from spectralz.parts.mean_field.independent_spins import independent_spins
+from spectralz.parts.outcome import independent_spins
 from spectralz.parts.pairs import pairs_of
 from spectralz.trust.judgment import Judgment
 from spectralz.trust.propagation import LARGEST_ERROR, judge_propagation

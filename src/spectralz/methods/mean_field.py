@@ -12,9 +12,8 @@ from spectralz._support.options import choice, count, option, positive, repetiti
 from spectralz._support.progress import report
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.parts.leading import leading_directions
-from spectralz.parts.mean_field.ascents import annealed_fields, ascend_in_time, bound_of_model
-from spectralz.parts.mean_field.independent_spins import independent_spins
-from spectralz.parts.outcome import with_kind_of_means
+from spectralz.parts.mean_field.ascents import OPERATIONS_PER_SPIN, annealed_fields, ascend_in_time, bound_of_model
+from spectralz.parts.outcome import independent_spins, with_kind_of_means
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -33,22 +32,17 @@ NEARLY_ZERO = 0.02
 
 @dataclass(frozen=True)
 class _Run:
-    """One ascent: where and how it ended, and the bound there."""
+    """One ascent: the bound where it ended, how it ended, and where.
 
-    h: FloatArray
+    The end of an ascent of spins is their fields, that of an ascent of blocks the probabilities and means of spins and
+    the means of edges.
+    """
+
     bound: float
     lower: float
     sweeps: int
     change: float
-
-
-@dataclass(frozen=True)
-class _BlockRun(_Run):
-    """One ascent of blocks, and its marginals; ``h`` are the fields in the blocks."""
-
-    probability: FloatArray
-    mean: FloatArray
-    pair_mean: FloatArray
+    end: tuple[FloatArray, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,16 +121,17 @@ class MeanField(Method):
         # Log-weights with an error of r change means by 2 r at most.
         change = 2.0 * (best.bound - best.lower)
         outcome, kind = (outcome, Kind.ESTIMATE) if outcome.upper is None else with_kind_of_means(outcome, change)
-        return MarginalOutcome(best.probability, best.mean, best.pair_mean, kind, outcome)
+        probability, mean, pair_mean = best.end
+        return MarginalOutcome(probability, mean, pair_mean, kind, outcome)
 
     def _best(self, model: Ising) -> tuple[Outcome, FloatArray]:
         """Ascend from every start; return the outcome of the best run, and its fields."""
         couplings = model.storage.for_kernels()
         runs = [self._ascend(model, couplings, h, k) for k, h in self._starts(model)]
         best = max(runs, key=lambda run: run.lower)
-        return self._outcome(runs, best, is_exact=model.storage.couples_nothing), best.h
+        return self._outcome(runs, best, is_exact=model.storage.couples_nothing), best.end[0]
 
-    def _best_of_blocks(self, model: Ising) -> tuple[Outcome, _BlockRun]:
+    def _best_of_blocks(self, model: Ising) -> tuple[Outcome, _Run]:
         """Ascend block by block from every start; return the outcome of the best run, and the run."""
         from spectralz.parts.mean_field.partition import divide
         from spectralz.parts.mean_field.structured import StructuredMeanField
@@ -194,21 +189,14 @@ class MeanField(Method):
         if h is None:
             h = annealed_fields(model.field, couplings, self._noise(model, k))
         sweeps, change = ascend_in_time(h, model.field, couplings, self.max_iter, self.tol, self._teller(k))
-        clock.charge(len(couplings.data) + costs.MEAN_FIELD_SPIN * model.n)
-        return _Run(h, *bound_of_model(model, couplings, h), sweeps, change)
+        clock.charge(len(couplings.data) + OPERATIONS_PER_SPIN * model.n)
+        return _Run(*bound_of_model(model, couplings, h), sweeps, change, (h,))
 
-    def _ascend_blocks(self, model: Ising, blocks: StructuredMeanField, h: FloatArray | None, k: int) -> _BlockRun:
+    def _ascend_blocks(self, model: Ising, blocks: StructuredMeanField, h: FloatArray | None, k: int) -> _Run:
         mean = blocks.annealed_means(self._noise(model, k)) if h is None else np.tanh(h)
         sweeps, change = blocks.ascend(mean, self.max_iter, self.tol, self._teller(k))
-        return _BlockRun(
-            blocks.field.copy(),
-            *blocks.bound(),
-            sweeps,
-            change,
-            probability=blocks.probability,
-            mean=blocks.mean.copy(),
-            pair_mean=blocks.all_pair_means(),
-        )
+        end = blocks.probability, blocks.mean.copy(), blocks.all_pair_means()
+        return _Run(*blocks.bound(), sweeps, change, end)
 
     def _teller(self, k: int) -> Callable[[int], None]:
         """Return a function that reports the progress of a start."""

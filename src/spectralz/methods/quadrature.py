@@ -23,7 +23,7 @@ from spectralz.result import Kind, Status
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.kernels.low_rank.positive_directions import Integrand, Nodes
+    from spectralz.kernels.low_rank.positive_directions import Nodes
     from spectralz.model import FloatArray, Ising
 
 ALL_DIGITS_LOST = 1.0  # if the interval of log Z is wider than this, the quadrature is of no use
@@ -116,10 +116,14 @@ class Quadrature(Method):
         sizes, turned = np.abs(theta), np.where(theta < 0.0, -positive, positive)  # flipping a spin changes nothing
 
         def integrand(g: FloatArray) -> tuple[FloatArray, FloatArray]:
-            exact = sum_positive(sizes, turned, g)
+            at_a_time, exact = max(1, FACTORS_PER_REPORT // max(model.n, 1)), np.empty(len(g))
+            for begin in range(0, len(g), at_a_time):
+                rows = slice(begin, begin + at_a_time)
+                exact[rows] = sum_positive(sizes, turned, g[rows])
+                report("visiting nodes", min((begin + at_a_time) / len(g), 1.0))
             return exact, exact
 
-        return positive_nodes(positive, _watched(integrand, max(1, FACTORS_PER_REPORT // max(model.n, 1))))
+        return positive_nodes(positive, integrand)
 
     def _outcome(self, model: Ising, form: Decomposition, nodes: Nodes) -> Outcome:
         from spectralz.kernels.sums import log_sum
@@ -220,20 +224,6 @@ class Quadrature(Method):
             z = np.asarray(model.field) + nodes.g[chosen[rows]] @ positive
             x[rows] = np.where(rng.random(z.shape) < 0.5 * (1.0 + np.tanh(z)), 1, -1)
         return x
-
-
-def _watched(integrand: Integrand, at_a_time: int) -> Integrand:
-    """Evaluate an integrand a few points at a time, reporting progress in between."""
-
-    def run(g: FloatArray) -> tuple[FloatArray, FloatArray]:
-        upper, lower = np.empty(len(g)), np.empty(len(g))
-        for begin in range(0, len(g), at_a_time):
-            rows = slice(begin, begin + at_a_time)
-            upper[rows], lower[rows] = integrand(g[rows])
-            report("visiting nodes", min((begin + at_a_time) / len(g), 1.0))
-        return upper, lower
-
-    return run
 
 
 def _split(form: Decomposition) -> tuple[FloatArray, FloatArray]:

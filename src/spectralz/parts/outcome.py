@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectralz.parts.pairs import pairs_of
 from spectralz.result import AnyMethod, Interval, Kind, Status, Trial
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    from spectralz.model import FloatArray, Ising
 
 
 # An interval is called exact up to this half-width, as a share of log Z or of 1.
@@ -99,3 +102,18 @@ def with_kind_of_means(outcome: Outcome, change: float) -> tuple[Outcome, Kind]:
         return outcome, Kind.EXACT
     words = f"; the weights are so large that rounding may change means by {min(change, 2.0):.1g}"
     return saying(outcome, words), Kind.ESTIMATE
+
+
+def probabilities(h: FloatArray) -> FloatArray:
+    """Return P(x_i = -1) and P(x_i = +1) of spins in the fields h; small ones keep their digits."""
+    from scipy.special import expit
+
+    return np.column_stack([expit(-2.0 * h), expit(2.0 * h)])
+
+
+def independent_spins(model: Ising, h: FloatArray, outcome: Outcome) -> MarginalOutcome:
+    """Return the marginals of independent spins with the fields h; exact if the model's spins are independent."""
+    mean = np.tanh(h)
+    pairs = pairs_of(model)
+    kind = Kind.EXACT if outcome.kind is Kind.EXACT else Kind.ESTIMATE
+    return MarginalOutcome(probabilities(h), mean, mean[pairs[:, 0]] * mean[pairs[:, 1]], kind, outcome)

@@ -285,22 +285,18 @@ def corners(graph: Graph, spins: NDArray[np.int64]) -> list[tuple[NDArray[np.int
         distance, ways = distances_from(graph.start, graph.source, int(spin))
         return distance, ways
 
-    def farthest(score: FloatArray) -> np.int64:
+    def farthest(score: NDArray[np.int64]) -> np.int64:
         return np.int64(spins[np.lexsort((degree, -score))[0]])
 
     first = spins[int(np.argmin(degree))]
     for _ in range(2):
-        first = farthest(seen_from(first)[0][spins].astype(np.float64))
-    chosen = [first]
-    views = [seen_from(first)]
-    distance, ways = views[0]
-    chosen.append(farthest(distance[spins].astype(np.float64)))
-    chosen.append(farthest(np.where(ways[spins] <= MOST_WAYS, distance[spins], 0).astype(np.float64)))
-    views += [seen_from(spin) for spin in chosen[1:]]
-    apart = np.where(ways[spins] <= MOST_WAYS, views[2][0][spins], 0).astype(np.float64)
-    chosen.append(farthest(apart))
-    views.append(seen_from(chosen[3]))
-    return [view for view, spin in zip(views, dict.fromkeys(chosen), strict=False)]
+        first = farthest(seen_from(first)[0][spins])
+    distance, ways = seen_from(first)
+    has_few_ways = ways[spins] <= MOST_WAYS
+    second, third = farthest(distance[spins]), farthest(np.where(has_few_ways, distance[spins], 0))
+    views = [(distance, ways), seen_from(second), seen_from(third)]
+    fourth = farthest(np.where(has_few_ways, views[2][0][spins], 0))
+    return [*views, seen_from(fourth)][: len({first, second, third, fourth})]
 
 
 def _narrow_fronts(graph: Graph, spins: NDArray[np.int64]) -> Iterator[Candidate]:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.parts.mean_field.independent_spins import probabilities
-from spectralz.parts.outcome import MarginalOutcome, Outcome, exact_outcome, with_kind_of_means
+from spectralz.parts.outcome import MarginalOutcome, Outcome, exact_outcome, probabilities, with_kind_of_means
 from spectralz.parts.pairs import are_pairs_wanted
 from spectralz.result import Kind
 
