@@ -14,6 +14,7 @@ from spectralz._support.options import below_one, choice, count, option, positiv
 from spectralz._support.progress import report
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.parts.leading import leading_directions
+from spectralz.parts.outcome import contradiction
 from spectralz.parts.propagation.attractive import bethe_bound, signs_of
 from spectralz.parts.propagation.loops import Loops, loops_at, operations_of_loops
 from spectralz.parts.propagation.network import Forest, Network, beliefs
@@ -30,8 +31,6 @@ BYTES_PER_MESSAGE = 130
 # The largest field that messages start with in the search for other phases, how far apart the means of one phase may
 # be, and iterations made together.
 STARTING_FIELD, SAME_MEANS, ITERATIONS_TOGETHER = 3.0, 0.05, 5
-# The Bethe value is called impossible only if it violates a bound by more than rounding can explain.
-SANITY_SLACK = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +158,8 @@ class BeliefPropagation(Method):
         spin, edge = bethe_terms(network.graph, network.field, network.coupling, without)
         value = math.fsum([*spin.tolist(), *(-edge).tolist()])
         best = network.log_weight_near(total)
-        complaint = _complaint(value, best, network.n, network.total_weight)
+        names = "the log-weight of a single state", "n log 2 + the best log-weight found", "not to be believed"
+        complaint = contradiction(value, best, best + network.n * math.log(2.0), network.total_weight, *names)
         settled = residual <= self.tol
         words = f"converged after {done} iterations"
         if not settled:
@@ -204,15 +204,4 @@ class BeliefPropagation(Method):
 
 def operations_of_bp(n: int, edges: int, iterations: float) -> float:
     """Return the operations counted for this many iterations and the sums over loops."""
-    return 2.0 * edges * (costs.MESSAGE_LAYOUT + iterations * costs.MESSAGE) + operations_of_loops(n, edges)
-
-
-def _complaint(value: float, best: float, n: int, total_weight: float) -> str:
-    """Say why a log Z cannot be right, given the best log-weight found; otherwise nothing."""
-    slack = SANITY_SLACK * max(1.0, total_weight)
-    if value < best - slack:
-        return f"; the value is impossible: {best - value:.3g} below the log-weight of a single state"
-    if value > best + n * math.log(2.0) + slack:
-        excess = value - best - n * math.log(2.0)
-        return f"; the value is not to be believed: {excess:.3g} above n log 2 + the best log-weight found"
-    return ""
+    return 2.0 * edges * (LAYOUT_OPERATIONS + iterations * MESSAGE_OPERATIONS) + operations_of_loops(n, edges)

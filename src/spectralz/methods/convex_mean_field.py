@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from spectralz._support.options import count, option, positive, threads_option
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.parts.outcome import independent_spins
+from spectralz.parts.outcome import exact_outcome, independent_spins
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -171,27 +171,18 @@ class ConvexMeanField(Method):
         value = best.value + model.constant
         sizes = abs(value) + abs(best.upper) + abs(model.constant)
         upper = best.upper + model.constant + model.rounding + 4.0 * UNIT_ROUNDOFF * sizes
-        is_exact = model.storage.couples_nothing
-        if is_exact:
-            status = Status("nothing is coupled")
-        else:
-            rounds = f"{len(choices) - 1} more choice{'' if len(choices) == 2 else 's'} of D"
-            words = f"A + D <= 0 is proven; {rounds} lowered the bound by {choices[0].upper - best.upper:.2g}"
-            rest = "" if best.converged else "; the means have not converged: the bound holds, but could be lower"
-            status = Status(words + rest, converged=best.converged)
-        return Outcome(
-            log_z=value if is_exact else upper,
-            kind=Kind.EXACT if is_exact else Kind.UPPER_BOUND,
-            status=status,
-            lower=2.0 * value - upper if is_exact else None,
-            upper=upper,
-            iterations=sum(choice.steps for choice in choices),
-            details={
-                "diagonal": -best.y - model.diagonal,
-                "gap": gap,
-                "bounds": [choice.upper + model.constant for choice in choices],
-            },
-        )
+        bounds = [choice.upper + model.constant for choice in choices]
+        others: dict[str, Any] = {
+            "iterations": sum(choice.steps for choice in choices),
+            "details": {"diagonal": -best.y - model.diagonal, "gap": gap, "bounds": bounds},
+        }
+        if model.storage.couples_nothing:
+            return exact_outcome(value, upper - value, "nothing is coupled", **others)
+        rounds = f"{len(choices) - 1} more choice{'' if len(choices) == 2 else 's'} of D"
+        words = f"A + D <= 0 is proven; {rounds} lowered the bound by {choices[0].upper - best.upper:.2g}"
+        rest = "" if best.converged else "; the means have not converged: the bound holds, but could be lower"
+        status = Status(words + rest, converged=best.converged)
+        return Outcome(log_z=upper, kind=Kind.UPPER_BOUND, status=status, upper=upper, **others)
 
 
 def _weighted_sdp(C: Entries, weights: FloatArray, tol: float) -> FloatArray | None:

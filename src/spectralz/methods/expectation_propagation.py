@@ -17,7 +17,7 @@ from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
 from spectralz.parts.expectation_propagation.missed import missed
 from spectralz.parts.expectation_propagation.phases import Phases, climb, phases_of
 from spectralz.parts.expectation_propagation.problem import Problem, State, mean_field_states
-from spectralz.parts.outcome import independent_spins
+from spectralz.parts.outcome import contradiction, independent_spins
 from spectralz.parts.pairs import pairs_of
 from spectralz.trust.judgment import Judgment
 from spectralz.trust.propagation import LARGEST_ERROR, judge_propagation
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 MOST_SPINS = 5000
 # With strong couplings this share of the leading terms' sizes is left out as well: clusters of spins flip together.
 STRONG_SHARE = 0.5
-SANITY_SLACK = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +145,7 @@ class ExpectationPropagation(Method):
         value = uncorrected + correction if is_corrected else uncorrected
         left_out = float(shares @ [phase.left_out for phase in phases.fits])
         missed_states = missed(problem, phases, states)
+        upper = problem.n * math.log(2.0) + problem.total_weight + model.constant
         others = UNIT_ROUNDOFF * problem.n * (abs(value) + problem.total_weight)
         if not self.correction:
             others += abs(correction)
@@ -161,7 +161,9 @@ class ExpectationPropagation(Method):
             is_weak=problem.is_weak,
             phases=len(phases.fits),
             is_collective=problem.is_collective,
-            contradiction=_contradiction(value, lower, problem, model.constant),
+            contradiction=contradiction(
+                value, lower, upper, problem.total_weight, "a proven bound", "n log 2 + all weights"
+            ),
         )
         return estimated(
             judged,
@@ -197,18 +199,6 @@ def _sentence(phases: Phases) -> str:
     if len(phases.fits) > 1:
         words += f"; {len(phases.fits)} phases apart were added up"
     return words
-
-
-def _contradiction(value: float, lower: float, problem: Problem, constant: float) -> str:
-    """Say why a log Z cannot be right, given proven bounds; otherwise nothing."""
-    weight = problem.total_weight
-    slack = SANITY_SLACK * max(1.0, weight)
-    upper = problem.n * math.log(2.0) + weight + constant
-    if value < lower - slack:
-        return f"; the value is impossible: {lower - value:.3g} below a proven bound"
-    if value > upper + slack:
-        return f"; the value is impossible: {value - upper:.3g} above n log 2 + all weights"
-    return ""
 
 
 def _out_of_reach(lower: float) -> Outcome:

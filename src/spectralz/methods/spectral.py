@@ -246,17 +246,16 @@ class Spectral(Method):
 
     def _log_factors(self, blocks: list[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, float]:
         """Return log E_j for the eigenpairs of all blocks, and a bound on the error of their sum."""
-        logs, errors = [], []
-        total, done = sum(len(values) for values, _ in blocks), 0
+        logs, errors = np.empty((2, sum(len(values) for values, _ in blocks)))
+        done = 0
         for values, vectors in blocks:
             for begin in range(0, len(values), VECTORS_PER_REPORT):
                 part = slice(begin, begin + VECTORS_PER_REPORT)
-                log, error = self._factors(values[part], np.ascontiguousarray(vectors[:, part].T))
-                logs.append(log)
-                errors.append(error)
-                done += len(log)
-                report("multiplying factors", done / total)
-        return np.concatenate(logs), math.fsum(np.concatenate(errors).tolist())
+                to = slice(done, done + len(values[part]))
+                logs[to], errors[to] = self._factors(values[part], np.ascontiguousarray(vectors[:, part].T))
+                done = to.stop
+                report("multiplying factors", done / len(logs))
+        return logs, math.fsum(errors.tolist())
 
     def _factors(self, values: FloatArray, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
         from spectralz.kernels.low_rank.single_directions import log_expectations

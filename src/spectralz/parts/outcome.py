@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 EXACT_WIDTH = 1e-9
 # The largest rounding error of means that are called exact.
 LARGEST_MEAN_ERROR = 1e-9
+# A value is called impossible only if it violates a bound by more than rounding can explain.
+SANITY_SLACK = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +73,22 @@ class MarginalOutcome:
         probability = np.clip(self.probability, 0.0, 1.0)
         mean, pair_mean = (np.clip(means, -1.0, 1.0) for means in (self.mean, self.pair_mean))
         return MarginalOutcome(probability, mean, pair_mean, self.kind, self.outcome)
+
+
+def contradiction(
+    value: float, lower: float, upper: float, weight: float, below: str, above: str, verdict: str = "impossible"
+) -> str:
+    """Say, as the end of a sentence, why a log Z cannot be right if it violates bounds; otherwise nothing.
+
+    ``weight`` is the total of all weights, which sets the rounding that is excused. ``below`` and ``above`` name the
+    bounds, and ``verdict`` is for a value above the upper one.
+    """
+    slack = SANITY_SLACK * max(1.0, weight)
+    if value < lower - slack:
+        return f"; the value is impossible: {lower - value:.3g} below {below}"
+    if value > upper + slack:
+        return f"; the value is {verdict}: {value - upper:.3g} above {above}"
+    return ""
 
 
 def exact_outcome(log_z: float, rounding: float, words: str, **others: Any) -> Outcome:

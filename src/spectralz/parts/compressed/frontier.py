@@ -122,7 +122,7 @@ class FrontierPlan:
 
     def operations(self, bond: int) -> float:
         """Predict the operations of one contraction, at about one per nanosecond."""
-        return self._predicted(bond)[0]
+        return float(self._predicted(bond)[0])
 
     def memory(self, bond: int) -> int:
         """Predict the bytes of one contraction that does not keep its tables."""
@@ -147,11 +147,10 @@ class FrontierPlan:
         """
         return FrontierPlan.of_parts(self.graph, [_from_other_end(self.graph, part, bond) for part in self.parts])
 
-    def _predicted(self, bond: int) -> tuple[float, float, float]:
+    def _predicted(self, bond: int) -> FloatArray:
         from spectralz.kernels.compressed.placing import predict
 
-        operations, largest, changed = predict(self.steps, self.width, min(bond, self.largest_bond))
-        return float(operations), float(largest), float(changed)
+        return np.array(predict(self.steps, self.width, min(bond, self.largest_bond)))
 
 
 def plan(model: Ising, order: str | tuple[int, ...] = "best", bond: int = 32) -> FrontierPlan | None:

@@ -88,12 +88,16 @@ class FutureBound:
         ``order`` has all spins as they are to be added; None chooses one of small frontier.
         """
         from spectralz.kernels.elimination.frontier_bits import FrontierBits
+        from spectralz.kernels.elimination.order import adjacency_of
+        from spectralz.kernels.elimination.sweep_order import sweep_order
         from spectralz.kernels.mini_buckets.cover import cover_by_content
         from spectralz.kernels.mini_buckets.passes import Forest, tables_of
         from spectralz.kernels.mini_buckets.tightening import tighten
 
         edges, J = model.edges()
-        order = _narrow_order(model) if order is None else order
+        if order is None:
+            components = [spins.tolist() for spins in model.components()]
+            order = sweep_order(components, adjacency_of(model.n, edges))
         most, tell = max_memory // ENTRY_BYTES, reporter_of("dividing buckets")
         cover = cover_by_content(order[::-1], edges, J, model.field, ibound, equal_powers, most, tell)
         if cover is None or ENTRY_BYTES * cover.entries(keep=True) > max_memory:
@@ -355,14 +359,6 @@ def narrowed(
         states, began = min(FACTOR * states, most_states), clock.now()
         cold = ColdFrontier(future, (*cold.runs, future.run(states)), max_memory)
     return cold
-
-
-def _narrow_order(model: Ising) -> list[int]:
-    from spectralz.kernels.elimination.order import adjacency_of
-    from spectralz.kernels.elimination.sweep_order import sweep_order
-
-    components = [spins.tolist() for spins in model.components()]
-    return sweep_order(components, adjacency_of(model.n, model.edges()[0]))
 
 
 def _threshold(score: FloatArray, room: int) -> tuple[float, int]:

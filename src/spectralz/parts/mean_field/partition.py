@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support import clock
+from spectralz.kernels.block_trees import grow_blocks, write_separators
 from spectralz.kernels.coupling import Couplings, frozen
+from spectralz.kernels.elimination.best_order import best_order
+from spectralz.kernels.elimination.order import adjacency_of
+from spectralz.kernels.messages import Graph, graph_of
 from spectralz.kernels.single_spin import log_2cosh
 from spectralz.parts.compressed.frontier import corners, distances_from_an_end
 
@@ -24,7 +28,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.kernels.messages import Graph
     from spectralz.model import FloatArray, IntArray, Ising
 
 # Most table entries of one block; all are kept at once, twice: 512 MB.
@@ -123,10 +126,9 @@ class _Graph:
 
     def partition(self, order: IntArray, label: IntArray, max_width: int) -> Partition | None:
         """Return the blocks of an order, or None if one is too wide."""
-        from spectralz.kernels.block_trees import block_separators
-
-        steps, separator, width, parent = block_separators(self.indptr, self.indices, order, label, max_width)
-        if steps < len(order):
+        separator = np.empty((len(order), max_width), np.int64)
+        width, parent = np.empty((2, len(order)), np.int64)
+        if write_separators(self.indptr, self.indices, order, label, separator, width, parent) < len(order):
             return None
         cut = float(self.strength[label[self.row] != label[self.indices]].sum()) / 2.0
         return Partition(order, label, label, separator, width, parent, cut)
@@ -172,9 +174,6 @@ def divide(model: Ising, max_width: int) -> Partition:
 
 def _whole(model: Ising, graph: _Graph, max_width: int) -> Partition | None:
     """Return the components as blocks, if all are narrow enough."""
-    from spectralz.kernels.elimination.best_order import best_order
-    from spectralz.kernels.elimination.order import adjacency_of
-
     components = model.components()
     largest = max((len(spins) for spins in components), default=0)
     if largest > MOST_SPINS_WHOLE or model.storage.least_width > max_width:
@@ -196,8 +195,6 @@ def _whole(model: Ising, graph: _Graph, max_width: int) -> Partition | None:
 
 def _grown(graph: _Graph, max_width: int) -> Iterator[Partition]:
     """Yield blocks that grow along the strongest couplings, with more and more spins left out."""
-    from spectralz.kernels.block_trees import grow_blocks
-
     seeds = _from_an_end(graph)
     is_large = graph.n > MOST_SPINS_LOOKED_AT_ALWAYS
     for share in SHARES_LEFT_OUT[:1] if is_large else SHARES_LEFT_OUT:
@@ -221,8 +218,6 @@ def _from_an_end(graph: _Graph) -> IntArray:
 
 def _in_strips(model: Ising, graph: _Graph, max_width: int, others: Partition) -> Partition | None:
     """Return strips of neighboring layers of large components, the rest as in another partition; None if too wide."""
-    from spectralz.kernels.messages import graph_of
-
     components = sorted(model.components(), key=len, reverse=True)[:MOST_COMPONENTS_IN_STRIPS]
     messages = graph_of(model.n, model.edges()[0])
     label = others.label.copy()

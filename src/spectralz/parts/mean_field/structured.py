@@ -16,15 +16,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from spectralz._support import clock, costs, deadline
 from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.kernels.elimination.forward import forward
+from spectralz.kernels.elimination.marginals import _backward
+from spectralz.kernels.elimination.program import Steps
+from spectralz.kernels.elimination.tables import BLOCK_BITS, Block
 from spectralz.parts.mean_field.ascents import BETAS, NOISE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from spectralz.kernels.elimination.program import Steps
     from spectralz.model import FloatArray, IntArray, Ising
     from spectralz.parts.mean_field.partition import Partition
 
@@ -62,10 +66,6 @@ class StructuredMeanField:
     """
 
     def __init__(self, model: Ising, partition: Partition) -> None:
-        import scipy.sparse as sp
-
-        from spectralz.kernels.elimination.tables import BLOCK_BITS, Block
-
         self.partition = partition
         self._model = model
         self._edges, weights = model.edges()
@@ -151,10 +151,6 @@ class StructuredMeanField:
 
     def _renew(self, number: int, beta: float = 1.0) -> float:
         """Set the fields of some blocks to their best given the others; return the largest change of a mean."""
-        from spectralz.kernels.elimination.forward import forward
-        from spectralz.kernels.elimination.marginals import Marginals, backward
-        from spectralz.kernels.elimination.tables import Tables
-
         run = self._runs[number]
         spins, steps = run.spins, self._steps
         if beta != 1.0:
@@ -205,8 +201,6 @@ def _steps_of(partition: Partition, edges: IntArray, weights: FloatArray, is_cut
 
     All tables are kept, so steps need not be in post-order, and each has its own place.
     """
-    from spectralz.kernels.elimination.program import Steps
-
     order, separator, width = partition.order, partition.separator, partition.width
     n = len(order)
     rank = np.empty(n, dtype=np.int64)
