@@ -419,7 +419,7 @@ class Exact(Method):
 
     def refuses_samples(self, plan: ExactPlan) -> str | None:
         """Say why a plan cannot be used to draw states, or None if it can."""
-        from spectralz.kernels.elimination.drawing import sampling_entries
+        from spectralz.kernels.elimination.forward import sampling_entries
 
         if plan.refusal is not None:
             return plan.refusal
@@ -438,7 +438,7 @@ class Exact(Method):
 
     def sample_plan(self, model: Ising, plan: ExactPlan, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         """Draw states by a plan that `refuses_samples` does not refuse."""
-        from spectralz.kernels.elimination.drawing import sample_program
+        from spectralz.kernels.elimination.forward import sample_program
         from spectralz.kernels.elimination.program import Program
 
         program = Program.of_tree(plan.tree, *model.edges(), model.field)
