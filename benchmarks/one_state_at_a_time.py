@@ -12,7 +12,7 @@ import numpy as np
 
 from spectralz._support.compiling import compiled
 from spectralz.kernels.logsum import exp_minus
-from spectralz.kernels.sampling.heat_bath import CERTAIN, GOLDEN, _flip, _uniform
+from spectralz.kernels.sampling.heat_bath import CERTAIN, GOLDEN, _flip, uniform
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +30,7 @@ def draw_states(x: NDArray[np.int8], counters: NDArray[np.uint64]) -> None:
         counter = counters[r]
         for i in range(n):
             counter += GOLDEN
-            x[r, i] = 1 if _uniform(counter) < 0.5 else -1
+            x[r, i] = 1 if uniform(counter) < 0.5 else -1
         counters[r] = counter
 
 
@@ -63,7 +63,7 @@ def heat_bath(
                     spin = -1
                 else:
                     # P(x_i = sign of the field) = 1 / (1 + exp(-|field|))
-                    likely = _uniform(counter) * (1.0 + exp_minus(abs(field))) < 1.0
+                    likely = uniform(counter) * (1.0 + exp_minus(abs(field))) < 1.0
                     spin = 1 if likely == (field >= 0.0) else -1
                 if spin != x[r, i]:
                     x[r, i] = spin

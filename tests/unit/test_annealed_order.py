@@ -64,7 +64,7 @@ def test_small_graphs_come_out_as_narrow_as_any_order(graph):
             if not gone >> v & 1:
                 after = gone | 1 << v
                 least[after] = min(least[after], max(least[gone], reached(v, gone)))
-    order = annealing.annealed_order([list(range(n))], adjacency, 20_000, 60)
+    order = annealing.annealed_order([list(range(n))], adjacency, 20_000, 60, lambda _: None)
     assert EliminationTree.of_order(order, adjacency).width == least[-1]
 
 

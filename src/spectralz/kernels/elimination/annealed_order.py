@@ -28,6 +28,7 @@ from spectralz._support import costs
 from spectralz._support.compiling import compiled, inner
 from spectralz.kernels.elimination.min_fill import count_bits
 from spectralz.kernels.elimination.tree import separators_of
+from spectralz.kernels.sampling.heat_bath import GOLDEN, mixed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,10 +50,6 @@ PRICE_OF_WIDTH = 0.15
 # log2(1 + 2^x) for x from -LOWEST to 1: a separator is at most one spin wider than that of its parent.
 LOWEST = 60
 LOG_OF_PAIR = np.log2(1.0 + 2.0 ** np.arange(-LOWEST, 2))
-# Steele, Lea and Flood's splitmix64: a counter in steps of the golden ratio, whose bits are then mixed.
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-MIX_1, MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-SHIFT_1, SHIFT_2, SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
 HALF, LOW_HALF, ONE = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(1)
 
 
@@ -62,11 +59,7 @@ def steps_in(nanoseconds: float, n: int) -> int:
 
 
 def annealed_order(
-    starts: Sequence[Sequence[int]],
-    adjacency: Adjacency,
-    steps: int,
-    max_width: int,
-    report: Callable[[float], None] = lambda _: None,
+    starts: Sequence[Sequence[int]], adjacency: Adjacency, steps: int, max_width: int, report: Callable[[float], None]
 ) -> list[int]:
     """Return the best order found by ``steps`` tried turns; the result is reproducible.
 
@@ -181,9 +174,7 @@ def _anneal(tree: _Tree, betas: FloatArray, sweeps: int, max_width: int, seed: i
         for _ in range(sweeps):
             for _ in range(n):
                 counter += GOLDEN
-                z = (counter ^ (counter >> SHIFT_1)) * MIX_1
-                z = (z ^ (z >> SHIFT_2)) * MIX_2
-                z = z ^ (z >> SHIFT_3)
+                z = mixed(counter)
                 v = np.int64(((z >> HALF) * np.uint64(n)) >> HALF)
                 p = parent[v]
                 if p < 0:

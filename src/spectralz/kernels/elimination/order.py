@@ -48,6 +48,15 @@ def degeneracy(spins: Iterable[int], adjacency: Adjacency) -> int:
     return most
 
 
+def eliminate(v: int, graph: dict[int, set[int]]) -> set[int]:
+    """Take a vertex out of a graph and join its neighbors, which are returned."""
+    separator = graph.pop(v)
+    for u in separator:
+        graph[u] |= separator
+        graph[u] -= {u, v}
+    return separator
+
+
 def min_degree(spins: Sequence[int], adjacency: Adjacency, max_width: int) -> Order | None:
     """Repeatedly eliminate a spin with the fewest neighbors; None if a separator grows beyond ``max_width``."""
     graph = {v: set(adjacency[v]) for v in spins}
@@ -63,13 +72,8 @@ def min_degree(spins: Sequence[int], adjacency: Adjacency, max_width: int) -> Or
             return None
         order.append(v)
         terms += 1 << degree
-        separator = graph.pop(v)
-        for u in separator:
-            neighbors = graph[u]
-            neighbors |= separator
-            neighbors.discard(u)
-            neighbors.discard(v)
-            heapq.heappush(heap, (len(neighbors), u))
+        for u in eliminate(v, graph):
+            heapq.heappush(heap, (len(graph[u]), u))
     return order, terms
 
 

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from spectralz._support.compiling import compiled, inner
+from spectralz.kernels.elimination.order import eliminate
 from spectralz.kernels.elimination.tree import EliminationTree
 from spectralz.kernels.logsum import exp_minus, log_add_exp
-from spectralz.kernels.sampling.heat_bath import CERTAIN, GOLDEN, _uniform
+from spectralz.kernels.sampling.heat_bath import CERTAIN, GOLDEN, uniform
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,10 +123,7 @@ def _choose_block(adjacency: Adjacency, width: int, times_left_out: IntArray, rn
             heapq.heappop(fewest)
         elif degree <= width:
             order.append(v)
-            separator = graph.pop(v)
-            for u in separator:
-                graph[u] |= separator
-                graph[u] -= {u, v}
+            for u in eliminate(v, graph):
                 count(u)
         else:
             _, _, v, degree = heapq.heappop(most)
@@ -223,13 +221,8 @@ def block_heat_bath(
     size, entries, widest = len(x), block.tables_from[-1], 0
     for step in range(len(block.spins)):
         widest = max(widest, block.separators_from[step + 1] - block.separators_from[step])
-    room = _Room(
-        terms=np.zeros(2 * entries),
-        tables=np.empty(LANES * entries),
-        work=np.empty(LANES * (2 << widest)),
-        fields=np.zeros(LANES * len(block.spins)),
-        log_odds=np.empty(LANES),
-    )
+    terms, tables, work = np.zeros(2 * entries), np.empty(LANES * entries), np.empty(LANES * (2 << widest))
+    room = _Room(terms, tables, work, np.zeros(LANES * len(block.spins)), np.empty(LANES))
     _add_pairs(beta, couplings.data, block, room.terms)
     for first in range(0, size, LANES):
         # Unused lanes at the end keep their old fields, and are not drawn.
@@ -253,7 +246,7 @@ def block_heat_bath(
                     spin = -1
                 else:
                     # P(x_i = sign of the field) = 1 / (1 + exp(-|field|))
-                    likely = _uniform(counters[r]) * (1.0 + exp_minus(abs(field))) < 1.0
+                    likely = uniform(counters[r]) * (1.0 + exp_minus(abs(field))) < 1.0
                     spin = 1 if likely == (field >= 0.0) else -1
                 x[r, i] = spin
 

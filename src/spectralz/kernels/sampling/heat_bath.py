@@ -7,7 +7,7 @@ population may run in threads. The result is the same, since every state has its
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,12 +28,17 @@ CERTAIN = 40.0
 
 
 @inner
-def _uniform(counter: int) -> float:
-    """Return the number in [0, 1) that belongs to a counter."""
+def mixed(counter: Any) -> Any:
+    """Return the 64 random bits that belong to a counter."""
     z = (counter ^ (counter >> SHIFT_1)) * MIX_1
     z = (z ^ (z >> SHIFT_2)) * MIX_2
-    z = z ^ (z >> SHIFT_3)
-    return (z >> SHIFT_TO_53_BITS) * LAST_OF_53_BITS
+    return z ^ (z >> SHIFT_3)
+
+
+@inner
+def uniform(counter: Any) -> float:
+    """Return the number in [0, 1) that belongs to a counter."""
+    return (mixed(counter) >> SHIFT_TO_53_BITS) * LAST_OF_53_BITS
 
 
 @inner
