@@ -16,7 +16,7 @@ import numpy as np
 from jax import lax
 
 from spectralz.kernels.device.products import product
-from spectralz.kernels.sdp.low_rank import MOST_SPINS_DECOMPOSED, TINY_Y, Descent, Point, Solver
+from spectralz.kernels.sdp.low_rank import MOST_SPINS_DECOMPOSED, TINY_Y, Point, Solver, Step
 
 if TYPE_CHECKING:
     from jax import Array
@@ -134,7 +134,7 @@ def conjugate_gradients(
         }
 
     zero, no = jnp.zeros((), jnp.float64), jnp.zeros((), bool)
-    found = lax.while_loop(
+    end = lax.while_loop(
         goes_on,
         descended,
         {
@@ -151,8 +151,8 @@ def conjugate_gradients(
             "is_done": no,
         },
     )
-    length = jnp.where(found["is_at_boundary"], radius, jnp.sqrt(found["step_step"]))
-    return found["step"], length, found["lowered"], found["is_at_boundary"]
+    length = jnp.where(end["is_at_boundary"], radius, jnp.sqrt(end["step_step"]))
+    return end["step"], length, end["lowered"], end["is_at_boundary"]
 
 
 @jax.jit
@@ -214,10 +214,9 @@ class DeviceSolver(Solver):
     def _squared_length(self, gradient: Any, y: FloatArray) -> float:
         return float(np.asarray(_rows(gradient, gradient)) @ (1.0 / y))
 
-    def _descend(self, y: FloatArray, gradient: Any, length: float, radius: float, most: int, wanted: float) -> Descent:
+    def _descend(self, y: FloatArray, gradient: Any, length: float, radius: float, most: int, wanted: float) -> Step:
         tangent, *numbers = _descended(self.C_single, self.point.V, y, gradient, length, radius, most, wanted)
-        along, distance, lowered, is_at_boundary = (number.item() for number in numbers)
-        return Descent(tangent, along, distance, lowered, is_at_boundary)
+        return Step.of(length, tangent, *(number.item() for number in numbers))
 
     def _drop_columns(self) -> None:
         pass

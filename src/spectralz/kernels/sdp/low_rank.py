@@ -231,37 +231,33 @@ class Point:
         return np.asarray(self.along[:, None] * self.V - self.G)
 
 
-class Descent(NamedTuple):
-    """What conjugate gradients found.
+@dataclass(frozen=True)
+class Step:
+    """A step of the trust region.
 
     Attributes
     ----------
     tangent
         The step, in double precision.
-    along
-        <gradient, tangent>.
-    distance, lowered
-        The length of the step, and what it lowers the quadratic model by, for a gradient of length 1.
-    is_at_boundary
-        Whether it ends on the boundary of the trust region.
+    length, is_at_boundary
+        How long it is, and whether it ends on the boundary.
+    slope, gain
+        What <C, V V'> would gain along it at its first slope, and what it is predicted to gain.
     """
 
     tangent: Any
-    along: float
-    distance: float
-    lowered: float
-    is_at_boundary: bool
-
-
-@dataclass(frozen=True)
-class _Step:
-    """A step of the trust region: its direction, its length, and the predicted gain of <C, V V'>."""
-
-    tangent: FloatArray
     length: float
     is_at_boundary: bool
     slope: float
     gain: float
+
+    @classmethod
+    def of(cls, unit: float, tangent: Any, along: float, distance: float, lowered: float, is_at_boundary: bool) -> Step:
+        """Return the step of length ``distance`` in units of the gradient's length, which lowers the model by so much.
+
+        ``along`` is <gradient, tangent>. <C, V V'> is minus twice the function that the conjugate gradients lower.
+        """
+        return cls(tangent, unit * distance, is_at_boundary, -2.0 * along, 2.0 * lowered * unit**2)
 
     def expected(self, fraction: float) -> float:
         """Return the gain that the quadratic model predicts for a fraction of the step."""
@@ -353,14 +349,11 @@ class Solver:
         self._idle = self._idle + 1 if is_idle else 0
         self._best = min(self._best, self.residual)
 
-    def _step(self, y: FloatArray, gradient: FloatArray, length: float) -> _Step:
+    def _step(self, y: FloatArray, gradient: FloatArray, length: float) -> Step:
         """Solve the quadratic model, in units in which the gradient has length 1."""
         assert self._radius is not None
         wanted = max(min(0.1, math.sqrt(self.residual)), 1e-3)
-        found = self._descend(y, gradient, length, self._radius / length, self._most_products(), wanted)
-        # <C, V V'> is minus twice the function that the conjugate gradients lower.
-        slope, gain = -2.0 * found.along, 2.0 * found.lowered * length**2
-        return _Step(found.tangent, length * found.distance, found.is_at_boundary, slope, gain)
+        return self._descend(y, gradient, length, self._radius / length, self._most_products(), wanted)
 
     def _squared_length(self, gradient: FloatArray, y: FloatArray) -> float:
         """Return sum_i |g_i|^2 / y_i."""
@@ -368,26 +361,22 @@ class Solver:
 
     def _descend(
         self, y: FloatArray, gradient: FloatArray, length: float, radius: float, most: int, wanted: float
-    ) -> Descent:
+    ) -> Step:
         """Go down the quadratic model within the radius, by conjugate gradients in single precision."""
+        V, weights, unit = (array.astype(np.float32) for array in (self.point.V, y, gradient / length))
         tangent, distance, lowered, is_at_boundary = _conjugate_gradients(
-            self.C_single,
-            self.point.V.astype(np.float32),
-            y.astype(np.float32),
-            (gradient / length).astype(np.float32),
-            radius,
-            most,
-            wanted,
+            self.C_single, V, weights, unit, radius, most, wanted
         )
         whole = length * tangent.astype(np.float64)
-        return Descent(whole, float(np.einsum("ic,ic->", gradient, whole)), distance, lowered, is_at_boundary)
+        along = float(np.einsum("ic,ic->", gradient, whole))
+        return Step.of(length, whole, along, distance, lowered, is_at_boundary)
 
     def _most_products(self) -> int:
         # Far from the solution exact steps are wasted; the caps were measured.
         caps = (20, 60, 200) if self.is_dense else (50, 100, 300)
         return caps[(self.residual < 1e-3) + (self.residual < 1e-5)]
 
-    def _backtrack(self, step: _Step, noise: float) -> tuple[float, float]:
+    def _backtrack(self, step: Step, noise: float) -> tuple[float, float]:
         """Move along the step as far as it gains as predicted; return the fraction, and gained over predicted."""
         fraction = 1.0
         for _ in range(BACKTRACKS):
@@ -438,7 +427,7 @@ class Solver:
         return scale @ sp.csr_array((self.C.data, self.C.indices, self.C.indptr), shape=(self.n, self.n)) @ scale
 
 
-def _adapted_radius(radius: float, step: _Step, fraction: float, ratio: float) -> float:
+def _adapted_radius(radius: float, step: Step, fraction: float, ratio: float) -> float:
     if fraction < 1.0:
         return fraction * step.length
     if ratio < 0.25:
