@@ -15,13 +15,11 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.arrays import FloatArray
 
+    Map = Callable[[FloatArray], FloatArray]
+
 
 def conjugate_gradients(
-    times: Callable[[FloatArray], FloatArray],
-    right: FloatArray,
-    precondition: Callable[[FloatArray], FloatArray],
-    tol: float,
-    most: int,
+    times: Map, right: FloatArray, precondition: Map, tol: float, most: int
 ) -> tuple[FloatArray, bool]:
     """Solve with a positive definite matrix; also return whether it looked positive definite.
 

@@ -71,28 +71,26 @@ class Branches:
     def run_forwards(self, run: Callable[[int, int], None], report: Callable[[float], None]) -> None:
         """Call ``run`` with begin and end of all branches, then of the trunk."""
         done = self._run_branches(run, 0, report)
-        for begin, end in self.trunk:
-            run(begin, end)
-            done += end - begin
-            report(done / len(self.places))
+        self._run_in_turn(self.trunk, run, done, report)
 
     def run_backwards(self, run: Callable[[int, int], None], report: Callable[[float], None]) -> None:
         """Call ``run`` with begin and end of the trunk, then of all branches."""
-        done = 0
-        for begin, end in reversed(self.trunk):
+        done = self._run_in_turn(self.trunk[::-1], run, 0, report)
+        self._run_branches(run, done, report)
+
+    def _run_in_turn(
+        self, pieces: list[tuple[int, int]], run: Callable[[int, int], None], done: int, report: Callable[[float], None]
+    ) -> int:
+        for begin, end in pieces:
             run(begin, end)
             done += end - begin
             report(done / len(self.places))
-        self._run_branches(run, done, report)
+        return done
 
     def _run_branches(self, run: Callable[[int, int], None], done: int, report: Callable[[float], None]) -> int:
         threads = min(thread_count(), len(self.rows))
         if threads < 2:
-            for begin, end in self.rows:
-                run(begin, end)
-                done += end - begin
-                report(done / len(self.places))
-            return done
+            return self._run_in_turn(self.rows, run, done, report)
         executor = ThreadPoolExecutor(threads)
         try:
             for (begin, end), _ in zip(self.rows, executor.map(run, *zip(*self.rows, strict=True)), strict=True):
@@ -116,12 +114,12 @@ def _places(steps: Steps, sizes: IntArray, rows: list[tuple[int, int]], is_root:
     places = np.empty(len(sizes), dtype=np.int64)
     of_trunk = (change + np.diff(elsewhere[steps.child_start]))[in_trunk]
     places[in_trunk] = np.cumsum(of_trunk) - sizes[in_trunk]
-    base = own = int((places + sizes)[in_trunk].max(initial=0))
+    base = trunk_end = int((places + sizes)[in_trunk].max(initial=0))
     for begin, end in rows:
         stack = np.cumsum(change[begin:end]) - sizes[begin:end]
         places[begin:end] = base + stack
         base += int((stack + sizes[begin:end]).max())
-    return places, base - own
+    return places, base - trunk_end
 
 
 @compiled

@@ -24,7 +24,8 @@ from spectralz.kernels.mini_buckets.passes import tables_of
 
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray, SpinArray
-    from spectralz.kernels.mini_buckets.passes import Bound, Forest, Potentials, Report
+    from spectralz.kernels.mini_buckets.cover import Report
+    from spectralz.kernels.mini_buckets.passes import Bound, Forest, Potentials, Steps
 
 # States that are drawn side by side.
 LANES = 64
@@ -41,15 +42,11 @@ class Drawn(NamedTuple):
 
 
 class _Order(NamedTuple):
-    """The positions of a forest's arrays for each rank, and the contents of its mini-buckets."""
+    """The mini-buckets spin by spin, and where their contents are."""
 
     start: IntArray  # of the mini-buckets of each rank in ``step``
     step: IntArray
-    width: IntArray
-    bit_start: IntArray
     pair_rank: IntArray
-    child_start: IntArray
-    child: IntArray
     where: IntArray
 
 
@@ -58,6 +55,7 @@ class Drawing:
     """A bound prepared for drawing: all its tables, and its mini-buckets spin by spin."""
 
     potentials: Potentials
+    steps: Steps
     order: _Order
     tables: FloatArray
     bound: Bound
@@ -66,19 +64,10 @@ class Drawing:
     def of(cls, forest: Forest, potentials: Potentials, report: Report) -> Drawing:
         """Run a pass that keeps all tables."""
         bound, tables = tables_of(forest, potentials, report)
-        steps = forest.steps
         spins = int(forest.rank.max(initial=-1)) + 1
-        order = _Order(
-            start=np.concatenate([[0], np.cumsum(np.bincount(forest.rank, minlength=spins))]).astype(np.int64),
-            step=np.argsort(forest.rank, kind="stable").astype(np.int64),
-            width=np.ascontiguousarray(steps.width),
-            bit_start=np.ascontiguousarray(steps.bit_start),
-            pair_rank=forest.pair_rank,
-            child_start=np.ascontiguousarray(steps.child_start),
-            child=steps.child,
-            where=np.ascontiguousarray(forest.kept),
-        )
-        return cls(potentials, order, tables, bound)
+        start = np.concatenate([[0], np.cumsum(np.bincount(forest.rank, minlength=spins))]).astype(np.int64)
+        order = _Order(start, np.argsort(forest.rank, kind="stable"), forest.pair_rank, forest.kept)
+        return cls(potentials, forest.steps, order, tables, bound)
 
     @property
     def spins(self) -> int:
@@ -88,12 +77,14 @@ class Drawing:
     def draw(self, rng: np.random.Generator) -> Drawn:
         """Draw as many states as there are lanes."""
         drawn = Drawn(np.empty((self.spins, LANES), dtype=np.int8), np.zeros(LANES), np.zeros(LANES))
-        _draw(self.order, self.potentials, self.tables, rng.random((self.spins, LANES)), drawn)
+        _draw(self.steps, self.order, self.potentials, self.tables, rng.random((self.spins, LANES)), drawn)
         return drawn
 
 
 @compiled
-def _draw(order: _Order, potentials: Potentials, tables: FloatArray, uniform: FloatArray, drawn: Drawn) -> None:
+def _draw(
+    steps: Steps, order: _Order, potentials: Potentials, tables: FloatArray, uniform: FloatArray, drawn: Drawn
+) -> None:
     """Draw the spins of all lanes, the last eliminated first."""
     h, J, power = potentials
     x, log_f, log_q = drawn
@@ -106,7 +97,7 @@ def _draw(order: _Order, potentials: Potentials, tables: FloatArray, uniform: Fl
             t = order.step[place]
             for lane in range(LANES):
                 apart[lane] = h[t]
-            for bit in range(order.bit_start[t], order.bit_start[t] + order.width[t]):
+            for bit in range(steps.bit_start[t], steps.bit_start[t] + steps.width[t]):
                 weight, other = J[bit], order.pair_rank[bit]
                 if weight != 0.0:
                     for lane in range(LANES):
@@ -114,13 +105,13 @@ def _draw(order: _Order, potentials: Potentials, tables: FloatArray, uniform: Fl
             for lane in range(LANES):
                 total[lane] += apart[lane]
                 apart[lane] *= 2.0
-            for k in range(order.child_start[t], order.child_start[t + 1]):
-                child = order.child[k]
+            for k in range(steps.child_start[t], steps.child_start[t + 1]):
+                child = steps.child[k]
                 for lane in range(LANES):
                     index[lane] = 0
                 # The spin itself is bit 0 of a child's table.
-                for bit in range(1, order.width[child]):
-                    other = order.pair_rank[order.bit_start[child] + bit]
+                for bit in range(1, steps.width[child]):
+                    other = order.pair_rank[steps.bit_start[child] + bit]
                     for lane in range(LANES):
                         index[lane] += np.int64(x[other, lane]) << bit
                 at = order.where[child]

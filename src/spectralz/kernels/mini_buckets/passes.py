@@ -19,7 +19,6 @@ to have table(0) = 0, and the shifts add up to the bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,9 +35,8 @@ from spectralz.kernels.mini_buckets.scopes import number_bits
 
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
-    from spectralz.kernels.mini_buckets.cover import Cover, Powers
+    from spectralz.kernels.mini_buckets.cover import Cover, Powers, Report
 
-Report = Callable[[float], None]
 
 # The weight of the minimum: negative weights approach it, as positive weights approach the maximum.
 MINIMUM = -LEAST_POWER

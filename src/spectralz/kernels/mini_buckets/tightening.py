@@ -18,7 +18,7 @@ from spectralz.kernels.mini_buckets.passes import Bound, Forest, Potentials, bel
 
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
-    from spectralz.kernels.mini_buckets.passes import Report
+    from spectralz.kernels.mini_buckets.cover import Report
 
 # Tightening has converged when this many rounds together have gained less than this share of the bound, or no
 # derivative is larger than that. A single round may gain little because its step was short.
@@ -146,15 +146,15 @@ class _Objective:
 
     def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
         potentials = self.potentials(x)
-        found = beliefs_of(self.forest, potentials, lambda _: None)
-        self.latest = found.bound
-        power, entropy = potentials.power[self.fields.members], found.entropy[self.fields.members]
+        beliefs = beliefs_of(self.forest, potentials, lambda _: None)
+        self.latest = beliefs.bound
+        power, entropy = potentials.power[self.fields.members], beliefs.entropy[self.fields.members]
         slope = (
-            self.scale * self.fields.centered((found.up - found.down)[self.fields.members]),
-            self.scale * self.pairs.centered(found.pair_mean[self.pairs.members]),
+            self.scale * self.fields.centered((beliefs.up - beliefs.down)[self.fields.members]),
+            self.scale * self.pairs.centered(beliefs.pair_mean[self.pairs.members]),
             self.powers.slope(power, entropy),
         )
-        return found.bound.value / self.unit, np.concatenate(slope) / self.unit
+        return beliefs.bound.value / self.unit, np.concatenate(slope) / self.unit
 
     def rounding(self, potentials: Potentials) -> float:
         """Bound the error of the sums of the shares, including the rounding of these sums."""

@@ -36,11 +36,10 @@ class Joined(NamedTuple):
 
 
 @compiled
-def join_pairs(x: SpinArray, state: RandomArray, beta: float, path: SparsePath, joined: Joined) -> int:
-    """Join pairs of the states ``x``, (n, 64), at a point of the path; return the number of edges.
-
-    ``joined`` has room for all edges; those without a coupling at this point are left out.
-    """
+def join_pairs(x: SpinArray, state: RandomArray, beta: float, path: SparsePath) -> Joined:
+    """Join pairs of the states ``x``, (n, 64), at a point of the path; pairs without a coupling there are left out."""
+    room = len(path.data) // 2
+    first, second, joined = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.uint64)
     edges = 0
     for i in range(len(x)):
         for place in range(path.indptr[i], path.indptr[i + 1]):
@@ -54,33 +53,25 @@ def join_pairs(x: SpinArray, state: RandomArray, beta: float, path: SparsePath, 
             for lane in range(LANES):
                 is_joined = (x[i, lane] * x[j, lane] == satisfied) & (next_word(state, lane) < chance)
                 states |= np.uint64(is_joined) << np.uint64(lane)
-            joined.first[edges], joined.second[edges], joined.states[edges] = i, j, states
+            first[edges], second[edges], joined[edges] = i, j, states
             edges += 1
-    return edges
+    return Joined(first[:edges], second[:edges], joined[:edges])
 
 
 @compiled
 def choose_clusters(
-    x: SpinArray,
-    state: RandomArray,
-    begin: int,
-    end: int,
-    beta: float,
-    path: SparsePath,
-    joined: Joined,
-    edges: int,
-    turned: WordArray,
-) -> None:
-    """Find the clusters of the states ``begin`` to ``end``, and write where each spin turns to ``turned``, as bits."""
+    x: SpinArray, state: RandomArray, begin: int, end: int, beta: float, path: SparsePath, joined: Joined
+) -> WordArray:
+    """Find the clusters of the states ``begin`` to ``end``; return in which of them each spin turns, as bits."""
     n = len(x)
+    turned = np.zeros(n, np.uint64)
     parents, log_odds, stays = np.empty(n, np.int32), np.empty(n), np.empty(n, np.bool_)
     has_fields = False
     for i in range(n):
         has_fields = has_fields or path.field[i] + beta * path.field_change[i] != 0.0
-        turned[i] = 0
     for lane in range(begin, end):
         bit = ONE_BIT << np.uint64(lane)
-        _find_clusters(joined, edges, bit, parents)
+        _find_clusters(joined, bit, parents)
         for i in range(n):
             log_odds[i] = 0.0
         if has_fields:
@@ -93,6 +84,7 @@ def choose_clusters(
                 stays[i] = drawn(np.float32(log_odds[i]), next_word(state, lane)) > 0
             if not stays[root]:
                 turned[i] |= bit
+    return turned
 
 
 @compiled
@@ -107,12 +99,12 @@ def turn_spins(x: SpinArray, turned: WordArray) -> None:
 
 
 @inner
-def _find_clusters(joined: Joined, edges: int, bit: Any, parents: ColumnArray) -> None:
+def _find_clusters(joined: Joined, bit: Any, parents: ColumnArray) -> None:
     """Write the first spin of each spin's cluster to ``parents``."""
     n = len(parents)
     for i in range(n):
         parents[i] = i
-    for edge in range(edges):
+    for edge in range(len(joined.states)):
         if joined.states[edge] & bit:
             first, second = _root(parents, joined.first[edge]), _root(parents, joined.second[edge])
             parents[max(first, second)] = min(first, second)

@@ -75,17 +75,15 @@ def turn_clusters(
 
     ``parallel`` calls a function on each number of a sequence, in threads or not.
     """
-    from spectralz.kernels.sampling.clusters import Joined, choose_clusters, join_pairs, turn_spins
+    from spectralz.kernels.sampling.clusters import choose_clusters, join_pairs, turn_spins
 
-    room = len(path.data) // 2
-    joined = Joined(np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.uint64))
-    edges = join_pairs(x, random, beta, path, joined)
+    joined = join_pairs(x, random, beta, path)
     turned = np.empty((-(-count // CLUSTERED_TOGETHER), len(x)), np.uint64)
 
     def choose(part: int) -> None:
         begin = part * CLUSTERED_TOGETHER
         end = min(begin + CLUSTERED_TOGETHER, count)
-        choose_clusters(x, random, begin, end, beta, path, joined, edges, turned[part])
+        turned[part] = choose_clusters(x, random, begin, end, beta, path, joined)
 
     parallel(choose, range(len(turned)))
     turn_spins(x, turned)
