@@ -138,4 +138,4 @@ def _log_money(log_w: FloatArray, log_z: float, bets: Bets) -> float:
             won = float(apart.sum() if rate == 1.0 else np.log1p(rate * gain).sum())
         logs.append(math.log(money) + won)
     best = max(logs)
-    return best + math.log(sum(math.exp(each - best) for each in logs)) if best > -math.inf else -math.inf
+    return best + math.log(sum(math.exp(log - best) for log in logs)) if best > -math.inf else -math.inf

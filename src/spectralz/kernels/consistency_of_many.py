@@ -96,10 +96,10 @@ def tap_start(theta: FloatArray, J: FloatArray, h: FloatArray, is_up: Callable[[
         step = _tap_step(J, h, reaction, push * deviation)
         reach = np.maximum(LARGEST_STEP, np.abs(push))
         new = h + np.clip(step / deviation, -reach, reach)
-        found = _tap(theta, J, new)
-        if not found[0] > value:
+        climbed = _tap(theta, J, new)
+        if not climbed[0] > value:
             break
-        h, (value, push, reaction) = new, found
+        h, (value, push, reaction) = new, climbed
     return h
 
 
@@ -156,10 +156,10 @@ def settled(
             continue
         if kind is np.float64 and (new.residual <= tol or is_last):
             return Way(new.point(theta, J), new.residual, step + 1)
-        found = _newton_step(new)
-        if found is None:
+        target = _newton_step(new)
+        if target is None:
             return None
-        at, moved, size = new, found, 1.0
+        at, moved, size = new, target, 1.0
         # Newton's method squares the residual, but not where it is large.
         expected = at.residual * min(1.0, 10.0 * at.residual)
     return None
@@ -206,13 +206,13 @@ def _matched(theta: FloatArray, J: FloatArray, h: FloatArray, precision: FloatAr
         return None
     mean, variance = np.tanh(h), variances(h)
     coupling = _scaled(J, variance, kind)
-    found = inverse_in_place(precision_matrix(precision, coupling))
-    if found is None or not np.isfinite(found[0][-1, -1]):
+    inverted = inverse_in_place(precision_matrix(precision, coupling))
+    if inverted is None or not np.isfinite(inverted[0][-1, -1]):
         return None
-    correlation, log_det = found
+    correlation, log_det = inverted
     # (1 + b) C_ii = 1 + sum_j K_ij C_ij: small b keep their digits.
-    own = correlation.diagonal().astype(np.float64)
-    b = (np.einsum("ij,ij->i", coupling, correlation) + (1.0 - own)) / own
+    variances_there = correlation.diagonal().astype(np.float64)
+    b = (np.einsum("ij,ij->i", coupling, correlation) + (1.0 - variances_there)) / variances_there
     push = theta + J @ mean - b / variance * mean - h
     return _Matched(h, mean, variance, precision, coupling, correlation, log_det, push)
 
@@ -277,8 +277,8 @@ def reaction_scale(J: FloatArray, known: Point) -> float:
 
     It is 1 where many weak couplings of either sign add up, and large where a Gaussian covers several phases.
     """
-    own = float(known.variance @ squares_times(J, known.variance))
-    return float((known.precision - 1.0).sum()) / own if own > 0.0 else 1.0
+    reaction = float(known.variance @ squares_times(J, known.variance))
+    return float((known.precision - 1.0).sum()) / reaction if reaction > 0.0 else 1.0
 
 
 def relaxed(

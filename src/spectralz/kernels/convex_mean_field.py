@@ -86,8 +86,8 @@ def minimize(C: Any, y: FloatArray, theta: FloatArray, m: FloatArray, tol: float
         for stage in range(stages, 0, -1):
             warm = _newton(C, y, theta, m, last * COOLING**stage, WARM_TOL, MOST_WARM_STEPS)
             m, steps = warm.m, steps + warm.steps
-    found = _newton(C, y, theta, m, last, tol, max_iter)
-    return found._replace(steps=steps + found.steps)
+    minimum = _newton(C, y, theta, m, last, tol, max_iter)
+    return minimum._replace(steps=steps + minimum.steps)
 
 
 def _newton(

@@ -124,8 +124,8 @@ def _solution(matrix: FloatArray, right: FloatArray) -> FloatArray | None:
     factored = factored_in_place(matrix)
     if factored is None:
         return None
-    found = factored[0](right)
-    return found if np.isfinite(found).all() else None
+    solution = factored[0](right)
+    return solution if np.isfinite(solution).all() else None
 
 
 def factored_in_place(matrix: NDArray[Any]) -> tuple[Callable[[FloatArray], FloatArray], float] | None:
@@ -172,10 +172,10 @@ class _Gaussian(NamedTuple):
 def _gaussian(precision: FloatArray, coupling: FloatArray) -> _Gaussian | None:
     if not (np.all(precision > 0.0) and np.all(precision <= LARGEST_PRECISION)):
         return None
-    found = inverse_in_place(precision_matrix(precision, coupling))
-    if found is None:
+    inverted = inverse_in_place(precision_matrix(precision, coupling))
+    if inverted is None:
         return None
-    correlation, log_det = found
+    correlation, log_det = inverted
     return _Gaussian(precision, correlation, 0.5 * float((precision - 1.0).sum()) - 0.5 * log_det)
 
 

@@ -51,7 +51,7 @@ class _Span(NamedTuple):
 
     Attributes
     ----------
-    own
+    site
         Which of them is that of the step's own spin.
     past, future
         The position of each site in the chains of the past and of the future, or -1.
@@ -59,7 +59,7 @@ class _Span(NamedTuple):
         The gate between each site's spin x and the step's own spin s, by site, s and x; 1 where there is none.
     """
 
-    own: int
+    site: int
     past: IntArray
     future: IntArray
     gates: FloatArray
@@ -181,13 +181,13 @@ def _joint(steps: Steps, weights: Weights, t: int, kept: Kept, walk: Walk, chain
                     gates[i, s, x] = gate(weights.coupling[slots[i]], x == s)
     span = _Span(place - low, past, future, gates)
     for s in range(2):
-        own = gate(weights.field[v], s == 1)
+        weight_of_v = gate(weights.field[v], s == 1)
         # Products from the right up to each site, the spins in between summed.
         sums = [rows_of(walk.from_right, sites_after, g, c)]
         for i in range(count - 1, -1, -1):
             sums.append(_summed(sums[-1], walk, kept, chain, span, i, s, False))
         left = rows_of(walk.from_left, low, f, b)
-        total = own * _inner_product(left, sums[count])
+        total = weight_of_v * _inner_product(left, sums[count])
         if s == 1:
             joint.up[v] = total
         else:
@@ -195,9 +195,9 @@ def _joint(steps: Steps, weights: Weights, t: int, kept: Kept, walk: Walk, chain
         for i in range(count):
             if slots[i] >= 0:
                 for x in range(2):
-                    y = s if i == span.own else x
+                    y = s if i == span.site else x
                     right = _sandwich(sums[count - 1 - i], walk, kept, chain, past[i], future[i], x, y, False)
-                    weight = own * gates[i, s, x] * _inner_product(left, right)
+                    weight = weight_of_v * gates[i, s, x] * _inner_product(left, right)
                     if x == s:
                         joint.same[slots[i]] += weight
                     else:
@@ -211,7 +211,7 @@ def _summed(
     matrix: FloatArray, walk: Walk, kept: Kept, chain: Chain, span: _Span, i: int, s: int, is_from_left: bool
 ) -> FloatArray:
     """Multiply a product by a site of the span, its spin summed out and that of the step held fixed."""
-    is_own, past, future = i == span.own, span.past[i], span.future[i]
+    is_own, past, future = i == span.site, span.past[i], span.future[i]
     if is_own and past < 0:
         return _sandwich(matrix, walk, kept, chain, -1, future, s, s, is_from_left)
     minus = _sandwich(matrix, walk, kept, chain, past, future, 0, s if is_own else 0, is_from_left)
@@ -260,9 +260,9 @@ def _transposed_step(steps: Steps, weights: Weights, t: int, chain: Chain, walk:
     for k in range(steps.start[t], steps.start[t + 1]):
         gates.coupling[steps.near_place[k] - begin] = weights.coupling[steps.near[k]]
         gates.is_coupled[steps.near_place[k] - begin] = True
-    own = own_matrix(steps, weights, t).T.copy()
+    factor = own_matrix(steps, weights, t).T.copy()
     goes_up = t > 0 and steps.place[t - 1] >= place
-    change_span(chain, begin, place, own, True, gates, goes_up)
+    change_span(chain, begin, place, factor, True, gates, goes_up)
 
 
 @compiled

@@ -119,36 +119,29 @@ class Kept(NamedTuple):
 def empty_chain(width: int, bond: int, cutoff: float) -> Chain:
     """Return a chain without sites, with room for the given number."""
     slots = width + 1
-    return Chain(
-        tensors=np.zeros((slots, 2 * bond * bond)),
-        left=np.ones(slots, np.int64),
-        right=np.ones(slots, np.int64),
-        spin=np.zeros(slots, np.int64),
-        slot=np.zeros(slots, np.int64),
-        free=np.arange(slots, dtype=np.int64)[::-1].copy(),
-        counts=np.array([0, slots, 0, 0], np.int64),
-        total=np.array([0.0, 0.0, 0.0, 0.0, 1.0]),
-        bond=bond,
-        cutoff=float(cutoff),
-    )
+    left, right = np.ones((2, slots), np.int64)
+    spin, slot = np.zeros((2, slots), np.int64)
+    free, counts = np.arange(slots, dtype=np.int64)[::-1].copy(), np.array([0, slots, 0, 0], np.int64)
+    tensors, total = np.zeros((slots, 2 * bond * bond)), np.array([0.0, 0.0, 0.0, 0.0, 1.0])
+    return Chain(tensors, left, right, spin, slot, free, counts, total, bond, float(cutoff))
 
 
 @compiled_for_kernels
 def load(chain: Chain, slot: int, is_flipped: bool) -> FloatArray:
     """Return a copy of a tensor as a wide matrix, with left and right exchanged if asked."""
     left, right = chain.left[slot], chain.right[slot]
-    own = chain.tensors[slot]
+    numbers = chain.tensors[slot]
     a, b = (right, left) if is_flipped else (left, right)
     tensor = np.empty((a, 2 * b))
     if is_flipped:
         for i in range(left):
             for x in range(2):
                 for j in range(right):
-                    tensor[j, x * left + i] = own[(2 * i + x) * right + j]
+                    tensor[j, x * left + i] = numbers[(2 * i + x) * right + j]
     else:
         for i in range(left):
             for j in range(2 * right):
-                tensor[i, j] = own[2 * i * right + j]
+                tensor[i, j] = numbers[2 * i * right + j]
     return tensor
 
 
@@ -157,16 +150,16 @@ def store(chain: Chain, slot: int, tensor: FloatArray, is_flipped: bool) -> None
     """Write a tensor, a wide matrix, into its slot."""
     a, b = tensor.shape[0], tensor.shape[1] // 2
     chain.left[slot], chain.right[slot] = (b, a) if is_flipped else (a, b)
-    own = chain.tensors[slot]
+    numbers = chain.tensors[slot]
     if is_flipped:
         for i in range(a):
             for x in range(2):
                 for j in range(b):
-                    own[(2 * j + x) * a + i] = tensor[i, x * b + j]
+                    numbers[(2 * j + x) * a + i] = tensor[i, x * b + j]
     else:
         for i in range(a):
             for j in range(2 * b):
-                own[2 * i * b + j] = tensor[i, j]
+                numbers[2 * i * b + j] = tensor[i, j]
 
 
 @compiled_for_kernels
@@ -267,11 +260,11 @@ def insert(chain: Chain, place: int) -> None:
         chain.slot[p] = chain.slot[p - 1]
     chain.slot[place] = slot
     chain.left[slot] = chain.right[slot] = d
-    own = chain.tensors[slot]
+    numbers = chain.tensors[slot]
     for i in range(2 * d * d):
-        own[i] = 0.0
+        numbers[i] = 0.0
     for i in range(d):
-        own[2 * i * d + i] = own[(2 * i + 1) * d + i] = 1.0
+        numbers[2 * i * d + i] = numbers[(2 * i + 1) * d + i] = 1.0
     chain.counts[LENGTH] = length + 1
     if chain.counts[CENTER] >= place and length:
         chain.counts[CENTER] += 1
@@ -332,11 +325,11 @@ def _add_columns(block: FloatArray, to: int, weight: float, part: FloatArray, fi
 
 @compiled_for_kernels
 def change_span(
-    chain: Chain, low: int, place: int, own: FloatArray, copies_old: bool, gates: Gates, goes_up: bool
+    chain: Chain, low: int, place: int, factor: FloatArray, copies_old: bool, gates: Gates, goes_up: bool
 ) -> None:
     """Multiply gates between one site and others into the chain, sum sites out, and compress.
 
-    The site at ``place`` is multiplied by the matrix ``own`` (new spin x old spin). A copy of its spin, made before
+    The site at ``place`` is multiplied by the matrix ``factor`` (new spin x old spin). A copy of its spin, made before
     this step if ``copies_old`` and after it otherwise, is carried along the bonds to the coupled sites, which are
     multiplied by exp(J x y - |J|). The span begins at the position ``low``. The center must be in it.
     """
@@ -379,7 +372,7 @@ def change_span(
                 if p == place:
                     old = o
                     s = o if copies_old else x
-                    weight = own[x, o]
+                    weight = factor[x, o]
                 elif o == 1 and not carries:
                     continue
                 else:
@@ -527,8 +520,8 @@ def advance(steps: Steps, weights: Weights, begin: int, end: int, chain: Chain, 
         if steps.is_new[t]:
             insert(chain, place)
         chain.spin[chain.slot[place]] = steps.spin[t]
-        own = own_matrix(steps, weights, t)
-        change_span(chain, low, place, own, False, gates, steps.goes_up[t])
+        factor = own_matrix(steps, weights, t)
+        change_span(chain, low, place, factor, False, gates, steps.goes_up[t])
         if chain.total[SIGN] == 0.0:
             return t + 1
     return end

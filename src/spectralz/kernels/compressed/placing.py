@@ -74,29 +74,19 @@ def place_spins(
     """
     n = len(order)
     m = int((start[order + 1] - start[order]).sum()) // 2
+    spin = np.ascontiguousarray(order, dtype=np.int64)
     place, low, high = np.zeros((3, n), np.int64)
     is_new, is_gone, goes_up = np.zeros((3, n), np.bool_)
-    steps = Steps(
-        spin=np.ascontiguousarray(order, dtype=np.int64),
-        place=place,
-        is_new=is_new,
-        taken=np.full(n, -1, np.int64),
-        low=low,
-        high=high,
-        is_gone=is_gone,
-        goes_up=goes_up,
-        start=np.zeros(n + 1, np.int64),
-        near=np.zeros(m, np.int64),
-        near_place=np.zeros(m, np.int64),
-        near_gone=np.zeros(m, np.bool_),
-    )
+    taken, first_near = np.full(n, -1, np.int64), np.zeros(n + 1, np.int64)
+    near, near_place, near_gone = np.zeros(m, np.int64), np.zeros(m, np.int64), np.zeros(m, np.bool_)
+    steps = Steps(spin, place, is_new, taken, low, high, is_gone, goes_up, first_near, near, near_place, near_gone)
     width = _place(steps, start, source, np.ascontiguousarray(across, dtype=np.float64), max_width, max_moves)
     if width < 0:
         return None
     # Edges to neighbors whose sites were taken are not in the list.
     used = slice(int(steps.start[-1]))
-    near = {name: getattr(steps, name)[used].copy() for name in ("near", "near_place", "near_gone")}
-    return steps._replace(**near), width
+    steps = steps._replace(near=near[used].copy(), near_place=near_place[used].copy(), near_gone=near_gone[used].copy())
+    return steps, width
 
 
 @inner

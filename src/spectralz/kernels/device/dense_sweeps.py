@@ -100,8 +100,8 @@ def sweep_at_random(
     x: Array, energy: Array, key: Any, beta: Array, path: DensePath, is_fused: bool
 ) -> tuple[Array, Array, Any]:
     """Sweep once with random numbers of the key; return the states, E of each, and the next key."""
-    key, own = jax.random.split(key)
-    x, change = sweep(x, beta, path, logistic(own, x.shape), is_fused)
+    key, noise_key = jax.random.split(key)
+    x, change = sweep(x, beta, path, logistic(noise_key, x.shape), is_fused)
     return x, energy + change, key
 
 
@@ -116,29 +116,29 @@ def sweep(x: Array, beta: Array, path: DensePath, noise: Array, is_fused: bool) 
         x, change = state
         begin = k * BLOCK
         rows = tuple(lax.dynamic_slice_in_dim(piece, begin, BLOCK) for piece in path.pieces)
-        among = [lax.dynamic_slice_in_dim(each, begin, BLOCK, axis=1).astype(jnp.float32) for each in rows]
-        own = sum(among[1:], among[0])
+        among = [lax.dynamic_slice_in_dim(piece, begin, BLOCK, axis=1).astype(jnp.float32) for piece in rows]
+        within = sum(among[1:], among[0])
         field = _fields(rows, x) + lax.dynamic_slice_in_dim(path.change, begin, BLOCK)[:, None]
         before = lax.dynamic_slice_in_dim(x, begin, BLOCK).astype(jnp.float32)
         # Up if 2 (base + beta field) exceeds the noise.
         base = lax.dynamic_slice_in_dim(path.base, begin, BLOCK)[:, None]
         least = 0.5 * lax.dynamic_slice_in_dim(noise, begin, BLOCK) - base
-        turned = turned_of(before, field, own, least, beta)
-        gained = turned * (field + 0.5 * product(own, turned))
+        turned = turned_of(before, field, within, least, beta)
+        gained = turned * (field + 0.5 * product(within, turned))
         x = lax.dynamic_update_slice_in_dim(x, (before + turned).astype(x.dtype), begin, axis=0)
         return x, change + gained.sum(axis=0).astype(jnp.float64)
 
     start = x, jnp.zeros(x.shape[1], jnp.float64)
-    found: tuple[Array, Array] = lax.fori_loop(0, x.shape[0] // BLOCK, turn_block, start)
-    return found
+    ends: tuple[Array, Array] = lax.fori_loop(0, x.shape[0] // BLOCK, turn_block, start)
+    return ends
 
 
-def _turned_in_groups(before: Array, field: Array, own: Array, least: Array, beta: Array) -> Array:
+def _turned_in_groups(before: Array, field: Array, within: Array, least: Array, beta: Array) -> Array:
     """Return by how much the spins of a block change: 0, or ±2."""
 
     def turn_group(g: Any, turned: Array) -> Array:
         begin = g * WRITTEN_OUT
-        rows = lax.dynamic_slice_in_dim(own, begin, WRITTEN_OUT)
+        rows = lax.dynamic_slice_in_dim(within, begin, WRITTEN_OUT)
         h = lax.dynamic_slice_in_dim(field, begin, WRITTEN_OUT) + product(rows, turned)
         among = lax.dynamic_slice_in_dim(rows, begin, WRITTEN_OUT, axis=1)
         x = lax.dynamic_slice_in_dim(before, begin, WRITTEN_OUT)
@@ -151,27 +151,27 @@ def _turned_in_groups(before: Array, field: Array, own: Array, least: Array, bet
             changes.append(jnp.where(beta * h_i > threshold[i], jnp.float32(1.0), jnp.float32(-1.0)) - x[i])
         return lax.dynamic_update_slice_in_dim(turned, jnp.stack(changes), begin, axis=0)
 
-    found: Array = lax.fori_loop(0, BLOCK // WRITTEN_OUT, turn_group, jnp.zeros_like(before))
-    return found
+    turns: Array = lax.fori_loop(0, BLOCK // WRITTEN_OUT, turn_group, jnp.zeros_like(before))
+    return turns
 
 
 def _turned_in_one(
-    before: Array, field: Array, own: Array, least: Array, beta: Array, *, interpret: bool = False
+    before: Array, field: Array, within: Array, least: Array, beta: Array, *, interpret: bool = False
 ) -> Array:
     """Return the same by one kernel; ``interpret`` runs it without a GPU, for tests."""
     from jax.experimental import pallas as pl
 
     states = before.shape[1]
     tile = pl.BlockSpec((BLOCK, TILE), lambda t: (0, t))
-    found: Array = pl.pallas_call(
+    turns: Array = pl.pallas_call(
         _block_kernel,
         out_shape=jax.eval_shape(lambda: before),
         grid=(states // TILE,),
         in_specs=[pl.BlockSpec((1,), lambda t: (0,)), tile, tile, pl.BlockSpec((BLOCK, BLOCK), lambda t: (0, 0)), tile],
         out_specs=tile,
         interpret=interpret,
-    )(beta.reshape(1), before, field, own, least)
-    return found
+    )(beta.reshape(1), before, field, within, least)
+    return turns
 
 
 def _block_kernel(

@@ -40,11 +40,11 @@ def eigenpairs_in_place(matrix: FloatArray, device: Any) -> tuple[FloatArray, Fl
     refuse_matrix(n, device)
     with computing_on(device):
         values, rows = _eigenpairs(jnp.array(matrix))
-        found = np.array(values)
+        ascending = np.array(values)
         size = min(n, ROWS_AT_A_TIME)
         for begin in (*range(0, n - size, size), n - size):
             matrix[begin : begin + size] = np.asarray(_some_rows(rows, begin, size))
-    return found, matrix.T
+    return ascending, matrix.T
 
 
 def eigenvalues(matrix: FloatArray, device: Any) -> FloatArray:
@@ -69,17 +69,17 @@ def inverse(matrix: NDArray[Any], device: Any) -> tuple[NDArray[Any], float] | N
     """Return the inverse and log det of a symmetric matrix, or None if it is not positive definite."""
     refuse_matrix(len(matrix), device)
     with computing_on(device):
-        found, log_det = _inverse(jnp.asarray(matrix))
+        inverted, log_det = _inverse(jnp.asarray(matrix))
         log_det = float(log_det)
-        return (np.array(found), log_det) if np.isfinite(log_det) else None
+        return (np.array(inverted), log_det) if np.isfinite(log_det) else None
 
 
 @jax.jit
 def _inverse(matrix: Array) -> tuple[Array, Array]:
     factor, log_det = _factor(matrix)
     half = lax.linalg.triangular_solve(factor, jnp.eye(len(matrix), dtype=factor.dtype), left_side=True, lower=True)
-    found = products.product(half.T, half)
-    return (0.5 * (found + found.T)).astype(matrix.dtype), log_det
+    inverted = products.product(half.T, half)
+    return (0.5 * (inverted + inverted.T)).astype(matrix.dtype), log_det
 
 
 def factored(matrix: NDArray[Any], device: Any) -> tuple[Callable[[FloatArray], FloatArray], float] | None:
@@ -118,8 +118,8 @@ def product(a: NDArray[Any], b: NDArray[Any], device: Any) -> NDArray[Any]:
 
 @jax.jit
 def _product(a: Array, b: Array) -> Array:
-    found = products.product(a.astype(jnp.float64), b.astype(jnp.float64))
-    return found.astype(a.dtype)
+    whole = products.product(a.astype(jnp.float64), b.astype(jnp.float64))
+    return whole.astype(a.dtype)
 
 
 def refuse_matrix(n: int, device: Any) -> None:

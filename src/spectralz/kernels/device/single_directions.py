@@ -31,18 +31,16 @@ SERIES = [(-1.0) ** m / math.factorial(2 * m) for m in range(10, -1, -1)]
 
 def cosine_lines(slopes: FloatArray, steps: FloatArray, lasts: IntArray) -> FloatArray:
     """Return the sums over |k| = 0 ... last_j of the normal density at k step_j times prod_i cos(pi k slope_ji)."""
-    found = []
+    sums = []
     for begin in range(0, len(steps), DIRECTIONS):
         part = slice(begin, begin + DIRECTIONS)
         some = len(steps[part])
         # Directions that nobody asked for, without nodes: everything is compiled for one number of them.
         missing = DIRECTIONS - some
         padded = np.pad(slopes[part], ((0, missing), (0, 0)))
-        found.append(
-            _lines(padded, np.pad(steps[part], (0, missing)), np.pad(lasts[part], (0, missing), constant_values=-1))
-        )
-        found[-1] = np.asarray(found[-1])[:some]
-    return np.concatenate([np.zeros(0), *found])
+        ends = np.pad(lasts[part], (0, missing), constant_values=-1)
+        sums.append(np.asarray(_lines(padded, np.pad(steps[part], (0, missing)), ends))[:some])
+    return np.concatenate([np.zeros(0), *sums])
 
 
 @partial(jax.jit, compiler_options=UNTUNED)

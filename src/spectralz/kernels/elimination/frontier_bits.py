@@ -168,10 +168,10 @@ def _parts(n: int, forest: Forest) -> tuple[IntArray, IntArray, list[list[int]]]
 
 def _runs(slots: list[int]) -> list[tuple[int, int, int, int]]:
     """Return word, shift, mask and place of each row of neighboring bits, of bits in ascending order."""
-    found: list[list[int]] = []
+    runs: list[list[int]] = []
     for at, s in enumerate(slots):
-        if found and s == slots[at - 1] + 1 and s % WORD:
-            found[-1][2] = 2 * found[-1][2] + 1
+        if runs and s == slots[at - 1] + 1 and s % WORD:
+            runs[-1][2] = 2 * runs[-1][2] + 1
         else:
-            found.append([s // WORD, s % WORD, 1, at])
-    return [(word, shift, mask, at) for word, shift, mask, at in found]
+            runs.append([s // WORD, s % WORD, 1, at])
+    return [(word, shift, mask, at) for word, shift, mask, at in runs]

@@ -127,8 +127,8 @@ class Program:
     def entries(self, begin: int, end: int) -> int:
         """Return the entries written by steps begin to end if all tables are kept, with room for one that is not."""
         sizes = np.left_shift(np.int64(1), self.width[begin:end])
-        own = self.slot[begin:end] == np.arange(begin, end)
-        return int(sizes[own].sum() + sizes.max(initial=0))
+        has_place = self.slot[begin:end] == np.arange(begin, end)
+        return int(sizes[has_place].sum() + sizes.max(initial=0))
 
     def rounding_bound(self) -> float:
         """Bound the rounding error of log Z.

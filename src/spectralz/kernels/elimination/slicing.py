@@ -53,20 +53,20 @@ def sliced(
     fixed, or more than ``max_terms`` entries be filled.
     """
     search = search.for_each_of(SEARCHES)
-    found = start
+    slices = start
     graph = _without(adjacency, start.fixed)
-    while not fits(found.tree):
-        if len(found.fixed) >= most or found.terms > max_terms or not found.tree.order:
+    while not fits(slices.tree):
+        if len(slices.fixed) >= most or slices.terms > max_terms or not slices.tree.order:
             return None
-        spin = _most_wanted(found.tree)
+        spin = _most_wanted(slices.tree)
         graph = _without(graph, (spin,))
-        order = [v for v in found.tree.order if v != spin]
+        order = [v for v in slices.tree.order if v != spin]
         tree = EliminationTree.of_order(order, graph)
         better = improved([order], graph, tree.terms, max(tree.width - 1, 1), search) if order else None
         if better is not None and (better.terms < tree.terms or better.peak < tree.peak):
             tree = better
-        found = SlicedTree((*found.fixed, spin), tree)
-    return found if found.terms <= max_terms else None
+        slices = SlicedTree((*slices.fixed, spin), tree)
+    return slices if slices.terms <= max_terms else None
 
 
 def _most_wanted(tree: EliminationTree) -> int:

@@ -52,13 +52,13 @@ class EliminationTree:
         slots = list(range(len(steps)))
         kept: list[list[int]] = []
         for step in steps:
-            own: list[int] = []
+            used_up: list[int] = []
             for child in sorted(children[step], key=at.__getitem__):
-                if own and separators[child] == separators[steps[own[-1]]]:
-                    slots[at[child]] = own[-1]
+                if used_up and separators[child] == separators[steps[used_up[-1]]]:
+                    slots[at[child]] = used_up[-1]
                 else:
-                    own.append(at[child])
-            kept.append(own)
+                    used_up.append(at[child])
+            kept.append(used_up)
         return cls(
             [order[step] for step in steps],
             [sorted(separators[step], key=rank.__getitem__) for step in steps],

@@ -91,9 +91,9 @@ def _components(A: FloatArray) -> list[IntArray]:
 
 def _connected_form(A: FloatArray, max_rank: int, tol: float, rng: np.random.Generator) -> LowRankForm | None:
     n = len(A)
-    own = np.array(np.diagonal(A))
+    given = np.array(np.diagonal(A))
     if n == 1:
-        return LowRankForm(np.empty(0), np.empty((0, 1)), -own, 0.0)
+        return LowRankForm(np.empty(0), np.empty((0, 1)), -given, 0.0)
     if max_rank < 1:
         return None
     # The diagonal is the unknown: a given one is at best a hint, and a huge one would hide the rest. Dividing by a
@@ -104,10 +104,10 @@ def _connected_form(A: FloatArray, max_rank: int, tol: float, rng: np.random.Gen
     np.ldexp(C, -power, out=C)
     off = float(np.abs(C).sum())
     with np.errstate(over="ignore"):  # a hint that is out of proportion is ignored
-        own, tol = np.ldexp(own, -power), float(np.ldexp(tol, -power))
+        given, tol = np.ldexp(given, -power), float(np.ldexp(tol, -power))
     best: LowRankForm | None = None
     floor = tol / n
-    for diagonal in _candidate_diagonals(C, own, max_rank, floor, rng):
+    for diagonal in _candidate_diagonals(C, given, max_rank, floor, rng):
         form = _polished(C, diagonal, max_rank, floor, off)
         if form.residual <= max(FIT_TOLERANCE * off, tol) and (best is None or len(form.values) < len(best.values)):
             best = form
@@ -120,21 +120,21 @@ def _connected_form(A: FloatArray, max_rank: int, tol: float, rng: np.random.Gen
 
 
 def _candidate_diagonals(
-    C: FloatArray, own: FloatArray, max_rank: int, floor: float, rng: np.random.Generator
+    C: FloatArray, given: FloatArray, max_rank: int, floor: float, rng: np.random.Generator
 ) -> Iterator[FloatArray]:
     """Yield diagonals to try for C, which has none: from splits of the spins, and some more if the spins are few.
 
-    The additional ones are its own, ``own``, and this or zero, shifted so that an eigenvalue is zero.
+    The additional ones are ``given``, and this or zero, shifted so that an eigenvalue is zero.
     """
     n = len(C)
     if n <= FEW_SPINS:
-        hints = [own] if float(np.abs(own).max()) < LARGEST_HINT else []
+        hints = [given] if float(np.abs(given).max()) < LARGEST_HINT else []
         yield from hints
         for base in (*hints, np.zeros(n)):
             for eigenvalue in np.linalg.eigvalsh(C + np.diag(base)).tolist():
                 yield base - eigenvalue
     least = np.full(n, np.inf)
-    found = np.zeros(n)
+    diagonal = np.zeros(n)
     most = 0
     for _ in range(MOST_SPLITS if n > 2 else 0):
         halves = rng.permutation(n)
@@ -153,9 +153,9 @@ def _candidate_diagonals(
             product = (C @ spread)[part]
             estimate = (product * vectors).sum(axis=1) / np.maximum(1.0 - leverage, 1e-12)
             better = leverage < least[part]
-            found[part[better]] = estimate[better]
+            diagonal[part[better]] = estimate[better]
             least[part[better]] = leverage[better]
-        yield found
+        yield diagonal
 
 
 def _block_vectors(

@@ -10,6 +10,7 @@ probability of k under independent spins and nothing can overflow; the sums' log
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -71,10 +72,7 @@ class Grid:
     @property
     def cells(self) -> int:
         """Number of cells of the grid, 2 b_j + 1 along each direction."""
-        product = 1
-        for half in self.half.tolist():
-            product *= 2 * half + 1
-        return product
+        return math.prod(2 * half + 1 for half in self.half.tolist())
 
     @property
     def strides(self) -> IntArray:

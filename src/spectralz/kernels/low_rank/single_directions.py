@@ -72,20 +72,20 @@ def _cosine_line(slope: FloatArray, first: int, last: int, step: float, product:
 def _cosine_lines(values: FloatArray, vectors: FloatArray, left: FloatArray) -> None:
     """Set left_j to E exp(lambda_j <v_j, x>^2) for the negative lambda_j."""
     device = device_for_matrix(vectors.shape[1])
-    found: dict[int, _Line] = {}
+    lines: dict[int, _Line] = {}
     for j in np.flatnonzero(values < 0.0).tolist():
         line = _line_of(math.sqrt(-2.0 * values[j]) * vectors[j])
         left[j] = 0.0  # of weights that leave no digits
         if line is not None and device is None:
             left[j] = _sum_of(line)
         elif line is not None:
-            found[j] = line
-    if found:
+            lines[j] = line
+    if lines:
         from spectralz.kernels.device.single_directions import cosine_lines
 
-        slopes, steps, lasts = zip(*found.values(), strict=True)
+        slopes, steps, lasts = zip(*lines.values(), strict=True)
         with computing_on(device):
-            left[list(found)] = cosine_lines(np.array(slopes), np.array(steps), np.array(lasts, dtype=np.int64))
+            left[list(lines)] = cosine_lines(np.array(slopes), np.array(steps), np.array(lasts, dtype=np.int64))
 
 
 class _Line(NamedTuple):
@@ -160,7 +160,7 @@ def _with_largest_pinned(value: float, v: FloatArray) -> tuple[float, float]:
         a = math.sqrt(-2.0 * value) * others[None, :]
         if not n or not negative_node_count(a) <= MOST_NODES:
             return value * float(v[k]) ** 2, 0.0 if not n else math.inf
-    upper, lower = (float(each[0]) for each in sum_negative(theta, a[:0], a, np.zeros((1, 0)), lambda _: None))
+    upper, lower = (float(bound[0]) for bound in sum_negative(theta, a[:0], a, np.zeros((1, 0)), lambda _: None))
     if lower <= -1e300:
         return upper, math.inf
     parts = [value * float(v[k]) ** 2, *np.abs(theta).tolist(), -n * math.log(2.0), 0.5 * (upper + lower)]

@@ -80,7 +80,7 @@ def insert(table: IntArray, keys: WordArray, count: int, new: WordArray, is_new:
 
 
 @compiled
-def contains(table: IntArray, keys: WordArray, asked: WordArray, found: BoolArray) -> None:
-    """Return for each row of ``asked`` whether it is a key."""
+def contains(table: IntArray, keys: WordArray, asked: WordArray, is_known: BoolArray) -> None:
+    """Write for each row of ``asked`` whether it is a key."""
     for r in range(len(asked)):
-        found[r] = table[_place(table, keys, asked, r)] != EMPTY
+        is_known[r] = table[_place(table, keys, asked, r)] != EMPTY
