@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import typer
 
 import spectralz as sz
 from spectralz.cli.helping import first_line
 from spectralz.io import FORMATS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 READABLE = tuple(known.name for known in FORMATS)
 WRITABLE = tuple(known.name for known in FORMATS if known.write is not None)

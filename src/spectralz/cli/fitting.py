@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Hashable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -20,12 +21,8 @@ from spectralz.io import check_suffix
 from spectralz.io.csv_table import read_table
 from spectralz.io.files import STANDARD
 from spectralz.io.lines import finite_number, whole_number
+from spectralz.model import FloatArray
 from spectralz.show import fits
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from spectralz.model import FloatArray
 
 CHOSEN = ("ebic", "cv")
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from spectralz.errors import shown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # In some releases of typer click is a separate package, in others a part of typer.
 UsageError: type[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "UsageError")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import spectralz as sz
 from spectralz.cli.console import as_text
@@ -12,10 +14,6 @@ from spectralz.errors import OptionError
 from spectralz.io import read_evidence
 from spectralz.io.files import STANDARD
 from spectralz.io.lines import whole_number
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
-    from pathlib import Path
 
 # Up to this many given spins are named in a line of text; otherwise only their number is printed.
 MOST_NAMED = 6

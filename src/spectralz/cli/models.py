@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -19,9 +20,6 @@ from spectralz.errors import OptionError
 from spectralz.io import loses_names
 from spectralz.io.files import STANDARD
 from spectralz.show import tables
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 To = Annotated[
     str | None,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -17,10 +18,6 @@ from spectralz._support.threads import using_threads
 from spectralz.cli import completion
 from spectralz.cli.console import say
 from spectralz.errors import OptionError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import AbstractContextManager
 
 # ---------------------------------------------------------------------------------------------- the model and the files
 

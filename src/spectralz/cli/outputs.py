@@ -5,20 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectralz.cli.console import as_text, say, say_error, sentence_of
 from spectralz.errors import FormatError, SpectralzError
 from spectralz.io.files import STANDARD, save, write_whole
 from spectralz.show.canvas import FORMATS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
 
 STATES = (".npy", ".csv", ".npy.gz", ".csv.gz")
 # The suffixes that an option takes: a browser would not show a page that has another one.

@@ -41,8 +41,3 @@ class Weights:
                 return np.full(count, self.strength)
             case _:
                 return np.full(count, -self.strength)
-
-
-def equal_weights(n: int, pairs: NDArray[np.int64], strength: float, field: float) -> Ising:
-    """Return the model of n spins whose edges all weigh ``strength``, in one field."""
-    return Ising.from_edges(n, pairs, strength, np.full(n, field))

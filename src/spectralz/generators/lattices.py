@@ -15,7 +15,7 @@ from spectralz.generators.checks import (
     checked_scale,
     checked_spins,
 )
-from spectralz.generators.couplings import Weights, equal_weights
+from spectralz.generators.couplings import Weights
 from spectralz.generators.streams import Stream
 from spectralz.model import Ising
 
@@ -254,7 +254,8 @@ def torus(rows: int, columns: int, strength: float, field: float = 0.0) -> Ising
     """
     shape = checked_count(rows, "rows"), checked_count(columns, "columns")
     J, theta = checked_number(strength, "strength"), checked_number(field, "field")
-    return equal_weights(math.prod(shape), lattice_edges(shape, SQUARE, periodic=True), J, theta)
+    pairs = lattice_edges(shape, SQUARE, periodic=True)
+    return Ising.from_edges(math.prod(shape), pairs, J, np.full(math.prod(shape), theta))
 
 
 def chain(n: int, strength: float, field: float = 0.0, periodic: bool = False) -> Ising:
@@ -282,7 +283,7 @@ def chain(n: int, strength: float, field: float = 0.0, periodic: bool = False) -
     """
     n, is_periodic = checked_count(n, "n"), checked_flag(periodic, "periodic")
     J, theta = checked_number(strength, "strength"), checked_number(field, "field")
-    return equal_weights(n, lattice_edges((n,), CHAIN, is_periodic), J, theta)
+    return Ising.from_edges(n, lattice_edges((n,), CHAIN, is_periodic), J, np.full(n, theta))
 
 
 def dimers(n: int, strength: float, field: float = 0.0) -> Ising:
@@ -308,7 +309,7 @@ def dimers(n: int, strength: float, field: float = 0.0) -> Ising:
     """
     n = checked_pairs(n)
     J, theta = checked_number(strength, "strength"), checked_number(field, "field")
-    return equal_weights(n, np.arange(n).reshape(-1, 2), J, theta)
+    return Ising.from_edges(n, np.arange(n).reshape(-1, 2), J, np.full(n, theta))
 
 
 def chimera(

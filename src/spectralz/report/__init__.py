@@ -1,7 +1,5 @@
 """Pages in HTML, one file each: the report of a folder of sweeps, an answer, and a comparison of methods."""
 
-from __future__ import annotations
-
 from spectralz.report.answer import comparison_page, estimate_page
 from spectralz.report.figure import Claim, Figure
 from spectralz.report.write import write_report

@@ -75,7 +75,7 @@ def _draw_sweep(entry: Entry, axes: Axes) -> None:
     """Draw any sweep: mean |error| with its standard error against x, or log Z if there is no truth."""
     has_truth = any(not math.isnan(s.mean) for s in entry.summaries)
     labels = list(dict.fromkeys(row.label for row in entry.rows))
-    lines = {label: _known((_errors if has_truth else _answers)(entry, label)) for label in labels}
+    lines = {label: _errors(entry, label) if has_truth else _answers(entry, label) for label in labels}
     if has_truth:
         _draw_errors(axes, lines, [row.truth for row in entry.rows if row.truth is not None])
     else:
@@ -119,10 +119,6 @@ def _draw_line(axes: Axes, style: dict[str, Any], label: str, points: list[_Poin
     axes.errorbar(x, y, yerr=[lower, bars], label=name, capsize=2, markersize=5, **curves.above(y, floor), **style)
 
 
-def _known(points: list[_Point]) -> list[_Point]:
-    return [point for point in points if not math.isnan(point[1])]
-
-
 def _scale_x(axes: Axes, entry: Entry) -> None:
     """Name the files, or take logarithms if the values span a factor of 20."""
     if entry.files:
@@ -135,7 +131,7 @@ def _scale_x(axes: Axes, entry: Entry) -> None:
 
 
 def _errors(entry: Entry, label: str) -> list[_Point]:
-    return [(s.x, s.mean, s.standard_error) for s in entry.summaries if s.label == label]
+    return [(s.x, s.mean, s.standard_error) for s in entry.summaries if s.label == label and not math.isnan(s.mean)]
 
 
 def _answers(entry: Entry, label: str) -> list[_Point]:

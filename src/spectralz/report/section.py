@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from typing import TYPE_CHECKING
 
 from spectralz.io.files import write_whole
 from spectralz.report.picture import Picture, draw
 from spectralz.report.sentences import finding, message_of
 from spectralz.sweeps import Summary
+from spectralz.sweeps.rows import csv_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -77,11 +76,5 @@ class Section:
 
 
 def _csv(summaries: Iterable[Summary]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    columns = [field.name for field in fields(Summary)]
-    writer.writerow(columns)
-    for summary in summaries:
-        values = [getattr(summary, name) for name in columns]
-        writer.writerow(["" if isinstance(v, float) and math.isnan(v) else v for v in values])
-    return text.getvalue()
+    rows = [["" if isinstance(v, float) and math.isnan(v) else v for v in astuple(summary)] for summary in summaries]
+    return "".join(map(csv_line, [[column.name for column in fields(Summary)], *rows]))

@@ -56,10 +56,10 @@ class Bounds(Shown):
     Examples
     --------
     >>> import spectralz as sz
-    >>> found = sz.bounds(sz.generators.grid(side=6, strength=0.2, seed=0), budget=1.0)
-    >>> found.lower < sz.log_z(sz.generators.grid(side=6, strength=0.2, seed=0)).log_z < found.upper
+    >>> bracket = sz.bounds(sz.generators.grid(side=6, strength=0.2, seed=0), budget=1.0)
+    >>> bracket.lower < sz.log_z(sz.generators.grid(side=6, strength=0.2, seed=0)).log_z < bracket.upper
     True
-    >>> print(found)
+    >>> print(bracket)
     33.30854299... <= log Z <= 33.30854299... (proven, width ...)
     lower by ..., upper by ...
     7 methods, ... s

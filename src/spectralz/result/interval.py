@@ -23,9 +23,9 @@ class Interval(NamedTuple):
 
     Examples
     --------
-    >>> found = Interval(1.5, 1.75, 0.999)
-    >>> low, high, level = found
-    >>> found.width, 1.6 in found, 2.0 in found
+    >>> interval = Interval(1.5, 1.75, 0.999)
+    >>> low, high, level = interval
+    >>> interval.width, 1.6 in interval, 2.0 in interval
     (0.25, True, False)
     """
 

@@ -22,7 +22,7 @@ class LogProb:
     Attributes
     ----------
     log_prob
-        log P(x), one number per state; ``numpy.asarray(found)`` is the same.
+        log P(x), one number per state; ``numpy.asarray(result)`` is the same.
     log_weight
         Log of the unnormalized probabilities; these are exact.
     estimate
@@ -32,10 +32,10 @@ class LogProb:
     --------
     >>> import numpy as np, spectralz as sz
     >>> model = sz.Ising.from_edges(2, [(0, 1)], [1.0])
-    >>> found = sz.log_prob(model, [[+1, +1], [+1, -1]])
-    >>> np.exp(found.log_prob).round(4).tolist()
+    >>> logs = sz.log_prob(model, [[+1, +1], [+1, -1]])
+    >>> np.exp(logs.log_prob).round(4).tolist()
     [0.4404, 0.0596]
-    >>> found.mean
+    >>> logs.mean
     -1.82...
     """
 

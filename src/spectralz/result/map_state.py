@@ -43,8 +43,8 @@ class MapState(Record):
     Examples
     --------
     >>> import spectralz as sz
-    >>> found = sz.map_state(sz.generators.grid(side=10, strength=1.0, seed=0))
-    >>> found
+    >>> heaviest = sz.map_state(sz.generators.grid(side=10, strength=1.0, seed=0))
+    >>> heaviest
     MapState(log-weight 171.510557, proven, by exact in ... s)
     """
 

@@ -47,10 +47,10 @@ class Marginals(Shown, Record):
     Examples
     --------
     >>> import spectralz as sz
-    >>> found = sz.marginals(sz.Ising.from_edges(2, [(0, 1)], [1.0], field=[0.5, 0.0]))
-    >>> found
+    >>> means = sz.marginals(sz.Ising.from_edges(2, [(0, 1)], [1.0], field=[0.5, 0.0]))
+    >>> means
     Marginals(n=2, edges=1, exact, means +0.3519 to +0.4621, by exact)
-    >>> print(found)
+    >>> print(means)
     marginals   2 spins, 1 edge (exact)
     means       +0.3519 to +0.4621, mean size 0.4070
     pair means  +0.7616 to +0.7616

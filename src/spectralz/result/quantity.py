@@ -31,8 +31,8 @@ class Quantity(Record):
     Examples
     --------
     >>> import spectralz as sz
-    >>> found = sz.energy(sz.Ising(field=[1.0]))
-    >>> round(float(found), 6), found.kind
+    >>> energy = sz.energy(sz.Ising(field=[1.0]))
+    >>> round(float(energy), 6), energy.kind
     (-0.761594, <Kind.EXACT: 'exact'>)
     """
 

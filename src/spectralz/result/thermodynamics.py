@@ -61,12 +61,12 @@ class Thermodynamics:
     Examples
     --------
     >>> import numpy as np, spectralz as sz
-    >>> found = sz.thermodynamics(sz.generators.grid(side=4, strength=1.0, seed=0), [0.5, 1.0, 2.0])
-    >>> print(found)
+    >>> curves = sz.thermodynamics(sz.generators.grid(side=4, strength=1.0, seed=0), [0.5, 1.0, 2.0])
+    >>> print(curves)
     16 spins at 3 temperatures (exact), by exact in ... s
        beta         log Z        energy       entropy  heat capacity  magnetization
         0.5   ...
-    >>> bool(np.all(np.diff(found.entropy) < 0))
+    >>> bool(np.all(np.diff(curves.entropy) < 0))
     True
     """
 

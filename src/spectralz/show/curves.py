@@ -28,6 +28,7 @@ ROUNDING = 1e-14
 MOST_TICKS = 8
 # Rings around points at the floor, so that all methods there can be seen.
 RING, RING_STEP, MOST_RINGS = 5.0, 2.5, 5
+HOLLOW: dict[str, Any] = {"linestyle": "", "markerfacecolor": "none", "markeredgewidth": 1.2, "zorder": 3}
 
 
 def floor_below(errors: Iterable[float], log_z: Iterable[float] = ()) -> tuple[float, float]:
@@ -118,18 +119,13 @@ def draw_at_floor(axes: Axes, x: Sequence[float], floor: float, rank: int, style
     style
         The color and the marker.
     """
-    axes.plot(x, [floor] * len(x), **ring(rank), color=style["color"], marker=style["marker"])
+    size = RING + RING_STEP * (1 + rank % MOST_RINGS)  # it encloses those of a smaller rank
+    axes.plot(x, [floor] * len(x), markersize=size, color=style["color"], marker=style["marker"], **HOLLOW)
 
 
 def above(heights: Iterable[float], floor: float) -> dict[str, Any]:
     """Return matplotlib's keywords for a line with markers only at the points above the floor."""
     return {"markevery": [place for place, height in enumerate(heights) if height > floor]}
-
-
-def ring(rank: int) -> dict[str, Any]:
-    """Return matplotlib's keywords for hollow markers that enclose those of a smaller rank."""
-    size = RING + RING_STEP * (1 + rank % MOST_RINGS)
-    return {"linestyle": "", "markerfacecolor": "none", "markersize": size, "markeredgewidth": 1.2, "zorder": 3}
 
 
 def draw_legend(axes: Axes, *, title: str | None = None, drop: float = 0.14) -> None:

@@ -75,8 +75,8 @@ def bounds(result: Bounds, ax: Axes | None = None) -> Axes:
     --------
     >>> import spectralz as sz
     >>> from matplotlib.figure import Figure
-    >>> found = sz.bounds(sz.generators.grid(side=6, strength=0.2, seed=0), budget=1.0)
-    >>> axes = sz.plots.bounds(found, ax=Figure().subplots())
+    >>> bracket = sz.bounds(sz.generators.grid(side=6, strength=0.2, seed=0), budget=1.0)
+    >>> axes = sz.plots.bounds(bracket, ax=Figure().subplots())
     >>> [label.get_text() for label in axes.get_yticklabels()][0]
     'trivial  (... s)'
     """
@@ -132,8 +132,8 @@ def marginals(result: Marginals, ax: Axes | None = None) -> Axes:
     --------
     >>> import spectralz as sz
     >>> from matplotlib.figure import Figure
-    >>> found = sz.marginals(sz.generators.grid(side=5, strength=1.0, seed=0))
-    >>> sz.plots.marginals(found, ax=Figure().subplots()).images[0].get_array().shape
+    >>> means = sz.marginals(sz.generators.grid(side=5, strength=1.0, seed=0))
+    >>> sz.plots.marginals(means, ax=Figure().subplots()).images[0].get_array().shape
     (5, 5)
     """
     side, is_zero_one = _side_of_map(result), result.values == "01"

@@ -188,8 +188,8 @@ def mean_in_words(result: Marginals, mean: float) -> str:
     Examples
     --------
     >>> import spectralz as sz
-    >>> found = sz.marginals(sz.Ising([0.5], [[0.0]]))
-    >>> mean_in_words(found, 0.25)
+    >>> means = sz.marginals(sz.Ising([0.5], [[0.0]]))
+    >>> mean_in_words(means, 0.25)
     '+0.2500'
     """
     return f"{mean:.4f}" if result.values == "01" else f"{mean:+.4f}"

@@ -1,7 +1,5 @@
 """Sweeps: any methods on any models, run in processes or on a cluster, and stored as rows."""
 
-from __future__ import annotations
-
 from spectralz.sweeps.config import read_config
 from spectralz.sweeps.rows import Row, Summary, read_rows, summarise
 from spectralz.sweeps.runner import run

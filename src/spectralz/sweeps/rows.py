@@ -77,15 +77,16 @@ _NUMBERS = {"x", "log_z", "truth", "error", "lower", "upper", "std_error", "seco
 
 def header() -> str:
     """Return the first line of a file of rows."""
-    return _line(COLUMNS)
+    return csv_line(COLUMNS)
 
 
 def to_csv(rows: Iterable[Row]) -> str:
     """Return rows as lines of CSV, one line per row; numbers keep all their digits, and None is empty."""
-    return "".join(_line([_text(getattr(row, name)) for name in COLUMNS]) for row in rows)
+    return "".join(csv_line([_text(getattr(row, name)) for name in COLUMNS]) for row in rows)
 
 
-def _line(cells: Sequence[str]) -> str:
+def csv_line(cells: Sequence[Any]) -> str:
+    """Return cells as a line of CSV."""
     file = io.StringIO()
     csv.writer(file, lineterminator="\n").writerow(cells)
     return file.getvalue()
