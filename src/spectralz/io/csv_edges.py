@@ -19,20 +19,22 @@ import math
 import re
 from io import StringIO
 from itertools import chain
-from os import PathLike, fspath
+from os import fspath
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spectralz.errors import ModelError
-from spectralz.io.files import PathOrSource, Source, opened, save
+from spectralz.io.files import PathName, PathOrSource, Source, opened, save
 from spectralz.io.labels import numbered, symmetric
 from spectralz.io.lines import Lines, finite_number, pair_keys, quoted, separator_of
 from spectralz.model import IntArray, Ising
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
+
+    from spectralz.model.names import Names
 
 
 COLUMNS = ("source", "target", "weight")
@@ -131,11 +133,11 @@ def _split(lines: Lines, separator: str | None, count: int = 1) -> list[list[str
     return rows
 
 
-def _spins(columns: Sequence[list[str]]) -> tuple[tuple[Hashable, ...] | None, IntArray]:
+def _spins(columns: Sequence[list[str]]) -> tuple[Names, IntArray]:
     """Return the names, and the two spins of each line, -1 if there is none."""
     texts = dict.fromkeys(chain.from_iterable(zip(*columns, strict=True)))
     texts.pop("", None)
-    names: tuple[Hashable, ...] | None
+    names: Names
     if all(map(WHOLE_NUMBER.fullmatch, texts)):
         names, spins = numbered(np.array(list(map(int, texts)), dtype=np.int64))
         place = dict(zip(texts, spins.tolist(), strict=True))
@@ -152,7 +154,7 @@ def _in_words(source: str, target: str) -> str:
     return f"the field of {quoted(source)}" if source else "the constant"
 
 
-def write_csv(model: Ising, path: str | PathLike[str]) -> None:
+def write_csv(model: Ising, path: PathName) -> None:
     """Write ``model`` as an edge list with header, whole or not at all; with tabs if the suffix is ``.tsv``.
 
     Raises

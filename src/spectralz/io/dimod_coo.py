@@ -19,13 +19,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.errors import ModelError
-from spectralz.io.files import PathOrSource, Source, opened, save
+from spectralz.io.files import PathName, PathOrSource, Source, opened, save
 from spectralz.io.labels import energy_of_entries, numbered
 from spectralz.io.lines import Lines
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     from spectralz.model import Ising
 
 VARTYPE = re.compile(r"^[ \t\f]*#.*?vartype[:=][ \t]*([-_.a-zA-Z0-9]+)", re.MULTILINE)
@@ -50,7 +48,7 @@ def _is_binary(source: Source) -> bool:
     return vartypes == {"BINARY"}
 
 
-def write_coo(model: Ising, path: str | PathLike[str]) -> None:
+def write_coo(model: Ising, path: PathName) -> None:
     """Write the energy of ``model``, minus its log-weight, with vartype SPIN; whole or not at all.
 
     Raises

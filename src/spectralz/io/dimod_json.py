@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz.io.files import PathOrSource, Source, opened, save
+from spectralz.io.files import PathName, PathOrSource, Source, opened, save
 from spectralz.io.labels import energy_pairs, from_plain, symmetric, to_plain
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
-    from os import PathLike
 
     from spectralz.model import FloatArray, IntArray, Ising
 
@@ -110,7 +109,7 @@ def _indices(source: Source, document: dict[str, Any], key: str, n: int) -> IntA
     return np.array(values, dtype=np.int64)
 
 
-def write_json(model: Ising, path: str | PathLike[str]) -> None:
+def write_json(model: Ising, path: PathName) -> None:
     """Write the energy of ``model``, minus its log-weight, so that dimod can read it; whole or not at all.
 
     ``dimod.BinaryQuadraticModel.from_serializable(json.load(file))`` is then the model, with its names.

@@ -24,6 +24,8 @@ from spectralz.errors import FormatError, ModelError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+PathName = str | os.PathLike[str]
+
 STANDARD = "-"
 """The name that stands for standard input and standard output."""
 
@@ -40,7 +42,7 @@ CHUNK = 2**20
 class Source:
     """The content of a file, decompressed, and the file's name for messages."""
 
-    path: str | os.PathLike[str]
+    path: PathName
     content: bytes
 
     @cached_property
@@ -78,7 +80,7 @@ class Source:
             self.fail("its numbers are so large that their sum overflows; scale them down")
 
 
-PathOrSource = str | os.PathLike[str] | Source
+PathOrSource = PathName | Source
 
 
 def opened(path: PathOrSource) -> Source:
@@ -89,7 +91,7 @@ def opened(path: PathOrSource) -> Source:
     return source if source.content[:2] != GZIP_MAGIC else Source(path, _unpacked(source))
 
 
-def _content(path: str | os.PathLike[str]) -> bytes:
+def _content(path: PathName) -> bytes:
     if os.fspath(path) == STANDARD:
         if sys.stdin is None:
             Source(path, b"").fail("it is closed; give the name of a file")
@@ -129,7 +131,7 @@ def refuse_unpacked(source: Source, size: int, way_out: str) -> NoReturn:
     )
 
 
-def save(path: str | os.PathLike[str], content: bytes) -> None:
+def save(path: PathName, content: bytes) -> None:
     """Write a file whole or not at all, compressed by gzip if its name ends in ``.gz``; ``-`` is standard output."""
     if os.fspath(path) == STANDARD:
         if sys.stdout is None:
@@ -141,12 +143,12 @@ def save(path: str | os.PathLike[str], content: bytes) -> None:
     write_whole(path, gzip.compress(content, mtime=0) if is_packed(path) else content)
 
 
-def is_packed(path: str | os.PathLike[str]) -> bool:
+def is_packed(path: PathName) -> bool:
     """Say whether a name is that of a gzip file."""
     return os.fspath(path).lower().endswith(".gz")
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+def write_whole(path: PathName, content: bytes) -> None:
     """Write ``content`` beside ``path`` and move it there in one step, so that no reader ever sees a part of it.
 
     If ``path`` is not a plain file, such as ``/dev/stdout``, it is written to directly.

@@ -38,14 +38,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from spectralz.io.archive import Archive
-from spectralz.io.files import PathOrSource, Source, most_unpacked, opened, save
+from spectralz.io.files import PathName, PathOrSource, Source, most_unpacked, opened, save
 from spectralz.io.labels import from_plain, to_plain
 from spectralz.model import Ising
 from spectralz.model.coupling.bipartite import Bipartite
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
-    from os import PathLike
 
 
 FORMAT = "spectralz-ising"
@@ -60,7 +59,7 @@ MOST_SPINS_WITHOUT_ENTRIES = 10**7
 SPARSE = ("format", "shape", "data", "row", "col", "coords", "indices", "indptr", "offsets", "_is_array")
 
 
-def write_npz(model: Ising, path: str | PathLike[str]) -> None:
+def write_npz(model: Ising, path: PathName) -> None:
     """Write ``model`` to an ``.npz`` file, whole or not at all.
 
     Raises

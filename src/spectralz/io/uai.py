@@ -22,13 +22,12 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 import numpy as np
 
 from spectralz.errors import ModelError
-from spectralz.io.files import PathOrSource, Source, opened, save
+from spectralz.io.files import PathName, PathOrSource, Source, opened, save
 from spectralz.io.lines import finite_number, first_words, quoted, whole_number
 from spectralz.model import FloatArray, Ising, SpinArray
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from os import PathLike
 
 
 T = TypeVar("T")
@@ -167,7 +166,7 @@ def read_evidence(path: PathOrSource, n: int) -> dict[int, int]:
     return evidence
 
 
-def write_uai(model: Ising, path: str | PathLike[str]) -> None:
+def write_uai(model: Ising, path: PathName) -> None:
     """Write ``model`` as a MARKOV network with the same Z, whole or not at all.
 
     Numbers are kept to a few units in the last place of 1; ``.npz`` keeps them to the last bit. The format has no place
@@ -198,12 +197,12 @@ def _parts(value: float, name: str) -> list[float]:
     return [value / copies] * copies if copies else []
 
 
-def write_pr(log_z: float, path: str | PathLike[str]) -> None:
+def write_pr(log_z: float, path: PathName) -> None:
     """Write a ``PR`` answer: log10 of Z, from the natural logarithm."""
     save(path, f"PR\n{log_z / math.log(10.0)!r}\n".encode("ascii"))
 
 
-def write_mar(probability: FloatArray, path: str | PathLike[str], evidence: Mapping[int, int] | None = None) -> None:
+def write_mar(probability: FloatArray, path: PathName, evidence: Mapping[int, int] | None = None) -> None:
     """Write a ``MAR`` answer: the probabilities of the states 0 and 1 of each variable of the file.
 
     Parameters
@@ -226,7 +225,7 @@ def write_mar(probability: FloatArray, path: str | PathLike[str], evidence: Mapp
     save(path, ("MAR\n" + " ".join(words) + "\n").encode("ascii"))
 
 
-def write_map(state: SpinArray, path: str | PathLike[str]) -> None:
+def write_map(state: SpinArray, path: PathName) -> None:
     """Write a ``MAP`` answer: the number of variables, and the state of each, 0 for -1 and 1 for +1."""
     words = [str(len(state)), *("1" if spin > 0 else "0" for spin in state.tolist())]
     save(path, ("MAP\n" + " ".join(words) + "\n").encode("ascii"))

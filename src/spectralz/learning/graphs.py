@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,11 @@ import numpy as np
 from spectralz.errors import ModelError, OptionError, shown
 from spectralz.model import FloatArray, IntArray, Ising
 from spectralz.model.checks import checked_edges
-from spectralz.model.names import index_of, places_of
+from spectralz.model.names import Names, index_of, places_of
 from spectralz.parts.pairs import all_pairs
 
 
-def edges_of(graph: Any, n: int, names: tuple[Hashable, ...] | None) -> IntArray:
+def edges_of(graph: Any, n: int, names: Names) -> IntArray:
     """Return pairs of variables, i < j and in order, from any description of a graph.
 
     Parameters
@@ -55,9 +55,7 @@ def _listed(graph: Any, index: Callable[[Any], int]) -> list[tuple[int, int]]:
     return [(index(i), index(j)) for i, j in pairs]
 
 
-def fixed_values(
-    fixed: Any, n: int, edges: IntArray, names: tuple[Hashable, ...] | None
-) -> tuple[IntArray, FloatArray]:
+def fixed_values(fixed: Any, n: int, edges: IntArray, names: Names) -> tuple[IntArray, FloatArray]:
     """Return the positions of given parameters (fields first, then edges) and their values.
 
     Fixed pairs that are not edges are refused, unless their value is zero: they are not coupled anyway.
@@ -83,7 +81,7 @@ def fixed_values(
     return np.array(list(given), dtype=np.int64), np.array(list(given.values()))
 
 
-def _finder(n: int, names: tuple[Hashable, ...] | None) -> Callable[[Any], int]:
+def _finder(n: int, names: Names) -> Callable[[Any], int]:
     """Return a function that finds a column by its name or number."""
     places = places_of(names)
     return lambda name: index_of(name, n, *places)

@@ -17,11 +17,10 @@ from spectralz.model import FloatArray, IntArray, Ising
 from spectralz.model.coupling.entries import symmetric
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from numpy.typing import NDArray
 
     from spectralz.learning.table import Table
+    from spectralz.model.names import Names
 
 
 # An estimate that is exactly zero gets this weight instead, which keeps its edge and changes no digit of any result.
@@ -70,7 +69,7 @@ class Problem:
     free: NDArray[np.bool_]
     given: FloatArray
     penalty: Penalty
-    names: tuple[Hashable, ...] | None = None
+    names: Names = None
 
     @property
     def size(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from spectralz._support.options import check_choice
 from spectralz.errors import ModelError, OptionError, shown
-from spectralz.model.names import checked_names
+from spectralz.model.names import Names, checked_names
 from spectralz.model.rbm import LOW, Values
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Table:
     mean: FloatArray
     pair_mean: FloatArray
     rows: float
-    names: tuple[Hashable, ...] | None
+    names: Names
     values: Values
 
     @property

@@ -30,7 +30,7 @@ from spectralz.model.checks import (
 from spectralz.model.coupling.bipartite import Bipartite
 from spectralz.model.coupling.entries import coupling_of, symmetric
 from spectralz.model.coupling.factored import Factored
-from spectralz.model.names import are_default, checked_names, index_of, names_in_short, places_of
+from spectralz.model.names import Names, are_default, checked_names, index_of, names_in_short, places_of
 from spectralz.model.pairs import checked_pairs
 
 if TYPE_CHECKING:
@@ -100,9 +100,7 @@ class Ising:
     ) -> None:
         self._keep(*_checked(field, coupling_of(_no_coupling(field) if coupling is None else coupling), offset, names))
 
-    def _keep(
-        self, field: FloatArray, storage: Coupling, offset: float, names: tuple[Hashable, ...] | None = None
-    ) -> None:
+    def _keep(self, field: FloatArray, storage: Coupling, offset: float, names: Names = None) -> None:
         """Keep numbers that make a model, unless they are too large; from here on they are read-only."""
         with np.errstate(over="ignore"):
             total = storage.total
@@ -113,9 +111,7 @@ class Ising:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def _of(
-        cls, field: FloatArray, storage: Coupling, offset: float, names: tuple[Hashable, ...] | None = None
-    ) -> Ising:
+    def _of(cls, field: FloatArray, storage: Coupling, offset: float, names: Names = None) -> Ising:
         """Make a model from parts that are checked and not shared."""
         model = object.__new__(cls)
         model._keep(field, storage, offset, names)
@@ -501,7 +497,7 @@ class Ising:
         """Return the indices of spins given by name, and their values, checked."""
         return checked_condition(spins, self.index)
 
-    def _names_of(self, index: IntArray) -> tuple[Hashable, ...] | None:
+    def _names_of(self, index: IntArray) -> Names:
         return None if self.names is None else tuple(self.names[i] for i in index)
 
     def submodel(self, spins: ArrayLike) -> Ising:
@@ -675,9 +671,7 @@ def _no_coupling(field: Any) -> Any:
     return sp.csr_array((n, n))
 
 
-def _checked(
-    field: Any, storage: Coupling, offset: Any, names: Any
-) -> tuple[FloatArray, Coupling, float, tuple[Hashable, ...] | None]:
+def _checked(field: Any, storage: Coupling, offset: Any, names: Any) -> tuple[FloatArray, Coupling, float, Names]:
     """Return the parts of a model, all but the coupling checked."""
     theta = np.zeros(storage.n) if field is None else checked_field(field, storage.n)
     return theta, storage, checked_number(offset, "offset"), checked_names(names, storage.n)

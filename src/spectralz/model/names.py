@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -13,11 +13,13 @@ from spectralz.errors import ModelError, shown
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
+# One name per spin, or None if the spins have none.
+Names: TypeAlias = "tuple[Hashable, ...] | None"
 # How many names a model's own text shows.
 NAMES_SHOWN = 3
 
 
-def checked_names(names: Any, n: int) -> tuple[Hashable, ...] | None:
+def checked_names(names: Any, n: int) -> Names:
     """Return n different names, or None if there are none."""
     if names is None:
         return None
@@ -42,12 +44,12 @@ def checked_names(names: Any, n: int) -> tuple[Hashable, ...] | None:
     return spin_names
 
 
-def are_default(names: tuple[Hashable, ...] | None) -> bool:
+def are_default(names: Names) -> bool:
     """Say whether names are the default ones, 0 to n - 1."""
     return names is None or names == tuple(range(len(names)))
 
 
-def places_of(names: tuple[Hashable, ...] | None) -> tuple[Mapping[Hashable, int] | None, bool]:
+def places_of(names: Names) -> tuple[Mapping[Hashable, int] | None, bool]:
     """Return the index of every name, and whether a whole number is among them; without names, None and True."""
     if names is None:
         return None, True
