@@ -125,12 +125,10 @@ class Method(ABC):
                 f"{count} states of {model.n} spins take {bytes_in_words(count * model.n)}; "
                 "draw them in parts, each with its own seed"
             )
-        if isinstance(seed, np.random.Generator):
-            rng = seed
-        else:
-            rng = np.random.default_rng(checked_count(seed, "seed", least=0))
+        if not isinstance(seed, np.random.Generator):
+            seed = np.random.default_rng(checked_count(seed, "seed", least=0))
         with self._in_place(model):
-            return self._sample(model, count, rng)
+            return self._sample(model, count, seed)
 
     @contextmanager
     def _in_place(self, model: Ising) -> Iterator[None]:

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.kernels.elimination.best_order import Search
+    from spectralz.kernels.elimination.marginals import ProgramMarginals
     from spectralz.kernels.elimination.segments import Segments
     from spectralz.kernels.elimination.slicing import SlicedTree
     from spectralz.kernels.elimination.tree import Adjacency, EliminationTree
     from spectralz.model import Coupling, FloatArray, Ising
-    from spectralz.parts.elimination.slices import SlicedMeans
 
 ALGORITHMS = ("auto", "elimination", "enumeration")
 ORDER_NAMES = ("best", "min-degree", "min-fill", "banded", "swept", "cotengra")
@@ -378,9 +378,9 @@ class Exact(Method):
         values, rounding = [sums.log_z], program.rounding_bound()
         up, down, pair_mean = sums.up, sums.down, sums.pair_mean
         for slices in plan.sliced:
-            means = self._means_of_slices(model, slices)
+            means, lost = self._means_of_slices(model, slices)
             values.append(means.log_z)
-            rounding += means.rounding
+            rounding += lost
             up, down, pair_mean = up + means.up, down + means.down, pair_mean + means.pair_mean
         for spins in plan.enumerated:
             log_z, lost, mean, pairs = _enumerated(model.submodel(spins), moments=True)
@@ -397,7 +397,7 @@ class Exact(Method):
         outcome, kind = with_kind_of_means(outcome, 2.0 * (rounding + model.storage.rounding))
         return MarginalOutcome(np.column_stack([down, up]), up - down, pair_mean, kind, outcome).within_limits()
 
-    def _means_of_slices(self, model: Ising, slices: SlicedTree) -> SlicedMeans:
+    def _means_of_slices(self, model: Ising, slices: SlicedTree) -> tuple[ProgramMarginals, float]:
         """Return the means of a sliced component, with more spins fixed if the reverse pass needs more memory."""
         from spectralz.kernels.elimination.order import adjacency_of
         from spectralz.kernels.elimination.segments import plan_segments

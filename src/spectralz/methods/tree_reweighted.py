@@ -78,10 +78,6 @@ class _Trees:
         """Return how often the edge of each slot appears."""
         return np.asarray(self.parent + self.parent[graph.reverse])
 
-    def towards(self, other: FloatArray, share: float) -> _Trees:
-        """Mix the trees with another one, given by its ``parent``."""
-        return replace(self, parent=(1.0 - share) * self.parent + share * other)
-
 
 @dataclass(frozen=True)
 class _Messages:
@@ -175,7 +171,8 @@ class TreeReweighted(Method):
             if deadline.is_past():
                 break
             # Steps of 2 / (k + 2) that begin at k = 2: a full first step would remove all other edges.
-            trees = trees.towards(_most_informative_tree(network, trees, messages.u), 2.0 / (step + 4.0))
+            share, tree = 2.0 / (step + 4.0), _most_informative_tree(network, trees, messages.u)
+            trees = replace(trees, parent=(1.0 - share) * trees.parent + share * tree)
             messages = self._iterate(network, trees, messages.u)
             iterations += messages.iterations
             if messages.bound < best.bound:
@@ -201,10 +198,8 @@ class TreeReweighted(Method):
         if messages.residual is not None and messages.residual <= self.tol:
             return Status(f"converged after {messages.iterations} iterations{choices}")
         residual = "" if messages.residual is None else f" with residual {messages.residual:.2g}"
-        words = (
-            f"stopped after {messages.iterations} iterations{residual}{choices}; the bound holds, but could be lower"
-        )
-        return Status(words, converged=False)
+        words = f"stopped after {messages.iterations} iterations{residual}{choices}"
+        return Status(f"{words}; the bound holds, but could be lower", converged=False)
 
     def _iterate(self, network: Network, trees: _Trees, u: FloatArray) -> _Messages:
         """Pass messages until they converge or ``max_iter`` is reached; return the best bound seen on the way."""

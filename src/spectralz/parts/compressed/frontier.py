@@ -333,11 +333,10 @@ def _slow_modes(graph: Graph, spins: NDArray[np.int64]) -> FloatArray:
     n = len(graph.start) - 1
     matrix = sp.csr_array((np.ones(len(graph.source)), graph.source, graph.start), shape=(n, n))[spins][:, spins]
     laplacian = sp.csc_array(sp.diags_array(matrix.sum(axis=1)) - matrix)
-    modes = np.zeros((n, 0))
     try:
         _, vectors = eigsh(laplacian, k=min(4, len(spins) - 1), sigma=-1e-3, v0=np.ones(len(spins)))
     except (ArpackError, RuntimeError):
-        return modes
+        return np.zeros((n, 0))
     modes = np.zeros((n, vectors.shape[1] - 1))
     modes[spins] = vectors[:, 1:]
     return modes

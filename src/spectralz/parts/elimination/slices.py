@@ -38,17 +38,6 @@ SLICES_PER_THREAD = 4
 ROUNDINGS_OF_SUM = 8.0
 
 
-@dataclass(frozen=True)
-class SlicedMeans:
-    """log Z of a sliced component, its rounding error, and the means by spin and by edge of the model."""
-
-    log_z: float
-    rounding: float
-    up: FloatArray
-    down: FloatArray
-    pair_mean: FloatArray
-
-
 class _StoppedError(Exception):
     """Raised to end the threads after an interrupt."""
 
@@ -82,18 +71,9 @@ class _Slices:
         other = np.where(first >= 0, edges[:, 1], edges[:, 0])
         crossing = np.flatnonzero(((first >= 0) ^ (second >= 0)) & (rank[other] >= 0))
         inside = np.flatnonzero((first >= 0) & (second >= 0))
-        return cls(
-            J,
-            plan.slices,
-            program,
-            fixed,
-            np.asarray(model.field)[fixed],
-            crossing,
-            np.maximum(first, second)[crossing],
-            rank[other[crossing]],
-            inside,
-            (first[inside], second[inside]),
-        )
+        crossing_fixed, crossing_step = np.maximum(first, second)[crossing], rank[other[crossing]]
+        field, pairs = np.asarray(model.field)[fixed], (first[inside], second[inside])
+        return cls(J, plan.slices, program, fixed, field, crossing, crossing_fixed, crossing_step, inside, pairs)
 
     def state(self, number: int) -> NDArray[np.int64]:
         """Return the state of the fixed spins in slice ``number``."""
@@ -162,8 +142,10 @@ def log_z_of_slices(model: Ising, plan: SlicedTree, max_memory: int) -> tuple[fl
     return log_sum(weights + logs), slices.rounding_bound(float((np.abs(weights) + np.abs(logs)).max()))
 
 
-def means_of_slices(model: Ising, plan: SlicedTree, segments: Segments, max_memory: int) -> SlicedMeans:
-    """Return log Z of a sliced component and its means: those of the slices, averaged by weight."""
+def means_of_slices(
+    model: Ising, plan: SlicedTree, segments: Segments, max_memory: int
+) -> tuple[ProgramMarginals, float]:
+    """Return log Z and means of a sliced component, the slices averaged by weight, and the rounding error of log Z."""
     slices = _Slices.of(model, plan)
     edge_count = len(slices.J)
     i, j = slices.inside_pairs
@@ -197,4 +179,4 @@ def means_of_slices(model: Ising, plan: SlicedTree, segments: Segments, max_memo
         pair_mean[slices.inside] += share * x[i] * x[j]
     for sums in (up, down, pair_mean):
         sums /= total
-    return SlicedMeans(log_sum(np.array(values)), slices.rounding_bound(largest), up, down, pair_mean)
+    return ProgramMarginals(log_sum(np.array(values)), up, down, pair_mean), slices.rounding_bound(largest)

@@ -77,16 +77,14 @@ class StructuredMeanField:
         self._cut = sp.csr_array((np.concatenate([J, J]), places), shape=(model.n, model.n))
         self.cut_weight = float(np.abs(J).sum())
         self._steps, self._pair_edge = _steps_of(partition, self._edges, weights, self._is_cut)
-        self._rounding = _Rounding.of(self._steps, partition, self._cut, weights)
+        self._rounding = _Rounding.of(self._steps, partition, self._cut)
         self._runs = _runs_of(partition, self._cut)
         self._block, self._difference = Block.of(self._steps), np.empty(1 << BLOCK_BITS)
         entries = max((self._entries(run) for run in self._runs), default=0)
         self._arena, self._bar = np.empty(entries), np.empty(entries)
         self._where = np.zeros(model.n, dtype=np.int64)
         self._log_z = np.zeros(len(self._runs))
-        self.field = np.zeros(model.n)
-        self.mean = np.zeros(model.n)
-        self._up, self._down = np.zeros(model.n), np.zeros(model.n)
+        self.field, self.mean, self._up, self._down = np.zeros((4, model.n))
         self.pair_mean = np.zeros(len(self._edges))
 
     def _entries(self, run: _Run) -> int:
@@ -279,7 +277,7 @@ class _Rounding:
     cut_counts: IntArray
 
     @classmethod
-    def of(cls, steps: Steps, partition: Partition, cut: Any, weights: FloatArray) -> _Rounding:
+    def of(cls, steps: Steps, partition: Partition, cut: Any) -> _Rounding:
         n = len(partition.order)
         pairs, children = np.diff(steps.pair_start), np.diff(steps.child_start)
         step_of_pair = np.repeat(np.arange(n), pairs)
@@ -298,21 +296,18 @@ class _Rounding:
         number = np.unique(partition.label[partition.order], return_inverse=True)[1].reshape(-1)
         units = roundings * (first + 2.0 * below + 0.7) + 8.0
         blocks = int(number.max(initial=-1)) + 1
-        of_blocks = np.zeros(blocks)
-        np.add.at(of_blocks, number, units)
         # Entries of a step's table that are added into one of a child's; and all entries for the mean of the spin.
         merged = 2.0 ** (steps.width[step_of_child] + 1 - steps.width[steps.child_slot])
         back = 16.0 + np.bincount(step_of_child, weights=merged, minlength=n)
         last = np.zeros(blocks)
         np.maximum.at(last, number, 2.0 ** np.minimum(steps.width, 9) + 2.0 ** np.maximum(steps.width - 9.0, 0.0))
-        absolute = abs(cut)
         return cls(
             roundings=roundings,
-            units=of_blocks,
+            units=np.asarray(np.bincount(number, weights=units, minlength=blocks), dtype=np.float64),
             back=np.bincount(number, weights=back, minlength=blocks) + last,
             block=number,
             order=partition.order,
-            cut_sizes=np.asarray(absolute.sum(axis=1)).reshape(-1),
+            cut_sizes=np.asarray(abs(cut).sum(axis=1)).reshape(-1),
             cut_counts=np.diff(cut.indptr),
         )
 
