@@ -12,6 +12,7 @@ from spectralz._support.deadline import Deadline, budgeted, checked_budget
 from spectralz._support.options import bytes_in_words, checked_bytes, checked_count, checked_threads
 from spectralz._support.threads import using_threads
 from spectralz.errors import ModelError, OptionError, TooLargeError, is_interrupt
+from spectralz.inference.by_maxima import by_maxima, rounding_of, table_entries
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.methods import Exact
 from spectralz.portfolio.bracket import bracket
@@ -83,9 +84,9 @@ def map_state(
     conditioned = ModelWithEvidence.checked(model, given)
     began = clock.seconds()
     free = conditioned.free
-    with using_threads(limit), allowed.planning():
-        order = None if method == "search" else _order(free, memory, allowed.seconds, method == "exact")
-        answer = _searched(free, allowed.seconds, rng) if order is None else _eliminated(free, order, rng)
+    with using_threads(limit), budgeted(*limits) as deadline:
+        order = None if method == "search" else _order(free, memory, deadline, method == "exact")
+        answer = _searched(free, deadline, rng) if order is None else _eliminated(free, order, rng)
     weight = float(free.log_weight(answer.state))
     return MapState(
         state=conditioned.states(answer.state[None])[0],
@@ -134,7 +135,7 @@ def _eliminated(model: Ising, order: list[int], rng: np.random.Generator) -> _An
     return _Answer(maxima.state, upper, slack, "exact", Status(f"eliminated {model.n} spins by maxima"))
 
 
-def _searched(model: Ising, seconds: float, rng: np.random.Generator) -> _Answer:
+def _searched(model: Ising, deadline: Deadline, rng: np.random.Generator) -> _Answer:
     from spectralz.sampling.search import by_search
 
     state = np.where(model.field >= 0.0, 1, -1).astype(np.int8)

@@ -80,8 +80,8 @@ def log_ratio(
     exact = _exactly(first, second, auto)
     if exact is not None:
         return exact
-    with using_threads(limit), allowed.planning():
-        bridged = _bridged(first, second, allowed.seconds, rng)
+    with using_threads(limit), budgeted(*limits) as deadline:
+        bridged = _bridged(first, second, deadline, rng)
     return bridged if bridged is not None else _one_by_one(first, second, auto)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.deadline import budgeted, checked_budget
+from spectralz._support.deadline import Deadline, budgeted, checked_budget
 from spectralz._support.options import checked_count, checked_threads
 from spectralz._support.progress import report
 from spectralz._support.threads import using_threads
@@ -92,9 +92,9 @@ def thermodynamics(
     rng = np.random.default_rng(checked_count(seed, "seed", least=0))
     free = ModelWithEvidence.checked(model, given).free
     began = clock.seconds()
-    with using_threads(limit), allowed.planning():
-        solver = _exact_method(free, at, method, allowed.seconds)
-        curves = _cooled(free, at, allowed.seconds, rng) if solver is None else _exact(free, at, solver)
+    with using_threads(limit), budgeted(*limits) as deadline:
+        solver = _exact_method(free, at, method, deadline)
+        curves = _cooled(free, at, deadline, rng) if solver is None else _exact(free, at, solver)
     result = Thermodynamics(beta=at, n=free.n, seconds=clock.seconds() - began, **curves)
     if not np.all(result.trusted):
         warn_inaccurate(f"part of these curves is not to be trusted: {result.status}", stacklevel=3)
@@ -239,7 +239,7 @@ def _cooled(model: Ising, betas: FloatArray, deadline: Deadline, rng: np.random.
     positive = rising[rising > 0.0]
     if not len(positive):
         return _exact(model, betas, Exact())
-    cooled, judged = _judged(curves(model, positive, seconds, rng))
+    cooled, judged = _judged(curves(model, positive, deadline, rng))
     has_zero = len(positive) < len(rising)
     at_zero = dict(zip(KNOWN, _at(model, 0.0, Exact()), strict=True)) if has_zero else {}
     result: dict[str, Any] = {}

@@ -257,10 +257,10 @@ def bounds(
     probability = None if level is None else checked_level(level, "level")
     number = checked_count(seed, "seed", least=0)
     free = ModelWithEvidence.checked(model, given).free
-    with using_threads(checked_threads(threads)), allowed.planning():
+    with using_threads(checked_threads(threads)), budgeted(*limits) as deadline:
         if probability is None:
-            return bracket(free, allowed.seconds, exclude)
-        return bracket_with_interval(free, allowed.seconds, exclude, probability, number)
+            return bracket(free, deadline, exclude)
+        return bracket_with_interval(free, deadline, exclude, probability, number)
 
 
 def _warn_of(method: Method, result: Estimate) -> None:

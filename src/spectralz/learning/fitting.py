@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support import clock
+from spectralz._support.deadline import Deadline
 from spectralz._support.options import check_choice, checked_count, checked_positive, checked_threads, flag, is_number
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import ModelError, OptionError, TooLargeError, shown, warn_inaccurate

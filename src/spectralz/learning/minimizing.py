@@ -111,7 +111,7 @@ def _newton(
                 return Minimum(at, residual, k)
             if np.abs(at[problem.free]).max() > LARGEST:
                 return Minimum(at, residual, k, "a parameter would be infinite")
-            if clock.is_up():
+            if deadline.is_past():
                 return Minimum(at, residual, k, TIME_UP)
             step = np.zeros(problem.size)
             step[free] = -_solved(hessian[np.ix_(free, free)], gradient)

@@ -204,4 +204,4 @@ class BeliefPropagation(Method):
 
 def operations_of_bp(n: int, edges: int, iterations: float) -> float:
     """Return the operations counted for this many iterations and the sums over loops."""
-    return 2.0 * edges * (LAYOUT_OPERATIONS + iterations * MESSAGE_OPERATIONS) + operations_of_loops(n, edges)
+    return 2.0 * edges * (costs.MESSAGE_LAYOUT + iterations * costs.MESSAGE) + operations_of_loops(n, edges)

@@ -12,7 +12,7 @@ from spectralz._support.options import choice, count, option, positive, repetiti
 from spectralz._support.progress import report
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.parts.leading import leading_directions
-from spectralz.parts.mean_field.ascents import OPERATIONS_PER_SPIN, annealed_fields, ascend_in_time, bound_of_model
+from spectralz.parts.mean_field.ascents import annealed_fields, ascend_in_time, bound_of_model
 from spectralz.parts.outcome import independent_spins, with_kind_of_means
 from spectralz.result import Kind, Status
 
@@ -162,7 +162,7 @@ class MeanField(Method):
             if self.start != "annealed":
                 starts = self._first_starts(model, rng) if k == 0 else [rng.standard_normal(model.n)]
             for j, h in enumerate(starts):
-                if (k or j) and clock.is_up():
+                if (k or j) and deadline.is_past():
                     return
                 yield k, h
 
@@ -189,7 +189,7 @@ class MeanField(Method):
         if h is None:
             h = annealed_fields(model.field, couplings, self._noise(model, k))
         sweeps, change = ascend_in_time(h, model.field, couplings, self.max_iter, self.tol, self._teller(k))
-        clock.charge(len(couplings.data) + OPERATIONS_PER_SPIN * model.n)
+        clock.charge(len(couplings.data) + costs.MEAN_FIELD_SPIN * model.n)
         return _Run(*bound_of_model(model, couplings, h), sweeps, change, (h,))
 
     def _ascend_blocks(self, model: Ising, blocks: StructuredMeanField, h: FloatArray | None, k: int) -> _Run:

@@ -131,7 +131,7 @@ class WeightedMiniBucket(Method):
     def _solve(self, model: Ising) -> Outcome:
         if self.level is None:
             return self._tightened(model, keep=self.max_iter > 0).outcome()
-        with clock.within(SHARE_OF_BOUND):
+        with deadline.current().share(SHARE_OF_BOUND).in_force():
             bound = self._tightened(model, keep=True)
         return self._with_interval(model, bound)
 

@@ -86,13 +86,13 @@ def cheapest_order(
     """
     max_width = max_entries.bit_length() - 1
     widest = max(max_width, search.reach)
-    cheap = SEARCH_TIME * len(spins) ** 2
+    cheap = costs.ORDER_SEARCH_NANOSECONDS * len(spins) ** 2
     orders: list[tuple[int, str, list[int]]] = []
     for name in names:
         order = RULES[name](spins, adjacency, widest)
         if order is not None:
             orders.append((order[1], name, order[0]))
-            if ENTRY_TIME * order[1] <= cheap:  # looking for a better one would take longer
+            if costs.TABLE_ENTRY_NANOSECONDS * order[1] <= cheap:  # looking for a better one would take longer
                 break
     if not orders:
         return None

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock
-from spectralz.kernels.block_trees import grow_blocks, write_separators
+from spectralz._support import clock, costs
+from spectralz.kernels.block_trees import block_separators, grow_blocks
 from spectralz.kernels.coupling import Couplings, frozen
 from spectralz.kernels.elimination.best_order import best_order
 from spectralz.kernels.elimination.order import adjacency_of
@@ -126,9 +126,8 @@ class _Graph:
 
     def partition(self, order: IntArray, label: IntArray, max_width: int) -> Partition | None:
         """Return the blocks of an order, or None if one is too wide."""
-        separator = np.empty((len(order), max_width), np.int64)
-        width, parent = np.empty((2, len(order)), np.int64)
-        if write_separators(self.indptr, self.indices, order, label, separator, width, parent) < len(order):
+        steps, separator, width, parent = block_separators(self.indptr, self.indices, order, label, max_width)
+        if steps < len(order):
             return None
         cut = float(self.strength[label[self.row] != label[self.indices]].sum()) / 2.0
         return Partition(order, label, label, separator, width, parent, cut)

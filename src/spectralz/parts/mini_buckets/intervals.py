@@ -105,7 +105,7 @@ def _log_weights(
     """
     from spectralz.kernels.mini_buckets.drawing import LANES
 
-    operations = LANES * (LOOKUP_OPERATIONS * len(drawing.order.pair_rank) + DRAW_OPERATIONS * drawing.spins)
+    operations = LANES * (costs.BUCKET_LOOKUP * len(drawing.order.pair_rank) + costs.BUCKET_DRAW * drawing.spins)
     together = int(min(max(SPINS_PER_LOOK / (LANES * max(drawing.spins, 1)), 1), MOST_BLOCKS_PER_LOOK))
     drawn = [drawing.draw(rng.spawn(1)[0])]  # the first, in this thread, compiles
     is_interrupted = False
@@ -113,7 +113,7 @@ def _log_weights(
         several = thread_count() > 1 and blocks > 1
         spread = stack.enter_context(ThreadPoolExecutor(thread_count())).map if several else map
         try:
-            while len(drawn) < blocks and not clock.is_up():
+            while len(drawn) < blocks and not deadline.is_past():
                 count = min(together, blocks - len(drawn))
                 clock.charge(count * operations)
                 drawn += list(spread(drawing.draw, rng.spawn(count)))

@@ -203,7 +203,7 @@ def _solve_component(C: Entries, tol: float, max_iter: int, seed: int, place: tu
         _report(place, n, 0.0)  # on a device the first step is compiled for a second or two
         solver = _solver_on(device, C, seed)
         solution, y = _ascend(C, solver, tol, max_iter, place), None
-        if solution is None and n <= MOST_SPINS_OF_INTERIOR_POINT and not clock.is_up():
+        if solution is None and n <= MOST_SPINS_OF_INTERIOR_POINT and not deadline.is_past():
             from spectralz.kernels.sdp.interior_point import solve_interior_point
 
             y, V = solve_interior_point(C.dense(), max(tol, 1e-9), lambda done: _report(place, n, done))

@@ -107,10 +107,10 @@ class DenseChains(SpinBySpin):
     def _taken_fields(self, places: NDArray[np.int64]) -> Any:
         return self._taken(self._h, places)
 
-    def _sweep(self, chunk: int, at: FloatArray, sweeps: int, energies: FloatArray) -> None:
+    def _sweep(self, at: FloatArray, sweeps: int, energies: FloatArray, chunk: int) -> None:
         from spectralz.kernels.sampling.lanes import sweep_dense
 
-        energies[:] = sweep_dense(self._x[chunk], self._h[chunk], self._random[chunk], at, sweeps, self._path)
+        energies[chunk] = sweep_dense(self._x[chunk], self._h[chunk], self._random[chunk], at, sweeps, self._path)
 
 
 DenseEngine.chains = DenseChains

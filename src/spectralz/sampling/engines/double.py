@@ -64,7 +64,7 @@ class DoubleSparseChains(SparseChains):
     def _sweep(self, at: FloatArray, sweeps: int, energies: FloatArray, chunk: int) -> None:
         from spectralz.kernels.sampling.double_lanes import sweep_sparse_in_double
 
-        energies[:] = sweep_sparse_in_double(self._x[chunk], self._random[chunk], at, sweeps, self._path)
+        energies[chunk] = sweep_sparse_in_double(self._x[chunk], self._random[chunk], at, sweeps, self._path)
 
 
 class DoubleDenseChains(DenseChains):
@@ -91,7 +91,7 @@ class DoubleDenseChains(DenseChains):
         from spectralz.kernels.sampling.double_lanes import sweep_dense_in_double
 
         x, h = self._x[chunk], self._h[chunk]
-        energies[:] = sweep_dense_in_double(x, h, self._random[chunk], at, sweeps, self._path)
+        energies[chunk] = sweep_dense_in_double(x, h, self._random[chunk], at, sweeps, self._path)
 
 
 def _draw(chains: DoubleSparseChains | DoubleDenseChains) -> None:

@@ -173,7 +173,7 @@ class SparseChains(SpinBySpin):
         block_heat_bath(rows, counters, 1.0, block, field, scaled)
         self._x[chunk] = rows.T
 
-    def _sweep(self, chunk: int, at: FloatArray, sweeps: int, energies: FloatArray) -> None:
+    def _sweep(self, at: FloatArray, sweeps: int, energies: FloatArray, chunk: int) -> None:
         from spectralz.kernels.sampling.lanes import sweep_sparse
 
         x, random, path = self._x[chunk], self._random[chunk], self._path
@@ -182,7 +182,7 @@ class SparseChains(SpinBySpin):
         for begin, end in pairwise(edges):  # points with clusters one by one, those without together
             if is_slow[begin]:
                 self._turn_clusters(chunk, float(at[begin]))
-            energies[begin:end] = sweep_sparse(x, random, at[begin:end], sweeps, path)
+            energies[chunk, begin:end] = sweep_sparse(x, random, at[begin:end], sweeps, path)
 
     def _turn_clusters(self, chunk: int, beta: float) -> None:
         """Turn clusters of the states of a chunk."""
