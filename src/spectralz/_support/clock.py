@@ -20,21 +20,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = [
-    "OPERATIONS_PER_SECOND",
-    "Operations",
-    "begin_leaving_out",
-    "charge",
-    "counting_operations",
-    "counts_operations",
-    "end_leaving_out",
-    "in_words",
-    "now",
-    "operations",
-    "seconds",
-    "using_clock",
-]
-
 # This many operations count as a second when operations are counted; one core does about as many.
 OPERATIONS_PER_SECOND = 1e9
 

@@ -21,8 +21,6 @@ from spectralz.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["BUDGET", "Deadline", "NotAffordableError", "budgeted", "checked_budget", "current", "is_past"]
-
 # Seconds to spend, unless something else is asked for.
 BUDGET = 10.0
 

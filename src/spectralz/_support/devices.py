@@ -20,17 +20,6 @@ from spectralz.errors import DeviceError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = [
-    "DEVICES",
-    "computing_on",
-    "device_for",
-    "device_for_matrix",
-    "device_option",
-    "memory_of",
-    "refuse_too_large",
-    "using_device",
-]
-
 DEVICES = ("auto", "cpu", "gpu")
 # Dense and bipartite models of fewer spins are as fast on the CPU.
 FEWEST_SPINS = 2000

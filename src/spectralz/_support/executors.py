@@ -21,17 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-__all__ = [
-    "Lost",
-    "as_executor",
-    "current_executor",
-    "dask_client",
-    "is_done",
-    "spread",
-    "using_executor",
-    "worker_count",
-]
-
 J = TypeVar("J")
 T = TypeVar("T")
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["is_heard", "listening", "report", "reporter_of"]
-
 Listener = Callable[[str, float], None]
 
 _listener: ContextVar[Listener | None] = ContextVar("spectralz_progress", default=None)

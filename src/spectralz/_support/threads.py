@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from threadpoolctl import ThreadpoolController
 
-__all__ = ["NO_MATRICES", "available_cores", "thread_count", "using_threads"]
-
 # Factorizations of smaller matrices take less time than threads spend waiting for each other on shared cores: linear
 # algebra in two threads on a busy machine can be a hundred times slower than in one.
 LARGEST_SMALL = 1000

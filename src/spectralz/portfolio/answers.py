@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from spectralz.model import Ising
     from spectralz.parts.outcome import MarginalOutcome, Outcome
 
-__all__ = ["Answer", "Answers", "Problem"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:

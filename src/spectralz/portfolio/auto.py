@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from spectralz.methods.exact import ExactPlan
     from spectralz.model import IntArray, Ising
 
-__all__ = ["Auto"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Auto(Method):

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from spectralz.model import Ising
     from spectralz.result import Estimate
 
-__all__ = ["BOUNDERS", "NAMES", "Bound", "Bounder", "in_order", "round_seconds", "trivial"]
-
 
 class Bound(NamedTuple):
     """A proven bound on one side or both, and how it was obtained."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from spectralz.model import Ising
     from spectralz.portfolio.bounders import Bounder
 
-__all__ = ["better_of", "bracket", "trivial_bounds"]
-
 
 def trivial_bounds(model: Ising) -> Bounds:
     """Return the bounds that every model has at once."""

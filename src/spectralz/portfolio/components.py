@@ -16,8 +16,6 @@ from spectralz.trust.agreement import WIDTHS_PER_DEVIATION
 if TYPE_CHECKING:
     from spectralz.model import IntArray, Ising
 
-__all__ = ["added", "error_of_sum", "joined", "parts_of"]
-
 
 def parts_of(model: Ising) -> list[IntArray]:
     """Return the components to solve separately, spins without couplings as one: none if there is only one."""

@@ -15,8 +15,6 @@ from spectralz.portfolio import policy
 if TYPE_CHECKING:
     from spectralz.methods.exact import ExactPlan
 
-__all__ = ["exact_deadline", "is_affordable", "most_nodes", "operations_of_plan", "refusal_of"]
-
 
 def exact_deadline(budget: float) -> Deadline:
     """Return until when exact answers may be computed that begin now, if the budget has so many seconds."""

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from spectralz.model import Ising
     from spectralz.result import Bounds
 
-__all__ = ["bracket_with_interval"]
-
 
 @dataclass
 class _Ends:

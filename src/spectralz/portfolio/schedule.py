@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from spectralz.parts.outcome import MarginalOutcome
     from spectralz.portfolio.verdict import Conclusion
 
-__all__ = ["METHODS_TRIED", "STEPS", "Step", "answer", "marginals_of", "outcome_of"]
-
 # Names that may be excluded; bounders have their own names.
 METHODS_TRIED = tuple(dict.fromkeys(["exact", "quadrature", "ep", "bp", "mps", "annealing", "states", *BOUNDERS]))
 

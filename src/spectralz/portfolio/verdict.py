@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from spectralz.portfolio.answers import Answer
     from spectralz.result import Bounds, BoundsRow
 
-__all__ = ["Conclusion", "conclude"]
-
 
 @dataclass(frozen=True)
 class Conclusion:

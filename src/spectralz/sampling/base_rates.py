@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, Ising
     from spectralz.sampling.engines.collapsed import Sides
 
-__all__ = ["base_rates"]
-
 # Damped steps of mean field that lead to a state.
 MEAN_FIELD_STEPS = 30
 # Short runs that try a base: points of the path, fewer if they would take more operations than this, and states.

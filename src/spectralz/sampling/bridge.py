@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, Ising
     from spectralz.sampling.populations import Run
 
-__all__ = ["Bridge", "bridge"]
-
 # Sweeps at each intermediate model.
 SWEEPS = 2
 # Log-weights change by this standard deviation from one model to the next; there are at most this many.

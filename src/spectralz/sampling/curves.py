@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from spectralz.sampling.populations import Run
     from spectralz.sampling.spread import Crew
 
-__all__ = ["Curves", "curves"]
-
 # Independent runs, and the states of each: the most where points are so many that more are of no use.
 RUNS, STATES, MOST_STATES = 12, 128, 8192
 # Points that are of use: this many times the square of the path's length, within these limits.

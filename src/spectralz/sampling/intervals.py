@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from spectralz.sampling.path import Path
     from spectralz.sampling.spread import Crew
 
-__all__ = ["RUNS", "annealed_end"]
-
 # The end is below the mean of the logarithms of this many runs by log(1 / delta) over their number.
 RUNS = 64
 

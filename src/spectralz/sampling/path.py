@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from spectralz.sampling.moves.blocks import BlockTurns
     from spectralz.sampling.subgraph import Subgraph
 
-__all__ = ["Path", "from_coins", "from_fields", "from_model", "from_subgraph", "path_to"]
-
 
 @dataclass(frozen=True, eq=False)
 class Path:

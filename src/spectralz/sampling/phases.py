@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from spectralz.sampling.path import Path
     from spectralz.sampling.populations import Run
 
-__all__ = ["MissedState", "find_missed_state", "heaviest_of", "missed_state", "seed_states"]
-
 # Number of chains from each state along a leading eigenvector, and their sweeps.
 CHAINS, SWEEPS = 8, 20
 # The population has visited a state if this share of it is as close to it as the chains are, within this many

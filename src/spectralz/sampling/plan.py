@@ -28,20 +28,6 @@ if TYPE_CHECKING:
     from spectralz.sampling.engines.protocol import Chains, Parallel
     from spectralz.sampling.path import Path
 
-__all__ = [
-    "LEAST_POINTS",
-    "STEP",
-    "SWEEPS",
-    "Survey",
-    "bytes_of_blocks",
-    "bytes_per_state",
-    "seconds_per_point",
-    "seconds_per_state",
-    "seconds_per_sweep",
-    "spaced_by",
-    "survey",
-]
-
 # Relative variance of the weights that a step of the path aims at, by default.
 STEP = 0.05
 # Points that are timed to predict the time of others.

@@ -39,18 +39,6 @@ if TYPE_CHECKING:
     from spectralz.sampling.populations import Run
     from spectralz.sampling.state_space import Given, StateSpace
 
-__all__ = [
-    "MOST_STATES",
-    "Share",
-    "StatePool",
-    "collect",
-    "fill",
-    "pool_marginals",
-    "search",
-    "share_held",
-    "state_pool",
-]
-
 # A state lighter than the heaviest by more than this many nats is ignored: 1e5 of them weigh 1e-5 of it.
 CUTOFF = 25.0
 # Default for the most states to keep; this many are collected in about a second.

@@ -20,19 +20,6 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, Ising
     from spectralz.parts.outcome import Outcome
 
-__all__ = [
-    "Run",
-    "deviation_of",
-    "log_means",
-    "marginals_of",
-    "mean_and_shares",
-    "pair_means",
-    "sample_of",
-    "systematic",
-    "variance_of",
-    "weights_of",
-]
-
 # The largest deviation whose square does not overflow.
 LARGEST_DEVIATION = 1e150
 # Number of spins of states whose fields are computed together.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from spectralz.sampling.engines.protocol import Parallel
     from spectralz.sampling.path import Path
 
-__all__ = ["SWEEPS_OF_A_QUENCH", "fields", "quench"]
-
 # Quenches end sooner; this is for the case that rounded fields cycle.
 MOST_DESCENTS = 1000
 # Operations of a quench: its sweeps, and an entry of the coupling that is summed in double precision.

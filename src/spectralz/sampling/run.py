@@ -35,18 +35,6 @@ if TYPE_CHECKING:
     from spectralz.sampling.engines.protocol import Chains, Engine, Parallel
     from spectralz.sampling.path import Path
 
-__all__ = [
-    "RESAMPLE_BELOW",
-    "RoundTrip",
-    "anneal",
-    "neighbors",
-    "operations",
-    "prolonged",
-    "relax",
-    "there_and_back",
-    "way_back",
-]
-
 # A population is resampled once its effective share is below this, by default.
 RESAMPLE_BELOW = 0.5
 # Points of the path that are passed between two looks at the weights: this share of all, at most this many, and no more

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from spectralz._support.deadline import Deadline
     from spectralz.model import Ising
 
-__all__ = ["by_search"]
-
 # States that are cooled together, the initial number of points of their path, and its growth factor from one run to the
 # next: few states cooled slowly find more than many cooled fast.
 STATES, FIRST_POINTS, GROWTH = 64, 64, 2.0

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from spectralz.sampling.path import Path
     from spectralz.sampling.populations import Run
 
-__all__ = ["Crew", "Workers", "anneal_many", "crew_for", "there_and_back_many"]
-
 R = TypeVar("R")
 # Speed that each thread after the first adds, as measured.
 EFFICIENCY = 0.8

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from spectralz.sampling.engines.protocol import Parallel
     from spectralz.sampling.path import Path
 
-__all__ = ["Given", "KeptSide", "StateSpace", "WholeStates", "space_of"]
-
 # Couplings between the sides are stored as a dense matrix if at least this share of the pairs is coupled.
 DENSE_FROM = 0.1
 # Number of the heaviest states of each kind that are quenched with spins summed out; in a large machine each takes a

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.k_trees import Growth
     from spectralz.model import FloatArray
 
-__all__ = ["Subgraph", "strongest_subgraph", "width_of"]
-
 # Tables have at most 2^8 entries each, and this many in total.
 MOST_WIDTH, MOST_ENTRIES = 8, 8_000_000
 # Replaces a strength of 0 for an existing coupling.

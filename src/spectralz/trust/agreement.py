@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["DOUBT", "LARGEST_CHECKING_ERROR", "WIDTHS_PER_DEVIATION", "agree", "is_within"]
-
 # Two answers agree if they are at most this many of their joint standard errors apart: normal errors are farther apart
 # in 0.3% of all cases.
 AGREEMENT = 3.0

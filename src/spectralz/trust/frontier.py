@@ -14,8 +14,6 @@ from spectralz.trust.judgment import Judgment
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["judge_bracket"]
-
 # A bracket as narrow as this is trusted: the width is an error that is proven, not measured.
 NARROW = 0.02
 # The growth of the lower bound with four times as many states, times this, is the scale of what is still missing.

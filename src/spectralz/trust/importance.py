@@ -21,16 +21,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import FloatArray
 
-__all__ = [
-    "MOST_MISSED",
-    "Contractions",
-    "Weighted",
-    "judge_contractions",
-    "log_mixture",
-    "missed_share",
-    "rounding_of",
-]
-
 # This share of the difference from a coarser contraction counts as error if nothing was truncated. With truncation, the
 # error falls as the root of the discarded weight; a few times this counts, but no less than the last of these.
 SHARE_OF_COARSE, ROOTS_OF_RATIO, LEAST_OF_COARSE = 0.3, 3.0, 0.01

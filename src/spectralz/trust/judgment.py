@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from spectralz.kernels import UNIT_ROUNDOFF
 
-__all__ = ["Judgment", "with_rounding"]
-
 
 @dataclass(frozen=True)
 class Judgment:

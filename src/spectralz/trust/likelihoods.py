@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["agree_per_row"]
-
 # How far forwards and backwards may differ, in nats per row, which is little beside what machines differ by, and in
 # standard errors: normal ones are larger in 6 of 100,000 cases. Not measured, since no machine of known likelihood is
 # hard for both.

@@ -17,8 +17,6 @@ from spectralz.trust.judgment import Judgment
 if TYPE_CHECKING:
     from spectralz.sampling.phases import MissedState
 
-__all__ = ["Doubt", "add_missed", "doubt"]
-
 # Populations are distrusted if a state that they have not visited holds at least this share of Z. A smaller share
 # leaves them trusted, with an error of this many times the share, since mean field proves only part of it. Measured by
 # `benchmarks.honesty` (its families trap, two_blocks and hopfield) and `benchmarks.trust` (docs/measurements/trust.md).

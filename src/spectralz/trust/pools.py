@@ -10,8 +10,6 @@ from spectralz.trust.judgment import Judgment, with_rounding
 if TYPE_CHECKING:
     from spectralz.sampling.pool import Share
 
-__all__ = ["can_measure", "is_measured", "judge_pool"]
-
 # If fewer independent states than this are found again, the share is not known: the error of its logarithm is then
 # beyond a third, and no longer normal. Measured by `benchmarks.trust` (docs/measurements/trust.md).
 FEWEST_HITS = 10.0

@@ -6,8 +6,6 @@ import math
 
 from spectralz.trust.judgment import Judgment
 
-__all__ = ["LARGEST_ERROR", "judge_propagation"]
-
 # With a larger error scale the answer is not trusted: the scale is then of the order of the next corrections. Measured
 # by `benchmarks.trust` (docs/measurements/trust.md).
 LARGEST_ERROR = 0.1

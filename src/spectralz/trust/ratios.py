@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from spectralz.sampling.phases import MissedState
     from spectralz.sampling.populations import Run
 
-__all__ = ["judge_bridge"]
-
 # The ways there and back agree up to this many errors of their middle, three of their difference, or this many nats
 # (docs/measurements/trust.md).
 MOST_ERRORS_APART, LEAST_APART = 6.0, 0.1

@@ -15,8 +15,6 @@ from spectralz.trust.judgment import Judgment, with_rounding
 if TYPE_CHECKING:
     from spectralz.sampling.run import RoundTrip
 
-__all__ = ["inconsistency_of", "judge_round_trip"]
-
 # The error, as a share of the inconsistency between the gap and the variances, and of the gap itself, since the two
 # lags are equal only to first order. Found on lattices with a closed form, at the critical point and on both sides of
 # it, and measured by `benchmarks.trust` (docs/measurements/trust.md), as are the constants below.

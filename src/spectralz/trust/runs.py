@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from spectralz.sampling.populations import Run
 
-__all__ = ["Summary", "centered", "judge_runs", "summary_of"]
-
 # Fewer independent families than this may have lost important states, and their error is not reliable. The error is
 # widened by the second number over their number. Measured by `benchmarks.trust` (docs/measurements/trust.md), as are
 # the constants below.

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     Words = NDArray[np.uint64]
     Places = NDArray[np.int32]
 
-__all__ = ["add_means", "changes_of", "extend", "keep"]
-
 EMPTY = np.int32(-1)
 NO_WORD = np.uint64(0)
 # The largest argument of exp_minus; a share below exp(-700) counts as exp(-700).

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from spectralz.sampling.populations import Run
     from spectralz.sampling.run import RoundTrip
 
-__all__ = ["anneal", "outcome_of_trip"]
-
 
 @dataclass(frozen=True)
 class _Progress:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from spectralz._support.deadline import Deadline
     from spectralz.portfolio.answers import Answers, Problem
 
-__all__ = ["bound"]
-
 
 def bound(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[Answers]:
     """Tighten the bounds, unless there is a better answer already."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from spectralz.sampling.pool import Share
     from spectralz.sampling.populations import Run
 
-__all__ = ["collect"]
-
 
 def collect(
     problem: Problem, deadline: Deadline, answers: Answers, way: Way, earlier: list[Run], runs: list[Run]

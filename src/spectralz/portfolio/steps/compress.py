@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from spectralz.parts.compressed.frontier import FrontierPlan
     from spectralz.portfolio.answers import Answers, Problem
 
-__all__ = ["compress"]
-
 
 def compress(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[Answers]:
     """Eliminate with compressed tables, if the frontier is small."""

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from spectralz.parts.propagation.loops import Loops
     from spectralz.portfolio.answers import Answers, Problem
 
-__all__ = ["pass_messages", "propagate"]
-
 
 def propagate(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[Answers]:
     """Run expectation propagation; where couplings are strong it is of little use, and gets less time."""

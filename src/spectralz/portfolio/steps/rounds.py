@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from spectralz.portfolio import policy
 from spectralz.sampling.plan import LEAST_POINTS
 
-__all__ = ["Round", "plan_round"]
-
 
 @dataclass(frozen=True)
 class Round:

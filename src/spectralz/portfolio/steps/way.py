@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from spectralz.sampling.populations import Run
     from spectralz.sampling.spread import Crew
 
-__all__ = ["Way", "begun", "way_along"]
-
 
 @dataclass(frozen=True)
 class Way:

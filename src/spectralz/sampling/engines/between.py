@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, Ising
     from spectralz.sampling.engines.protocol import Engine, Parallel
 
-__all__ = ["BetweenEngine", "between_engine", "difference_of"]
-
 
 def difference_of(first: Ising, second: Ising, x: NDArray[np.int8]) -> FloatArray:
     """Return the log-weights of states in the second model minus those in the first, without constants."""

@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, IntArray, Ising
     from spectralz.sampling.engines.protocol import Parallel
 
-__all__ = [
-    "CollapsedChains",
-    "CollapsedEngine",
-    "Sides",
-    "collapsed_engine",
-    "sides_of",
-    "sides_that_pay",
-    "weights_of",
-]
-
 # A collapsed sweep may take this many times as long as one spin by spin. On random bipartite graphs the variance of the
 # weights times the time is still smaller at 2, but cold grids have many phases, and no base suits them all.
 MOST_TIMES = 1.0

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray
     from spectralz.sampling.engines.protocol import Parallel
 
-__all__ = ["POINTS_PER_REFRESH", "DenseChains", "DenseEngine", "dense_engine", "dense_operations"]
-
 # Fields are summed up anew after so many points of the path, before rounding can be seen in them.
 POINTS_PER_REFRESH = 64
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from spectralz.sampling.engines.collapsed import Sides
     from spectralz.sampling.engines.protocol import Parallel
 
-__all__ = ["DeviceCollapsedEngine", "DeviceDenseEngine", "device_collapsed_engine", "device_dense_engine"]
-
 # This many states take about as long as one.
 TOGETHER = 1024
 # What an entry of a dense coupling takes at most, while its pieces are made.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray
     from spectralz.sampling.moves.blocks import BlockTurns
 
-__all__ = ["DoubleDenseEngine", "DoubleSparseEngine", "double_engine"]
-
 
 class DoubleSparseEngine(SparseEngine):
     """Chains on a sparse graph in double precision."""

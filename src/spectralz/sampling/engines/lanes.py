@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray
     from spectralz.sampling.engines.protocol import Parallel
 
-__all__ = ["CompiledEngine", "Lanes", "SpinBySpin", "fits_single_precision", "log_z_of_fields"]
-
 # Log-odds up to this size keep four digits after the point in single precision.
 LARGEST_LOG_ODDS = 1000.0
 

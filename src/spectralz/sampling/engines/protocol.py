@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import FloatArray
 
-__all__ = ["Chains", "Engine", "Parallel", "one_after_the_other"]
-
 # Calls a function on each number of a sequence, in threads or not.
 Parallel = Callable[[Callable[[int], None], Sequence[int]], None]
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from spectralz.sampling.moves.blocks import BlockTurns
     from spectralz.sampling.subgraph import Subgraph
 
-__all__ = ["SparseChains", "SparseEngine", "sparse_engine", "sparse_operations"]
-
 
 @dataclass(frozen=True, eq=False)
 class SparseEngine(CompiledEngine):

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.sampling.block_heat_bath import Block
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["MOST_BLOCK_WIDTH", "BlockTurns", "blocks_of"]
-
 # Number of random blocks of a model; they are drawn in turn.
 BLOCKS = 12
 # Mean degrees up to which blocks of a width are the best for their time, as measured on grids (4), three-dimensional

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from spectralz.kernels.sampling.lanes import SparsePath
     from spectralz.model import FloatArray, Ising
 
-__all__ = ["CLUSTERED_TOGETHER", "branching", "first_point", "move_operations", "suit", "turn_clusters"]
-
 # Smaller models change from phase to phase by themselves, or by resampling.
 FEWEST_SPINS = 256
 # The mean size of fields up to which clusters turn.
