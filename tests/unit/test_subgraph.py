@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 
 import spectralz as sz
 from spectralz.kernels.single_spin import log_2cosh
-from spectralz.portfolio.steps import anneal as step
+from spectralz.portfolio.steps import anneal as annealing
 from spectralz.portfolio.steps import way
 from spectralz.sampling.path import from_subgraph, path_to
 from spectralz.sampling.plan import STEP, spaced_by
@@ -188,7 +188,7 @@ def test_the_schedule_begins_where_weights_vary_less(monkeypatch, model, is_shor
 
     monkeypatch.setattr(way, "from_subgraph", trying)
     for name in ("anneal_many", "there_and_back_many"):
-        monkeypatch.setattr(step, name, making(getattr(step, name)))
+        monkeypatch.setattr(annealing, name, making(getattr(annealing, name)))
     sz.log_z(model, work=6e8, exclude=["exact", "quadrature", "ep", "bp", "mps"])
     assert bool(tried) == (is_shorter is not None)
     assert set(used) == {bool(is_shorter)}

@@ -54,8 +54,8 @@ def _located(C: Array, V: Array) -> tuple[Array, Array, Array, Array]:
 
 
 @jax.jit
-def _gradient(V: Array, G: Array, along: Array) -> Array:
-    return along[:, None] * V - G
+def _gradient(V: Array, G: Array, radial: Array) -> Array:
+    return radial[:, None] * V - G
 
 
 @jax.jit
@@ -182,7 +182,7 @@ class DevicePoint(Point):
     squares: Any
 
     @property
-    def along(self) -> FloatArray:
+    def radial(self) -> FloatArray:
         """<v_i, (C V)_i> of each row."""
         return np.asarray(self.products)
 

@@ -145,14 +145,14 @@ def _rounding_units(program: Program) -> float:
     pairs, children = np.diff(program.pair_start), np.diff(program.child_start)
     size = np.abs(program.pair_weight)
     step_of_pair = np.repeat(np.arange(program.steps), pairs)
-    own = np.bincount(step_of_pair, weights=size, minlength=program.steps)
+    pair_sizes = np.bincount(step_of_pair, weights=size, minlength=program.steps)
     ending = np.bincount(program.pair_end, weights=size, minlength=program.steps)  # to spins eliminated before
     # The weights that join a slot's separator to what has been eliminated below it come from step to step.
     joined, below = [0.0] * program.steps, [0.0] * program.steps
     starts, slots, child_slot = program.child_start.tolist(), program.slot.tolist(), program.child_slot.tolist()
-    for t, (slot, own_of_t, ending_of_t) in enumerate(zip(slots, own.tolist(), ending.tolist(), strict=True)):
+    for t, (slot, pair_size, ending_of_t) in enumerate(zip(slots, pair_sizes.tolist(), ending.tolist(), strict=True)):
         for k in range(starts[t], starts[t + 1]):
             below[t] += joined[child_slot[k]]
-        joined[slot] += max(below[t] - ending_of_t, 0.0) + own_of_t
-    sizes = np.abs(program.field) + own + 2.0 * np.array(below) + 0.7
+        joined[slot] += max(below[t] - ending_of_t, 0.0) + pair_size
+    sizes = np.abs(program.field) + pair_sizes + 2.0 * np.array(below) + 0.7
     return float(((pairs + children + 4) * sizes + 8.0).sum())

@@ -107,12 +107,12 @@ def _places(steps: Steps, sizes: IntArray, rows: list[tuple[int, int]], is_root:
     used = np.concatenate([[0], np.cumsum(child_sizes)])
     change = sizes - np.diff(used[steps.child_start])
     # The trunk does not find the tables of branches on its own stack.
-    elsewhere = np.concatenate([[0], np.cumsum(np.where(is_root[steps.child], child_sizes, 0))])
+    root_sizes = np.concatenate([[0], np.cumsum(np.where(is_root[steps.child], child_sizes, 0))])
     in_trunk = np.ones(len(sizes), dtype=np.bool_)
     for begin, end in rows:
         in_trunk[begin:end] = False
     places = np.empty(len(sizes), dtype=np.int64)
-    of_trunk = (change + np.diff(elsewhere[steps.child_start]))[in_trunk]
+    of_trunk = (change + np.diff(root_sizes[steps.child_start]))[in_trunk]
     places[in_trunk] = np.cumsum(of_trunk) - sizes[in_trunk]
     base = trunk_end = int((places + sizes)[in_trunk].max(initial=0))
     for begin, end in rows:

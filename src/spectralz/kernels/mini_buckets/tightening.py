@@ -184,21 +184,21 @@ class _Descent:
     def advance(self) -> None:
         """Make one step, unless no step gains anything."""
         direction = -self._times_inverse(self.slope)
-        along = _dot(direction, self.slope)
-        if not along < 0.0:
+        descent = _dot(direction, self.slope)
+        if not descent < 0.0:
             self.steps, self.changes = [], []
             direction = -FIRST_STEP * self.slope
-            along = _dot(direction, self.slope)
+            descent = _dot(direction, self.slope)
         length = 1.0
         for _ in range(MOST_HALVINGS):
             step = length * direction
             value, slope = self.objective(self.x + step)
-            if value <= self.value + LEAST_PART * length * along:
+            if value <= self.value + LEAST_PART * length * descent:
                 break
             # The minimum of the parabola through the known values, within limits; rounding may have spoiled all of
             # them.
-            curvature = value - self.value - length * along
-            best = -0.5 * along * length**2 / curvature if np.isfinite(curvature) and curvature > 0.0 else 0.0
+            curvature = value - self.value - length * descent
+            best = -0.5 * descent * length**2 / curvature if np.isfinite(curvature) and curvature > 0.0 else 0.0
             length = min(max(best, 0.1 * length), 0.5 * length)
         else:
             if self.steps:  # once more, along the gradient itself

@@ -36,12 +36,12 @@ def pack(x: SpinArray) -> WordArray:
 
 
 @inner
-def _place(table: IntArray, keys: WordArray, asked: WordArray, r: int) -> np.int64:
-    """Return the slot of the table that holds row r of ``asked``, or the empty slot where it belongs."""
-    _, words = asked.shape
+def _place(table: IntArray, keys: WordArray, rows: WordArray, r: int) -> np.int64:
+    """Return the slot of the table that holds row r of ``rows``, or the empty slot where it belongs."""
+    _, words = rows.shape
     z = GOLDEN
     for w in range(words):
-        z = (z ^ asked[r, w]) * MIX_1
+        z = (z ^ rows[r, w]) * MIX_1
         z = (z ^ (z >> SHIFT_1)) * MIX_2
         z = (z ^ (z >> SHIFT_2)) + GOLDEN
     z = z ^ (z >> SHIFT_3)
@@ -49,7 +49,7 @@ def _place(table: IntArray, keys: WordArray, asked: WordArray, r: int) -> np.int
     slot = np.int64(z) & mask
     while table[slot] != EMPTY:
         w = 0
-        while w < words and keys[table[slot], w] == asked[r, w]:
+        while w < words and keys[table[slot], w] == rows[r, w]:
             w += 1
         if w == words:
             break
@@ -80,7 +80,7 @@ def insert(table: IntArray, keys: WordArray, count: int, new: WordArray, is_new:
 
 
 @compiled
-def contains(table: IntArray, keys: WordArray, asked: WordArray, is_known: BoolArray) -> None:
-    """Write for each row of ``asked`` whether it is a key."""
-    for r in range(len(asked)):
-        is_known[r] = table[_place(table, keys, asked, r)] != EMPTY
+def contains(table: IntArray, keys: WordArray, rows: WordArray, is_known: BoolArray) -> None:
+    """Write for each row of ``rows`` whether it is a key."""
+    for r in range(len(rows)):
+        is_known[r] = table[_place(table, keys, rows, r)] != EMPTY

@@ -161,13 +161,13 @@ def _descend(
     n, k = V.shape
     curvature = 0.0
     for i in range(n):
-        along = 0.0
+        radial = 0.0
         for c in range(k):
             image[i, c] = y[i] * direction[i, c] - image[i, c]
-            along += V[i, c] * image[i, c]
+            radial += V[i, c] * image[i, c]
         part = 0.0
         for c in range(k):
-            image[i, c] -= along * V[i, c]
+            image[i, c] -= radial * V[i, c]
             part += image[i, c] * direction[i, c]
         curvature += part
     alpha = squared / curvature if curvature > 0.0 else 0.0
@@ -222,13 +222,13 @@ class Point:
         return np.asarray(np.sqrt(np.einsum("ic,ic->i", self.G, self.G)))
 
     @property
-    def along(self) -> FloatArray:
+    def radial(self) -> FloatArray:
         """<v_i, (C V)_i> of each row, which add up to the value."""
         return np.asarray(np.einsum("ic,ic->i", self.V, self.G))
 
     def gradient(self) -> FloatArray:
         """Z V, written out: the difference of squares |G|^2 - y^2 would cancel."""
-        return np.asarray(self.along[:, None] * self.V - self.G)
+        return np.asarray(self.radial[:, None] * self.V - self.G)
 
 
 @dataclass(frozen=True)
@@ -252,12 +252,12 @@ class Step:
     gain: float
 
     @classmethod
-    def of(cls, unit: float, tangent: Any, along: float, distance: float, lowered: float, is_at_boundary: bool) -> Step:
+    def of(cls, unit: float, tangent: Any, slope: float, distance: float, lowered: float, is_at_boundary: bool) -> Step:
         """Return the step of length ``distance`` in units of the gradient's length, which lowers the model by so much.
 
-        ``along`` is <gradient, tangent>. <C, V V'> is minus twice the function that the conjugate gradients lower.
+        ``slope`` is <gradient, tangent>. <C, V V'> is minus twice the function that the conjugate gradients lower.
         """
-        return cls(tangent, unit * distance, is_at_boundary, -2.0 * along, 2.0 * lowered * unit**2)
+        return cls(tangent, unit * distance, is_at_boundary, -2.0 * slope, 2.0 * lowered * unit**2)
 
     def expected(self, fraction: float) -> float:
         """Return the gain that the quadratic model predicts for a fraction of the step."""
@@ -368,8 +368,8 @@ class Solver:
             self.C_single, V, weights, unit, radius, most, wanted
         )
         whole = length * tangent.astype(np.float64)
-        along = float(np.einsum("ic,ic->", gradient, whole))
-        return Step.of(length, whole, along, distance, lowered, is_at_boundary)
+        slope = float(np.einsum("ic,ic->", gradient, whole))
+        return Step.of(length, whole, slope, distance, lowered, is_at_boundary)
 
     def _most_products(self) -> int:
         # Far from the solution exact steps are wasted; the caps were measured.
@@ -387,8 +387,8 @@ class Solver:
                 self.point = new
                 break
             # The parabola through value and slope here and the value there has its top at:
-            along = fraction * step.slope
-            fraction *= min(max(0.5 * along / (along - gained), 0.1), 0.5)
+            predicted = fraction * step.slope
+            fraction *= min(max(0.5 * predicted / (predicted - gained), 0.1), 0.5)
         return fraction, ratio
 
     def _drop_columns(self) -> None:

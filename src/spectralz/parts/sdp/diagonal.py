@@ -305,7 +305,7 @@ def _columns(C: Entries) -> int:
 def _bound(C: Entries, solver: Solver) -> float:
     """Return <C, V V'> minus all rounding: inner products of n and of k terms, unit rows up to k roundings."""
     terms: int = C.longest_row + 3 * solver.point.V.shape[1] + 20
-    return math.fsum(solver.point.along.tolist()) - 1.01 * terms * UNIT_ROUNDOFF * C.total
+    return math.fsum(solver.point.radial.tolist()) - 1.01 * terms * UNIT_ROUNDOFF * C.total
 
 
 def _to_prove(C: Entries, solver: Solver) -> Entries | Any:
