@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spectralz as sz
+from spectralz.kernels.balance import components_and_balance
 from spectralz.kernels.sdp import certificate as sdp_certificate
 from spectralz.kernels.sdp import low_rank as sdp_low_rank
 from spectralz.kernels.sdp.interior_point import solve_interior_point
-from spectralz.kernels.sdp.structure import components_and_balance
 from spectralz.model.coupling.entries import coupling_of
 from spectralz.parts.sdp import diagonal as sdp
 from tests.helpers import heard, quadratic_on_spheres, tangent_at

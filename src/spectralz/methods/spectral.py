@@ -277,7 +277,7 @@ def _padded(diagonal: FloatArray, n: int) -> FloatArray:
 
 def _coupled_components(C: Entries) -> list[IntArray]:
     """Return the components of more than one spin; unlike ``components()`` without listing up to n^2 edges."""
-    from spectralz.kernels.sdp.structure import components_and_balance
+    from spectralz.kernels.balance import components_and_balance
 
     return [spins for spins, _ in components_and_balance(C.matrix) if len(spins) > 1]
 

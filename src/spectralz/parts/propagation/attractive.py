@@ -44,22 +44,13 @@ def signs_of(model: Ising) -> FloatArray | None:
     >>> signs_of(sz.Ising.from_edges(3, ring, [1.0, 1.0, -2.0])) is None
     True
     """
-    import scipy.sparse as sp
-    from scipy.sparse.csgraph import connected_components
+    from spectralz.kernels.balance import balance_of
 
     if model.edge_count > (MOST_EDGES if model.storage.is_sparse else MOST_DENSE_EDGES):
         return None
     clock.charge(costs.SIGNS_EDGE * (model.n + model.edge_count))
-    n = model.n
-    edges, J = model.edges()
-    first, second = edges.T
-    # Two copies of each spin, the second one flipped: a negative coupling joins different copies.
-    other = np.where(J < 0.0, n, 0)
-    rows = np.concatenate([first, first + n])
-    columns = np.concatenate([second + other, second + n - other])
-    joined = sp.coo_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(2 * n, 2 * n))
-    _, label = connected_components(joined, directed=False)
-    return None if np.any(label[:n] == label[n:]) else np.where(label[:n] < label[n:], 1.0, -1.0)
+    balance = balance_of(model.storage.for_kernels())
+    return balance.sign if balance.balanced.all() else None
 
 
 def bethe_bound(model: Ising, field: FloatArray) -> tuple[float, float]:

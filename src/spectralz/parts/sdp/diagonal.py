@@ -142,7 +142,7 @@ def solve_diagonal(A: Coupling, tol: float, max_iter: int = 500, seed: int = 0) 
 
 def _solve_components(A: Coupling, tol: float, max_iter: int, seed: int, place: tuple[int, int]) -> _Solution:
     """Solve component by component; ``place`` gives the number of spins done and the total, for the progress."""
-    from spectralz.kernels.sdp.structure import components_and_balance
+    from spectralz.kernels.balance import components_and_balance
 
     y = np.zeros(A.n)
     bounds, iterations, (done, n) = [0.0], 0, place
@@ -382,7 +382,7 @@ def _shortfall(A: Coupling, D: FloatArray) -> FloatArray:
 
 def _excess_by_spin(A: Coupling, D: FloatArray, largest: float) -> FloatArray | None:
     """Return the share by which y of each spin must grow, equal within a component, to prove Diag(y) - C >= 0."""
-    from spectralz.kernels.sdp.structure import components_and_balance
+    from spectralz.kernels.balance import components_and_balance
 
     y, excesses = _shortfall(A, D), np.zeros(A.n)
     for spins, _ in components_and_balance(A.matrix):

@@ -1,8 +1,8 @@
-"""Structure of the diagonal SDP: how it splits into components, and where its solution is known."""
+"""Components of a graph with signs, and whether they are balanced: no cycle has an odd number of negative couplings."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,21 +14,34 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import BoolArray, FloatArray, IntArray
 
 
-def components_and_balance(A: Any) -> list[tuple[IntArray, bool]]:
-    """Return the spins of each connected component, in order, and whether its signs are balanced.
+class Balance(NamedTuple):
+    """The number of each spin's component and its sign there, and for each component whether it is balanced.
 
-    Balanced means that no cycle has an odd number of negative couplings: then there are spins s with s_i s_j A_ij >= 0
-    for all pairs, as on every forest and in every ferromagnet. Dense or sparse; the diagonal does not count.
+    If a component is balanced, s_i s_j J_ij >= 0 with the signs s of its spins, as on every forest and in every
+    ferromagnet. The first spin of each has the sign 1.
     """
-    n = A.shape[0]
-    if not n:
+
+    label: IntArray
+    sign: FloatArray
+    balanced: BoolArray
+
+
+def balance_of(couplings: Couplings) -> Balance:
+    """Return the components of couplings, whose diagonal does not count."""
+    n = len(couplings.indptr) - 1
+    label, sign, balanced = np.full(n, -1, dtype=np.int64), np.ones(n), np.ones(n, dtype=np.bool_)
+    count = _visit(couplings, label, balanced, sign, np.empty(n, dtype=np.int64))
+    return Balance(label, sign, balanced[:count])
+
+
+def components_and_balance(A: Any) -> list[tuple[IntArray, bool]]:
+    """Return the spins of each connected component, in order, and whether its signs are balanced; dense or sparse."""
+    if not A.shape[0]:
         return []
-    couplings = Couplings.of_csr(A) if sp.issparse(A) else Couplings.of_dense(A)
-    label, balanced = np.full(n, -1, dtype=np.int64), np.ones(n, dtype=np.bool_)
-    count = _visit(couplings, label, balanced, np.ones(n), np.empty(n, dtype=np.int64))
-    grouped = np.argsort(label, kind="stable").astype(np.int64)
-    bounds = np.searchsorted(label[grouped], np.arange(1, count))
-    return list(zip(np.split(grouped, bounds), balanced[:count].tolist(), strict=True))
+    balance = balance_of(Couplings.of_csr(A) if sp.issparse(A) else Couplings.of_dense(A))
+    grouped = np.argsort(balance.label, kind="stable").astype(np.int64)
+    bounds = np.searchsorted(balance.label[grouped], np.arange(1, len(balance.balanced)))
+    return list(zip(np.split(grouped, bounds), balance.balanced.tolist(), strict=True))
 
 
 @compiled
