@@ -177,6 +177,7 @@ def test_a_plain_archive_of_field_and_coupling_is_a(tmp_path, has_field):
     assert np.allclose(sz.read(tmp_path / "m.npz").log_weight(X), wanted, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_damaged_archives_give_a_format_error(tmp_path):
     """Every byte of a small archive, changed."""
     rng = np.random.default_rng(3)

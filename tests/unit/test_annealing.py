@@ -214,6 +214,7 @@ def test_any_scale_has_an_end(scale):
     assert abs(result.log_z - truth) <= 5 * result.std_error + 1e-12 * abs(truth)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strength", with_slow([0.1, 1.0, 5.0], [0.1, 5.0]))
 def test_the_error_bar_covers_the_error(strength):
     inside = 0
@@ -395,6 +396,7 @@ def test_a_critical_ferromagnet_is_not_jumped_over():
         assert not result.trusted or abs(result.log_z - truth) <= 4 * result.std_error
 
 
+@pytest.mark.slow
 def test_a_gap_between_the_way_down_and_back_is_distrusted(monkeypatch):
     monkeypatch.setattr(plan, "LEAST_POINTS", 1)
     n, strength = 400, 1.05

@@ -94,6 +94,7 @@ def test_answers_are_good_and_their_errors_honest(family, strength):
     json.dumps(result.to_dict(), allow_nan=False)
 
 
+@pytest.mark.slow
 def test_a_larger_budget_gives_a_smaller_error():
     model = sz.generators.complete(30, 0.2, seed=0)
     short = sz.log_z(model, budget=0.1, exclude=["exact", "ep", "states"])

@@ -200,6 +200,7 @@ def test_no_spins() -> None:
     assert choose_blocks([], 2, 3, np.random.default_rng(0)) == [[]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 1000.0], ids=["single", "double"])
 def test_annealing_with_blocks_is_unbiased(monkeypatch: pytest.MonkeyPatch, scale: float) -> None:
     monkeypatch.setattr(blocks_part, "MOST_SWEEPS_BETWEEN", 2)  # or short paths would have no turn

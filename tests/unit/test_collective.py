@@ -98,6 +98,7 @@ def test_no_answer_in_the_trap_is_sure_and_wrong(strength):
         assert result.lower > truth - 2.0  # mean field from the leading eigenvector
 
 
+@pytest.mark.slow
 def test_what_is_at_stake_is_said_and_added():
     model, truth = trap(100, 4.72, seed=3)
     result = sz.log_z(model, work=3e9, exclude=["exact", "quadrature"])

@@ -142,6 +142,7 @@ def test_huge_and_tiny_scales(scale, field):
         assert result.upper <= strongest * (1.0 + 1e-5)
 
 
+@pytest.mark.slow
 def test_every_diagonal_is_feasible_in_exact_arithmetic():
     rng = np.random.default_rng(0)
     for _ in range(200):

@@ -80,6 +80,7 @@ def test_a_sweep_draws_one_spin_after_the_other(computing, is_gpu):
     assert np.asarray(dense_sweeps.energies(found, path)) == pytest.approx(energies_of(wanted, J, change), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_the_kernel_of_gpus_turns_the_same_spins(computing):
     """Interpreted, since there is no GPU here."""
     rng = np.random.default_rng(3)
@@ -130,6 +131,7 @@ def test_tf32_would_shift_the_law(computing):
     assert "dot_general" in text
 
 
+@pytest.mark.slow
 def test_sides_are_drawn_and_weighed_as_they_should(computing):
     rng = np.random.default_rng(5)
     kept, summed, beta = 7, 9, 0.6
@@ -171,6 +173,7 @@ def test_annealing_on_a_device_is_right_and_the_same_twice(on_jax, model):
     assert found.log_z != other.log_z
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bipartite", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_chains_begin_where_they_should_and_take_what_they_should(on_jax, bipartite):
     model = sz.generators.bipartite(14, 0.6, seed=2) if bipartite else sz.generators.complete(12, 0.4, seed=1)
@@ -221,6 +224,7 @@ def test_where_there_is_no_gpu_it_says_so(monkeypatch):
     sz.log_z(model, "annealing", population=20, runs=1)
 
 
+@pytest.mark.slow
 def test_what_the_memory_does_not_hold_is_refused(on_jax, monkeypatch):
     model = sz.generators.complete(12, 0.4, seed=1)
     monkeypatch.setattr(devices, "memory_of", lambda _: 100_000.0)

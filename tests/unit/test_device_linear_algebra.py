@@ -42,6 +42,7 @@ def counted(monkeypatch, module, name):
 # --- the diagonal SDP ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_sdp_is_solved_as_by_compiled_code(monkeypatch):
     from spectralz.kernels.device.low_rank import DeviceSolver
 

@@ -124,6 +124,7 @@ def test_24_spins_are_right_to_twelve_digits(algorithm):
     assert result.lower <= wanted <= result.upper
 
 
+@pytest.mark.slow
 def test_both_algorithms_agree_on_24_random_spins():
     model = sz.generators.complete(24, 2.0, seed=3)
     a, b = (sz.marginals(model, "exact", algorithm=name) for name in ("enumeration", "elimination"))

@@ -89,6 +89,7 @@ def test_threads_give_the_same_answer(name, count):
         assert_the_same(sz.marginals(MODELS[name], "annealing", **OPTIONS, executor=executor), name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", with_slow([1, 2, 3], [2, 3]))
 def test_processes_give_the_same_answer(count):
     with processes(count) as executor:

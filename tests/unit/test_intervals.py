@@ -208,6 +208,7 @@ def test_the_check_finds_a_wrong_probability(monkeypatch):
         check_coverage(misses(30)[0], 30)
 
 
+@pytest.mark.slow
 def test_the_check_finds_a_bias_in_annealing(monkeypatch):
     monkeypatch.setattr(intervals, "_rounding_of_runs", lambda *_: -0.5)
     with pytest.raises(AssertionError, match="annealing"):

@@ -40,6 +40,7 @@ def test_equals_the_literal_transcription(rank, seed):
     assert result.details["cells"] == cells == predicted_cells(u, c)
 
 
+@pytest.mark.slow
 @given(
     n=st.integers(1, 8),
     rank=st.integers(1, 2),

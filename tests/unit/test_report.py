@@ -244,6 +244,7 @@ def test_without_zeros_there_is_no_floor(tmp_path):
     assert not any("≤" in label or label == "0" for label in labels)
 
 
+@pytest.mark.slow
 def test_exact_sweep_with_no_error_at_all_is_drawn(tmp_path):
     rows = [row(error=0.0, log_z=5.0, x=float(i)) for i in range(3)]
     axes, labels = axes_of(tmp_path, rows)

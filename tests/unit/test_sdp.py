@@ -241,6 +241,7 @@ def test_weights_of_very_unlike_sizes(seed):
 # --- the proof -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_proof_is_sound_on_the_very_edge():
     """Singular matrices with y changed in its last digits: whoever forgets the margin for rounding is caught here."""
     proven = {True: 0, False: 0}

@@ -169,6 +169,7 @@ def test_the_programme_with_and_without_logarithms_agree(monkeypatch):
         assert plain[1] == logs[1]
 
 
+@pytest.mark.slow
 def test_the_errors_of_the_paper_settings():
     """Complete graph of 20 spins: mean errors over 15 models, as an independent implementation measured them."""
     for strength, wanted in ((0.1, 0.62), (1.0, 2.3)):

@@ -221,6 +221,7 @@ def test_weak_couplings_are_said_to_be_out_of_reach():
     assert "useless" in result.status
 
 
+@pytest.mark.slow
 def test_estimates_where_the_pool_holds_a_part_only():
     model = sz.generators.complete(n=18, strength=0.1, seed=0)
     truth = sz.log_z(model, "exact").log_z

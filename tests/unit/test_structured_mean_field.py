@@ -110,6 +110,7 @@ def test_below_the_truth(model):
         assert result.upper >= truth.lower
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [5, pytest.param(6, marks=pytest.mark.slow)])
 def test_below_the_truth_at_any_scale(seed):
     rng = np.random.default_rng(seed)

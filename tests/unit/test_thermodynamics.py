@@ -74,6 +74,7 @@ def model_scale(model):
     return float(np.abs(model.edges()[1]).sum()) ** 2 + model.n
 
 
+@pytest.mark.slow
 def test_errors_are_as_large_as_the_scatter():
     """Over seeds, deviations are about one error: an error ten times too large would pass any bound."""
     model, betas = MODELS["dense"], [0.5, 1.0]

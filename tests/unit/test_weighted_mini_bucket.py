@@ -78,6 +78,7 @@ def test_negative_weights_are_the_literal_elimination(model, options):
     assert abs(result.log_z - wanted) <= 1e-10 * scale_of(model)
 
 
+@pytest.mark.slow
 @given(models(max_spins=7, scales=(1e-3, 1.0, 30.0)), OPTIONS, st.sampled_from([1, 20]))
 @settings(max_examples=200)
 def test_it_bounds_the_truth_from_below(model, options, max_iter):

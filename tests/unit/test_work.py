@@ -63,6 +63,7 @@ def without_seconds(result):
 # ------------------------------------------------------------------------------------------------ the same every time
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dense", "grid", pytest.param("islands", marks=pytest.mark.slow)])
 def test_runs_are_the_same_with_any_number_of_threads(name):
     first = solve(name, threads=1)
