@@ -45,7 +45,7 @@ def small_models():
 def test_the_bound_is_that_of_its_distribution(width):
     divided = 0
     for model in small_models():
-        blocks = StructuredMeanField(model, divide(model, width))
+        blocks = StructuredMeanField.of(model, divide(model, width))
         divided += blocks.cuts > 0
         for sweeps in (1, 3, 40):  # wherever the ascent has come
             blocks.ascend(np.full(model.n, 0.3), sweeps, 1e-12)
@@ -61,7 +61,7 @@ def test_the_bound_is_that_of_its_distribution(width):
 def test_what_wrong_means_do_to_the_bound():
     rng = np.random.default_rng(0)
     model = sz.generators.grid(6, 1.0, seed=1)
-    blocks = StructuredMeanField(model, divide(model, 2))
+    blocks = StructuredMeanField.of(model, divide(model, 2))
     for sweeps in (1, 200):  # far from the maximum, and there
         blocks.ascend(np.zeros(model.n), sweeps, 1e-14)
         right, mean = blocks.bound()[0], blocks.mean.copy()
@@ -90,7 +90,7 @@ def test_rounding_is_taken_off_at_any_scale():
 def test_stationary():
     for model in small_models():
         result = sz.log_z(model, "mf", block_width=2)
-        blocks = StructuredMeanField(model, divide(model, 2))
+        blocks = StructuredMeanField.of(model, divide(model, 2))
         blocks.ascend(np.zeros(model.n), 1000, 1e-12)
         assert result.log_z == pytest.approx(blocks.bound()[0], abs=1e-9)
         for i in range(min(model.n, 3)):
@@ -127,7 +127,7 @@ def test_below_the_truth_at_any_scale(seed):
 @pytest.mark.parametrize("strength", [0.1, 1.0, 10.0])
 def test_never_decreases(strength):
     model = sz.generators.grid(8, strength, seed=2)
-    blocks = StructuredMeanField(model, divide(model, 2))
+    blocks = StructuredMeanField.of(model, divide(model, 2))
     mean, bounds = np.random.default_rng(0).uniform(-1, 1, model.n), []
     for _ in range(12):
         blocks.ascend(mean, 1, 0.0)
@@ -231,7 +231,7 @@ def test_strips_whose_tables_do_not_fit_are_cut_across(monkeypatch):
     found = divide(model, 4)
     sizes = np.bincount(found.label[found.order], weights=2.0**found.width)
     assert sizes.max() <= 1 << 10
-    blocks = StructuredMeanField(model, found)
+    blocks = StructuredMeanField.of(model, found)
     blocks.ascend(np.zeros(model.n), 5, 1e-9)
     assert blocks.bound()[1] <= sz.log_z(model, "exact").log_z
 

@@ -137,7 +137,7 @@ class MeanField(Method):
         from spectralz.parts.mean_field.structured import StructuredMeanField
 
         report("dividing the spins into blocks", 0.0)
-        blocks = StructuredMeanField(model, divide(model, self.block_width))
+        blocks = StructuredMeanField.of(model, divide(model, self.block_width))
         runs = [self._ascend_blocks(model, blocks, h, k) for k, h in self._starts(model)]
         best = max(runs, key=lambda run: run.lower)
         parts, width = blocks.partition.blocks, blocks.partition.widest

@@ -23,7 +23,7 @@ from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.elimination.forward import forward
 from spectralz.kernels.elimination.marginals import Marginals, backward
 from spectralz.kernels.elimination.program import Steps
-from spectralz.kernels.elimination.tables import BLOCK_BITS, Block, Tables
+from spectralz.kernels.elimination.tables import Block, Tables
 from spectralz.parts.mean_field.ascents import BETAS, NOISE
 
 if TYPE_CHECKING:
@@ -52,6 +52,44 @@ class _Run:
     cut: Any  # scipy CSR array, one row per spin
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """What does not change: the edges and couplings between blocks, and the blocks laid out for elimination."""
+
+    edges: IntArray
+    is_cut: Any
+    cut: Any
+    cut_weight: float
+    steps: Steps
+    pair_edge: IntArray
+    runs: list[_Run]
+    rounding: _Rounding
+    entries: int
+
+    @classmethod
+    def of(cls, model: Ising, partition: Partition) -> _Layout:
+        edges, weights = model.edges()
+        first, second = edges.T
+        is_cut = partition.label[first] != partition.label[second]
+        i, j, J = first[is_cut], second[is_cut], weights[is_cut]
+        places = np.concatenate([i, j]), np.concatenate([j, i])
+        cut = sp.csr_array((np.concatenate([J, J]), places), shape=(model.n, model.n))
+        steps, pair_edge = _steps_of(partition, edges, weights, is_cut)
+        runs = _runs_of(partition, cut)
+        sizes = [1 << steps.width[run.begin : run.end] for run in runs]
+        return cls(
+            edges=edges,
+            is_cut=is_cut,
+            cut=cut,
+            cut_weight=float(np.abs(J).sum()),
+            steps=steps,
+            pair_edge=pair_edge,
+            runs=runs,
+            rounding=_Rounding.of(steps, partition, cut),
+            entries=max((int(size.sum() + size.max(initial=0)) for size in sizes), default=0),
+        )
+
+
 class StructuredMeanField:
     """Distributions that are products over blocks, and the ascent of their bound.
 
@@ -65,31 +103,27 @@ class StructuredMeanField:
         Of spins, P(x = -1) and P(x = +1), and of the edges that lie in blocks; 0 for others.
     """
 
-    def __init__(self, model: Ising, partition: Partition) -> None:
-        self.partition = partition
-        self._model = model
-        self._edges, weights = model.edges()
-        first, second = self._edges.T
-        label = partition.label
-        self._is_cut = label[first] != label[second]
-        i, j, J = first[self._is_cut], second[self._is_cut], weights[self._is_cut]
-        places = np.concatenate([i, j]), np.concatenate([j, i])
-        self._cut = sp.csr_array((np.concatenate([J, J]), places), shape=(model.n, model.n))
-        self.cut_weight = float(np.abs(J).sum())
-        self._steps, self._pair_edge = _steps_of(partition, self._edges, weights, self._is_cut)
-        self._rounding = _Rounding.of(self._steps, partition, self._cut)
-        self._runs = _runs_of(partition, self._cut)
-        self._block, self._difference = Block.of(self._steps), np.empty(1 << BLOCK_BITS)
-        entries = max((self._entries(run) for run in self._runs), default=0)
-        self._arena, self._bar = np.empty(entries), np.empty(entries)
+    def __init__(self, model: Ising, partition: Partition, layout: _Layout) -> None:
+        self.partition, self._model = partition, model
+        self._edges, self._is_cut, self._cut, self.cut_weight = (
+            layout.edges,
+            layout.is_cut,
+            layout.cut,
+            layout.cut_weight,
+        )
+        self._steps, self._pair_edge = layout.steps, layout.pair_edge
+        self._runs, self._rounding = layout.runs, layout.rounding
+        self._block = Block.of(layout.steps)
+        self._arena, self._bar = np.empty((2, layout.entries))
         self._where = np.zeros(model.n, dtype=np.int64)
-        self._log_z = np.zeros(len(self._runs))
+        self._log_z = np.zeros(len(layout.runs))
         self.field, self.mean, self._up, self._down = np.zeros((4, model.n))
-        self.pair_mean = np.zeros(len(self._edges))
+        self.pair_mean = np.zeros(len(layout.edges))
 
-    def _entries(self, run: _Run) -> int:
-        sizes = 1 << self._steps.width[run.begin : run.end]
-        return int(sizes.sum() + sizes.max(initial=0))
+    @classmethod
+    def of(cls, model: Ising, partition: Partition) -> StructuredMeanField:
+        """Lay out the blocks of a partition; all means are zero."""
+        return cls(model, partition, _Layout.of(model, partition))
 
     @property
     def probability(self) -> FloatArray:
