@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import spectralz as sz
 from spectralz.parts.propagation import loops
-from spectralz.portfolio import policy
+from spectralz.portfolio import schedule
 from spectralz.portfolio.schedule import METHODS_TRIED
+from spectralz.portfolio.steps.propagate import pass_messages
 
 METHOD = sz.BeliefPropagation(max_iter=300, damping=0.3, tol=1e-8)
 OTHERS = ["mps", "exact", "quadrature", "ep", "annealing", "states"]
@@ -187,5 +189,6 @@ def test_bp_says_why_it_did_not_run(sparse, monkeypatch):
     assert "diverge" in strong.why or "stopped after" in strong.why
     chain = sz.generators.chain(n=320, strength=0.5)
     assert "exact was excluded" in row_of(sz.log_z(chain, exclude=OTHERS, work=1e9)).why
-    monkeypatch.setattr(policy, "BP_SHARE", 0.0)
+    steps = [replace(step, of_left=0.0) if step.run is pass_messages else step for step in schedule.STEPS]
+    monkeypatch.setattr(schedule, "STEPS", steps)
     assert row_of(sz.log_z(sparse, exclude=OTHERS, work=1e9)).verdict is sz.Verdict.NOT_RUN
