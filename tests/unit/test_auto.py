@@ -253,11 +253,12 @@ def test_a_round_that_uses_up_the_budget_is_the_last(monkeypatch, clock):
         clock.advance(100.0)
         return anneal(*arguments, **options)
 
+    plans, original = [], annealing._round
+    monkeypatch.setattr(annealing, "_round", lambda progress, plan: plans.append(plan) or original(progress, plan))
     replace_anneal(monkeypatch, slow)
     result = sz.log_z(sz.generators.complete(12, 0.5, seed=0), exclude=["exact"], budget=2)
-    runs, words = rows_of(result)["annealing"].why.split(maxsplit=1)
-    assert words.startswith("runs with")
-    assert int(runs) <= policy.RUNS_PER_ROUND
+    [plan] = plans
+    assert rows_of(result)["annealing"].why.startswith(f"{plan.runs} runs with {plan.runs * plan.size} states")
 
 
 def test_rounds_go_on_while_a_fifth_of_the_budget_is_left(monkeypatch, clock):

@@ -140,27 +140,20 @@ def _bethe(model: Ising, deadline: Deadline) -> Iterator[Bound]:
 
 def _states(model: Ising, deadline: Deadline) -> Iterator[Bound]:
     """Sum over the states found by a quick annealing and quenches, then also over their neighbors."""
+
+    def seconds() -> float:
+        return policy.STATES_SHARE * policy.LARGEST_SHARE * deadline.left
+
     path = path_to(model, block_width=0)
     with crew_for(path) as crew:
         one = seconds_per_state(path, policy.QUICK_STEP, seconds_per_sweep(path, parallel=crew.parallel))
         deadline.require(2.0 * policy.FEWEST_STATES * one)
-        size = _within(
-            policy.STATES_SHARE * policy.LARGEST_SHARE * deadline.left / one, policy.FEWEST_STATES, policy.MOST_ANNEALED
-        )
+        size = _within(seconds() / one, policy.FEWEST_STATES, policy.MOST_ANNEALED)
         rng = np.random.default_rng(0)
         points = spaced_by(path, policy.QUICK_STEP, rng, crew.parallel)
         run = anneal(path, points, size, rng, parallel=crew.parallel)
         pool = state_pool(model, MOST_STATES)
-        for _ in collect(
-            pool,
-            path,
-            [run],
-            [],
-            size,
-            rng,
-            lambda _: policy.STATES_SHARE * policy.LARGEST_SHARE * deadline.left,
-            crew.parallel,
-        ):
+        for _ in collect(pool, path, [run], [], size, rng, lambda _: seconds(), crew.parallel):
             yield Bound(pool.lower, None, f"{len(pool)} states")
 
 
@@ -206,7 +199,7 @@ def _weighted_mini_bucket(model: Ising, deadline: Deadline) -> Iterator[Bound]:
     plain = costs.BUCKET_SECONDS * (model.n + model.edge_count)
     deadline.require(plain)
     share = deadline.share(policy.LARGEST_SHARE)
-    ibound = _affordable_ibound(model, share.left - plain)
+    ibound = affordable_ibound(model, policy.FEW_ROUNDS, share.left - plain)
     while True:
         clock.charge(clock.OPERATIONS_PER_SECOND * plain)
         upper = WeightedBound.of_model(model, WeightedMiniBucket(ibound=ibound, order="narrow"), is_lower=False)
@@ -214,7 +207,7 @@ def _weighted_mini_bucket(model: Ising, deadline: Deadline) -> Iterator[Bound]:
         if upper.is_exact:
             return
         yield from _tightened(upper, share)
-        larger = _affordable_ibound(model, share.left - plain)
+        larger = affordable_ibound(model, policy.FEW_ROUNDS, share.left - plain)
         if larger <= ibound or upper.interrupted:
             return
         ibound = larger
@@ -252,10 +245,10 @@ def _side(bound: WeightedBound) -> Bound:
     return Bound(outcome.lower, outcome.upper, f"from below, {outcome.status}" if bound.is_lower else outcome.status)
 
 
-def _affordable_ibound(model: Ising, seconds: float) -> int:
-    """Return for how many spins tables can be tightened for a few rounds in the given seconds."""
+def affordable_ibound(model: Ising, rounds: int, seconds: float) -> int:
+    """Return for how many spins tables can be tightened for so many rounds in the given seconds."""
     ibound = policy.LEAST_IBOUND
-    while ibound < policy.MOST_IBOUND and policy.FEW_ROUNDS * round_seconds(model, ibound + 1) <= seconds:
+    while ibound < policy.MOST_IBOUND and rounds * round_seconds(model, ibound + 1) <= seconds:
         ibound += 1
     return ibound
 

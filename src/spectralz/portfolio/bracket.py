@@ -1,7 +1,7 @@
 """Bracket log Z with all methods that prove bounds, by a deadline.
 
-Cheap bounds come first. A more expensive bound is computed only if its predicted cost fits into the time
-left. Bounds that have been found are kept, whatever happens later.
+Cheap bounds come first. A more expensive bound is computed only if its predicted cost fits into the time left. Bounds
+that have been found are kept, whatever happens later.
 """
 
 from __future__ import annotations
@@ -63,13 +63,11 @@ def bracket(
 
 def _row_of_exact(model: Ising, deadline: Deadline) -> list[BoundsRow]:
     """Return a row without bounds with the predicted time of ``exact``; none if it cannot run or planning is slow."""
-    if (
-        1e-9 * costs.ORDER_SEARCH_NANOSECONDS * (model.n + model.edge_count) ** 2
-        > policy.EXACT_HINT_SHARE * deadline.seconds
-    ):
+    most_seconds = policy.EXACT_HINT_SHARE * deadline.seconds
+    if 1e-9 * costs.ORDER_SEARCH_NANOSECONDS * (model.n + model.edge_count) ** 2 > most_seconds:
         return []
     started = clock.seconds()
-    plan = Exact().plan(model, most_search_seconds=policy.EXACT_HINT_SHARE * deadline.seconds)
+    plan = Exact().plan(model, most_search_seconds=most_seconds)
     if plan.refusal is not None:
         return []
     seconds = clock.in_words(operations_of_plan(plan, with_means=False) / clock.OPERATIONS_PER_SECOND)

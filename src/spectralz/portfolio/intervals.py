@@ -20,7 +20,7 @@ from spectralz._support.threads import using_threads
 from spectralz.errors import SpectralzError, is_interrupt
 from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
 from spectralz.portfolio import policy
-from spectralz.portfolio.bounders import NAMES, round_seconds
+from spectralz.portfolio.bounders import NAMES, affordable_ibound, round_seconds
 from spectralz.portfolio.bracket import bracket
 from spectralz.result import Interval
 from spectralz.sampling.intervals import RUNS, annealed_end
@@ -133,14 +133,8 @@ def _by_mini_buckets(
         raise NotAffordableError("not run: another upper bound is too far below")
     share = deadline.share(policy.MINI_BUCKETS_SHARE)
     plain = costs.BUCKET_SECONDS * (model.n + model.edge_count)
-
-    def seconds_of(ibound: int) -> float:
-        return plain + round_seconds(model, ibound) * (1.0 + policy.ROUNDS_FOR_DRAWING)
-
     deadline.require(plain + round_seconds(model, policy.LEAST_IBOUND))
-    ibound = policy.LEAST_IBOUND
-    while ibound < policy.MOST_IBOUND and seconds_of(ibound + 1) <= 0.5 * share.seconds:
-        ibound += 1
+    ibound = affordable_ibound(model, 1 + policy.ROUNDS_FOR_DRAWING, 0.5 * share.seconds - plain)
     method = WeightedMiniBucket(
         ibound=ibound,
         order="narrow",
