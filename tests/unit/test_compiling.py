@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 import spectralz as sz
-from spectralz._support import clock, compiling
+from spectralz._support import clock, compile_times, compiling
 from spectralz._support.progress import listening
+from spectralz._support.settings import using_settings
 
 FIRST_CALL = """
 import time
@@ -41,9 +45,9 @@ def cache(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_first_call_says_once_that_it_compiles_and_does_not_count_it(cache):
+def test_a_first_call_says_what_it_compiles_and_does_not_count_it(cache):
     out, err = run_in_fresh_process(FIRST_CALL.format(call="sz.log_z(model)"), NUMBA_CACHE_DIR=cache)
-    assert err == "spectralz: compiling, once\n"
+    assert re.fullmatch(r"spectralz: compiling, once: elimination.forward.forward, about [123]\.\d s\n", err)
     reported, passed = map(float, out.split())
     assert passed > 1.0  # it did compile
     assert reported < 0.5 * passed
@@ -71,7 +75,7 @@ from spectralz._support.progress import listening
 heard = set()
 with listening(lambda task, fraction: heard.add(task)):
     sz.log_z(sz.generators.complete(8, 1.0, seed=0))
-print("compiling, once" in heard)
+print([task for task in heard if task.startswith("compiling, once: elimination.forward.forward, about ")] != [])
 """
     assert run_in_fresh_process(code, NUMBA_CACHE_DIR=tmp_path) == ("True\n", "")
 
@@ -198,17 +202,110 @@ def test_first_calls_stay_quick(case, most):
     assert first_call(list(CASES)[case])[0] < most
 
 
+def _compile(listener, event):
+    listener.on_start(event)
+    listener.on_end(event)
+
+
 def test_listening_is_what_hides_the_notice(capsys):
     import spectralz.kernels.mean_field  # noqa: F401  (so that there is a kernel)
 
     notice = compiling._Notice()
-
-    class Event:
-        data = {"dispatcher": compiling.KERNELS[0]}  # noqa: RUF012
-
+    events = [SimpleNamespace(data={"dispatcher": compiling.KERNELS[0]}) for _ in range(2)]
     with listening(lambda task, fraction: None):
-        notice.on_start(Event)
+        _compile(notice, events[0])
     assert capsys.readouterr().err == ""
-    notice.on_start(Event)
-    notice.on_start(Event)
-    assert capsys.readouterr().err == "spectralz: compiling, once\n"
+    for event in events:  # the second one takes no time, since it is compiled
+        _compile(notice, event)
+    assert capsys.readouterr().err.count("spectralz: compiling, once: ") == 1
+
+
+# ------------------------------------------------------------------------------------------- what is left out
+
+
+def _kernel_of_ours():
+    """Return a kernel that has never been compiled."""
+    code = "def twice(x):\n    return helper(x) + helper(x)\ndef helper(x):\n    return x + 1.0\n"
+    scope = {"__name__": "spectralz.kernels.planted"}
+    exec(code, scope)  # so that it is a function of our kernels, in no file
+    scope["helper"] = compiling.numba.njit(scope["helper"])
+    return compiling.numba.njit(scope["twice"]), scope["helper"]
+
+
+def test_the_time_to_compile_counts_what_is_called_and_only_once():
+    kernel, helper = _kernel_of_ours()
+    both = compile_times.seconds_to_compile(kernel)
+    assert both == pytest.approx(sum(compile_times.seconds_of(f) for f in (kernel.py_func, helper.py_func)))
+    assert compile_times.seconds_to_compile(kernel, helper) == pytest.approx(both)
+    assert kernel(1.0) == 4.0
+    assert compile_times.seconds_to_compile(kernel) == 0.0
+
+
+def test_a_kernel_that_takes_too_long_is_refused_only_where_it_can_be_left_out():
+    kernel, _ = _kernel_of_ours()
+    with using_settings(compile_until=clock.left_out()):
+        assert compile_times.refusal_of(kernel) == "not compiled yet, about 1 s: run spectralz warm-up once"
+        with compile_times.leaving_out_late_kernels(), pytest.raises(compile_times.NotCompiledError, match="warm-up"):
+            kernel(1.0)
+        with clock.counting_operations(), compile_times.leaving_out_late_kernels():
+            assert kernel(1.0) == 4.0  # what is counted must not depend on what was compiled before
+        with compile_times.leaving_out_late_kernels():
+            assert kernel(2.0) == 6.0  # compiled by now
+    kernel, _ = _kernel_of_ours()
+    with using_settings(compile_until=clock.left_out()):
+        assert kernel(1.0) == 4.0
+
+
+def test_a_call_may_compile_as_long_as_its_budget_and_at_least_five_seconds():
+    for budget, wanted in ((0.1, 5.0), (20.0, 20.0)):
+        with compile_times.compiling_for(budget):
+            assert compile_times.seconds_left() == pytest.approx(wanted, abs=0.01)
+            with compile_times.compiling_for(100.0):  # a call inside another one
+                assert compile_times.seconds_left() == pytest.approx(wanted, abs=0.01)
+    assert compile_times.seconds_left() == math.inf
+
+
+@pytest.fixture
+def nothing_is_compiled(monkeypatch):
+    monkeypatch.setattr(compile_times, "is_compiled", lambda kernel: False)
+    monkeypatch.setattr(compile_times, "LEAST_SECONDS", 0.0)
+
+
+GRID = sz.generators.grid(6, 1.0, seed=0)
+
+
+def test_auto_leaves_out_what_is_not_compiled_and_says_so(nothing_is_compiled):
+    found = sz.log_z(GRID, budget=0.5, exclude=["exact"])
+    why = {row.method: row.why for row in found.tried}
+    for name in ("mps", "wmbe"):
+        assert re.fullmatch(r"not compiled yet, about \d+ s: run spectralz warm-up once", why[name])
+    assert "no path from a subgraph: not compiled yet" in str(found.status)
+    assert found.trusted
+
+
+def test_bounds_leave_it_out_too(nothing_is_compiled):
+    why = {row.method: row.status for row in sz.bounds(GRID, budget=0.5).rows}
+    assert why["wmbe"].startswith("not compiled yet, about ")
+
+
+def test_who_asks_by_name_or_counts_operations_gets_everything(nothing_is_compiled):
+    assert sz.log_z(GRID, "wmbe").upper is not None
+    assert {row.method for row in sz.log_z(GRID, work=1e8, exclude=["exact"]).tried if row.log_z} >= {"mps"}
+
+
+@pytest.mark.slow
+def test_a_first_call_of_auto_returns_soon_and_a_later_one_has_more(tmp_path):
+    code = """
+import spectralz as sz, time
+model = sz.generators.grid(8, 1.0, seed=0)
+for _ in range(2):
+    found = sz.log_z(model, budget=2, exclude=["exact"])
+    print([row.method for row in found.tried if row.why.startswith("not compiled yet")])
+"""
+    out, err = run_in_fresh_process(code, NUMBA_CACHE_DIR=tmp_path)
+    first, second = out.splitlines()
+    assert "mps" in first
+    assert len(second) < len(first)
+    assert "about " in err
+    with_everything = code.replace("model =", "sz.warm_up()\nmodel =")
+    assert run_in_fresh_process(with_everything, NUMBA_CACHE_DIR=tmp_path)[0] == "[]\n[]\n"

@@ -73,7 +73,7 @@ def test_the_method_sdp_has_the_device_and_progress():
     with heard() as seen:
         there = sz.log_z(model, "sdp", device="gpu")
     assert there.upper == pytest.approx(sz.log_z(model, "sdp", device="cpu").upper, rel=2e-6)
-    assert {task for task, _ in seen} - {"compiling, once"} == {"solving the SDP"}
+    assert {task for task, _ in seen if not task.startswith("compiling")} == {"solving the SDP"}
 
 
 def test_the_start_is_close_to_the_maximum():

@@ -253,7 +253,8 @@ def test_progress_is_reported():
     seen = set()
     with listening(lambda task, fraction: seen.add(task)):
         sz.log_z(sz.generators.complete(30, 1.0, seed=0), "spectral")
-    assert seen - {"compiling, once"} == {"solving the SDP", "decomposing", "multiplying factors", "sweeping"}
+    tasks = {task for task in seen if not task.startswith("compiling")}
+    assert tasks == {"solving the SDP", "decomposing", "multiplying factors", "sweeping"}
 
 
 @pytest.mark.parametrize(

@@ -45,14 +45,19 @@ class _LeftOut:
             if self._open == 0:
                 self._total += time.perf_counter() - self._since
 
+    def total(self) -> float:
+        with self._lock:
+            return self._total + (time.perf_counter() - self._since if self._open else 0.0)
+
     def rest(self) -> float:
         with self._lock:
             return (self._since if self._open else time.perf_counter()) - self._total
 
 
 _left_out = _LeftOut()
-# The time between a call of the first and one of the second is left out, in any thread; pairs may be nested.
-begin_leaving_out, end_leaving_out = _left_out.begin, _left_out.end
+# The time between a call of the first and one of the second is left out, in any thread; pairs may be nested. The third
+# returns all that was left out, in seconds.
+begin_leaving_out, end_leaving_out, left_out = _left_out.begin, _left_out.end, _left_out.total
 
 
 def seconds() -> float:

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from spectralz._support import clock
+from spectralz._support.compile_times import require_compiled, seconds_to_compile
 from spectralz._support.progress import is_heard, report
+from spectralz._support.settings import settings
 
 # Kernels import numba's names from here: importing it takes half a second, which is not counted as work either.
 clock.begin_leaving_out()
@@ -24,6 +26,8 @@ from numba.extending import register_jitable  # noqa: E402
 clock.end_leaving_out()
 
 NOTICE = "compiling, once"
+# Only compiling that takes at least so many seconds is worth a line of its own.
+LONG_SECONDS = 1.0
 # All kernels that have been imported.
 KERNELS: list[Any] = []
 
@@ -84,6 +88,19 @@ def inner(function: Any) -> Any:
     return register_jitable(**SETTINGS)(function)
 
 
+def name_of(kernel: Any) -> str:
+    """Return the name of a kernel, with that of its file.
+
+    Examples
+    --------
+    >>> from spectralz.kernels.elimination.forward import forward
+    >>> name_of(forward)
+    'elimination.forward.forward'
+    """
+    function = kernel.py_func
+    return f"{function.__module__.removeprefix('spectralz.kernels.')}.{function.__name__}"
+
+
 def _folder_of_our_own() -> str:
     """Return a temporary folder that no other user can write to, or "" if there is none.
 
@@ -112,22 +129,33 @@ class _NotOnTheClock(event.Listener):  # type: ignore[misc]
 
 
 class _Notice(event.Listener):  # type: ignore[misc]
-    """Report that a kernel is being compiled: to a progress listener, otherwise once on stderr."""
+    """Report which kernel is being compiled: to a progress listener, otherwise on stderr.
+
+    There the first is named, and later those that take long. A kernel that would take too long is not compiled where
+    it can be left out.
+    """
 
     def __init__(self) -> None:
         self.was_printed = False
+        self.depth = 0  # a kernel compiles those that it calls; numba compiles in one thread at a time
 
     def on_start(self, event: Any) -> None:
-        if not event.data["dispatcher"].py_func.__module__.startswith("spectralz."):
+        self.depth += 1
+        kernel = event.data["dispatcher"]
+        if self.depth > 1 or not kernel.py_func.__module__.startswith("spectralz."):
             return
+        if settings().refuses_late_kernels:
+            require_compiled(kernel)
+        seconds = seconds_to_compile(kernel)
+        notice = f"{NOTICE}: {name_of(kernel)}, about {seconds:.1f} s"
         if is_heard():
-            report(NOTICE, 0.0)
-        elif not self.was_printed and sys.stderr is not None:
+            report(notice, 0.0)
+        elif sys.stderr is not None and (seconds >= LONG_SECONDS or not self.was_printed):
             self.was_printed = True
-            print(f"spectralz: {NOTICE}", file=sys.stderr, flush=True)
+            print(f"spectralz: {notice}", file=sys.stderr, flush=True)
 
     def on_end(self, event: Any) -> None:
-        pass
+        self.depth -= 1
 
 
 event.register("numba:compiler_lock", _NotOnTheClock())

@@ -33,6 +33,8 @@ class Problem:
         Seed of all random choices.
     max_memory
         Most memory for tables and populations, in bytes.
+    with_means
+        Whether marginals are wanted beside log Z.
     """
 
     model: Ising
@@ -40,6 +42,7 @@ class Problem:
     exclude: tuple[str, ...] = ()
     seed: int = 0
     max_memory: int = 4 * 2**30
+    with_means: bool = False
 
 
 @dataclass(frozen=True)

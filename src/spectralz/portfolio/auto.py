@@ -200,6 +200,7 @@ class Auto(Method):
             exclude=tuple(self.exclude),
             seed=self.seed,
             max_memory=self.max_memory,
+            with_means=limits.with_means,
         )
         answers = schedule.answer(problem, deadline)
         if refusal:

@@ -19,6 +19,8 @@ TOL_AT_TEN_SECONDS = 1e-3
 # Shares of the budget: for bounds, and for the first round of annealing, from which the next is planned.
 BOUNDS_SHARE = 0.15
 SECONDS_FOR_BOUNDS = 1.0
+# Of the time that a first call may compile, for bounds; estimates need the rest.
+BOUNDS_COMPILING_SHARE = 0.5
 FIRST_ROUND_SHARE = 0.05
 # A later round takes this share of what is left, as long as what is left is at least the other share of the whole.
 NEXT_ROUND_SHARE = 0.7

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from spectralz._support.compile_times import compiling_for_share
+from spectralz.portfolio import policy
 from spectralz.portfolio.bounders import NAMES
 from spectralz.portfolio.bracket import bracket
 
@@ -21,5 +23,6 @@ def bound(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[An
         return
     # The sum over states comes later, from the same populations as the rest.
     exclude = {*problem.exclude, "states"} & set(NAMES)
-    bounds = bracket(problem.model, deadline, exclude, known=answers.bounds, tells_of_exact=False)
+    with compiling_for_share(policy.BOUNDS_COMPILING_SHARE):
+        bounds = bracket(problem.model, deadline, exclude, known=answers.bounds, tells_of_exact=False)
     yield replace(answers, bounds=bounds, is_interrupted=bounds.interrupted)

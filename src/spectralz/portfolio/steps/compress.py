@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spectralz._support import clock, costs
+from spectralz._support.compile_times import refusal_of
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import SpectralzError, TooLargeError
 from spectralz.methods.matrix_product import MOST_COLD_SPINS, MatrixProduct, frontier_outcome
@@ -43,7 +44,7 @@ def compress(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator
 def _best(problem: Problem, deadline: Deadline) -> Answer | str:
     """Return the best answer found in time, or why there is none."""
     model = problem.model
-    refusal = _refusal(model, deadline)
+    refusal = _refusal(model, deadline) or refusal_of(*_kernels(with_means=problem.with_means))
     if refusal:
         return refusal
     method = MatrixProduct(
@@ -85,6 +86,16 @@ def _refusal(model: Ising, deadline: Deadline) -> str:
         if layer > policy.MPS_LAYER_ROOTS * math.sqrt(model.n):
             return f"{layer} spins are at the same distance from one spin: no frontier is small"
     return ""
+
+
+def _kernels(*, with_means: bool) -> tuple[Any, ...]:
+    """Return the kernels that every compressed elimination needs."""
+    from spectralz.kernels.compressed.adjoint import means_back
+    from spectralz.kernels.compressed.chain import advance
+    from spectralz.kernels.compressed.drawing import go_back
+    from spectralz.kernels.compressed.placing import _place, predict
+
+    return (_place, predict, advance, go_back, *([means_back] if with_means else []))
 
 
 def _with_growing_bonds(

@@ -87,14 +87,14 @@ def way_along(problem: Problem, deadline: Deadline, crew: Crew, path: Path) -> W
     return Way(problem, deadline, crew, rng, path, straight, one, crew.seconds_of_many(path, one))
 
 
-def begun(way: Way) -> Way:
+def begun(way: Way, *, tries_subgraph: bool) -> Way:
     """Choose the base of the path, and survey it.
 
     The path from a subgraph is shorter. But it is as cold as the model all along, and states may freeze on it. So it is
     tried, and taken if log-weights vary less than on the other path, and vary less with more points.
     """
     path = way.path
-    if not path.can_begin_from_subgraph:
+    if not tries_subgraph:
         return _surveyed(way)
     point = seconds_per_point(path, policy.STATES_TOGETHER, parallel=way.crew.parallel)
     points = policy.TRIAL_SHARE * way.deadline.seconds / max(point, policy.TICK)
