@@ -10,7 +10,7 @@ from spectralz.errors import ModelError
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.inference.verbs import log_z
 from spectralz.model import RBM, Ising
-from spectralz.model.rbm import LOW
+from spectralz.model.ising import LOW
 from spectralz.result import LogProb
 
 if TYPE_CHECKING:

@@ -6,13 +6,16 @@ Nothing here is compiled, because models are created before numba is imported.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from spectralz.kernels import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from spectralz.kernels.arrays import FloatArray
 
 SPLITTER = 2.0**27 + 1.0  # times a double, this cuts it into halves of 26 bits
@@ -38,6 +41,50 @@ def exact_sum(parts: Parts) -> tuple[float, float]:
     """
     total = math.fsum(parts.numbers)
     return total, abs(math.fsum([*parts.numbers, -total])) * (1.0 + 2.0 * UNIT_ROUNDOFF) + parts.left_out
+
+
+def two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the sum of each pair of numbers, rounded, and what rounding took from it, exactly (Knuth)."""
+    total = a + b
+    other = total - a
+    return total, (a - (total - other)) + (b - other)
+
+
+class RowSums(NamedTuple):
+    """Sums over the rows of a matrix: ``high + low``, up to an error of at most ``left_out``."""
+
+    high: FloatArray
+    low: FloatArray
+    left_out: FloatArray
+
+    @classmethod
+    def of_columns(cls, columns: Iterable[FloatArray], rows: int) -> RowSums:
+        """Add up the columns one after the other; the errors of these sums are added up too."""
+        high, low, sizes, count = np.zeros(rows), np.zeros(rows), np.zeros(rows), 0
+        for column in columns:
+            high, lost = two_sum(high, column)
+            low = low + lost
+            sizes = sizes + np.abs(column)
+            count += 1
+        return cls(high, low, 1.1 * (count * UNIT_ROUNDOFF) ** 2 * sizes)
+
+
+def row_sums(matrix: Any) -> RowSums:
+    """Return the sums over the rows of a matrix, an array or a scipy.sparse one, in twice the precision."""
+    rows, columns = matrix.shape
+    if not sp.issparse(matrix):
+        return RowSums.of_columns((matrix[:, j] for j in range(columns)), rows)
+    matrix = matrix.tocsr()
+    degree = np.diff(matrix.indptr)
+
+    def entries() -> Iterator[FloatArray]:
+        for k in range(int(degree.max(initial=0))):  # the k-th entry of every row
+            column = np.zeros(rows)
+            has_one = degree > k
+            column[has_one] = matrix.data[matrix.indptr[:-1][has_one] + k]
+            yield column
+
+    return RowSums.of_columns(entries(), rows)
 
 
 def two_product(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:

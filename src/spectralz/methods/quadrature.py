@@ -16,7 +16,7 @@ from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.methods.low_rank import LowRank
 from spectralz.parts.low_rank.decomposition import Decomposition, decompose
 from spectralz.parts.low_rank.quantized import lattice_steps, predicted_cells, sample_decomposed, warn_of_rounding
-from spectralz.parts.outcome import EXACT_WIDTH, with_kind_of_means
+from spectralz.parts.outcome import EXACT_WIDTH, LARGEST_TRUSTED_ROUNDING, with_kind_of_means
 from spectralz.parts.pairs import pairs_of
 from spectralz.result import Kind, Status
 
@@ -142,14 +142,15 @@ class Quadrature(Method):
         exact = high - low <= 2.0 * EXACT_WIDTH * max(1.0, abs(log_z))
         sentence = f"{len(nodes.g)} nodes; errors proven below {(high - low) / 2.0:.1e}"
         if not exact:
-            sentence += ": cancellation between negative directions has cost digits"
+            sentence += ": cancellation has cost digits"
         return Outcome(
             log_z=log_z,
             kind=Kind.EXACT if exact else Kind.ESTIMATE,
             status=Status(sentence),
             lower=low,
             upper=high,
-            trusted=True,  # the interval is proven, however wide
+            std_error=None if exact else (high - low) / 2.0,
+            trusted=high - low <= 2.0 * LARGEST_TRUSTED_ROUNDING or exact,
             details=details,
         )
 

@@ -7,15 +7,17 @@ an edge that is counted once weighs ``J_ij = 2 A_ij``; the diagonal adds its tra
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
 from spectralz.errors import ModelError
-from spectralz.kernels.error_free import Parts, exact_sum
+from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.kernels.error_free import Parts, RowSums, exact_sum, row_sums, two_sum
 from spectralz.model.checks import (
     as_float_array,
     checked_condition,
@@ -40,6 +42,11 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from spectralz.model.coupling.base import Coupling, Factors, FloatArray, IntArray, Matrix
+
+
+# How a model's owner writes its variables: -1 and +1, or 0 and 1. The larger one is the spin +1 in either case.
+Values = Literal["01", "pm1"]
+LOW = {"01": 0, "pm1": -1}
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -87,6 +94,8 @@ class Ising:
     offset: float
     storage: Coupling
     names: tuple[Hashable, ...] | None
+    values: Values
+    lost: float
 
     # numpy must leave arithmetic to this class: np.float64(2) * model is a model, not an array.
     __array_ufunc__ = None
@@ -100,22 +109,37 @@ class Ising:
     ) -> None:
         self._keep(*_checked(field, coupling_of(_no_coupling(field) if coupling is None else coupling), offset, names))
 
-    def _keep(self, field: FloatArray, storage: Coupling, offset: float, names: Names = None) -> None:
-        """Keep numbers that make a model, unless they are too large; from here on they are read-only."""
+    def _keep(
+        self,
+        field: FloatArray,
+        storage: Coupling,
+        offset: float,
+        names: Names = None,
+        values: Values = "pm1",
+        lost: float = 0.0,
+    ) -> None:
+        """Keep numbers that make a model, unless they are too large; from here on they are read-only.
+
+        ``lost`` bounds what rounding has changed in a log-weight on the way from the numbers of the user to these.
+        """
         with np.errstate(over="ignore"):
             total = storage.total
         refuse_overflow(field, total, offset)
         field.flags.writeable = False
         storage.freeze()
-        for name, value in (("field", field), ("offset", offset), ("storage", storage), ("names", names)):
-            object.__setattr__(self, name, value)
+        for part, value in zip(fields(self), (field, offset, storage, names, values, lost), strict=True):
+            object.__setattr__(self, part.name, value)
 
     @classmethod
-    def _of(cls, field: FloatArray, storage: Coupling, offset: float, names: Names = None) -> Ising:
-        """Make a model from parts that are checked and not shared."""
+    def _of(cls, *parts: Any, **others: Any) -> Ising:
+        """Make a model from parts that are checked and not shared, as :meth:`_keep` takes them."""
         model = object.__new__(cls)
-        model._keep(field, storage, offset, names)
+        model._keep(*parts, **others)
         return model
+
+    def _changed(self, **parts: Any) -> Ising:
+        """Return the same model with other parts."""
+        return Ising._of(**({part.name: getattr(self, part.name) for part in fields(self)} | parts))
 
     @classmethod
     def from_factors(
@@ -303,10 +327,10 @@ class Ising:
         pairs = checked_pairs(weights, "weights", "v_i v_i is v_i, so add it to the bias")
         n = pairs.shape[0]
         biases = np.zeros(n) if bias is None else checked_field(bias, n, "bias")
-        with np.errstate(over="ignore"):  # sums that are too large are refused by their size
-            field, constant = field_of_binary(biases, np.asarray(pairs.sum(axis=1)))
-            constant += checked_number(offset, "offset")
-        return cls._of(field, coupling_of(pairs / 8.0), constant, checked_names(names, n))
+        constant = checked_number(offset, "offset")
+        with np.errstate(over="ignore", invalid="ignore"):  # sums that are too large are refused by their size
+            field, constant, lost = field_of_binary(biases, row_sums(pairs), constant)
+        return cls._of(field, coupling_of(pairs / 8.0), constant, checked_names(names, n), "01", lost)
 
     @property
     def n(self) -> int:
@@ -346,7 +370,7 @@ class Ising:
 
     def named(self, names: Iterable[Hashable] | None) -> Ising:
         """Return the same model with these names, one per spin; None for none."""
-        return Ising._of(self.field, self.storage, self.offset, checked_names(names, self.n))
+        return self._changed(names=checked_names(names, self.n))
 
     @property
     def is_sparse(self) -> bool:
@@ -394,7 +418,8 @@ class Ising:
         """The largest error of a log-weight that is summed exactly from ``field``, ``edges()`` and ``constant``.
 
         It is zero if the entries of the coupling are stored and the constant is a double-precision number. If the
-        coupling is stored as factors, its entries are sums of products, which are rounded.
+        coupling is stored as factors, its entries are sums of products, which are rounded. A model that was made from
+        other numbers, of variables 0 and 1 or by fixing spins, includes what that has rounded.
 
         Examples
         --------
@@ -404,7 +429,7 @@ class Ising:
         >>> 0.0 < sz.Ising.from_factors([0.1, 0.2], [0.3], [[0.4, 0.5]]).rounding < 1e-16
         True
         """
-        return self.storage.rounding + self._constant[1]
+        return self.storage.rounding + self._constant[1] + self.lost
 
     def edges(self) -> tuple[IntArray, FloatArray]:
         """Return the edges (m x 2, i < j, in order) and their weights ``J_ij = 2 A_ij``, as `from_edges` takes them.
@@ -457,7 +482,8 @@ class Ising:
         >>> bool(np.isclose(sz.log_z(model).log_z, whole - np.log(2)))
         True
         """
-        return Ising._of(np.zeros(self.n + 1), self.storage.bordered(self.field / 2.0), self.offset)
+        bordered = self.storage.bordered(self.field / 2.0)
+        return self._changed(field=np.zeros(self.n + 1), storage=bordered, names=None)
 
     def shift_diagonal(self, d: ArrayLike) -> Ising:
         """Return the model with ``d`` added to its diagonal (Eq. (10)): ``log Z(A + D) = log Z(A) + sum(d)``.
@@ -472,7 +498,7 @@ class Ising:
             raise ModelError(f"d has shape {shift.shape}; a model of {self.n} spins needs ({self.n},) or one number")
         shift = np.broadcast_to(shift, (self.n,))
         refuse_non_finite(shift, "d")
-        return Ising._of(self.field, self.storage.plus_diagonal(shift), self.offset, self.names)
+        return self._changed(storage=self.storage.plus_diagonal(shift))
 
     def condition(self, spins: Mapping[Any, int]) -> Ising:
         """Fix some spins, by their names, and return the model of the others, in their old order.
@@ -490,8 +516,11 @@ class Ising:
         index, value = self.evidence(spins)
         kept = np.setdiff1d(np.arange(self.n), index)
         left = self.storage.given(index, value, kept)
-        constant = self.offset + float(self.field[index] @ value) + left.constant
-        return Ising._of(self.field[kept] + left.field, left.rest, constant, self._names_of(kept))
+        field = self.field[kept] + left.field
+        terms = Parts([self.offset, *(self.field[index] * value).tolist(), left.constant], left.lost)
+        constant, lost = exact_sum(terms)
+        lost += self.lost + UNIT_ROUNDOFF * float(np.abs(field).sum())
+        return self._changed(field=field, storage=left.rest, offset=constant, names=self._names_of(kept), lost=lost)
 
     def evidence(self, spins: Mapping[Any, int]) -> tuple[IntArray, FloatArray]:
         """Return the indices of spins given by name, and their values, checked."""
@@ -503,13 +532,18 @@ class Ising:
     def submodel(self, spins: ArrayLike) -> Ising:
         """Return the model of some spins alone, without the offset and the couplings to the others."""
         index = checked_spins(spins, self.n)
-        return Ising._of(self.field[index], self.storage.among(index), 0.0, self._names_of(index))
+        parts = {"field": self.field[index], "storage": self.storage.among(index), "names": self._names_of(index)}
+        return self._changed(offset=0.0, lost=0.0, **parts)
 
     def scaled(self, beta: float) -> Ising:
         """Return the model at inverse temperature ``beta``: every log-weight, offset included, times beta."""
         factor = checked_number(beta, "beta")
         with np.errstate(over="ignore"):
-            return Ising._of(factor * self.field, self.storage.times(factor), factor * self.offset, self.names)
+            field, storage, offset = factor * self.field, self.storage.times(factor), factor * self.offset
+            lost = abs(factor) * self.lost
+            if math.frexp(factor)[0] != math.copysign(0.5, factor):  # products with powers of two are not rounded
+                lost += UNIT_ROUNDOFF * (float(np.abs(field).sum()) + storage.total + abs(offset))
+        return self._changed(field=field, storage=storage, offset=offset, lost=lost)
 
     def __mul__(self, beta: Any) -> Ising:
         return self.scaled(beta) if np.isscalar(beta) or np.ndim(beta) == 0 else NotImplemented
@@ -526,7 +560,10 @@ class Ising:
         names = other.names if self.names is None else self.names
         with np.errstate(over="ignore"):
             field, offset = self.field + other.field, self.offset + other.offset
-            return Ising._of(field, self.storage.plus(other.storage), offset, names)
+            storage = self.storage.plus(other.storage)
+            lost = UNIT_ROUNDOFF * (float(np.abs(field).sum()) + storage.total + abs(offset)) + self.lost + other.lost
+        values: Values = "01" if "01" in (self.values, other.values) else "pm1"
+        return Ising._of(field, storage, offset, names, values, lost)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ising):
@@ -650,17 +687,22 @@ class Ising:
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         # Rebuilding the model keeps the arrays of a copy read-only too.
-        return Ising._of, (self.field, self.storage, self.offset, self.names)
+        return Ising._of, (self.field, self.storage, self.offset, self.names, self.values, self.lost)
 
 
-def field_of_binary(bias: FloatArray, row_sums: FloatArray) -> tuple[FloatArray, float]:
-    """Return the field of spins x = 2 v - 1 and the constant, for variables v that are 0 and 1.
+def field_of_binary(bias: FloatArray, sums: RowSums, offset: float) -> tuple[FloatArray, float, float]:
+    """Return the field of spins x = 2 v - 1, the constant, and what rounding changes, for variables v that are 0 and 1.
 
-    ``sum_i bias_i v_i + sum_(i<j) w_ij v_i v_j = constant + sum_i field_i x_i + sum_(i<j) (w_ij / 4) x_i x_j``, where
-    ``row_sums`` are the sums of w_ij over j.
+    ``offset + sum_i bias_i v_i + sum_(i<j) w_ij v_i v_j`` is ``constant + sum_i field_i x_i + sum_(i<j) (w_ij / 4) x_i
+    x_j``, where ``sums`` are the sums of w_ij over j.
     """
-    quarters = row_sums / 4.0
-    return bias / 2.0 + quarters, float(bias.sum() / 2.0 + quarters.sum() / 2.0)
+    half, high, low = bias / 2.0, sums.high / 4.0, sums.low / 4.0
+    total, rest = two_sum(half, high)
+    field, lost = two_sum(total, rest + low)
+    left_out = float((np.abs(lost) + UNIT_ROUNDOFF * (np.abs(rest + low) + np.abs(low)) + sums.left_out / 4.0).sum())
+    parts = [offset, *half.tolist(), *(high / 2.0).tolist(), *(low / 2.0).tolist()]
+    constant, of_constant = exact_sum(Parts(parts, float(sums.left_out.sum()) / 8.0))
+    return field, constant, 1.01 * left_out + of_constant
 
 
 def _no_coupling(field: Any) -> Any:

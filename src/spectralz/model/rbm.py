@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spectralz.errors import ModelError
+from spectralz.kernels.error_free import RowSums, row_sums
 from spectralz.model.checks import as_float_array, checked_number, refuse_non_finite
 from spectralz.model.coupling.bipartite import Bipartite
-from spectralz.model.ising import Ising, field_of_binary
+from spectralz.model.ising import LOW, Ising, Values, field_of_binary
 from spectralz.model.names import checked_names
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from spectralz.model.coupling.base import FloatArray
-
-Values = Literal["01", "pm1"]
-LOW = {"01": 0, "pm1": -1}
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -256,10 +254,10 @@ class RBM:
         field = np.concatenate([self.visible, self.hidden])
         if self.values == "pm1":
             return Ising.from_bipartite(self.weights, field, names=self.names)
-        with np.errstate(over="ignore"):  # sums that are too large are refused by their size
-            sums = np.concatenate([self.weights.sum(axis=1), self.weights.sum(axis=0)])
-            field, offset = field_of_binary(field, sums)
-            return Ising._of(field, Bipartite(self.weights / 8.0), offset, self.names)
+        with np.errstate(over="ignore", invalid="ignore"):  # sums that are too large are refused by their size
+            sums = (row_sums(weights) for weights in (self.weights, self.weights.T))
+            field, offset, lost = field_of_binary(field, RowSums(*map(np.concatenate, zip(*sums, strict=True))), 0.0)
+        return Ising._of(field, Bipartite(self.weights / 8.0), offset, self.names, "01", lost)
 
     def log_weight(self, x: ArrayLike) -> FloatArray | np.float64:
         """Return the log of the unnormalized probability of one state (n,) or of many (m, n), visible units first.

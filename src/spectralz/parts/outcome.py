@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # An interval is called exact up to this half-width, as a share of log Z or of 1.
 EXACT_WIDTH = 1e-9
+# A value that rounding may change by more is not trusted, although its interval is proven.
+LARGEST_TRUSTED_ROUNDING = 0.01
 # The largest rounding error of means that are called exact.
 LARGEST_MEAN_ERROR = 1e-9
 # A value is called impossible only if it violates a bound by more than rounding can explain.
@@ -111,7 +113,7 @@ def with_proven_kind(outcome: Outcome) -> Outcome:
     if error <= EXACT_WIDTH * max(1.0, abs(outcome.log_z)):
         return outcome
     words = f"; the weights are so large that rounding may change log Z by {error:.1g}"
-    return saying(outcome, words, kind=Kind.ESTIMATE, trusted=True)  # the interval is proven, however wide
+    return saying(outcome, words, kind=Kind.ESTIMATE, std_error=error, trusted=error <= LARGEST_TRUSTED_ROUNDING)
 
 
 def with_kind_of_means(outcome: Outcome, change: float) -> tuple[Outcome, Kind]:

@@ -40,11 +40,15 @@ class Factors(NamedTuple):
 
 
 class Conditioned(NamedTuple):
-    """What remains of a coupling if some spins are fixed: the coupling of the others, their field, and a constant."""
+    """What remains of a coupling if some spins are fixed: the coupling of the others, their field, and a constant.
+
+    Rounding of the field and the constant changes a log-weight by at most ``lost``.
+    """
 
     rest: Coupling
     field: FloatArray
     constant: float
+    lost: float
 
 
 class Coupling(ABC):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from spectralz.errors import ModelError
+from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.model.checks import as_float_array, refuse_non_finite
 from spectralz.model.coupling.base import Conditioned, Coupling, FloatArray, IntArray
 from spectralz.model.coupling.entries import Sparse, symmetric
@@ -104,4 +105,6 @@ class Bipartite(Coupling):
         x[fixed] = value
         first, second = x[: len(self.B)], x[len(self.B) :]
         push = 2.0 * np.concatenate([self.B @ second, first @ self.B])
-        return Conditioned(self.among(free), push[free], 2.0 * float(first @ self.B @ second))
+        sizes = np.abs(first) @ np.abs(self.B)
+        lost = (len(fixed) + 2.0) * UNIT_ROUNDOFF * 2.0 * float(sizes.sum() + (np.abs(self.B) @ np.abs(second)).sum())
+        return Conditioned(self.among(free), push[free], 2.0 * float(first @ self.B @ second), lost)

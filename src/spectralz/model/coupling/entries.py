@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from spectralz.errors import ModelError
+from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.coupling import Couplings
 from spectralz.model.checks import as_float_array, refuse_non_finite
 from spectralz.model.coupling.base import Conditioned, Coupling, FloatArray, IntArray, Matrix
@@ -128,9 +129,11 @@ class Entries(Coupling):
         """Return some rows and columns of A, dense or sparse like A."""
 
     def given(self, fixed: IntArray, value: FloatArray, free: IntArray) -> Conditioned:
-        push = 2.0 * (self.block(free, fixed) @ value)
-        constant = float(value @ (self.block(fixed, fixed) @ value))
-        return Conditioned(self.among(free), np.asarray(push), constant)
+        between, among = self.block(free, fixed), self.block(fixed, fixed)
+        push = 2.0 * (between @ value)
+        constant = float(value @ (among @ value))
+        lost = (2.0 * len(fixed) + 2.0) * UNIT_ROUNDOFF * float(2.0 * abs(between).sum() + abs(among).sum())
+        return Conditioned(self.among(free), np.asarray(push), constant, lost)
 
 
 @dataclass(frozen=True, eq=False)

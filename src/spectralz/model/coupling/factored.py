@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from spectralz.errors import ModelError, TooLargeError
+from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.error_free import Parts, balanced, pair_rounding, trace_of_terms
 from spectralz.model.checks import as_float_array, refuse_non_finite
 from spectralz.model.coupling.base import Conditioned, Coupling, Factors, FloatArray, IntArray
@@ -136,7 +137,10 @@ class Factored(Coupling):
         values, vectors, diagonal = self.factors
         sums = vectors[:, fixed] @ value
         constant = float(values @ sums**2) + math.fsum(diagonal[fixed].tolist())
-        return Conditioned(self.among(free), 2.0 * (values * sums) @ vectors[:, free], constant)
+        sizes = np.abs(values) * np.abs(vectors[:, fixed]).sum(axis=1) * np.abs(vectors).sum(axis=1)
+        roundings = 2.0 * (len(fixed) + len(values) + 4.0) * UNIT_ROUNDOFF
+        lost = roundings * float(2.0 * sizes.sum() + np.abs(diagonal[fixed]).sum())
+        return Conditioned(self.among(free), 2.0 * (values * sums) @ vectors[:, free], constant, lost)
 
     def summary(self) -> str:
         values, vectors, _ = self.factors

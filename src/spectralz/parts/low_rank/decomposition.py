@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,6 +75,7 @@ def decompose(model: Ising, max_rank: int, tol: float) -> Decomposition:
     """
     terms = model.storage.terms
     form = _found(model, max_rank, tol) if terms is None else _given(model.offset, terms, max_rank)
+    form = replace(form, rounding=form.rounding + model.lost)
     if form.residual > tol:
         raise ModelError(
             f"the coupling has rank {form.rank} plus diagonal only up to a residual that may change log Z by "
