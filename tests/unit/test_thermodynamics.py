@@ -140,6 +140,27 @@ def test_energy_and_entropy_are_short_ways():
 
 
 @pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
+@pytest.mark.parametrize("strength", [1e5, 1e8, 1e11, 1e14, 1e17])
+def test_differences_of_large_numbers_stay_within_what_is_certain(strength):
+    """Far below the smallest gap only the ground states count; their number does not depend on the strength."""
+    model = sz.generators.complete(n=6, strength=strength, seed=4)
+    weights = model.log_weight(all_states(6))
+    gaps = np.sort(weights.max() - weights)
+    truth = float(np.log(np.exp(-gaps).sum()) + (gaps * np.exp(-gaps)).sum() / np.exp(-gaps).sum())
+    found = sz.entropy(model)
+    assert 0.0 <= found.value <= 6.0 * np.log(2.0)
+    assert abs(found.value - truth) <= found.std_error + 1e-6
+    if found.std_error > 0.01:
+        assert found.kind is sz.Kind.ESTIMATE
+        assert not found.trusted
+        assert "not to be trusted" in repr(found)
+    curves = sz.thermodynamics(model, [0.5, 1.0])
+    assert np.all((curves.entropy >= 0.0) & (curves.entropy <= 6.0 * np.log(2.0)))
+    assert np.all(curves.heat_capacity >= 0.0)
+    assert np.all(curves.trusted == (curves.heat_capacity_error <= 0.01 * np.maximum(curves.heat_capacity, 1.0)))
+
+
+@pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
 def test_cold_curves_say_where_they_end():
     model = sz.generators.grid(8, 6.0, seed=0)
     found = sz.thermodynamics(model, [0.01, 3.0], "annealing", work=2e6)

@@ -14,6 +14,7 @@ from spectralz.errors import OptionError
 from spectralz.io import read_evidence
 from spectralz.io.files import STANDARD
 from spectralz.io.lines import whole_number
+from spectralz.model.values import LOW
 
 # Up to this many given spins are named in a line of text; otherwise only their number is printed.
 MOST_NAMED = 6
@@ -113,9 +114,11 @@ def parse_given(text: str, model: sz.Ising) -> tuple[int, int]:
     (1, -1)
     """
     name, equals, value = (part.strip() for part in text.rpartition("="))
-    if not equals or not name or value not in ("+1", "1", "-1"):
-        raise OptionError(f"--given {text!r} is not a spin and its value; write NAME=+1 or NAME=-1")
-    return _position(name, model), int(value)
+    low = str(LOW[model.values])
+    if not equals or not name or value not in ("+1", "1", "-1", low):
+        also = "" if low == "-1" else " (or NAME=1 and NAME=0)"
+        raise OptionError(f"--given {text!r} is not a spin and its value; write NAME=+1 or NAME=-1{also}")
+    return _position(name, model), 1 if int(value) == 1 else -1
 
 
 def _position(name: str, model: sz.Ising) -> int:

@@ -10,13 +10,16 @@ from spectralz.errors import ModelError
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.inference.verbs import log_z
 from spectralz.model import RBM, Ising
-from spectralz.model.ising import LOW
+from spectralz.model.values import LOW, spins_of
 from spectralz.result import LogProb
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import ArrayLike
 
     from spectralz.methods import Method
+    from spectralz.model.values import Values
 
 
 def log_prob(
@@ -25,6 +28,7 @@ def log_prob(
     method: str | Method = "auto",
     *,
     values: Literal["pm1", "01"] | None = None,
+    given: Mapping[Any, int] | None = None,
     executor: Any = None,
     **options: Any,
 ) -> LogProb:
@@ -39,8 +43,10 @@ def log_prob(
     method, executor, **options
         How to find log Z, as in :func:`log_z`.
     values
-        The values in the states: ``"pm1"``, -1 and +1, or ``"01"``, 0 and 1, where 1 is the spin +1. By default
-        -1 and +1, or for an RBM the values of its units.
+        The values in the states: ``"pm1"``, -1 and +1, or ``"01"``, 0 and 1, where 1 is the spin +1. By default as
+        the model was made: a model of 0/1 data takes both, an RBM the values of its units.
+    given
+        Evidence, as in :func:`log_z`: the result is log P(x | given), -inf for states that contradict it.
 
     Examples
     --------
@@ -53,27 +59,31 @@ def log_prob(
     >>> sz.log_prob(other, data).mean < sz.log_prob(model, data).mean
     True
     """
-    whole = ModelWithEvidence.checked(model, None).whole
-    states = _spins(X, values or (model.values if isinstance(model, RBM) else "pm1"), whole.n)
+    conditioned = ModelWithEvidence.checked(model, given)
+    whole = conditioned.whole
+    if values is None:
+        states = _spins(X, model.values, whole.n, strictly=isinstance(model, RBM))
+    else:
+        states = _spins(X, values, whole.n, strictly=True)
     weights = np.atleast_1d(np.asarray(whole.log_weight(states), dtype=np.float64))
-    estimate = log_z(model, method, executor=executor, **options)
-    return LogProb(weights - estimate.log_z, weights, estimate)
+    estimate = log_z(model, method, given=given, executor=executor, **options)
+    agrees = np.all(states[:, conditioned.fixed] == conditioned.value, axis=1)
+    return LogProb(np.where(agrees, weights - estimate.log_z, -np.inf), weights, estimate)
 
 
-def _spins(X: Any, values: str, n: int) -> Any:
+def _spins(X: Any, values: Values, n: int, *, strictly: bool) -> Any:
     """Return states as rows of -1 and +1."""
     if values not in LOW:
         raise ModelError(f"values is {values!r}; states are 'pm1' (-1 and +1) or '01' (0 and 1)")
     try:
-        given = np.atleast_2d(np.asarray(X))
+        rows = np.atleast_2d(np.asarray(X))
     except ValueError:
         raise ModelError("the states have rows of different lengths; give one row of all spins per state") from None
-    if given.size == 0 and given.shape[-1] != n:
-        given = given.reshape(0, n)
-    if given.ndim != 2 or given.shape[1] != n:
+    if rows.size == 0 and rows.shape[-1] != n:
+        rows = rows.reshape(0, n)
+    if rows.ndim != 2 or rows.shape[1] != n:
         raise ModelError(f"states have shape {np.shape(X)}; the model has {n} spins: give rows of {n} values")
-    low = LOW[values]
-    if given.dtype.kind not in "biuf" or not np.all((given == low) | (given == 1)):
-        other = "01" if values == "pm1" else "pm1"
-        raise ModelError(f"states must hold only {low} and 1; for other values, give values={other!r}")
-    return (given if low == -1 else 2 * given.astype(np.int8) - 1).astype(np.int8)
+    try:
+        return spins_of(rows, values, strictly=strictly).astype(np.int8)
+    except ModelError as error:
+        raise ModelError(f"{error}; or give values={'01' if values == 'pm1' else 'pm1'!r}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.inference.verbs import log_z
 from spectralz.methods import Exact, Quadrature
 from spectralz.parts.leading import leading_directions
+from spectralz.parts.outcome import LARGEST_TRUSTED_ROUNDING
 from spectralz.portfolio.auto import Auto
 from spectralz.result import Kind, Quantity, Status
 from spectralz.sampling.path import path_to
@@ -23,6 +24,8 @@ from spectralz.sampling.plan import STEP, seconds_per_sweep, spaced_by
 from spectralz.sampling.spread import anneal_many, crew_for
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from spectralz.model import RBM, Ising
     from spectralz.sampling.populations import Run
 
@@ -38,6 +41,7 @@ def log_ratio(
     a: Ising | RBM,
     b: Ising | RBM,
     *,
+    given: Mapping[Any, int] | None = None,
     budget: float | None = None,
     work: float | None = None,
     seed: int = 0,
@@ -53,6 +57,8 @@ def log_ratio(
     ----------
     a, b
         The models, of the same number of spins.
+    given
+        Evidence about both, as in :func:`log_z`.
     budget
         Seconds to spend, ten by default.
     work
@@ -70,7 +76,7 @@ def log_ratio(
     >>> found.kind, round(float(found), 6) == round(sz.log_z(1.01 * model).log_z - sz.log_z(model).log_z, 6)
     (<Kind.EXACT: 'exact'>, True)
     """
-    first, second = (ModelWithEvidence.checked(model, None).whole for model in (b, a))
+    first, second = (ModelWithEvidence.checked(model, given).free for model in (b, a))
     if first.n != second.n:
         raise ModelError(f"a has {second.n} spins and b has {first.n}; a ratio is that of models of the same spins")
     limit = checked_threads(threads)
@@ -93,9 +99,16 @@ def _exactly(first: Ising, second: Ising, auto: Auto) -> Quantity | None:
         below, above = (log_z(model, method) for model, method in zip((first, second), methods, strict=True))
     except TooLargeError:
         return None
-    error = sum((e.upper or e.log_z) - (e.lower or e.log_z) for e in (below, above))
+    error = math.fsum(e.upper - e.lower for e in (below, above) if e.lower is not None and e.upper is not None)
+    is_exact = below.kind is above.kind is Kind.EXACT
     status = Status(f"both models solved by {below.method.name} and {above.method.name}")
-    return Quantity(above.log_z - below.log_z, error, Kind.EXACT, True, status)
+    return Quantity(
+        above.log_z - below.log_z,
+        error,
+        Kind.EXACT if is_exact else Kind.ESTIMATE,
+        below.trusted and above.trusted and error <= LARGEST_TRUSTED_ROUNDING,
+        status,
+    )
 
 
 def _bridged(first: Ising, second: Ising, deadline: Deadline, rng: np.random.Generator) -> Quantity | None:

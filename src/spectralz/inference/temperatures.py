@@ -32,11 +32,16 @@ if TYPE_CHECKING:
 METHODS = ("auto", "exact", "quadrature", "annealing")
 # What exact methods give; states have the size of the magnetization, too.
 KNOWN = ("log_z", "energy", "entropy", "heat_capacity", "magnetization", "overlap")
+# The first of them are exact where rounding leaves digits; the heat capacity has an error of its own.
+DIGITS = 3
 # The variance of the energy is the slope of the mean energy, by differences of the fourth order; steps this long,
 # beside beta, lose about as many digits by rounding as by their length.
 STEP = 3e-4
 STENCIL = (-2.0, -1.0, 1.0, 2.0)
 SLOPE = (1.0 / 12.0, -8.0 / 12.0, 8.0 / 12.0, -1.0 / 12.0)
+# Differences of large numbers lose digits. A number is called exact, and trusted, if rounding changes it by at most
+# these shares of it, or of 1.
+EXACT_SHARE, TRUSTED_SHARE = 1e-6, 0.01
 
 
 def thermodynamics(
@@ -132,7 +137,14 @@ def entropy(model: Ising | RBM, method: str = "auto", **options: Any) -> Quantit
 def _at_beta_one(name: str, model: Ising | RBM, method: str, options: dict[str, Any]) -> Quantity:
     curves = thermodynamics(model, [1.0], method, **options)
     value, error = float(getattr(curves, name)[0]), float(getattr(curves, f"{name}_error")[0])
-    return Quantity(value, error, curves.kind, bool(curves.trusted[0]), curves.status)
+    if curves.method == "annealing":
+        return Quantity(value, error, curves.kind, bool(curves.trusted[0]), curves.status)
+    kind = Kind.EXACT if _is_within(EXACT_SHARE, value, error) else Kind.ESTIMATE
+    return Quantity(value, error, kind, bool(_is_within(TRUSTED_SHARE, value, error)), curves.status)
+
+
+def _is_within(share: float, value: Any, error: Any) -> Any:
+    return error <= share * np.maximum(np.abs(value), 1.0)
 
 
 def _checked_betas(betas: Any) -> FloatArray:
@@ -174,16 +186,35 @@ def _exact(model: Ising, betas: FloatArray, method: Method) -> dict[str, Any]:
     for k, beta in enumerate(betas):
         report("temperatures", k / len(betas))
         rows.append(_at(model, float(beta), method))
-    values, errors = np.array(rows).T
+    values, errors = np.array(rows).transpose(2, 1, 0)
+    values, errors = _with_what_is_certain(model.n, values, errors)
+    trusted = _is_within(TRUSTED_SHARE, values, errors).all(axis=0)
     words = "summed up exactly at each temperature; the heat capacity by differences of the mean energy"
+    if not trusted.all():
+        words += (
+            f"; at {np.count_nonzero(~trusted)} temperatures weights are so large that rounding leaves too few digits"
+        )
     return {
         **dict(zip(KNOWN, values, strict=True)),
         **{f"{name}_error": error for name, error in zip(KNOWN, errors, strict=True)},
-        "kind": Kind.EXACT,
-        "trusted": np.ones(len(betas), dtype=bool),
-        "status": Status(words),
+        "kind": Kind.EXACT if _is_within(EXACT_SHARE, values, errors)[:DIGITS].all() else Kind.ESTIMATE,
+        "trusted": trusted,
+        "status": Status(words, converged=bool(trusted.all())),
         "method": method.name,
     }
+
+
+def _with_what_is_certain(n: int, values: FloatArray, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Intersect values and their errors with what is known of every model: 0 <= entropy <= n log 2, and the like."""
+    highest = {"entropy": n * np.log(2.0), "heat_capacity": np.inf, "magnetization": 1.0, "overlap": 1.0}
+    lowest = {"magnetization": -1.0}
+    values, errors = values.copy(), errors.copy()
+    for name, high in highest.items():
+        k, low = KNOWN.index(name), lowest.get(name, 0.0)
+        first, last = np.clip(values[k] - errors[k], low, high), np.clip(values[k] + errors[k], low, high)
+        values[k] = np.clip(values[k], low, high)
+        errors[k] = np.maximum(values[k] - first, last - values[k])
+    return values, errors
 
 
 def _at(model: Ising, beta: float, method: Method) -> list[tuple[float, float]]:
@@ -202,7 +233,7 @@ def _at(model: Ising, beta: float, method: Method) -> list[tuple[float, float]]:
         (log_z, rounding * (1.0 + beta)),
         (mean_energy, rounding),
         (log_z + beta * mean_energy, rounding * (1.0 + 2.0 * beta)),
-        (max(capacity, 0.0), off),
+        (capacity, off),
         (float(mean.sum()) / n, rounding / n),
         (float(mean @ mean) / n, 2.0 * rounding / n),
     ]

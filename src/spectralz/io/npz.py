@@ -42,6 +42,7 @@ from spectralz.io.files import PathName, PathOrSource, Source, most_unpacked, op
 from spectralz.io.labels import from_plain, to_plain
 from spectralz.model import Ising
 from spectralz.model.coupling.bipartite import Bipartite
+from spectralz.model.values import LOW
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -68,6 +69,10 @@ def write_npz(model: Ising, path: PathName) -> None:
         If a name is neither text nor a number nor a tuple of these.
     """
     arrays: dict[str, Any] = {"format": FORMAT, "version": VERSION, "field": model.field, "offset": model.offset}
+    if model.values != "pm1":
+        arrays["variables"] = model.values
+    if model.lost:
+        arrays["lost"] = model.lost
     if model.names is not None:
         arrays["names"] = json.dumps([to_plain(name) for name in model.names])
     if isinstance(model.storage, Bipartite):
@@ -114,7 +119,22 @@ def _ours(arrays: Archive) -> Ising:
         arrays.fail(
             f"its format has version {version:.6g}; this release reads {VERSION} and {BIPARTITE_VERSION}: upgrade"
         )
-    return _unnamed(arrays).named(_names(arrays) if "names" in arrays else None)
+    model = _unnamed(arrays).named(_names(arrays) if "names" in arrays else None)
+    return model._changed(values=_values(arrays), lost=_lost(arrays))
+
+
+def _values(arrays: Archive) -> str:
+    values = arrays.text("variables") if "variables" in arrays else "pm1"
+    if values not in LOW:
+        arrays.fail(f"'variables' is {values!r}; they are written as '01' or 'pm1'")
+    return values
+
+
+def _lost(arrays: Archive) -> float:
+    lost = arrays.number("lost") if "lost" in arrays else 0.0
+    if not 0.0 <= lost < np.inf:
+        arrays.fail(f"'lost' is {lost}; what rounding may have changed is a number from 0 on")
+    return lost
 
 
 def _unnamed(arrays: Archive) -> Ising:

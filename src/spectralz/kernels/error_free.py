@@ -64,9 +64,9 @@ class RowSums(NamedTuple):
         for column in columns:
             high, lost = two_sum(high, column)
             low = low + lost
-            sizes = sizes + np.abs(column)
+            sizes = sizes + np.abs(lost)
             count += 1
-        return cls(high, low, 1.1 * (count * UNIT_ROUNDOFF) ** 2 * sizes)
+        return cls(high, low, 1.1 * count * UNIT_ROUNDOFF * sizes)
 
 
 def row_sums(matrix: Any) -> RowSums:

@@ -14,7 +14,7 @@ from spectralz._support.deadline import Deadline, is_past
 from spectralz._support.options import checked_count, checked_positive, not_negative
 from spectralz._support.progress import report
 from spectralz._support.threads import NO_MATRICES, using_threads
-from spectralz.errors import ModelError
+from spectralz.errors import ModelError, OptionError
 from spectralz.inference import log_z
 from spectralz.kernels.single_spin import log_2cosh
 from spectralz.learning.table import Table, spins_of
@@ -113,6 +113,10 @@ def _drawn(fields: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 def log_likelihood(rbm: RBM, X: Any, method: Any = "auto", *, check: bool = True, seed: int = 0, **options: Any) -> Any:
     """Return the likelihood of rows of visible units; see :meth:`spectralz.RBM.log_likelihood`."""
+    if "given" in options:
+        raise OptionError(
+            "given is no option here, since rows fix the visible units; use log_prob(machine, states, given=)"
+        )
     n = rbm.weights.shape[0]
     spins, _ = spins_of(X, rbm.values)
     if spins.ndim != 2 or spins.shape[1] != n or not len(spins):

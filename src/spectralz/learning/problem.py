@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from spectralz.learning.table import Table
     from spectralz.model.names import Names
+    from spectralz.model.values import Values
 
 
 # An estimate that is exactly zero gets this weight instead, which keeps its edge and changes no digit of any result.
@@ -59,8 +60,8 @@ class Problem:
         The values of the given parameters; zero elsewhere.
     penalty
         The penalty on the couplings.
-    names
-        The names of the variables.
+    names, values
+        The names of the variables, and the values that they have in the data.
     """
 
     n: int
@@ -70,6 +71,7 @@ class Problem:
     given: FloatArray
     penalty: Penalty
     names: Names = None
+    values: Values = "pm1"
 
     @property
     def size(self) -> int:
@@ -107,7 +109,8 @@ class Problem:
         if keep_zeros:
             J = np.where(J == 0.0, KEPT_ZERO, J)
         A = symmetric(self.n, self.edges, J / 2.0)
-        return Ising(parameters[: self.n], A.toarray() if self.is_complete and self.n >= 3 else A, names=self.names)
+        coupling = A.toarray() if self.is_complete and self.n >= 3 else A
+        return Ising(parameters[: self.n], coupling, names=self.names)._changed(values=self.values)
 
 
 def problem_of(table: Table, edges: IntArray, fixed: Any, penalty: Penalty) -> Problem:
@@ -119,7 +122,8 @@ def problem_of(table: Table, edges: IntArray, fixed: Any, penalty: Penalty) -> P
     kept = np.flatnonzero(free[table.n :] | (value[table.n :] != 0.0))
     all_kept = np.concatenate([np.arange(table.n), table.n + kept])
     edges = edges[kept]
-    return Problem(table.n, edges, table.moments(edges), free[all_kept], value[all_kept], penalty, table.names)
+    moments = table.moments(edges)
+    return Problem(table.n, edges, moments, free[all_kept], value[all_kept], penalty, table.names, table.values)
 
 
 def refuse_unbounded(problem: Problem, table: Table) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 
 from spectralz._support.options import check_choice
 from spectralz.errors import ModelError, OptionError, shown
-from spectralz.model.ising import LOW, Values
 from spectralz.model.names import Names, checked_names
+from spectralz.model.values import LOW, Values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -131,18 +130,3 @@ def checked_spins(spins: Any, n: int) -> IntArray:
     if len(np.unique(array)) < len(array):
         raise ModelError("spins names a spin more than once; name each once")
     return array.astype(np.int64)
-
-
-def checked_condition(spins: Any, index_of: Callable[[Any], int]) -> tuple[IntArray, FloatArray]:
-    """Return the indices of the fixed spins, found by their names, and their values."""
-    if not isinstance(spins, Mapping):
-        raise ModelError(f"evidence is a mapping like {{3: +1, 7: -1}}, got {type(spins).__name__}")
-    fixed: dict[int, float] = {}
-    for name, value in spins.items():
-        i = index_of(name)
-        if np.ndim(value) or value not in (-1, 1):
-            raise ModelError(f"evidence sets spin {name!r} to {value!r}; a spin is -1 or +1")
-        if i in fixed:
-            raise ModelError(f"evidence sets spin {i} twice, as {name!r} the second time; name each spin once")
-        fixed[i] = float(value)
-    return np.array(list(fixed), dtype=np.int64), np.array(list(fixed.values()), dtype=np.float64)

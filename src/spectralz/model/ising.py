@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,7 +20,6 @@ from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.error_free import Parts, RowSums, exact_sum, row_sums, two_sum
 from spectralz.model.checks import (
     as_float_array,
-    checked_condition,
     checked_count,
     checked_edges,
     checked_field,
@@ -34,6 +33,7 @@ from spectralz.model.coupling.entries import coupling_of, symmetric
 from spectralz.model.coupling.factored import Factored
 from spectralz.model.names import Names, are_default, checked_names, index_of, names_in_short, places_of
 from spectralz.model.pairs import checked_pairs
+from spectralz.model.values import checked_condition, spins_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
@@ -42,11 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from spectralz.model.coupling.base import Coupling, Factors, FloatArray, IntArray, Matrix
-
-
-# How a model's owner writes its variables: -1 and +1, or 0 and 1. The larger one is the spin +1 in either case.
-Values = Literal["01", "pm1"]
-LOW = {"01": 0, "pm1": -1}
+    from spectralz.model.values import Values
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -66,6 +62,12 @@ class Ising:
     names
         One name per spin, all different: text, numbers or anything hashable. Evidence, marginals, samples, pictures and
         files then use them. Without names (None) spins are called 0 to n - 1.
+
+    Attributes
+    ----------
+    values
+        How evidence and states may be written: ``"pm1"``, -1 and +1; or ``"01"`` for models made from 0/1 data, which
+        take 0 and 1 as well. The 1 is the spin +1 in both. Answers are in -1 and +1.
 
     Raises
     ------
@@ -463,9 +465,7 @@ class Ising:
             raise ModelError(
                 f"states have shape {states.shape}; a model of {self.n} spins needs ({self.n},) or (m, {self.n})"
             )
-        if states.dtype.kind not in "biuf" or not np.all((states == 1) | (states == -1)):
-            raise ModelError("states must hold only -1 and +1; turn 0/1 values into spins by 2*x - 1")
-        X = np.atleast_2d(states).astype(np.float64)
+        X = np.atleast_2d(spins_of(states, self.values)).astype(np.float64)
         values: FloatArray = self.offset + X @ self.field + self.storage.quadratic(X)
         return values if states.ndim == 2 else values[0]
 
@@ -504,7 +504,7 @@ class Ising:
         """Fix some spins, by their names, and return the model of the others, in their old order.
 
         Its Z is the sum over the states that agree with ``spins``. So the probability of the fixed values is the
-        ratio of the two partition functions.
+        ratio of the two partition functions. A model made from 0/1 data takes 0 for -1 (:attr:`values`).
 
         Examples
         --------
@@ -524,7 +524,7 @@ class Ising:
 
     def evidence(self, spins: Mapping[Any, int]) -> tuple[IntArray, FloatArray]:
         """Return the indices of spins given by name, and their values, checked."""
-        return checked_condition(spins, self.index)
+        return checked_condition(spins, self.index, self.values)
 
     def _names_of(self, index: IntArray) -> Names:
         return None if self.names is None else tuple(self.names[i] for i in index)

@@ -18,8 +18,9 @@ from spectralz.errors import ModelError
 from spectralz.kernels.error_free import RowSums, row_sums
 from spectralz.model.checks import as_float_array, checked_number, refuse_non_finite
 from spectralz.model.coupling.bipartite import Bipartite
-from spectralz.model.ising import LOW, Ising, Values, field_of_binary
+from spectralz.model.ising import Ising, field_of_binary
 from spectralz.model.names import checked_names
+from spectralz.model.values import LOW, Values, spins_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -272,11 +273,7 @@ class RBM:
 
     def spins_of(self, x: ArrayLike) -> Any:
         """Return the spins, -1 and +1, for values of units."""
-        states = np.asarray(x)
-        low = LOW[self.values]
-        if states.dtype.kind not in "biuf" or not np.all((states == low) | (states == 1)):
-            raise ModelError(f"states must hold only {low} and 1, the values of this machine's units")
-        return states if low == -1 else 2 * states.astype(np.int8) - 1
+        return spins_of(x, self.values, strictly=True)
 
     def values_of(self, x: Any) -> Any:
         """Return the values of units for spins -1 and +1."""

@@ -50,7 +50,8 @@ def as_text(curves: Thermodynamics) -> str:
     widths = [max(len(row[c]) for row in rows) + 2 for c in range(len(rows[0]))]
     lines = ["".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     if not np.all(curves.trusted):
-        lines.append("? not to be trusted: too few independent states; give it more time")
+        cause = "too few independent states; give it more time" if curves.method == "annealing" else "digits are lost"
+        lines.append(f"? not to be trusted: {cause}")
     return "\n".join([head, *lines])
 
 
