@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support.compiling import compiled, inner
-from spectralz.kernels.elimination.screening import Elimination, min_degree, room_for_elimination
+from spectralz.kernels.elimination.screening import Elimination, min_degree
 from spectralz.kernels.k_trees import pop, push
 
 if TYPE_CHECKING:
@@ -79,28 +79,6 @@ def block_separators(
     return steps, separator, width, parent
 
 
-@inner
-def _block_entries(
-    indptr: IntArray, indices: ColumnArray, spins: IntArray, place_of: IntArray, count: int, graph: Elimination
-) -> float:
-    """Find a min-degree order of the subgraph of ``spins[:count]``; return its table entries, -1 if it is too wide.
-
-    ``place_of`` gives the place of a spin in ``spins``, and ``NOBODY`` for other spins. The order consists of places.
-    """
-    for v in range(count):
-        size = 0
-        for place in range(indptr[spins[v]], indptr[spins[v] + 1]):
-            u = place_of[indices[place]]
-            if u != NOBODY:
-                if size == graph.neighbors.shape[1]:
-                    return -1.0
-                graph.neighbors[v, size] = u
-                size += 1
-        graph.degree[v] = size
-    return min_degree(graph, count, len(graph.head) - 2)[1]
-
-
-@compiled
 def grow_blocks(
     indptr: IntArray,
     indices: ColumnArray,
@@ -120,28 +98,80 @@ def grow_blocks(
     it is checked at every spin; with more, a block that has become too wide is cut back to where it was at the last
     check.
     """
-    n = len(indptr) - 1
-    whole, gain = np.zeros(n), np.zeros(n)
-    banned, place_of = np.full(n, NOBODY), np.full(n, NOBODY)
+    n, room = len(indptr) - 1, len(indices) + 1  # a block reaches each neighbor of its spins once
+    graph = Elimination.of_size(most_spins, ROOM * max(max_width, 1) + 2, max_width)
+    whole = np.bincount(np.repeat(np.arange(n), np.diff(indptr)), strength, minlength=n)
     order, label = np.empty(n, np.int64), np.full(n, NOBODY)
-    for v in range(n):
-        for place in range(indptr[v], indptr[v + 1]):
-            whole[v] += strength[place]
-    spins = np.empty(most_spins, np.int64)
-    graph = room_for_elimination(most_spins, ROOM * max(max_width, 1) + 2, max_width)
-    gains, entries = np.empty(1024), np.empty((1024, 2), np.int64)
-    blocks, done, next_seed = 0, 0, 0
-    while done < n:
-        while label[seeds[next_seed]] != NOBODY:
-            next_seed += 1
-        size, count, sure, left_out, is_full, has_loops = 0, 0, 1, 0, False, False
-        gains, entries = push(gains, entries, size, 0.0, seeds[next_seed], 0)
-        size += 1
+    limits = max_width, most_entries, most_left_out, growth
+    heap = np.empty(room), np.empty((room, 2), np.int64)
+    _grow_blocks(indptr, indices, strength, seeds, whole, *limits, *heap, graph, order, label)
+    return order, label
+
+
+@inner
+def _block_entries(
+    indptr: IntArray,
+    indices: ColumnArray,
+    spins: IntArray,
+    place_of: IntArray,
+    count: int,
+    max_width: int,
+    graph: Elimination,
+) -> float:
+    """Find a min-degree order of the subgraph of ``spins[:count]``; return its table entries, -1 if it is too wide.
+
+    ``place_of`` gives the place of a spin in ``spins``, and ``NOBODY`` for other spins. The order consists of places.
+    """
+    neighbors, degree = graph.neighbors, graph.degree
+    room = neighbors.shape[1]
+    for v in range(count):
+        size = 0
+        for place in range(indptr[spins[v]], indptr[spins[v] + 1]):
+            u = place_of[indices[place]]
+            if u != NOBODY:
+                if size == room:
+                    return -1.0
+                neighbors[v, size] = u
+                size += 1
+        degree[v] = size
+    _, entries = min_degree(graph, count, max_width)
+    return entries
+
+
+@compiled
+def _grow_blocks(
+    indptr: IntArray,
+    indices: ColumnArray,
+    strength: FloatArray,
+    seeds: IntArray,
+    whole: FloatArray,
+    max_width: int,
+    most_entries: float,
+    most_left_out: float,
+    growth: float,
+    gains: FloatArray,
+    entries: IntArray,
+    graph: Elimination,
+    order: IntArray,
+    label: IntArray,
+) -> None:
+    """Write the blocks; ``whole`` is the strength of all couplings of a spin, and all labels are ``NOBODY``."""
+    n, most_spins = len(order), len(graph.order)
+    gain, spins = np.zeros(n), np.empty(most_spins, np.int64)
+    banned, place_of = np.full(n, NOBODY), np.full(n, NOBODY)
+    blocks, done = 0, 0
+    for number in range(n):
+        seed = seeds[number]
+        if label[seed] != NOBODY:
+            continue
+        count, sure, left_out, is_full, has_loops = 0, 1, 0, False, False
+        gains[0], entries[0, 0], entries[0, 1] = 2.0 * gain[seed] - whole[seed], seed, 0
+        size = 1
         while size > 0 and count < most_spins and not is_full:
             pop(gains, entries, size)
             size -= 1
             v = entries[size, 0]
-            if label[v] != NOBODY or banned[v] == blocks or (count and gains[size] != 2.0 * gain[v] - whole[v]):
+            if label[v] != NOBODY or banned[v] == blocks or gains[size] != 2.0 * gain[v] - whole[v]:
                 continue
             inside = 0
             for place in range(indptr[v], indptr[v + 1]):
@@ -151,7 +181,7 @@ def grow_blocks(
             count += 1
             has_loops = has_loops or inside > 1  # a spin with one neighbor makes nothing wider
             if has_loops and count >= growth * sure and (inside > 1 or growth > 1.0):
-                needed = _block_entries(indptr, indices, spins, place_of, count, graph)
+                needed = _block_entries(indptr, indices, spins, place_of, count, max_width, graph)
                 if needed < 0.0 or needed > most_entries:
                     if growth > 1.0:
                         break
@@ -163,20 +193,18 @@ def grow_blocks(
                 sure = count
             for place in range(indptr[v], indptr[v + 1]):
                 u = indices[place]
-                if label[u] != NOBODY or banned[u] == blocks:
-                    continue
-                gain[u] += strength[place]
-                gains, entries = push(gains, entries, size, 2.0 * gain[u] - whole[u], u, 0)
-                size += 1
+                if label[u] == NOBODY and banned[u] != blocks:
+                    gain[u] += strength[place]
+                    push(gains, entries, size, 2.0 * gain[u] - whole[u], u, 0)
+                    size += 1
         grown = count
-        for _ in range(2):
-            needed = _block_entries(indptr, indices, spins, place_of, count, graph)
-            if 0.0 <= needed <= most_entries:
-                break
+        needed = _block_entries(indptr, indices, spins, place_of, count, max_width, graph)
+        if needed < 0.0 or needed > most_entries:
             # Drop what came since the last check; even spins with one neighbor may have changed the order.
             for k in range(sure, count):
                 place_of[spins[k]], label[spins[k]] = NOBODY, NOBODY
             count = sure
+            _block_entries(indptr, indices, spins, place_of, count, max_width, graph)
         for k in range(count):
             order[done + k] = spins[graph.order[k]]
         for k in range(grown):
@@ -186,4 +214,3 @@ def grow_blocks(
                 gain[indices[place]] = 0.0
         done += count
         blocks += 1
-    return order, label

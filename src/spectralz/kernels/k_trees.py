@@ -41,46 +41,36 @@ class Growth(NamedTuple):
 
     Attributes
     ----------
-    spins
-        The spins in the order of growth.
-    joined, sizes
-        For each of them, the spins that it was joined to, and their number.
-    bag
-        Which of them formed the bag that contains these; -1 for the first spin of a component.
+    bags, sizes
+        One row for each spin in the order of growth: the spins that it was joined to, and behind these the spin itself;
+        and the number of the former.
+    parent
+        Which of them formed the bag that contains the spins it was joined to; -1 for the first spin of a component.
     kept
         Which entries of the coupling's CSR matrix are in the subgraph.
     """
 
-    spins: IntArray
-    joined: IntArray
+    bags: IntArray
     sizes: IntArray
-    bag: IntArray
+    parent: IntArray
     kept: BoolArray
 
 
 @inner
-def push(
-    gains: FloatArray, entries: IntArray, size: int, gain: float, spin: int, bag: int
-) -> tuple[FloatArray, IntArray]:
-    """Push an entry onto a binary heap, the largest gain on top; ties go to the latest bag.
-
-    Returns the arrays of the heap, which are new ones if the old ones were full.
-    """
-    if size == len(gains):
-        more, more_entries = np.empty(2 * size), np.empty((2 * size, 2), np.int64)
-        more[:size], more_entries[:size] = gains, entries
-        gains, entries = more, more_entries
+def push(gains: FloatArray, entries: IntArray, size: int, gain: float, spin: int, bag: int) -> None:
+    """Push an entry onto a binary heap, the largest gain on top; ties go to the latest bag."""
     k = size
     while k > 0:
-        above = (k - 1) // 2
+        above = (k - 1) >> 1
         if gains[above] > gain or (gains[above] == gain and entries[above, 1] >= bag):
             break
         gains[k] = gains[above]
-        entries[k, 0], entries[k, 1] = entries[above, 0], entries[above, 1]
+        entries[k, 0] = entries[above, 0]
+        entries[k, 1] = entries[above, 1]
         k = above
     gains[k] = gain
-    entries[k, 0], entries[k, 1] = spin, bag
-    return gains, entries
+    entries[k, 0] = spin
+    entries[k, 1] = bag
 
 
 @inner
@@ -110,43 +100,67 @@ def pop(gains: FloatArray, entries: IntArray, size: int) -> None:
     entries[last, 0], entries[last, 1] = top_spin, top_bag
 
 
-@compiled
 def grow(indptr: IntArray, indices: ColumnArray, strength: FloatArray, width: int) -> Growth:
     """Grow a partial k-tree over all spins; the ``strength`` of each entry of the CSR matrix is positive."""
+    room = 2 * len(indices) + 1024
+    while (growth := _grown(indptr, indices, strength, width, room)) is None:
+        room *= 2
+    return growth
+
+
+def _grown(indptr: IntArray, indices: ColumnArray, strength: FloatArray, width: int, room: int) -> Growth | None:
+    """Grow it with a heap of at most ``room`` entries; None if these are too few."""
     n = len(indptr) - 1
-    spins, sizes, bag = np.empty(n, np.int64), np.zeros(n, np.int64), np.full(n, NOBODY)
-    joined = np.full((n, width), NOBODY)
+    rows = np.repeat(np.arange(n), np.diff(indptr))
+    open_strength = np.bincount(rows, strength, minlength=n)  # of a spin's couplings to those still to come
+    bags, sizes, parent = np.empty((n, width + 1), np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     kept = np.zeros(len(indices), np.bool_)
-    step_of = np.full(n, NOBODY)  # the step at which a spin was added
-    open_strength = np.zeros(n)  # of a spin's couplings to those still to come
-    for i in range(n):
-        for place in range(indptr[i], indptr[i + 1]):
-            open_strength[i] += strength[place]
-    is_member = np.zeros(n, np.bool_)
-    best, best_bag = np.zeros(n), np.full(n, NOBODY)  # the largest gain of each spin, and the last bag that offers it
-    gains, entries, size = np.empty(1024), np.empty((1024, 2), np.int64), 0
-    members, to_spin, to_come = np.empty(width + 1, np.int64), np.empty(width + 1), np.empty(width + 1)
-    root, step = 0, 0
-    while step < n:
+    heap = np.empty(room), np.empty((room, 2), np.int64)
+    is_done = _grow(indptr, indices, strength, open_strength, *heap, bags, sizes, parent, kept)
+    return Growth(bags, sizes, parent, kept) if is_done else None
+
+
+@compiled
+def _grow(
+    indptr: IntArray,
+    indices: ColumnArray,
+    strength: FloatArray,
+    open_strength: FloatArray,
+    gains: FloatArray,
+    entries: IntArray,
+    bags: IntArray,
+    sizes: IntArray,
+    parents: IntArray,
+    kept: BoolArray,
+) -> bool:
+    """Write the growth; return whether the heap had enough room."""
+    n, width = len(sizes), bags.shape[1] - 1
+    step_of, best_bag = np.full(n, NOBODY), np.full(n, NOBODY)  # the last bag that offers a spin its largest gain
+    best, is_member = np.zeros(n), np.zeros(n, np.bool_)
+    to_spin, to_come = np.empty(width + 1), np.empty(width + 1)
+    root, size = 0, 0
+    for step in range(n):
         spin, parent = NOBODY, NOBODY
-        while size > 0:
+        while size > 0 and spin == NOBODY:
             pop(gains, entries, size)
             size -= 1
-            if step_of[entries[size, 0]] == NOBODY:
-                spin, parent = entries[size, 0], best_bag[entries[size, 0]]
-                break
+            top = entries[size, 0]
+            if step_of[top] == NOBODY:
+                spin, parent = top, best_bag[top]
         if spin == NOBODY:  # the next component
             while step_of[root] != NOBODY:
                 root += 1
             spin = root
+        step_of[spin] = step
+        for place in range(indptr[spin], indptr[spin + 1]):
+            open_strength[indices[place]] -= strength[place]
         # The spins of the bag that it is joined to: its neighbors first, then those with the most couplings still to
         # come. A bag has at most one spin too many.
         many = 0
-        for place in range(indptr[spin], indptr[spin + 1]):
-            open_strength[indices[place]] -= strength[place]
+        members = bags[step]
         if parent != NOBODY:
             for k in range(sizes[parent] + 1):
-                member = joined[parent, k] if k < sizes[parent] else spins[parent]
+                member = bags[parent, k]
                 is_open, coupled = False, 0.0
                 for place in range(indptr[member], indptr[member + 1]):
                     if indices[place] == spin:
@@ -160,19 +174,16 @@ def grow(indptr: IntArray, indices: ColumnArray, strength: FloatArray, width: in
             if many > width:
                 least = 0
                 for k in range(1, many):  # ties go to the oldest, or bags would not move on
-                    if (to_spin[k], to_come[k], step_of[members[k]]) < (
-                        to_spin[least],
-                        to_come[least],
-                        step_of[members[least]],
-                    ):
+                    change = to_spin[k] - to_spin[least]
+                    if change == 0.0:
+                        change = to_come[k] - to_come[least]
+                    if change < 0.0 or (change == 0.0 and step_of[members[k]] < step_of[members[least]]):
                         least = k
                 many -= 1
                 members[least] = members[many]
-        spins[step], bag[step], sizes[step] = spin, parent, many
+        members[many], sizes[step], parents[step] = spin, many, parent
         for k in range(many):
-            joined[step, k] = members[k]
             is_member[members[k]] = True
-        step_of[spin] = step
         for place in range(indptr[spin], indptr[spin + 1]):
             j = indices[place]
             if is_member[j]:
@@ -183,52 +194,69 @@ def grow(indptr: IntArray, indices: ColumnArray, strength: FloatArray, width: in
         # What the spins still to come would gain by this bag.
         is_member[spin] = True
         for k in range(many + 1):
-            member = members[k] if k < many else spin
-            for place in range(indptr[member], indptr[member + 1]):
+            for place in range(indptr[members[k]], indptr[members[k] + 1]):
                 j = indices[place]
-                if step_of[j] != NOBODY:
+                if step_of[j] != NOBODY or best_bag[j] == step:
                     continue
                 gain, neighbors, weakest = 0.0, 0, math.inf
                 for there in range(indptr[j], indptr[j + 1]):
                     if is_member[indices[there]]:
                         gain += strength[there]
                         neighbors += 1
-                        weakest = min(weakest, strength[there])
+                        if strength[there] < weakest:
+                            weakest = strength[there]
                 if neighbors > width:
                     gain -= weakest
-                if gain >= best[j] and best_bag[j] != step:
+                if gain >= best[j]:
+                    if size == len(gains):
+                        return False
                     best[j], best_bag[j] = gain, step
-                    gains, entries = push(gains, entries, size, gain, j, step)
+                    push(gains, entries, size, gain, j, step)
                     size += 1
-        for k in range(many):
+        for k in range(many + 1):
             is_member[members[k]] = False
-        is_member[spin] = False
-        step += 1
-    return Growth(spins, joined, sizes, bag, kept)
+    return True
 
 
-@compiled
 def sum_out(growth: Growth, field: FloatArray, couplings: Couplings, begin: IntArray) -> tuple[float, SingleArray]:
     """Return log Z of the subgraph, and every spin's log-odds given the spins that it was joined to.
 
     The log-odds of step t start at ``begin[t]``; bit k of an index is the k-th of those spins.
     """
-    n, width = growth.joined.shape
-    indptr, indices = couplings.indptr, couplings.indices
-    weights, log_odds = np.empty(width), np.empty(begin[n], np.float32)
-    tables = np.zeros(2 * begin[n])  # the sums that later spins have left over the spins of each bag
-    local, place_of = np.empty(1 << width), np.empty(1 << (width + 1), np.int64)
+    log_odds = np.empty(begin[-1], np.float32)
+    tables = np.zeros(2 * begin[-1])  # the sums that later spins have left over the spins of each bag
+    bags, sizes, parents, _ = growth
+    data, indices, indptr, _ = couplings
+    log_z: float = _sum_out(bags, sizes, parents, field, indptr, indices, data, begin, tables, log_odds)
+    return log_z, log_odds
+
+
+@compiled
+def _sum_out(
+    bags: IntArray,
+    sizes: IntArray,
+    parents: IntArray,
+    field: FloatArray,
+    indptr: IntArray,
+    indices: ColumnArray,
+    data: FloatArray,
+    begin: IntArray,
+    tables: FloatArray,
+    log_odds: SingleArray,
+) -> float:
+    n, most = bags.shape
+    weights, local, place_of = np.empty(most), np.empty(1 << most), np.empty(1 << most, np.int64)
     log_z = 0.0
     for step in range(n - 1, -1, -1):
-        many, parent = growth.sizes[step], growth.bag[step]
+        many, parent = sizes[step], parents[step]
         size = 1 << many
-        spin = growth.spins[step]
+        spin = bags[step, many]
         local[0] = field[spin]
         for k in range(many):
             weights[k] = 0.0
             for place in range(indptr[spin], indptr[spin + 1]):
-                if indices[place] == growth.joined[step, k]:
-                    weights[k] = couplings.data[place]
+                if indices[place] == bags[step, k]:
+                    weights[k] = data[place]
             local[0] -= weights[k]
         for k in range(many):
             for place in range(1 << k):
@@ -243,30 +271,36 @@ def sum_out(growth: Growth, field: FloatArray, couplings: Couplings, begin: IntA
             continue
         # The places of the bag's spins among those of the table.
         place_of[0] = 0
-        for k in range(growth.sizes[parent] + 1):
-            member = growth.joined[parent, k] if k < growth.sizes[parent] else growth.spins[parent]
+        for k in range(sizes[parent] + 1):
             bit = 0
             for other in range(many):
-                if growth.joined[step, other] == member:
+                if bags[step, other] == bags[parent, k]:
                     bit = 1 << other
             for place in range(1 << k):
                 place_of[place + (1 << k)] = place_of[place] + bit
         there = 2 * begin[parent]
-        for place in range(1 << (growth.sizes[parent] + 1)):
+        for place in range(2 << sizes[parent]):
             tables[there + place] += local[place_of[place]]
-    return log_z, log_odds
+    return log_z
+
+
+def draw_from_tables(x: SpinArray, state: RandomArray, growth: Growth, begin: IntArray, log_odds: SingleArray) -> None:
+    """Draw 64 states of the subgraph into ``x``, (n, 64)."""
+    _draw(x, state, growth.bags, growth.sizes, begin, log_odds)
 
 
 @compiled
-def draw_from_tables(x: SpinArray, state: RandomArray, growth: Growth, begin: IntArray, log_odds: SingleArray) -> None:
-    """Draw 64 states of the subgraph into ``x``, (n, 64)."""
+def _draw(
+    x: SpinArray, state: RandomArray, bags: IntArray, sizes: IntArray, begin: IntArray, log_odds: SingleArray
+) -> None:
     places = np.empty(LANES, np.int64)
     for step in range(len(x)):
         for lane in range(LANES):
             places[lane] = begin[step]
-        for k in range(growth.sizes[step]):
-            spin = growth.joined[step, k]
+        for k in range(sizes[step]):
+            spin = bags[step, k]
             for lane in range(LANES):
                 places[lane] += (x[spin, lane] > 0) << k
+        spin = bags[step, sizes[step]]
         for lane in range(LANES):
-            x[growth.spins[step], lane] = np.int8(drawn(log_odds[places[lane]], next_word(state, lane)))
+            x[spin, lane] = np.int8(drawn(log_odds[places[lane]], next_word(state, lane)))

@@ -40,12 +40,16 @@ class Count(NamedTuple):
 
 def count_min_degree(indptr: IntArray, indices: ColumnArray, max_width: int) -> Count:
     """Eliminate spins of least degree first; ``indptr`` and ``indices`` are the rows of the adjacency matrix."""
-    degree = np.diff(indptr)
+    n, degree = len(indptr) - 1, np.diff(indptr)
     room = ROOM * max(max_width, 1)
     if degree.max(initial=0) > room:
         return Count(0, 0.0, False, False)
-    width, terms = _count_min_degree(indptr, indices, max_width, room)
-    return Count(int(width), float(terms), bool(terms >= 0.0), True)
+    graph = Elimination.of_size(n, room, max_width)
+    graph.degree[:] = degree
+    rows = np.repeat(np.arange(n), degree)
+    graph.neighbors[rows, np.arange(len(indices)) - indptr[rows]] = indices
+    width, entries = min_degree(graph, n, max_width)
+    return Count(int(width), float(entries), bool(entries >= 0.0), True)
 
 
 class Elimination(NamedTuple):
@@ -57,8 +61,9 @@ class Elimination(NamedTuple):
         The neighbors of each spin, one row per spin, and how many there are.
     order
         The spins in order of elimination.
-    head, tail, following, before
-        A queue for each degree, first in, first out.
+    following, before
+        A queue for each degree, first in, first out: a ring of spins that begins and ends at one more entry, which
+        stands behind the spins.
     seen
         A work array, one number per spin.
     """
@@ -66,53 +71,49 @@ class Elimination(NamedTuple):
     neighbors: ColumnArray
     degree: IntArray
     order: IntArray
-    head: IntArray
-    tail: IntArray
     following: IntArray
     before: IntArray
     seen: IntArray
 
-
-@inner
-def room_for_elimination(n: int, room: int, max_width: int) -> Elimination:
-    """Return the arrays for graphs of up to ``n`` spins, with up to ``room`` neighbors each on the way."""
-    neighbors, degree, order = np.empty((n, room), np.int32), np.empty(n, np.int64), np.empty(n, np.int64)
-    head, tail = np.empty(max_width + 2, np.int64), np.empty(max_width + 2, np.int64)
-    following, before, seen = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    return Elimination(neighbors, degree, order, head, tail, following, before, seen)
+    @classmethod
+    def of_size(cls, n: int, room: int, max_width: int) -> Elimination:
+        """Return the arrays for graphs of up to ``n`` spins, with up to ``room`` neighbors each on the way."""
+        degree, order, seen = (np.empty(n, np.int64) for _ in range(3))
+        following, before = (np.empty(n + max_width + 2, np.int64) for _ in range(2))
+        return cls(np.empty((n, room), np.int32), degree, order, following, before, seen)
 
 
-@inner
+@compiled
 def min_degree(graph: Elimination, count: int, max_width: int) -> tuple[int, float]:
     """Eliminate the first ``count`` spins; return the widest separator and the table entries, -1 if it is too wide.
 
     Too wide also means that a spin has more neighbors on the way than there is room for.
     """
-    neighbors, degree, order, head, tail, following, before, seen = graph
-    room = neighbors.shape[1]
-    for d in range(max_width + 2):
-        head[d] = tail[d] = -1
+    neighbors, degree, order, following, before, seen = graph
+    room, wide = neighbors.shape[1], max_width + 1
+    for queue in range(count, count + wide + 1):
+        following[queue] = before[queue] = queue
     for v in range(count):
         seen[v] = -1
-        _append(v, min(degree[v], max_width + 1), head, tail, following, before)
+        _append(v, count + min(degree[v], wide), following, before)
     width, entries, d, stamp = 0, 0.0, 0, 0
     for step in range(count):
-        while d <= max_width and head[d] < 0:
+        while d < wide and following[count + d] == count + d:
             d += 1
-        if d > max_width:
+        if d == wide:
             return width, -1.0
-        v = head[d]
-        _remove(v, d, head, tail, following, before)
+        v = following[count + d]
+        _remove(v, following, before)
         order[step] = v
         width = max(width, d)
         entries += 2.0**d
         least = d
         for a in range(d):
-            u = neighbors[v, a]
-            old, size = degree[u], 0
+            u = np.int64(neighbors[v, a])
+            size = 0
             stamp += 1
             seen[u] = stamp
-            for k in range(old):
+            for k in range(degree[u]):
                 w = neighbors[u, k]
                 seen[w] = stamp
                 if w != v:
@@ -125,45 +126,26 @@ def min_degree(graph: Elimination, count: int, max_width: int) -> tuple[int, flo
                         return width, -1.0
                     neighbors[u, size] = w
                     size += 1
-            _remove(u, min(old, max_width + 1), head, tail, following, before)
             degree[u] = size
-            _append(u, min(size, max_width + 1), head, tail, following, before)
             least = min(least, size)
+            _remove(u, following, before)
+            _append(u, count + min(size, wide), following, before)
         d = least
     return width, entries
 
 
-@compiled
-def _count_min_degree(indptr: IntArray, indices: ColumnArray, max_width: int, room: int) -> tuple[int, float]:
-    n = len(indptr) - 1
-    graph = room_for_elimination(n, room, max_width)
-    for v in range(n):
-        graph.degree[v] = indptr[v + 1] - indptr[v]
-        for k in range(graph.degree[v]):
-            graph.neighbors[v, k] = indices[indptr[v] + k]
-    return min_degree(graph, n, max_width)
+@inner
+def _append(v: int, queue: int, following: IntArray, before: IntArray) -> None:
+    last = before[queue]
+    following[last] = before[queue] = v
+    before[v] = last
+    following[v] = queue
 
 
 @inner
-def _append(v: int, d: int, head: IntArray, tail: IntArray, following: IntArray, before: IntArray) -> None:
-    following[v], before[v] = -1, tail[d]
-    if tail[d] >= 0:
-        following[tail[d]] = v
-    else:
-        head[d] = v
-    tail[d] = v
-
-
-@inner
-def _remove(v: int, d: int, head: IntArray, tail: IntArray, following: IntArray, before: IntArray) -> None:
-    if before[v] >= 0:
-        following[before[v]] = following[v]
-    else:
-        head[d] = following[v]
-    if following[v] >= 0:
-        before[following[v]] = before[v]
-    else:
-        tail[d] = before[v]
+def _remove(v: int, following: IntArray, before: IntArray) -> None:
+    following[before[v]] = following[v]
+    before[following[v]] = before[v]
 
 
 @compiled
@@ -220,32 +202,33 @@ def has_narrow_front(indptr: IntArray, indices: ColumnArray, max_width: int) -> 
     return True
 
 
-@compiled
 def core_of(indptr: IntArray, indices: ColumnArray) -> int:
     """Return the degeneracy of a graph: the largest minimum degree of any subgraph."""
-    n = len(indptr) - 1
-    degree = np.empty(n, dtype=np.int64)
-    most = 0
-    for v in range(n):
-        degree[v] = indptr[v + 1] - indptr[v]
-        most = max(most, degree[v])
-    head, tail = np.full(most + 1, -1), np.full(most + 1, -1)
-    following, before = np.full(n, -1), np.full(n, -1)
-    for v in range(n):
-        _append(v, degree[v], head, tail, following, before)
-    core, d = 0, 0
-    for _ in range(n):
-        while head[d] < 0:
-            d += 1
-        v = head[d]
-        core = max(core, d)
-        _remove(v, d, head, tail, following, before)
-        degree[v] = -1
-        for place in range(indptr[v], indptr[v + 1]):
-            u = indices[place]
-            if degree[u] >= 0:
-                _remove(u, degree[u], head, tail, following, before)
-                degree[u] -= 1
-                _append(u, degree[u], head, tail, following, before)
-                d = min(d, degree[u])
+    degree, stack = np.diff(indptr), np.empty(len(indptr) - 1, np.int64)
+    core = 0
+    while np.any(left := degree >= 0):
+        core = int(degree[left].min())
+        _peel(indptr, indices, core, degree, stack)
     return core
+
+
+@compiled
+def _peel(indptr: IntArray, indices: ColumnArray, core: int, degree: IntArray, stack: IntArray) -> None:
+    """Remove spins with at most ``core`` neighbors until there are none; their degree becomes -1."""
+    for root in range(len(degree)):
+        top = 0
+        if 0 <= degree[root] <= core:
+            degree[root] = -1
+            stack[0] = root
+            top = 1
+        while top > 0:
+            top -= 1
+            v = stack[top]
+            for place in range(indptr[v], indptr[v + 1]):
+                u = indices[place]
+                if degree[u] >= 0:
+                    degree[u] -= 1
+                    if degree[u] <= core:
+                        degree[u] = -1
+                        stack[top] = u
+                        top += 1
