@@ -30,17 +30,17 @@ def min_fill(spins: Sequence[int], adjacency: Adjacency, max_width: int, seed: i
     if len(spins) > MOST_SPINS_FOR_MIN_FILL:
         return None
     position = {v: k for k, v in enumerate(spins)}
-    bits = np.zeros((len(spins), (len(spins) + 63) // 64), dtype=np.uint64)
+    n = len(spins)
+    bits = np.zeros((n + 1, (n + 63) // 64), dtype=np.uint64)
     for v, k in position.items():
         for u in adjacency[v]:
             j = position[u]
             bits[k, j // 64] |= np.uint64(1 << (j % 64))
     random = seed is not None
-    priority = np.random.default_rng(seed).permutation(len(spins)) if random else np.arange(len(spins))
-    n = len(spins)
+    priority = np.random.default_rng(seed).permutation(n) if random else np.arange(n)
     degree = np.array([len(adjacency[v]) for v in spins], dtype=np.int64)
-    order = _min_fill_of_bits(bits, priority, random, max_width, degree)
-    if len(order) < n:
+    order = np.empty(n, dtype=np.int64)
+    if not _min_fill_of_bits(bits, priority, random, max_width, degree, order):
         return None
     return [spins[k] for k in order.tolist()], sum(1 << width for width in degree.tolist())
 
@@ -64,7 +64,7 @@ def _has_bit(bits: WordArray, v: int, u: int) -> bool:
 def _fill_of(bits: WordArray, v: int) -> int:
     """Count the pairs of neighbors of v that are not joined yet."""
     missing = 0
-    for u in range(len(bits)):
+    for u in range(len(bits) - 1):
         if _has_bit(bits, v, u):
             for w in range(bits.shape[1]):
                 missing += count_bits(bits[v, w] & ~bits[u, w])
@@ -74,48 +74,41 @@ def _fill_of(bits: WordArray, v: int) -> int:
 
 @compiled
 def _min_fill_of_bits(
-    bits: WordArray, priority: IntArray, ignore_degree: bool, max_width: int, degree: IntArray
-) -> IntArray:
-    """Return the min-fill order (ties: fewest neighbors, then priority), short where it becomes too wide.
+    bits: WordArray, priority: IntArray, ignore_degree: bool, max_width: int, degree: IntArray, order: IntArray
+) -> bool:
+    """Write the min-fill order (ties: fewest neighbors, then priority); return False where it becomes too wide.
 
-    ``degree`` holds the spins' degrees, and in the end the widths at which they were eliminated.
+    ``degree`` holds the spins' degrees, and in the end the widths at which they were eliminated. One more row of
+    ``bits`` marks the spins whose fill has changed.
     """
-    n, words = bits.shape
-    order, fill, affected = np.empty(n, np.int64), np.empty(n, np.int64), np.ones(n, np.bool_)
+    n, words = len(order), bits.shape[1]
+    # What a spin has lowest is eliminated: its fill, then its degree, then its priority, as one number.
+    key = np.empty(n, np.int64)
+    for w in range(words):
+        bits[n, w] = ~np.uint64(0)
     for step in range(n):
-        for u in range(n):
-            if affected[u]:
-                fill[u] = _fill_of(bits, u)
-                affected[u] = False
         best = -1
-        for v in range(n):
-            if fill[v] < 0:  # eliminated
-                continue
-            if best < 0 or fill[v] < fill[best]:
-                best = v
-            elif fill[v] == fill[best]:
-                tied = ignore_degree or degree[v] == degree[best]
-                if (tied and priority[v] < priority[best]) or (not tied and degree[v] < degree[best]):
-                    best = v
+        for u in range(n):
+            if _has_bit(bits, n, u):
+                key[u] = (_fill_of(bits, u) * n + (0 if ignore_degree else degree[u])) * n + priority[u]
+            if key[u] >= 0 and (best < 0 or key[u] < key[best]):
+                best = u
         if degree[best] > max_width:
-            return order[:step]
+            return False
         order[step] = best
-        joins = fill[best] > 0
-        fill[best] = -1
+        joins = key[best] >= n * n
+        key[best] = -1
+        for w in range(words):
+            bits[n, w] = bits[best, w]
         for u in range(n):
             if _has_bit(bits, best, u):
-                affected[u] = True
-                degree[u] = 0
                 for w in range(words):
                     bits[u, w] |= bits[best, w]
                 bits[u, u >> 6] &= ~(np.uint64(1) << np.uint64(u & 63))
                 bits[u, best >> 6] &= ~(np.uint64(1) << np.uint64(best & 63))
+                degree[u] = 0
                 for w in range(words):
                     degree[u] += count_bits(bits[u, w])
-        if joins:  # new edges change the fill of whoever sees both their ends
-            for u in range(n):
-                if _has_bit(bits, best, u):
-                    for x in range(n):
-                        if _has_bit(bits, u, x):
-                            affected[x] = True
-    return order
+                    if joins:  # new edges change the fill of whoever sees both their ends
+                        bits[n, w] |= bits[u, w]
+    return True

@@ -16,7 +16,6 @@ from spectralz.kernels.elimination.min_fill import MOST_SPINS_FOR_MIN_FILL
 from spectralz.kernels.elimination.order import ORDERS, adjacency_of
 from spectralz.kernels.elimination.screening import has_narrow_front
 from spectralz.kernels.elimination.tree import EliminationTree
-from spectralz.kernels.mini_buckets.scopes import longer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -95,8 +94,17 @@ class _Graph:
         return np.array(order, dtype=np.int64)
 
     def _fewest_neighbors_first(self, limit: int) -> IntArray:
-        heap = np.argsort(self.degree * len(self.degree) + self.priority)
-        order: IntArray = _fewest_first(limit, self.indptr, self.indices, self.priority, heap)
+        n, degree = len(self.degree), self.degree.astype(np.int64)
+        key = degree * n + self.priority
+        heap = np.argsort(key)
+        place, order = np.empty(n, np.int64), np.empty(n, np.int64)
+        place[heap] = np.arange(n)
+        start, room, pool = self.indptr[:-1].copy(), degree.copy(), self.indices
+        step, used = 0, len(pool)
+        while step < n:
+            pool = np.concatenate([pool, np.empty(len(pool) + n, np.int32)])
+            queue, lists = (self.priority, key, heap, place), (degree, start, room, pool)
+            step, used = _fewest_first(limit, step, used, int(degree.max()), order, *queue, *lists)
         return order
 
 
@@ -111,86 +119,84 @@ def _order_of_component(name: str, spins: list[int], adjacency: Adjacency) -> li
 
 
 @compiled
-def _fewest_first(limit: int, indptr: IntArray, indices: ColumnArray, priority: IntArray, heap: IntArray) -> IntArray:
+def _fewest_first(
+    limit: int,
+    step: int,
+    used: int,
+    largest: int,
+    order: IntArray,
+    priority: IntArray,
+    key: IntArray,
+    heap: IntArray,
+    place: IntArray,
+    degree: IntArray,
+    start: IntArray,
+    room: IntArray,
+    pool: ColumnArray,
+) -> tuple[int, int]:
     """Repeatedly eliminate a spin with the fewest neighbors, joining these if there are at most ``limit``.
 
-    The neighbors of v are at ``start[v]`` in the pool, where it has ``room``. ``heap`` holds all spins, those with the
-    fewest neighbors first; it is used up.
+    The neighbors of v are at ``start[v]`` in the pool, where it has ``room``; ``used`` is where the free part of the
+    pool begins. ``largest`` is the largest degree. ``heap`` holds the spins that are left, those with the smallest
+    ``key`` first: the fewest neighbors, then the smallest ``priority``. Returns the step at which the pool may be too
+    small, or the number of spins; and ``used``.
     """
-    n, used = len(priority), len(indices)
-    degree, start, room = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    order, place, seen = np.empty(n, np.int64), np.empty(n, np.int64), np.full(n, -1)
-    pool = longer(indices, used + 1)
-    for k in range(n):
-        start[k], degree[k] = indptr[k], indptr[k + 1] - indptr[k]
-        room[k] = degree[k]
-        place[heap[k]] = k
-    for step in range(n):
+    n = len(order)
+    seen, stamp = np.zeros(n, np.int64), 0
+    while step < n:
         v, last = heap[0], n - step - 1
         d = degree[v]
         joins = d <= limit
+        if joins and used + 2 * d * (largest + d) > len(pool):
+            break
         order[step] = v
+        step += 1
         heap[0] = heap[last]
-        place[heap[0]] = 0
-        _sink(0, last, degree, priority, heap, place)
+        _settle(0, last, key, heap, place)
         for a in range(start[v], start[v] + d):
             u = pool[a]
+            first = start[u]
             if joins and degree[u] + d > room[u]:
                 room[u] = 2 * (degree[u] + d)
-                pool = longer(pool, used + room[u])
                 for k in range(degree[u]):
-                    pool[used + k] = pool[start[u] + k]
-                start[u] = used
+                    pool[used + k] = pool[first + k]
+                start[u] = first = used
                 used += room[u]
-            first, count = start[u], 0
+            stamp += 1
+            seen[u] = stamp
+            end = first
             for k in range(first, first + degree[u]):
                 w = pool[k]
-                seen[w] = u
+                seen[w] = stamp
                 if w != v:
-                    pool[first + count] = w
-                    count += 1
+                    pool[end] = w
+                    end += 1
             if joins:
-                seen[u] = u
-                for b in range(start[v], start[v] + d):
-                    w = pool[b]
-                    if seen[w] != u:
-                        pool[first + count] = w
-                        count += 1
-            for k in range(first, first + count):
-                seen[pool[k]] = -1
-            seen[u] = seen[v] = -1
-            degree[u] = count
-            _rise(place[u], degree, priority, heap, place)
-            _sink(place[u], last, degree, priority, heap, place)
-    return order
+                for k in range(start[v], start[v] + d):
+                    w = pool[k]
+                    if seen[w] != stamp:
+                        pool[end] = w
+                        end += 1
+            degree[u] = end - first
+            largest = max(largest, degree[u])
+            key[u] = degree[u] * n + priority[u]
+            _settle(place[u], last, key, heap, place)
+    return step, used
 
 
 @inner
-def _comes_first(u: int, v: int, degree: IntArray, priority: IntArray) -> bool:
-    return degree[u] < degree[v] or (degree[u] == degree[v] and priority[u] < priority[v])
-
-
-@inner
-def _rise(k: int, degree: IntArray, priority: IntArray, heap: IntArray, place: IntArray) -> None:
+def _settle(k: int, size: int, key: IntArray, heap: IntArray, place: IntArray) -> None:
+    """Move the spin at place ``k`` of the heap up or down, to where its key belongs."""
     v = heap[k]
-    while k > 0 and _comes_first(v, heap[(k - 1) >> 1], degree, priority):
+    while k > 0 and key[v] < key[heap[(k - 1) >> 1]]:
         heap[k] = heap[(k - 1) >> 1]
         place[heap[k]] = k
         k = (k - 1) >> 1
-    heap[k] = v
-    place[v] = k
-
-
-@inner
-def _sink(k: int, size: int, degree: IntArray, priority: IntArray, heap: IntArray, place: IntArray) -> None:
-    if k >= size:
-        return
-    v = heap[k]
     while 2 * k + 1 < size:
         child = 2 * k + 1
-        if child + 1 < size and _comes_first(heap[child + 1], heap[child], degree, priority):
+        if child + 1 < size and key[heap[child + 1]] < key[heap[child]]:
             child += 1
-        if not _comes_first(heap[child], v, degree, priority):
+        if key[v] < key[heap[child]]:
             break
         heap[k] = heap[child]
         place[heap[k]] = k

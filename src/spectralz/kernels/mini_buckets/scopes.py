@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support.compiling import compiled, inner
+from spectralz._support.compiling import compiled
 
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
@@ -19,145 +19,141 @@ def divide_by_scope(
     order: IntArray, edges: IntArray, ibound: int
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Return ranks, separators (where each begins, and all), the mini-bucket of each edge, and the parents."""
-    n = len(order)
+    n, count = len(order), len(edges)
     rank = np.empty(n, dtype=np.int64)
     rank[order] = np.arange(n)
-    early, late = np.sort(rank[edges], axis=1).T if len(edges) else np.empty((2, 0), dtype=np.int64)
-    by_early = np.argsort(early, kind="stable")
-    edge_start = np.searchsorted(early[by_early], np.arange(n + 1)).astype(np.int64)
-    later = np.ascontiguousarray(late[by_early])
-    ranks, start, separators, part, parent = _divide(min(ibound, n), edge_start, later)
-    edge_part = np.empty(len(edges), dtype=np.int64)
-    edge_part[by_early] = part
-    return ranks, start, separators, edge_part, parent
+    pairs = np.sort(rank[edges], axis=1) if count else np.empty((0, 2), dtype=np.int64)
+    by_early = np.argsort(pairs[:, 0], kind="stable")
+    functions = _Functions(n, pairs[by_early])
+    functions.divide(min(ibound, n))
+    start, home, ranks = (array[: functions.made] for array in (functions.start, functions.home, functions.rank))
+    edge_part = np.empty(count, dtype=np.int64)
+    edge_part[by_early] = home[:count]
+    separator_start = np.append(start[count:], functions.used) - 2 * count
+    return ranks[count:], separator_start, functions.scopes[2 * count : functions.used], edge_part, home[count:]
 
 
-@inner
-def longer(array: Any, size: int) -> Any:
-    """Return a row of numbers, or if it has less than ``size`` a copy with room for twice as many."""
-    if len(array) >= size:
-        return array
-    copy = np.empty(2 * size, array.dtype)
-    for k in range(len(array)):
-        copy[k] = array[k]
-    return copy
+class _Functions:
+    """The functions of all buckets: first the edges, sorted by their earlier spins, then the tables of mini-buckets.
+
+    The scope of a function has ``width`` spins from ``start`` on in ``scopes``, ascending; the first is the one whose
+    bucket it waits for. ``rank`` is the spin of the mini-bucket that left it. ``home`` is the mini-bucket that takes it
+    in, numbered from 0. The functions that wait for a bucket, ``waiting`` in number, are a list from ``head`` to
+    ``tail``, linked by ``following``.
+    """
+
+    def __init__(self, n: int, pairs: IntArray) -> None:
+        edges = len(pairs)
+        self.made, self.used = edges, 2 * edges
+        room = n + 2 * edges
+        self.start, self.width, self.rank, self.home, self.following = (np.full(room, -1) for _ in range(5))
+        self.scopes = np.full(2 * room, -1)
+        self.start[:edges], self.width[:edges] = np.arange(0, 2 * edges, 2), 2
+        self.scopes[: 2 * edges] = pairs.ravel()
+        self.waiting = np.bincount(pairs[:, 0], minlength=n)
+        end = np.cumsum(self.waiting)
+        self.head = np.where(self.waiting > 0, end - self.waiting, -1)
+        self.tail = np.where(self.waiting > 0, end - 1, -1)
+        self.following[:edges] = np.arange(1, edges + 1)
+        self.following[self.tail[self.tail >= 0]] = -1
+
+    def divide(self, most: int) -> None:
+        """Divide all buckets into mini-buckets of at most ``most`` spins."""
+        r, edges = 0, self.made
+        while True:
+            lists = self.head, self.tail, self.waiting, self.following
+            tables = self.start, self.width, self.scopes, self.rank, self.home
+            r, self.made, self.used = _divide(most, r, edges, self.made, self.used, *lists, *tables)
+            if r == len(self.head):
+                return
+            for name in ("start", "width", "scopes", "rank", "home", "following"):
+                array = getattr(self, name)
+                setattr(self, name, np.concatenate([array, np.full(len(array) + most, -1)]))
 
 
 @compiled
 def _divide(
-    most: int, edge_start: IntArray, later: IntArray
-) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
-    """Divide one bucket after the other, into mini-buckets of at most ``most`` spins.
+    most: int,
+    r: int,
+    edges: int,
+    made: int,
+    used: int,
+    head: IntArray,
+    tail: IntArray,
+    waiting: IntArray,
+    following: IntArray,
+    start: IntArray,
+    width: IntArray,
+    scopes: IntArray,
+    rank: IntArray,
+    home: IntArray,
+) -> tuple[int, int, int]:
+    """Divide the buckets from rank ``r`` on, until there is no room for more; return the rank, ``made`` and ``used``.
 
-    A function is given by a number: that of an edge, or -1 - m for the table of mini-bucket m. The tables that wait for
-    a bucket are a list from ``head`` to ``tail``.
+    There are ``made`` functions, and ``used`` is where their scopes end. From there on, each mini-bucket of a bucket
+    has room for ``most`` spins while it is filled.
     """
-    n, edges = len(edge_start) - 1, len(later)
-    # One number per mini-bucket, per spin of a separator, and per function of a bucket.
-    expected = n + edges // 2 + 1
-    ranks, following, parent = np.empty(expected, np.int64), np.empty(expected, np.int64), np.empty(expected, np.int64)
-    start, separators = np.zeros(expected + 1, np.int64), np.empty(2 * expected, np.int64)
-    function, group, size = np.empty(16, np.int64), np.empty(16, np.int64), np.empty(16, np.int64)
-    scope, of_width = np.empty(16 * most, np.int64), np.zeros(n + 2, np.int64)
-    head, tail = np.full(n, -1), np.full(n, -1)
-    part = np.empty(edges, np.int64)
-    made = 0
-    for r in range(n):
-        count = edge_start[r + 1] - edge_start[r]
-        widest = 2
-        of_width[2] = count
-        m = head[r]
-        while m >= 0:
-            width = start[m + 1] - start[m]
-            while widest < width:
-                widest += 1
-                of_width[widest] = 0
-            of_width[width] += 1
-            count += 1
-            m = following[m]
-        function, group, size = longer(function, count), longer(group, count), longer(size, count)
-        scope = longer(scope, count * most)
-        ranks, following = longer(ranks, made + count + 1), longer(following, made + count + 1)
-        parent, start = longer(parent, made + count + 1), longer(start, made + count + 2)
-        separators = longer(separators, start[made] + (count + 1) * most)
-
-        # The widest first, edges before tables, in the order in which they came: places by counting.
-        place = 0
-        for width in range(widest, 0, -1):
-            place += of_width[width]
-            of_width[width] = place - of_width[width]
-        for e in range(edge_start[r], edge_start[r + 1]):
-            function[of_width[2]] = e
-            of_width[2] += 1
-        m = head[r]
-        while m >= 0:
-            width = start[m + 1] - start[m]
-            function[of_width[width]] = -1 - m
-            of_width[width] += 1
-            m = following[m]
-        of_width[1] = 0
-
-        # Scopes are kept without the spin itself, ascending; that of group g is at g * most.
-        groups = 0
-        for k in range(count):
-            f = function[k]
-            begin = 0 if f >= 0 else start[-1 - f] + 1
-            width = 1 if f >= 0 else start[-f] - begin
-            chosen = -1
-            for g in range(groups):
-                # How many spins of the function are not in the group.
-                lacks, a, end = 0, g * most, g * most + size[g]
-                for b in range(width):
-                    s = later[f] if f >= 0 else separators[begin + b]
-                    while a < end and scope[a] < s:
-                        a += 1
-                    if a == end or scope[a] != s:
-                        lacks += 1
-                if size[g] + lacks < most:
-                    chosen = g
-                    break
-            if chosen < 0:
-                chosen = groups
-                size[groups] = 0
-                groups += 1
-            group[k] = chosen
-            first = chosen * most
-            for b in range(width):
-                s = later[f] if f >= 0 else separators[begin + b]
-                a = first + size[chosen]
-                while a > first and scope[a - 1] > s:
-                    a -= 1
-                if a > first and scope[a - 1] == s:
-                    continue
-                for c in range(first + size[chosen], a, -1):
-                    scope[c] = scope[c - 1]
-                scope[a] = s
-                size[chosen] += 1
-        for k in range(count):
-            f = function[k]
-            if f >= 0:
-                part[f] = made + group[k]
-            else:
-                parent[-1 - f] = made + group[k]
-        if not groups:
-            size[0] = 0
-            groups = 1
-
-        for g in range(groups):
-            m = made + g
-            ranks[m], parent[m], following[m] = r, -1, -1
-            start[m + 1] = start[m] + size[g]
-            for b in range(size[g]):
-                separators[start[m] + b] = scope[g * most + b]
-            if size[g]:
-                to = scope[g * most]
+    while r < len(head):
+        if made + waiting[r] >= len(start) or used + (waiting[r] + 1) * most > len(scopes):
+            break
+        end = made
+        for wide in range(max(most, 2), 0, -1):  # the widest first, edges before tables, in the order of the list
+            f = head[r]
+            while f >= 0:
+                if width[f] == wide:
+                    # The first mini-bucket with room for the spins that it lacks; the spin itself is not counted.
+                    lacks = wide - 1
+                    g = made
+                    while g < end:
+                        lacks = 0
+                        a, stop = start[g], start[g] + width[g]
+                        for b in range(start[f] + 1, start[f] + wide):
+                            while a < stop and scopes[a] < scopes[b]:
+                                a += 1
+                            if a == stop or scopes[a] != scopes[b]:
+                                lacks += 1
+                        if width[g] + lacks < most:
+                            break
+                        lacks = wide - 1
+                        g += 1
+                    if g == end:
+                        start[g], width[g] = used + (g - made) * most, 0
+                        end += 1
+                    home[f] = g - edges
+                    # Merge the two scopes from behind; once none is lacking, the others are in place.
+                    a, b = start[g] + width[g] - 1, start[f] + wide - 1
+                    width[g] += lacks
+                    while lacks > 0:
+                        if a >= start[g] and scopes[a] >= scopes[b]:
+                            if scopes[a] == scopes[b]:
+                                b -= 1
+                            scopes[a + lacks] = scopes[a]
+                            a -= 1
+                        else:
+                            scopes[a + lacks] = scopes[b]
+                            b -= 1
+                            lacks -= 1
+                f = following[f]
+        if end == made:
+            start[made], width[made] = used, 0
+            end += 1
+        for g in range(made, end):
+            rank[g] = r
+            for b in range(width[g]):
+                scopes[used + b] = scopes[start[g] + b]
+            start[g] = used
+            used += width[g]
+            if width[g] > 0:
+                to = scopes[start[g]]
                 if tail[to] >= 0:
-                    following[tail[to]] = m
+                    following[tail[to]] = g
                 else:
-                    head[to] = m
-                tail[to] = m
-        made += groups
-    return ranks[:made].copy(), start[: made + 1].copy(), separators[: start[made]].copy(), part, parent[:made].copy()
+                    head[to] = g
+                tail[to] = g
+                waiting[to] += 1
+        made = end
+        r += 1
+    return r, made, used
 
 
 @compiled
