@@ -20,8 +20,8 @@ import numba  # noqa: E402
 from llvmlite import ir as ir  # noqa: E402
 from numba import types as types  # noqa: E402
 from numba.core import event  # noqa: E402
+from numba.core.typing.templates import infer_global  # noqa: E402
 from numba.extending import intrinsic as intrinsic  # noqa: E402
-from numba.extending import register_jitable  # noqa: E402
 
 clock.end_leaving_out()
 
@@ -30,6 +30,8 @@ NOTICE = "compiling, once"
 LONG_SECONDS = 1.0
 # All kernels that have been imported.
 KERNELS: list[Any] = []
+# What these call; numba's types do not keep it alive.
+INNER_KERNELS: list[Any] = []
 
 # numpy's error model drops the test for division by zero, and fused multiply-adds are at least as accurate as the two
 # roundings they replace; no other IEEE rule is relaxed. Kernels are not called from C and contain no whole-array
@@ -63,9 +65,13 @@ def compiled_in_any_order(function: Any) -> Any:
 def compiled_for_kernels(function: Any) -> Any:
     """Compile a kernel that only kernels call: without a Python interface, and once for all constants.
 
-    The code that converts arguments from Python is long for tuples. To numba, each constant is a type of its own.
+    The code that converts arguments from Python is long for tuples.
     """
-    kernel = compiled(function, no_cpython_wrapper=True)
+    return _same_for_all_constants(compiled(function, no_cpython_wrapper=True))
+
+
+def _same_for_all_constants(kernel: Any) -> Any:
+    """Let a kernel take constants as numbers; to numba, each constant is a type of its own."""
     template_of = kernel.get_call_template
 
     def template_without_constants(args: Any, kws: Any) -> Any:
@@ -84,8 +90,14 @@ def inlined(function: Any) -> Any:
 
 
 def inner(function: Any) -> Any:
-    """Let kernels call a function, whose code becomes part of theirs; in Python it stays a Python function."""
-    return register_jitable(**SETTINGS)(function)
+    """Let kernels call a function, whose code becomes part of theirs; in Python it stays a Python function.
+
+    It is compiled once for all callers; numba's ``register_jitable`` does so again for callers with other settings.
+    """
+    kernel = _same_for_all_constants(numba.njit(no_cpython_wrapper=True, **SETTINGS)(function))
+    INNER_KERNELS.append(kernel)
+    infer_global(function, types.Dispatcher(kernel))
+    return function
 
 
 def name_of(kernel: Any) -> str:
