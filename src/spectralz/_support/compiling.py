@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import stat
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +142,28 @@ class _NotOnTheClock(event.Listener):  # type: ignore[misc]
         clock.end_leaving_out()
 
 
+class _WithoutCollection(event.Listener):  # type: ignore[misc]
+    """Keep Python from looking for garbage while numba compiles, which took a tenth of the time and finds little."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open = 0
+        self._was_on = False
+
+    def on_start(self, event: Any) -> None:
+        with self._lock:
+            if self._open == 0:
+                self._was_on = gc.isenabled()
+                gc.disable()
+            self._open += 1
+
+    def on_end(self, event: Any) -> None:
+        with self._lock:
+            self._open -= 1
+            if self._open == 0 and self._was_on:
+                gc.enable()
+
+
 class _Notice(event.Listener):  # type: ignore[misc]
     """Report which kernel is being compiled: to a progress listener, otherwise on stderr.
 
@@ -171,4 +195,5 @@ class _Notice(event.Listener):  # type: ignore[misc]
 
 
 event.register("numba:compiler_lock", _NotOnTheClock())
+event.register("numba:compiler_lock", _WithoutCollection())
 event.register("numba:compile", _Notice())
