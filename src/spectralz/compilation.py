@@ -19,7 +19,6 @@ from spectralz._support.progress import report
 from spectralz._support.settings import using_settings
 from spectralz.errors import InaccurateWarning, SpectralzError
 from spectralz.inference import bounds, log_z, marginals, sample
-from spectralz.methods.exact import MOST_SPINS_UNSCREENED
 from spectralz.model import Ising
 from spectralz.registry import METHODS
 
@@ -28,18 +27,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Compilation", "warm_up"]
 
-# Options that make a method do on small models what it otherwise does only on large ones.
+# Options that make a method do on small models what it otherwise does only on large ones, and do little of it. Other
+# methods run with their defaults.
 SETTINGS: Mapping[str, tuple[dict[str, Any], ...]] = {
-    "exact": ({"algorithm": "enumeration"}, {"order": "min-fill", "search": 100}),
-    "bp": ({"schedule": "sequential"},),
-    "mf": ({"block_width": 2},),
-    "mbe": ({"ibound": 3, "partition": "content"},),
-    "spectral": ({"factor": "dp"},),
-    "wmbe": ({"ibound": 2, "order": "min-degree", "max_iter": 2, "level": 0.5, "samples": 1},),
+    "exact": ({}, {"algorithm": "enumeration"}, {"order": "min-fill", "search": 100}),
+    "bp": ({}, {"schedule": "sequential"}),
+    "mf": ({}, {"block_width": 2}),
+    "mbe": ({}, {"ibound": 3, "partition": "content"}),
+    "low_rank": ({"max_rank": 1, "step": 0.1},),
+    "quadrature": ({"max_rank": 1},),
+    "spectral": ({}, {"factor": "dp"}),
+    "wmbe": ({}, {"ibound": 2, "order": "min-degree", "max_iter": 2, "level": 0.5, "samples": 1}),
     "mps": ({"bond": 1, "samples": 10},),
-    "annealing": ({"block_width": 2, "population": 50, "level": 0.5},),
-    "states": ({"population": 50},),
-    "auto": ({"exclude": ("exact", "quadrature"), "budget": 0.1},),
+    "annealing": ({"population": 50, "runs": 1}, {"population": 50, "runs": 1, "block_width": 2}),
+    "states": ({"population": 50, "runs": 2, "quenches": 100},),
+    "auto": ({"exclude": ("exact", "quadrature"), "budget": 0.05},),
 }
 
 
@@ -109,7 +111,7 @@ def warm_up(*, backwards: bool = False) -> Compilation:
 def _calls_of_large_models() -> list[Callable[[], object]]:
     """Return calls that methods make only for large models, or for models too cold for the small ones used here."""
     from spectralz.inference.description import describe
-    from spectralz.kernels.elimination.screening import count_min_degree
+    from spectralz.kernels.elimination.screening import count_min_degree, has_narrow_front
     from spectralz.parts.compressed.frontier import largest_layer
     from spectralz.parts.expectation_propagation.problem import MANY_SPINS
 
@@ -121,14 +123,15 @@ def _calls_of_large_models() -> list[Callable[[], object]]:
     return [
         partial(log_z, _ring(200), "sdp"),  # small models are treated as dense there
         partial(log_z, _ring(MANY_SPINS + 1).scaled(0.1), "ep", restarts=1),
-        partial(log_z, _ring(MOST_SPINS_UNSCREENED + 1), "exact"),
         partial(log_z, huge, "annealing", population=50, block_width=0),
         partial(log_z, layers, "annealing", population=50),
         partial(log_z, magnet, "annealing", population=50, clusters=True),
+        partial(log_z, _small_models()[0], "annealing", population=2, level=0.5),
         partial(log_z, layers, "states", population=50),
         partial(log_z, layers, "mps", bond=2, samples=0),
         partial(largest_layer, _ring(5)),
         partial(count_min_degree, rows.indptr, rows.indices, 2),
+        partial(has_narrow_front, rows.indptr, rows.indices, 2),
         partial(describe, _ring(5)),
         _keep_heaviest_states,
     ]
@@ -147,9 +150,9 @@ def _times_compiled(kernels: list[Any]) -> int:
 
 def _calls(model: Ising) -> Iterator[Callable[[], object]]:
     """Yield every call that can be made with a model."""
-    yield partial(bounds, model, budget=0.2)
+    yield partial(bounds, model, budget=0.1)
     for name, method in METHODS.items():
-        for options in ({}, *SETTINGS.get(name, ())):
+        for options in SETTINGS.get(name, ({},)):
             yield partial(log_z, model, name, **options)
             if method.gives_marginals:
                 yield partial(marginals, model, name, **options)
