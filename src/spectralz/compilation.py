@@ -39,7 +39,10 @@ SETTINGS: Mapping[str, tuple[dict[str, Any], ...]] = {
     "spectral": ({}, {"factor": "dp"}),
     "wmbe": ({}, {"ibound": 2, "order": "min-degree", "max_iter": 2, "level": 0.5, "samples": 1}),
     "mps": ({"bond": 1, "samples": 10},),
-    "annealing": ({"population": 50, "runs": 1}, {"population": 50, "runs": 1, "block_width": 2}),
+    "annealing": (
+        {"population": 50, "runs": 1, "resample_below": 1.0},
+        {"population": 50, "runs": 1, "block_width": 2},
+    ),
     "states": ({"population": 50, "runs": 2, "quenches": 100},),
     "auto": ({"exclude": ("exact", "quadrature"), "budget": 0.05},),
 }

@@ -138,6 +138,7 @@ class SpinBySpin(Lanes):
     ) -> tuple[FloatArray, FloatArray]:
         """Sweep at one point of the path after the other."""
         self._refresh(len(at))
+        at = np.ascontiguousarray(at)  # the kernels are compiled for one layout
         energies = self._room(len(at), np.float64)
         self._parallel(partial(self._sweep, at, sweeps, energies), range(self._chunks))
         joined = self._joined(energies)
