@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support.compiling import compiled, inner
+from spectralz._support.compiling import compiled, inlined
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.coupling import frozen
 from spectralz.kernels.logsum import exp_minus
@@ -124,7 +124,7 @@ def _sum_blocks(
     return largest, first, second
 
 
-@inner
+@inlined
 def _add_moments(low: int, weight: FloatArray, x: FloatArray, first: FloatArray, second: FloatArray) -> None:
     """Add one block's moments, using the Walsh-Hadamard transform of its weights.
 

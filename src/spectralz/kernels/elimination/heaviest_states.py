@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support.compiling import compiled, inner
+from spectralz._support.compiling import compiled, inlined, inner
 from spectralz.kernels.logsum import exp_minus, log1p_exp_minus, log_add_exp
 from spectralz.kernels.mini_buckets.passes import fill
 from spectralz.kernels.sampling.heat_bath import GOLDEN, MIX_1, MIX_2, SHIFT_1, SHIFT_2, SHIFT_3
@@ -107,7 +107,7 @@ def _scores(
     return down, up
 
 
-@inner
+@inlined
 def _slot_of(key: Words, keys: Words, table: Places, mask: int) -> np.int64:
     """Return the slot of the table that holds a key, or the empty one where it belongs."""
     words = len(key)

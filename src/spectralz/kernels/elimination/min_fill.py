@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support.compiling import compiled, inner, intrinsic, ir, types
+from spectralz._support.compiling import compiled, inlined, inner, intrinsic, ir, types
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,8 +39,8 @@ def min_fill(spins: Sequence[int], adjacency: Adjacency, max_width: int, seed: i
     random = seed is not None
     priority = np.random.default_rng(seed).permutation(n) if random else np.arange(n)
     degree = np.array([len(adjacency[v]) for v in spins], dtype=np.int64)
-    order = np.empty(n, dtype=np.int64)
-    if not _min_fill_of_bits(bits, priority, random, max_width, degree, order):
+    order, key = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    if not _min_fill_of_bits(bits, priority, random, max_width, degree, key, order):
         return None
     return [spins[k] for k in order.tolist()], sum(1 << width for width in degree.tolist())
 
@@ -60,13 +60,14 @@ def _has_bit(bits: WordArray, v: int, u: int) -> bool:
     return (bits[v, u >> 6] >> np.uint64(u & 63)) & np.uint64(1) != 0
 
 
-@inner
+@inlined
 def _fill_of(bits: WordArray, v: int) -> int:
     """Count the pairs of neighbors of v that are not joined yet."""
     missing = 0
-    for u in range(len(bits) - 1):
+    rows, words = bits.shape
+    for u in range(rows - 1):
         if _has_bit(bits, v, u):
-            for w in range(bits.shape[1]):
+            for w in range(words):
                 missing += count_bits(bits[v, w] & ~bits[u, w])
             missing -= 1  # u itself is a neighbor of v and not of u
     return missing // 2
@@ -74,16 +75,21 @@ def _fill_of(bits: WordArray, v: int) -> int:
 
 @compiled
 def _min_fill_of_bits(
-    bits: WordArray, priority: IntArray, ignore_degree: bool, max_width: int, degree: IntArray, order: IntArray
+    bits: WordArray,
+    priority: IntArray,
+    ignore_degree: bool,
+    max_width: int,
+    degree: IntArray,
+    key: IntArray,
+    order: IntArray,
 ) -> bool:
     """Write the min-fill order (ties: fewest neighbors, then priority); return False where it becomes too wide.
 
     ``degree`` holds the spins' degrees, and in the end the widths at which they were eliminated. One more row of
-    ``bits`` marks the spins whose fill has changed.
+    ``bits`` marks the spins whose fill has changed. The spin with the smallest ``key`` is eliminated: one number made of
+    its fill, its degree and its priority.
     """
-    n, words = len(order), bits.shape[1]
-    # What a spin has lowest is eliminated: its fill, then its degree, then its priority, as one number.
-    key = np.empty(n, np.int64)
+    n, words = len(order), (len(priority) + 63) >> 6
     for w in range(words):
         bits[n, w] = ~np.uint64(0)
     for step in range(n):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spectralz._support.compiling import compiled, inner
+from spectralz._support.compiling import compiled, inlined, inner
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.coupling import frozen
 from spectralz.kernels.logsum import ROUNDER, as_bits, log_2cosh_excess
@@ -180,7 +180,7 @@ def _descend(theta: FloatArray, push: FloatArray, a: FloatArray) -> tuple[FloatA
     return t, value
 
 
-@inner
+@inlined
 def _solve(H: FloatArray, b: FloatArray) -> float:
     """Replace b by H^-1 b and return <b, H^-1 b>, by Cholesky's factors; only H on and below the diagonal is read."""
     r = len(b)
@@ -237,7 +237,7 @@ def next_node(node: IntArray, halves: IntArray) -> bool:
     return False
 
 
-@inner
+@inlined
 def _line_sum(contour: Contour, base: FloatArray, slope: FloatArray, first: int, last: int, lead_phase: float) -> float:
     """Sum one line of nodes x = k step, k = first ... last: normal density times the real part of the product.
 

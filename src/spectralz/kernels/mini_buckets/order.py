@@ -103,7 +103,7 @@ class _Graph:
         step, used = 0, len(pool)
         while step < n:
             pool = np.concatenate([pool, np.empty(len(pool) + n, np.int32)])
-            queue, lists = (self.priority, key, heap, place), (degree, start, room, pool)
+            queue, lists = (self.priority, key, heap, place), (degree, start, room, pool, np.zeros(n, np.int64))
             step, used = _fewest_first(limit, step, used, int(degree.max()), order, *queue, *lists)
         return order
 
@@ -133,16 +133,16 @@ def _fewest_first(
     start: IntArray,
     room: IntArray,
     pool: ColumnArray,
+    seen: IntArray,
 ) -> tuple[int, int]:
     """Repeatedly eliminate a spin with the fewest neighbors, joining these if there are at most ``limit``.
 
     The neighbors of v are at ``start[v]`` in the pool, where it has ``room``; ``used`` is where the free part of the
     pool begins. ``largest`` is the largest degree. ``heap`` holds the spins that are left, those with the smallest
     ``key`` first: the fewest neighbors, then the smallest ``priority``. Returns the step at which the pool may be too
-    small, or the number of spins; and ``used``.
+    small, or the number of spins; and ``used``. ``seen`` is a work array of zeros.
     """
-    n = len(order)
-    seen, stamp = np.zeros(n, np.int64), 0
+    n, stamp = len(order), 0
     while step < n:
         v, last = heap[0], n - step - 1
         d = degree[v]
@@ -178,7 +178,8 @@ def _fewest_first(
                         pool[end] = w
                         end += 1
             degree[u] = end - first
-            largest = max(largest, degree[u])
+            if degree[u] > largest:
+                largest = degree[u]
             key[u] = degree[u] * n + priority[u]
             _settle(place[u], last, key, heap, place)
     return step, used

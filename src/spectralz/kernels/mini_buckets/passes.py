@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spectralz._support.compiling import compiled, compiled_in_any_order, inner
+from spectralz._support.compiling import compiled, compiled_in_any_order, inlined, inner
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.elimination.tables import compressed
 from spectralz.kernels.forest import runs
@@ -286,7 +286,7 @@ def contrasts_of(forest: Forest, potentials: Potentials) -> FloatArray:
     return np.asarray(np.add.reduceat(ratios, forest.kept) / sizes * np.abs(potentials.power)) if len(sizes) else ratios
 
 
-@inner
+@inlined
 def fill(
     steps: Steps,
     t: int,
@@ -334,7 +334,7 @@ def tabulate(first: int, mask: int, bits: int, places: IntArray) -> None:
         stride = 2 * stride if step else stride
 
 
-@inner
+@inlined
 def _units(steps: Steps, t: int, h: FloatArray, J: FloatArray, power: FloatArray, span: FloatArray) -> float:
     """Bound the rounding error of a step, in units of rounding.
 

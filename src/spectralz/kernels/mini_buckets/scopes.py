@@ -93,11 +93,12 @@ def _divide(
     There are ``made`` functions, and ``used`` is where their scopes end. From there on, each mini-bucket of a bucket
     has room for ``most`` spins while it is filled.
     """
+    widest = most if most > 2 else 2
     while r < len(head):
         if made + waiting[r] >= len(start) or used + (waiting[r] + 1) * most > len(scopes):
             break
         end = made
-        for wide in range(max(most, 2), 0, -1):  # the widest first, edges before tables, in the order of the list
+        for wide in range(widest, 0, -1):  # the widest first, edges before tables, in the order of the list
             f = head[r]
             while f >= 0:
                 if width[f] == wide:
@@ -156,14 +157,28 @@ def _divide(
     return r, made, used
 
 
-@compiled
 def post_order_of(sizes: FloatArray, start: IntArray, child: IntArray, parent: IntArray) -> IntArray:
     """Return the steps, children first, as ``kernels/forest.py`` does, but for tables that are written in place.
 
     The children of a step, which have smaller numbers, are at ``start`` of ``child``.
     """
     n = len(sizes)
-    child, peak, stack, out = child.copy(), np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64)
+    order, stack = np.empty(n, np.int64), np.empty(n, np.int64)
+    _post_order(sizes, start, child.copy(), parent, np.empty(n), stack, order)
+    return order
+
+
+@compiled
+def _post_order(
+    sizes: FloatArray,
+    start: IntArray,
+    child: IntArray,
+    parent: IntArray,
+    peak: FloatArray,
+    stack: IntArray,
+    order: IntArray,
+) -> None:
+    n = len(sizes)
     for m in range(n):
         for k in range(start[m] + 1, start[m + 1]):  # those first that need the most extra stack above their result
             c, to = child[k], k
@@ -174,7 +189,8 @@ def post_order_of(sizes: FloatArray, start: IntArray, child: IntArray, parent: I
         height, most = 0.0, sizes[m]
         for k in range(start[m], start[m + 1]):
             c = child[k]
-            most = max(most, height + peak[c])
+            if height + peak[c] > most:
+                most = height + peak[c]
             height += sizes[c]
         peak[m] = most
     # Parents first, children from right to left; reversed, this is post-order.
@@ -187,14 +203,12 @@ def post_order_of(sizes: FloatArray, start: IntArray, child: IntArray, parent: I
         top -= 1
         m = stack[top]
         left -= 1
-        out[left] = m
+        order[left] = m
         for k in range(start[m], start[m + 1]):
             stack[top] = child[k]
             top += 1
-    return out
 
 
-@compiled
 def number_bits(
     start: IntArray, separators: IntArray, later: IntArray, part: IntArray, parent: IntArray
 ) -> tuple[IntArray, IntArray]:
@@ -203,6 +217,20 @@ def number_bits(
     ``later`` holds the rank of each edge's later spin. The parent's own spin, which comes first, is not counted.
     """
     edge_bit, mask = np.empty(len(later), np.int64), np.zeros(len(parent), np.int64)
+    _number_bits(start, separators, later, part, parent, edge_bit, mask)
+    return edge_bit, mask
+
+
+@compiled
+def _number_bits(
+    start: IntArray,
+    separators: IntArray,
+    later: IntArray,
+    part: IntArray,
+    parent: IntArray,
+    edge_bit: IntArray,
+    mask: IntArray,
+) -> None:
     for e in range(len(later)):
         first = start[part[e]]
         bit = 0
@@ -217,4 +245,3 @@ def number_bits(
                 while separators[at + bit] != separators[k]:
                     bit += 1
                 mask[m] |= 1 << bit
-    return edge_bit, mask

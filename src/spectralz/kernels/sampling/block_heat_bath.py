@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spectralz._support.compiling import compiled, inner
+from spectralz._support.compiling import compiled, inlined
 from spectralz.kernels.elimination.order import eliminate
 from spectralz.kernels.elimination.tree import EliminationTree
 from spectralz.kernels.logsum import exp_minus, log_add_exp
@@ -251,7 +251,7 @@ def block_heat_bath(
                 x[r, i] = spin
 
 
-@inner
+@inlined
 def _add_pairs(beta: float, data: FloatArray, block: Block, terms: FloatArray) -> None:
     for step in range(len(block.spins)):
         begin = 2 * block.tables_from[step]
@@ -265,7 +265,7 @@ def _add_pairs(beta: float, data: FloatArray, block: Block, terms: FloatArray) -
                     terms[begin + entry] -= 2.0 * beta * abs(J)
 
 
-@inner
+@inlined
 def _eliminate(block: Block, room: _Room) -> None:
     """Fill the tables of all steps."""
     terms, tables, work, fields, _ = room
@@ -292,7 +292,7 @@ def _eliminate(block: Block, room: _Room) -> None:
             tables[begin * LANES + i] = log_add_exp(work[half * LANES + i], work[i])
 
 
-@inner
+@inlined
 def _look_up(x: SpinArray, first: int, last: int, step: int, block: Block, room: _Room) -> None:
     begin, end = block.separators_from[step], block.separators_from[step + 1]
     half = 1 << (end - begin)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spectralz._support.compiling import compiled, inner
+from spectralz._support.compiling import compiled, inlined, inner
 from spectralz.kernels.sampling.lanes import LANES, drawn, next_word
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def turn_spins(x: SpinArray, turned: WordArray) -> None:
             x[i, lane] = -x[i, lane] if (states >> np.uint64(lane)) & ONE_BIT else x[i, lane]
 
 
-@inner
+@inlined
 def _find_clusters(joined: Joined, bit: Any, parents: ColumnArray) -> None:
     """Write the first spin of each spin's cluster to ``parents``."""
     n = len(parents)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spectralz._support.compiling import compiled, inner
+from spectralz._support.compiling import compiled, inlined
 from spectralz.kernels.sampling.lanes import LANES, _exp_minus, drawn, next_word
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def sweep_collapsed(
     return back, on
 
 
-@inner
+@inlined
 def _record(
     v: SingleArray, pushes: SingleArray, points: FloatArray, path: CollapsedPath, back: FloatArray, on: FloatArray
 ) -> None:
@@ -113,7 +113,7 @@ def _record(
         on[lane] = logs[2, lane] - logs[1, lane]
 
 
-@inner
+@inlined
 def _multiply(
     field: float, beta: float, push: SingleArray, logs: FloatArray, products: FloatArray, factor: SingleArray
 ) -> None:

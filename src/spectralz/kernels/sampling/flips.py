@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support.compiling import compiled_in_any_order, inner
+from spectralz._support.compiling import compiled_in_any_order, inlined
 from spectralz.kernels.logsum import log_2cosh
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _change(fields: FloatArray, logs: FloatArray, push: float, i: int, couplings
     return change
 
 
-@inner
+@inlined
 def _turn(fields: FloatArray, logs: FloatArray, push: float, i: int, couplings: Couplings) -> None:
     """Update the fields after a flip of kept spin i."""
     data, indices, indptr, is_dense = couplings

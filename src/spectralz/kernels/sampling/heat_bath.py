@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support.compiling import compiled, inner
+from spectralz._support.compiling import compiled, inlined, inner
 
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, SpinArray
@@ -41,7 +41,7 @@ def uniform(counter: Any) -> float:
     return (mixed(counter) >> SHIFT_TO_53_BITS) * LAST_OF_53_BITS
 
 
-@inner
+@inlined
 def _flip(i: int, spin: int, h: FloatArray, r: int, couplings: Couplings) -> None:
     """Update the neighbors of spin i of state r after it has become ``spin``."""
     begin, end = couplings.indptr[i], couplings.indptr[i + 1]
