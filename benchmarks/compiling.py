@@ -56,6 +56,8 @@ class Recorder(event.Listener):
         watches.append([time.process_time(), 0.0])
 
     def on_end(self, event):
+        if not watches:  # it was refused before this could see it
+            return
         began, inside = watches.pop()
         spent = time.process_time() - began
         if watches:
