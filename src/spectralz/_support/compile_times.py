@@ -11,7 +11,7 @@ import dis
 import math
 from contextlib import contextmanager
 from functools import cache
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from spectralz._support import clock
@@ -54,6 +54,16 @@ def compiling_for_share(part: float) -> AbstractContextManager[None]:
 def leaving_out_late_kernels() -> AbstractContextManager[None]:
     """Raise NotCompiledError inside the ``with`` block where a kernel would take too long to compile."""
     return using_settings(refuses_late_kernels=True)
+
+
+def kernels_in(*modules: ModuleType) -> list[Any]:
+    """Return all kernels of some modules."""
+    return [
+        value
+        for module in modules
+        for value in vars(module).values()
+        if hasattr(value, "py_func") and value.py_func.__module__ == module.__name__
+    ]
 
 
 def refusal_of(*kernels: Any) -> str:

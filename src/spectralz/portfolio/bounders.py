@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from spectralz._support import clock, costs
-from spectralz._support.compile_times import require_compiled
+from spectralz._support.compile_times import kernels_in, require_compiled
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.convex_mean_field import ConvexMeanField
 from spectralz.methods.mean_field import MeanField
@@ -197,7 +197,9 @@ def _weighted_mini_bucket(model: Ising, deadline: Deadline) -> Iterator[Bound]:
 
     Then start again with larger tables, if there is time.
     """
-    require_compiled(*_kernels_of_mini_buckets())
+    from spectralz.kernels.mini_buckets import branches, order, passes, scopes
+
+    require_compiled(*kernels_in(branches, order, passes, scopes))
     plain = costs.BUCKET_SECONDS * (model.n + model.edge_count)
     deadline.require(plain)
     share = deadline.share(policy.LARGEST_SHARE)
@@ -213,13 +215,6 @@ def _weighted_mini_bucket(model: Ising, deadline: Deadline) -> Iterator[Bound]:
         if larger <= ibound or upper.interrupted:
             return
         ibound = larger
-
-
-def _kernels_of_mini_buckets() -> tuple[Any, ...]:
-    """Return the kernels without which there is no bound by mini-buckets."""
-    from spectralz.kernels.mini_buckets import branches, order, passes, scopes
-
-    return order._fewest_first, scopes._divide, scopes.post_order_of, branches._add_up, passes._forwards
 
 
 def _tightened(upper: WeightedBound, deadline: Deadline) -> Iterator[Bound]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -63,13 +63,6 @@ class Subgraph:
         from spectralz.kernels.k_trees import draw_from_tables
 
         draw_from_tables(x, state, self._growth, self._begin, self._log_odds)
-
-
-def kernels_of_subgraphs() -> tuple[Any, ...]:
-    """Return the kernels that make a subgraph and draw its states."""
-    from spectralz.kernels.k_trees import draw_from_tables, grow, sum_out
-
-    return grow, sum_out, draw_from_tables
 
 
 def strongest_subgraph(theta: FloatArray, couplings: Couplings, width: int) -> Subgraph:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from spectralz._support import clock
-from spectralz._support.compile_times import refusal_of
+from spectralz._support.compile_times import kernels_in, refusal_of
 from spectralz._support.devices import device_for
 from spectralz._support.progress import report
 from spectralz.methods.annealing import outcome_of_runs
@@ -27,7 +27,6 @@ from spectralz.sampling.plan import LEAST_POINTS, Survey, seconds_per_point
 from spectralz.sampling.populations import marginals_of
 from spectralz.sampling.run import RESAMPLE_BELOW, prolonged
 from spectralz.sampling.spread import anneal_many, crew_for, there_and_back_many
-from spectralz.sampling.subgraph import kernels_of_subgraphs
 from spectralz.trust.missed import add_missed
 from spectralz.trust.round_trips import inconsistency_of, judge_round_trip
 from spectralz.trust.runs import centered, judge_runs, summary_of
@@ -77,11 +76,18 @@ def anneal(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[A
             needed = path.engine.together * LEAST_POINTS * way.one / policy.NEXT_ROUND_SHARE
             yield answers.without(_too_long(needed, deadline), *methods)
             return
-        late = refusal_of(*kernels_of_subgraphs()) if path.can_begin_from_subgraph else ""
+        late = _refusal_of_subgraphs() if path.can_begin_from_subgraph else ""
         way = begun(way, tries_subgraph=path.can_begin_from_subgraph and not late)
         words = f"; no path from a subgraph: {late}" if late else ""
         for latest in _rounds(_Progress(way, answers), whole):
             yield replace(latest, complaint=crew.workers.complaint + words)
+
+
+def _refusal_of_subgraphs() -> str:
+    """Return why no path can begin from a subgraph, if its kernels are not compiled and take too long."""
+    from spectralz.kernels import k_trees
+
+    return refusal_of(*kernels_in(k_trees))
 
 
 def _too_long(needed: float, deadline: Deadline) -> str:

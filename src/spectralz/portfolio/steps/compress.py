@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from spectralz._support import clock, costs
-from spectralz._support.compile_times import refusal_of
+from spectralz._support.compile_times import kernels_in, refusal_of
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import SpectralzError, TooLargeError
 from spectralz.methods.matrix_product import MOST_COLD_SPINS, MatrixProduct, frontier_outcome
@@ -88,14 +88,11 @@ def _refusal(model: Ising, deadline: Deadline) -> str:
     return ""
 
 
-def _kernels(*, with_means: bool) -> tuple[Any, ...]:
+def _kernels(*, with_means: bool) -> list[Any]:
     """Return the kernels that every compressed elimination needs."""
-    from spectralz.kernels.compressed.adjoint import means_back
-    from spectralz.kernels.compressed.chain import advance
-    from spectralz.kernels.compressed.drawing import go_back
-    from spectralz.kernels.compressed.placing import _place, predict
+    from spectralz.kernels.compressed import adjoint, chain, drawing, placing
 
-    return (_place, predict, advance, go_back, *([means_back] if with_means else []))
+    return kernels_in(placing, chain, drawing, *([adjoint] if with_means else []))
 
 
 def _with_growing_bonds(
