@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import spectralz as sz
 from spectralz.errors import OptionError
-from spectralz.kernels.compressed.chain import Kept, Weights, advance, empty_chain
+from spectralz.kernels.compressed.chain import Kept, Weights, advance, empty_chain, room_for
 from spectralz.parts.compressed import frontier
 from spectralz.parts.compressed.frontier import ORDER_NAMES, plan
 from tests.reference import frontier as reference
@@ -67,15 +67,14 @@ def test_steps_are_those_of_the_frontier(model, random):
     random.shuffle(order)
     for found in (plan(model, tuple(order)), plan(model), plan(model).reversed()):
         sizes = frontier_sizes(model, found.order.tolist())
-        steps, length = found.steps, 0
-        for t in range(model.n):
-            gone = int(steps.is_gone[t]) + int(steps.near_gone[steps.start[t] : steps.start[t + 1]].sum())
-            length += int(steps.is_new[t]) - gone
+        length = 0
+        for t, step in enumerate(found.steps.step):
+            near = found.steps.near[step["start"] : step["end"]]
+            length += int(step["is_new"]) - int(step["is_gone"]) - int(near["is_gone"].sum())
             assert length == sizes[t]  # a site that is taken stays one
-            places = steps.near_place[steps.start[t] : steps.start[t + 1]]
-            assert steps.low[t] <= min([*places, steps.place[t]])
-            assert steps.high[t] >= max([*places, steps.place[t]])
-        assert len(steps.near) + (steps.taken >= 0).sum() == model.edge_count
+            assert step["low"] <= min([*near["place"], step["place"]])
+            assert step["high"] >= max([*near["place"], step["place"]])
+        assert len(found.steps.near) + (found.steps.step["taken"] >= 0).sum() == model.edge_count
 
 
 def test_a_given_order_is_kept_and_its_reverse_is_it_backwards():
@@ -110,9 +109,10 @@ def test_what_is_kept_is_no_more_than_predicted(name, bond):
     found = plan(model, bond=bond)
     chain, kept = empty_chain(found.width, bond, 0.0), Kept.with_room(0, model.n, 100 * model.n, 10**6)
     weights = Weights(np.array(model.field), model.edges()[1][found.graph.edge])
-    assert advance(found.steps, weights, 0, model.n, chain, kept) == model.n
-    sites = int(kept.start[-1])
-    numbers = int((2 * kept.site_left[:sites] * kept.site_right[:sites]).sum())
+    room = room_for(found.longest_span, bond)
+    assert advance(found.steps, weights, 0, model.n, chain, room, kept) == model.n
+    sites = kept.sites[: kept.steps["start"][-1]]
+    numbers = int((2 * sites["left"] * sites["right"]).sum())
     assert 0 < 8 * numbers <= found.kept(bond)
 
 

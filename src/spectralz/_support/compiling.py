@@ -21,6 +21,7 @@ clock.begin_leaving_out()
 import numba  # noqa: E402
 from llvmlite import ir as ir  # noqa: E402
 from numba import types as types  # noqa: E402
+from numba.core import cgutils as cgutils  # noqa: E402
 from numba.core import event  # noqa: E402
 from numba.core.typing.templates import infer_global  # noqa: E402
 from numba.extending import intrinsic as intrinsic  # noqa: E402

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,3 +15,4 @@ SpinArray: TypeAlias = NDArray[np.int8]
 BoolArray: TypeAlias = NDArray[np.bool_]
 WordArray: TypeAlias = NDArray[np.uint64]  # 64 bits each
 RandomArray: TypeAlias = NDArray[np.uint32]  # states of random number generators
+RecordArray: TypeAlias = NDArray[Any]  # entries have named fields

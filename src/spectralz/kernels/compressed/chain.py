@@ -5,25 +5,38 @@ sites before the *center* are left-orthonormal and all sites after it right-orth
 the center are those of the whole table. Every step works on a span that contains the center: QR factorizations from one
 end to the other, then singular value decompositions on the way back, which drop the smallest singular values.
 
-Both directions share the code: on the way down, a tensor is read and written with left and right exchanged.
+Both directions share the code: on the way down, a tensor is read and written with left and right exchanged. A tensor is
+at the same time a (left, 2 right) and a (2 left, right) matrix.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from spectralz._support.compiling import compiled, compiled_for_kernels, inlined
+from spectralz.kernels.compressed.matrices import decompose, factorize, multiply, transpose
 
 if TYPE_CHECKING:
-    from spectralz.kernels.arrays import BoolArray, FloatArray, IntArray
+    from spectralz.kernels.arrays import FloatArray, RecordArray
     from spectralz.kernels.compressed.placing import Steps
 
-# Places in ``Chain.counts`` and ``Chain.total``.
-LENGTH, FREE, CENTER, TRUNCATIONS = 0, 1, 2, 3
-LOG, LOG_REST, DISCARDED, LARGEST_DISCARDED, SIGN = 0, 1, 2, 3, 4
+SITE = np.dtype([(name, np.int64) for name in ("left", "right", "spin", "slot", "free")])
+STATE = np.dtype(
+    [(name, np.int64) for name in ("length", "free", "center", "truncations", "bond")]
+    + [(name, np.float64) for name in ("log", "log_rest", "discarded", "sign", "cutoff")]
+)
+GATE = np.dtype(
+    [("coupling", np.float64)]
+    + [(name, np.int64) for name in ("is_gone", "slot", "rows", "columns", "edge", "past", "future")]
+)
+KEPT_SITE = np.dtype([(name, np.int64) for name in ("offset", "left", "right", "spin")])
+KEPT_STEP = np.dtype([(name, np.int64) for name in ("start", "first")])
+
+# Rows of ``Room.matrices``; the last ones are for the sites of a span.
+LOADED, CARRY, CARRY_PLUS, BEFORE, AFTER, BLOCK, MATRIX, SPARE, TAU, OF_SITES = range(10)
 
 
 class Weights(NamedTuple):
@@ -40,41 +53,42 @@ class Chain(NamedTuple):
     ----------
     tensors
         One row per slot; a tensor is the beginning of a row.
-    left, right
-        Dimensions of the bonds of each slot.
-    spin
-        The spin of each slot.
-    slot
-        The slot of each position.
-    free
-        Unused slots, ``free[:counts[FREE]]``.
-    counts
-        Sites, free slots, the center, and how many bonds were cut at the largest dimension.
-    total
-        The log of what was taken out, in two parts; the sum and the largest of the relative squares of singular values
-        dropped at the largest dimension; and the sign of the table, 0 once it has vanished.
-    bond, cutoff
-        The largest dimension; singular values below this share of the largest are dropped.
+    sites
+        ``left``, ``right`` and ``spin`` are the dimensions of the bonds and the spin of each slot, ``slot`` is the slot
+        of each position. The first ``free`` are unused slots.
+    state
+        One record. ``length``, ``free``, ``center``: sites, unused slots, and the position of the center.
+        ``truncations``, ``discarded``: how many bonds were cut at the largest dimension, and the sum of the relative
+        squares of singular values dropped there. ``log``, ``log_rest``: the log of what was taken out, in two parts.
+        ``sign``: that of the table, 0 once it has vanished. ``bond``, ``cutoff``: the largest dimension; singular
+        values below this share of the largest are dropped.
     """
 
     tensors: FloatArray
-    left: IntArray
-    right: IntArray
-    spin: IntArray
-    slot: IntArray
-    free: IntArray
-    counts: IntArray
-    total: FloatArray
-    bond: int
-    cutoff: float
+    sites: RecordArray
+    state: RecordArray
 
 
-class Gates(NamedTuple):
-    """The gates of a step, site by site of its span: couplings, where there are any, and which sites are summed out."""
+class Room(NamedTuple):
+    """Room for a step.
 
-    coupling: FloatArray
-    is_coupled: BoolArray
-    is_gone: BoolArray
+    Attributes
+    ----------
+    matrices
+        One matrix per row.
+    gates
+        The sites of a span. ``coupling``: that of the gate between this site and the step's own, 0 if there is none.
+        ``is_gone``: whether the site is summed out. ``slot``, ``rows``, ``columns``: the slot of each site that stays,
+        counted in the order in which they are passed, and the shape of its matrix Q. For means: ``edge``, the slot (of
+        the graph) of the edge, or -1; ``past``, ``future``, the position of the site in the chains of the past and of
+        the future, or -1; ``rows``, ``columns``, the dimensions of their bonds before the site.
+    factor
+        The matrix of the step's own site, new spin x old spin.
+    """
+
+    matrices: FloatArray
+    gates: RecordArray
+    factor: FloatArray
 
 
 class Kept(NamedTuple):
@@ -86,442 +100,383 @@ class Kept(NamedTuple):
         The first step that is kept; -1 if none is.
     numbers
         The tensors, one after the other.
-    site_offset, site_left, site_right, site_spin
-        For each site that was kept: where its tensor begins, its shape, and its spin.
-    start, first
-        Step t (counted from the first that is kept) changed the sites ``start[t]`` to ``start[t + 1]``, at the
-        positions from ``first[t]`` on.
+    sites
+        For each site that was kept: the ``offset`` at which its tensor begins, its shape ``left``, ``right``, and its
+        ``spin``.
+    steps
+        Step t (counted from the first that is kept) changed the sites from ``start`` up to that of step t + 1, at the
+        positions from ``first`` on.
     """
 
     begin: int
     numbers: FloatArray
-    site_offset: IntArray
-    site_left: IntArray
-    site_right: IntArray
-    site_spin: IntArray
-    start: IntArray
-    first: IntArray
+    sites: RecordArray
+    steps: RecordArray
 
     @classmethod
     def with_room(cls, begin: int, steps: int, sites: int, numbers: int) -> Kept:
         """Return room for the given numbers of steps, sites and numbers."""
-        offset, left, right, spin = np.zeros((4, sites), np.int64)
-        start, first = np.zeros(steps + 1, np.int64), np.zeros(steps, np.int64)
-        return cls(begin, np.empty(numbers), offset, left, right, spin, start, first)
+        return cls(begin, np.empty(numbers), np.zeros(sites, KEPT_SITE), np.zeros(steps + 1, KEPT_STEP))
 
     def enlarged(self) -> Kept:
         """Return the same with room for twice as many sites and numbers."""
-        arrays = {name: array for name, array in self._asdict().items() if name.startswith(("numbers", "site"))}
-        twice: dict[str, Any] = {name: np.concatenate([array, array]) for name, array in arrays.items()}
-        return self._replace(**twice)
+        numbers, sites = (np.concatenate([array, array]) for array in (self.numbers, self.sites))
+        return self._replace(numbers=numbers, sites=sites)
 
 
 def empty_chain(width: int, bond: int, cutoff: float) -> Chain:
     """Return a chain without sites, with room for the given number."""
     slots = width + 1
-    left, right = np.ones((2, slots), np.int64)
-    spin, slot = np.zeros((2, slots), np.int64)
-    free, counts = np.arange(slots, dtype=np.int64)[::-1].copy(), np.array([0, slots, 0, 0], np.int64)
-    tensors, total = np.zeros((slots, 2 * bond * bond)), np.array([0.0, 0.0, 0.0, 0.0, 1.0])
-    return Chain(tensors, left, right, spin, slot, free, counts, total, bond, float(cutoff))
+    sites, state = np.ones(slots, SITE), np.zeros(1, STATE)
+    sites["free"] = np.arange(slots)[::-1]
+    state["free"], state["bond"], state["cutoff"], state["sign"] = slots, bond, cutoff, 1.0
+    return Chain(np.zeros((slots, 2 * bond * bond)), sites, state)
+
+
+def room_for(span: int, bond: int) -> Room:
+    """Return room for steps whose spans have at most the given number of sites."""
+    sites = span + 2  # the transposed step may take one more on either side
+    return Room(np.empty((OF_SITES + sites, 8 * bond * bond)), np.zeros(sites, GATE), np.zeros(4))
 
 
 @compiled_for_kernels
-def load(chain: Chain, slot: int, is_flipped: bool) -> FloatArray:
-    """Return a copy of a tensor as a wide matrix, with left and right exchanged if asked."""
-    left, right = chain.left[slot], chain.right[slot]
-    numbers = chain.tensors[slot]
-    a, b = (right, left) if is_flipped else (left, right)
-    tensor = np.empty((a, 2 * b))
+def copy_tensor(out: FloatArray, tensor: FloatArray, left: int, right: int, is_flipped: bool) -> None:
+    """Copy a tensor, with left and right exchanged if asked."""
     if is_flipped:
         for i in range(left):
             for x in range(2):
                 for j in range(right):
-                    tensor[j, x * left + i] = numbers[(2 * i + x) * right + j]
+                    out[(2 * j + x) * left + i] = tensor[(2 * i + x) * right + j]
     else:
-        for i in range(left):
-            for j in range(2 * right):
-                tensor[i, j] = numbers[2 * i * right + j]
-    return tensor
+        for i in range(2 * left * right):
+            out[i] = tensor[i]
 
 
 @compiled_for_kernels
-def store(chain: Chain, slot: int, tensor: FloatArray, is_flipped: bool) -> None:
-    """Write a tensor, a wide matrix, into its slot."""
-    a, b = tensor.shape[0], tensor.shape[1] // 2
-    chain.left[slot], chain.right[slot] = (b, a) if is_flipped else (a, b)
-    numbers = chain.tensors[slot]
-    if is_flipped:
-        for i in range(a):
-            for x in range(2):
-                for j in range(b):
-                    numbers[(2 * j + x) * a + i] = tensor[i, x * b + j]
-    else:
-        for i in range(a):
-            for j in range(2 * b):
-                numbers[2 * i * b + j] = tensor[i, j]
+def store(chain: Chain, slot: int, tensor: FloatArray, left: int, right: int, is_flipped: bool) -> None:
+    """Write a tensor into its slot."""
+    site = chain.sites[slot]
+    site.left, site.right = (right, left) if is_flipped else (left, right)
+    copy_tensor(chain.tensors[slot], tensor, left, right, is_flipped)
 
 
 @compiled_for_kernels
-def tall(tensor: FloatArray) -> FloatArray:
-    """Return a tensor as a matrix with its spin in the row; a wide one has it in the column."""
-    return tensor.reshape(2 * tensor.shape[0], tensor.shape[1] // 2)
-
-
-@compiled_for_kernels
-def wide(tensor: FloatArray) -> FloatArray:
-    """Return a tall matrix as a wide one."""
-    return tensor.reshape(tensor.shape[0] // 2, 2 * tensor.shape[1])
-
-
-@compiled_for_kernels
-def product(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return the product of two matrices."""
-    return np.dot(a, b)
-
-
-@compiled_for_kernels
-def product_with_transposed(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return the product of a matrix and the transposed of another."""
-    return np.dot(a, b.T)
-
-
-@compiled_for_kernels
-def columns_of(matrix: FloatArray, first: int, count: int) -> FloatArray:
-    """Return a copy of some columns, one row after the other."""
-    chosen = np.empty((len(matrix), count))
-    for i in range(len(matrix)):
-        for j in range(count):
-            chosen[i, j] = matrix[i, first + j]
-    return chosen
-
-
-@compiled_for_kernels
-def _qr(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
-    q, r = np.linalg.qr(matrix)
-    return columns_of(q, 0, q.shape[1]), columns_of(r, 0, r.shape[1])
-
-
-@compiled_for_kernels
-def _svd(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    u, values, v = np.linalg.svd(matrix, False)
-    return columns_of(u, 0, u.shape[1]), values, columns_of(v, 0, v.shape[1])
-
-
-@compiled_for_kernels
-def _take_out(log: FloatArray, values: FloatArray) -> None:
+def _take_out(chain: Chain, values: FloatArray, count: int) -> None:
     """Divide numbers by their largest size and add its log to the total; mark a table that has vanished."""
-    rows, columns = values.shape
+    state = chain.state[0]
     largest = 0.0
-    for i in range(rows):
-        for j in range(columns):
-            largest = max(largest, abs(values[i, j]))
+    for i in range(count):
+        largest = max(largest, abs(values[i]))
     has_vanished = not largest > 0.0 or largest == np.inf
-    for i in range(rows):
-        for j in range(columns):
-            values[i, j] = 1.0 if has_vanished else values[i, j] / largest
+    for i in range(count):
+        values[i] = 1.0 if has_vanished else values[i] / largest
     if has_vanished:
-        log[SIGN] = 0.0
+        state.sign = 0.0
         return
-    term = math.log(largest)
-    total = log[LOG] + term
+    term, before = math.log(largest), state.log
+    total = before + term
     # Neumaier: what the sum of two numbers rounds off.
-    if abs(log[LOG]) >= abs(term):
-        log[LOG_REST] += (log[LOG] - total) + term
-    else:
-        log[LOG_REST] += (term - total) + log[LOG]
-    log[LOG] = total
+    state.log_rest += (before - total) + term if abs(before) >= abs(term) else (term - total) + before
+    state.log = total
 
 
-@inlined
-def move_center(chain: Chain, wanted: int) -> None:
+@compiled_for_kernels
+def move_center(chain: Chain, room: Room, wanted: int) -> None:
     """Move the center to a position, by QR factorizations on the way."""
-    while chain.counts[CENTER] != wanted:
-        p = chain.counts[CENTER]
-        is_down = wanted < p
-        following = p - 1 if is_down else p + 1
-        here, there = chain.slot[p], chain.slot[following]
-        q, r = _qr(tall(load(chain, here, is_down)))
-        store(chain, here, wide(q), is_down)
-        store(chain, there, product(r, load(chain, there, is_down)), is_down)
-        chain.counts[CENTER] = following
+    tensors, sites, matrices, state = chain.tensors, chain.sites, room.matrices, chain.state[0]
+    tensor, q, r = matrices[LOADED], matrices[BEFORE], matrices[MATRIX]
+    while state.center != wanted:
+        is_down = wanted < state.center
+        following = state.center + (-1 if is_down else 1)
+        here, there = sites[state.center].slot, sites[following].slot
+        site, beyond = sites[here], sites[there]
+        a, b = (site.right, site.left) if is_down else (site.left, site.right)
+        c = beyond.left if is_down else beyond.right
+        rank = min(2 * a, b)
+        copy_tensor(tensor, tensors[here], site.left, site.right, is_down)
+        factorize(q, r, tensor, matrices[SPARE], matrices[TAU], 2 * a, b)
+        store(chain, here, q, a, rank, is_down)
+        copy_tensor(tensor, tensors[there], beyond.left, beyond.right, is_down)
+        multiply(q, r, tensor, rank, b, 2 * c, False, False)
+        store(chain, there, q, rank, c, is_down)
+        state.center = following
 
 
-@inlined
+@compiled_for_kernels
 def insert(chain: Chain, place: int) -> None:
     """Insert a new site into the chain; the table does not depend on it yet."""
-    length = chain.counts[LENGTH]
+    tensors, sites, state = chain.tensors, chain.sites, chain.state[0]
+    length = state.length
     d = 1
     if length:
-        d = chain.right[chain.slot[place - 1]] if place > 0 else chain.left[chain.slot[0]]
-    chain.counts[FREE] -= 1
-    slot = chain.free[chain.counts[FREE]]
+        d = sites[sites[place - 1].slot].right if place > 0 else sites[sites[0].slot].left
+    state.free -= 1
+    slot = sites[state.free].free
     for p in range(length, place, -1):
-        chain.slot[p] = chain.slot[p - 1]
-    chain.slot[place] = slot
-    chain.left[slot] = chain.right[slot] = d
-    numbers = chain.tensors[slot]
+        sites[p].slot = sites[p - 1].slot
+    sites[place].slot = slot
+    site = sites[slot]
+    site.left = site.right = d
+    numbers = tensors[slot]
     for i in range(2 * d * d):
-        numbers[i] = 0.0
-    for i in range(d):
-        numbers[2 * i * d + i] = numbers[(2 * i + 1) * d + i] = 1.0
-    chain.counts[LENGTH] = length + 1
-    if chain.counts[CENTER] >= place and length:
-        chain.counts[CENTER] += 1
+        numbers[i] = 1.0 if i // (2 * d) == i % d else 0.0
+    state.length = length + 1
+    if state.center >= place and length:
+        state.center += 1
 
 
 @inlined
-def _remove(chain: Chain, low: int, high: int, is_gone: BoolArray) -> None:
-    """Take sites out of a span of the chain."""
-    length = chain.counts[LENGTH]
+def _remove(chain: Chain, room: Room, low: int, count: int) -> None:
+    """Take the sites that are gone out of a span of the chain."""
+    sites, state, gates = chain.sites, chain.state[0], room.gates
     kept = low
-    for p in range(low, high + 1):
-        if is_gone[p - low]:
-            chain.free[chain.counts[FREE]] = chain.slot[p]
-            chain.counts[FREE] += 1
+    for p in range(low, state.length):
+        slot = sites[p].slot
+        if p < low + count and gates[p - low].is_gone:
+            sites[state.free].free = slot
+            state.free += 1
         else:
-            chain.slot[kept] = chain.slot[p]
+            sites[kept].slot = slot
             kept += 1
-    for p in range(high + 1, length):
-        chain.slot[kept] = chain.slot[p]
-        kept += 1
-    chain.counts[LENGTH] = kept
+    state.length = kept
 
 
 @inlined
-def _kept_rank(chain: Chain, values: FloatArray) -> int:
+def _kept_rank(chain: Chain, values: FloatArray, count: int) -> int:
     """Return how many singular values are kept, and record the weight of those dropped."""
+    state = chain.state[0]
     rank = 1
-    while rank < len(values) and values[rank] > chain.cutoff * values[0]:
+    while rank < count and values[rank] > state.cutoff * values[0]:
         rank += 1
-    if rank > chain.bond:
+    if rank > state.bond:
+        rank = state.bond
         lost, all_of_them = 0.0, 0.0
-        for i in range(len(values)):
+        for i in range(count):
             square = (values[i] / values[0]) ** 2
             all_of_them += square
-            if i >= chain.bond:
+            if i >= rank:
                 lost += square
-        lost /= all_of_them
-        chain.total[DISCARDED] += lost
-        chain.total[LARGEST_DISCARDED] = max(chain.total[LARGEST_DISCARDED], lost)
-        chain.counts[TRUNCATIONS] += 1
-        rank = chain.bond
+        state.discarded += lost / all_of_them
+        state.truncations += 1
     return rank
 
 
 @compiled_for_kernels
-def _from_left(tensor: FloatArray, matrix: FloatArray) -> FloatArray:
-    """Return a tensor times a matrix on its right; a matrix without rows stands for the identity."""
-    return wide(matrix if len(tensor) == 0 else product(tall(tensor), matrix))
-
-
-@compiled_for_kernels
-def _add_columns(block: FloatArray, to: int, weight: float, part: FloatArray, first: int, count: int) -> None:
-    """Add some columns of a matrix, times a weight, to those of another."""
-    for i in range(len(block)):
-        for j in range(count):
-            block[i, to + j] += weight * part[i, first + j]
+def _add_columns(
+    block: FloatArray, width: int, to: int, weight: float, part: FloatArray, first: int, b: int, rows: int
+) -> None:
+    """Add b columns of a matrix that has 2 b of them, times a weight, to those of another."""
+    for i in range(rows):
+        for j in range(b):
+            block[i * width + to + j] += weight * part[i * 2 * b + first + j]
 
 
 @compiled_for_kernels
 def change_span(
-    chain: Chain, low: int, place: int, factor: FloatArray, copies_old: bool, gates: Gates, goes_up: bool
+    chain: Chain, room: Room, low: int, count: int, place: int, carries: bool, copies_old: bool, goes_up: bool
 ) -> None:
-    """Multiply gates between one site and others into the chain, sum sites out, and compress.
+    """Multiply the gates between one site and others into the chain, sum sites out, and compress.
 
-    The site at ``place`` is multiplied by the matrix ``factor`` (new spin x old spin). A copy of its spin, made before
-    this step if ``copies_old`` and after it otherwise, is carried along the bonds to the coupled sites, which are
-    multiplied by exp(J x y - |J|). The span begins at the position ``low``. The center must be in it.
+    The span begins at the position ``low``; the center must be in it. The site at ``place`` is multiplied by the matrix
+    ``factor``. If there are gates, a copy of its spin, made before this if ``copies_old`` and after it otherwise, is
+    carried along the bonds to the other sites, which are multiplied by exp(J x y - |J|).
     """
-    coupling, is_coupled, is_gone = gates
-    count = len(coupling)
-    high = low + count - 1
-    carries = False
+    tensors, sites, state = chain.tensors, chain.sites, chain.state[0]
+    matrices, gates, factor = room.matrices, room.gates, room.factor
+    loaded, block, spare = matrices[LOADED], matrices[BLOCK], matrices[SPARE]
+    # What has been carried so far, one matrix per value of the copy.
+    carry, carry_plus = matrices[CARRY], matrices[CARRY_PLUS]
+    matrix = block
+    kept, a, b = 0, 0, 0
     for i in range(count):
-        carries = carries or is_coupled[i]
-    tensors = [np.empty((0, 0))]  # and those that are kept, from place 1 on
-    kept_slots = np.empty(count, np.int64)
-    kept = 0
-    first = chain.slot[high if goes_up else low]
-    # What has been carried so far, one matrix per value of the copy. Both are the same until there is a copy.
-    bond_before = chain.right[first] if goes_up else chain.left[first]
-    carry = np.zeros((bond_before, bond_before))
-    for i in range(bond_before):
-        carry[i, i] = 1.0
-    carry_plus = carry
-    is_last_kept_open = False
-    for i in range(count):
-        p = high - i if goes_up else low + i
-        k = p - low
-        slot = chain.slot[p]
-        tensor = load(chain, slot, goes_up)
-        a, b = carry.shape[0], tensor.shape[1] // 2
+        k = count - 1 - i if goes_up else i
+        gate, slot = gates[k], sites[low + k].slot
+        site = sites[slot]
+        copy_tensor(loaded, tensors[slot], site.left, site.right, goes_up)
+        before = after = loaded
+        if i == 0:
+            a = site.right if goes_up else site.left
+        b_before, b = b, site.left if goes_up else site.right
+        if i > 0:
+            before = after = matrices[BEFORE]
+            multiply(before, carry, loaded, a, b_before, 2 * b, False, False)
+            if carries:
+                after = matrices[AFTER]
+                multiply(after, carry_plus, loaded, a, b_before, 2 * b, False, False)
         copies = 2 if carries and i < count - 1 else 1  # on the bond after this site
         width = copies * b
-        block = np.zeros((a, 2 * width))
-        before = product(carry, tensor)
-        after = before
-        if carries and i > 0:
-            after = product(carry_plus, tensor)
+        for j in range(2 * a * width):
+            block[j] = 0.0
         # exp(J x s - |J|) is 1 where x s has the sign of J.
-        other = math.exp(-2.0 * abs(coupling[k])) if is_coupled[k] else 1.0
-        is_positive = coupling[k] >= 0.0
+        other, is_positive = math.exp(-2.0 * abs(gate.coupling)), gate.coupling >= 0.0
         for x in range(2):  # the new spin
             for o in range(2):  # the old one; at another site, the copy
-                old = x
-                if p == place:
-                    old = o
-                    s = o if copies_old else x
-                    weight = factor[x, o]
+                old, s = x, o
+                weight = 1.0 if (x == o) == is_positive else other
+                if low + k == place:
+                    old, s = o, o if copies_old else x
+                    weight = factor[2 * x + o]
                 elif o == 1 and not carries:
                     continue
-                else:
-                    s = o
-                    weight = 1.0 if (x == s) == is_positive else other
-                column = s * b if copies == 2 else 0
-                _add_columns(block, x * width + column, weight, after if s == 1 else before, old * b, b)
-        is_last_kept_open = False
-        if is_gone[k]:
-            matrix = columns_of(block, 0, width)
-            _add_columns(matrix, 0, 1.0, block, width, width)
-        elif i == count - 1:
-            tensors.append(block)
-            kept_slots[kept] = slot
-            kept += 1
-            is_last_kept_open = True
-            break
+                column = x * width + (s * b if copies == 2 else 0)
+                _add_columns(block, 2 * width, column, weight, after if s == 1 else before, old * b, b, a)
+        matrix = block
+        if gate.is_gone:
+            matrix = matrices[MATRIX]
+            for row in range(a):
+                for j in range(width):
+                    matrix[row * width + j] = block[2 * row * width + j] + block[(2 * row + 1) * width + j]
         else:
-            kept_slots[kept] = slot
+            entry = gates[kept]
+            entry.slot, entry.rows, entry.columns = slot, a, 2 * a
+            # If Q is square, any orthonormal matrix works, and the identity costs nothing.
+            if i < count - 1 and 2 * a > width:
+                matrix = matrices[MATRIX]
+                factorize(matrices[OF_SITES + kept], matrix, block, spare, matrices[TAU], 2 * a, width)
+                entry.columns = width
+            a = entry.columns
             kept += 1
-            if 2 * a <= width:
-                # Q would be square: any orthonormal matrix works, and the identity costs nothing.
-                matrix = tall(block)
-                tensors.append(np.empty((0, 2 * a)))
-            else:
-                q, matrix = _qr(tall(block))
-                tensors.append(wide(q))
-        carry = carry_plus = columns_of(matrix, 0, b)
-        if copies == 2:
-            carry_plus = columns_of(matrix, b, b)
-    _remove(chain, low, high, is_gone)
+        for row in range(a):
+            for j in range(b):
+                carry[row * b + j] = matrix[row * width + j]
+                if copies == 2:
+                    carry_plus[row * b + j] = matrix[row * width + b + j]
+    _remove(chain, room, low, count)
     if kept == 0:
-        _absorb(chain, low, carry, goes_up)
+        _absorb(chain, room, low, a, b, goes_up)
         return
-    center = tensors[kept]
-    if not is_last_kept_open:
-        center = _from_left(center, carry)
-    for j in range(kept - 1, 0, -1):
-        _take_out(chain.total, center)
-        u, values, v = _svd(center)
-        rank = _kept_rank(chain, values)
-        store(chain, kept_slots[j], v[:rank], goes_up)
-        scaled = columns_of(u, 0, rank)
-        for row in range(len(scaled)):
+    for j in range(kept - 1, -1, -1):
+        entry, center = gates[j], carry
+        a = entry.rows
+        if entry.columns < 2 * a:
+            center = block
+            multiply(center, matrices[OF_SITES + j], carry, 2 * a, entry.columns, b, False, False)
+        _take_out(chain, center, 2 * a * b)
+        if j == 0:
+            store(chain, entry.slot, center, a, b, goes_up)
+            break
+        u, values, v = matrices[BEFORE], matrices[TAU], matrices[AFTER]
+        if not decompose(u, values, v, center, spare, a, 2 * b):
+            state.sign = 0.0
+            return
+        rank = _kept_rank(chain, values, min(a, 2 * b))
+        transpose(loaded, v, 2 * b, min(a, 2 * b))
+        store(chain, entry.slot, loaded, rank, b, goes_up)
+        for row in range(a):
             for r in range(rank):
-                scaled[row, r] *= values[r]
-        center = _from_left(tensors[j], scaled)
-    _take_out(chain.total, center)
-    store(chain, kept_slots[0], center, goes_up)
-    chain.counts[CENTER] = low + kept - 1 if goes_up else low
+                carry[row * rank + r] = u[r * a + row] * values[r]
+        b = rank
+    state.center = low + kept - 1 if goes_up else low
 
 
 @inlined
-def _absorb(chain: Chain, place: int, matrix: FloatArray, is_flipped: bool) -> None:
+def _absorb(chain: Chain, room: Room, place: int, a: int, b: int, is_flipped: bool) -> None:
     """Multiply what is left of a span without sites into a neighboring site, or into the total if there is none."""
-    length = chain.counts[LENGTH]
-    if length == 0:
-        if matrix[0, 0] < 0.0:
-            chain.total[SIGN] = -chain.total[SIGN]
-        _take_out(chain.total, matrix)
-        chain.counts[CENTER] = 0
+    state, carry = chain.state[0], room.matrices[CARRY]
+    state.center = max(min(place, state.length - 1), 0)
+    if state.length == 0:
+        if carry[0] < 0.0:
+            state.sign = -state.sign
+        _take_out(chain, carry, 1)
         return
-    neighbor = min(place, length - 1)
-    slot = chain.slot[neighbor]
-    tensor = load(chain, slot, is_flipped)
+    slot = chain.sites[state.center].slot
+    site = chain.sites[slot]
+    tensor, changed = room.matrices[LOADED], room.matrices[BEFORE]
+    left, right = (site.right, site.left) if is_flipped else (site.left, site.right)
+    copy_tensor(tensor, chain.tensors[slot], site.left, site.right, is_flipped)
     # The neighbor comes after or before the matrix, in the direction in which both are read.
-    changed = product(matrix, tensor) if (place < length) != is_flipped else _from_left(tensor, matrix)
-    _take_out(chain.total, changed)
-    store(chain, slot, changed, is_flipped)
-    chain.counts[CENTER] = neighbor
+    if (place < state.length) != is_flipped:
+        multiply(changed, carry, tensor, a, b, 2 * right, False, False)
+        left = a
+    else:
+        multiply(changed, tensor, carry, 2 * left, a, b, False, False)
+        right = b
+    _take_out(chain, changed, 2 * left * right)
+    store(chain, slot, changed, left, right, is_flipped)
 
 
-@inlined
-def own_matrix(steps: Steps, weights: Weights, t: int) -> FloatArray:
-    """Return the factor of a spin's site: its field, and the coupling to the neighbor whose site it takes."""
-    h = weights.field[steps.spin[t]]
-    matrix = np.zeros((2, 2))
+@compiled_for_kernels
+def set_gates(steps: Steps, weights: Weights, t: int, room: Room, low: int, count: int) -> None:
+    """Write the gates of a step, with no site summed out, and the factor of its own site.
+
+    The factor has the field of the spin, and the coupling to the neighbor whose site it takes.
+    """
+    step, gates, factor = steps.step[t], room.gates, room.factor
+    for i in range(count):
+        gates[i].coupling = 0.0
+        gates[i].is_gone = 0
+    for k in range(step.start, step.end):
+        gates[steps.near[k].place - low].coupling = weights.coupling[steps.near[k].slot]
+    h = weights.field[step.spin]
+    J = weights.coupling[step.taken] if step.taken >= 0 else 0.0
     for x in range(2):
-        weight = 1.0 if (x == 1) == (h >= 0.0) else math.exp(-2.0 * abs(h))
         for o in range(2):
-            if steps.taken[t] >= 0:
-                J = weights.coupling[steps.taken[t]]
-                matrix[x, o] = weight * (1.0 if (x == o) == (J >= 0.0) else math.exp(-2.0 * abs(J)))
-            elif x == o:
-                matrix[x, o] = weight
-    return matrix
+            weight = 1.0 if (x == 1) == (h >= 0.0) else math.exp(-2.0 * abs(h))
+            if step.taken < 0 and x != o:
+                weight = 0.0
+            factor[2 * x + o] = weight * (1.0 if (x == o) == (J >= 0.0) else math.exp(-2.0 * abs(J)))
 
 
 @inlined
 def _keep(chain: Chain, kept: Kept, step: int, low: int, last: int, is_emptied: bool) -> bool:
     """Keep the sites that a step on the positions ``low`` to ``last`` is going to change; False if there is no room."""
-    length = chain.counts[LENGTH]
+    tensors, sites, state = chain.tensors, chain.sites, chain.state[0]
+    length, center = state.length, state.center
     first, end = low, last + 1
     if length:
-        first, end = min(first, chain.counts[CENTER]), max(end, chain.counts[CENTER] + 1)
+        first, end = min(first, center), max(end, center + 1)
         if is_emptied:  # what is left of it goes into a site beside it
             first, end = (first, max(end, last + 2)) if last + 1 < length else (min(first, max(low - 1, 0)), end)
     end = min(end, length)
-    sites = kept.start[step]
+    count = kept.steps[step].start
     offset = 0
-    if sites:
-        offset = kept.site_offset[sites - 1] + 2 * kept.site_left[sites - 1] * kept.site_right[sites - 1]
-    kept.first[step] = first
+    if count:
+        before = kept.sites[count - 1]
+        offset = before.offset + 2 * before.left * before.right
+    kept.steps[step].first = first
     for p in range(first, end):
-        slot = chain.slot[p]
-        size = 2 * chain.left[slot] * chain.right[slot]
-        if sites >= len(kept.site_offset) or offset + size > len(kept.numbers):
+        slot = sites[p].slot
+        site = sites[slot]
+        size = 2 * site.left * site.right
+        if count >= len(kept.sites) or offset + size > len(kept.numbers):
             return False
-        kept.site_offset[sites] = offset
-        kept.site_left[sites] = chain.left[slot]
-        kept.site_right[sites] = chain.right[slot]
-        kept.site_spin[sites] = chain.spin[slot]
+        entry = kept.sites[count]
+        entry.offset, entry.left, entry.right, entry.spin = offset, site.left, site.right, site.spin
         for i in range(size):
-            kept.numbers[offset + i] = chain.tensors[slot, i]
+            kept.numbers[offset + i] = tensors[slot, i]
         offset += size
-        sites += 1
-    kept.start[step + 1] = sites
+        count += 1
+    kept.steps[step + 1].start = count
     return True
 
 
 @compiled
-def advance(steps: Steps, weights: Weights, begin: int, end: int, chain: Chain, kept: Kept) -> int:
+def advance(steps: Steps, weights: Weights, begin: int, end: int, chain: Chain, room: Room, kept: Kept) -> int:
     """Add the spins of steps ``begin`` to ``end``; return the step that was reached.
 
     The changed tensors are kept if there is a first step for that. The loop ends when there is no more room for them,
     or once the table has vanished.
     """
+    state, gates = chain.state[0], room.gates
     for t in range(begin, end):
-        low, high, place = steps.low[t], steps.high[t], steps.place[t]
-        count = high - low + 1
-        gates = Gates(np.zeros(count), np.zeros(count, np.bool_), np.zeros(count, np.bool_))
-        gates.is_gone[place - low] = steps.is_gone[t]
-        left = count - 1 if steps.is_gone[t] else count
-        for k in range(steps.start[t], steps.start[t + 1]):
-            p = steps.near_place[k] - low
-            gates.coupling[p] = weights.coupling[steps.near[k]]
-            gates.is_coupled[p] = True
-            gates.is_gone[p] = steps.near_gone[k]
-            left -= 1 if gates.is_gone[p] else 0
-        last = high - 1 if steps.is_new[t] else high
+        step = steps.step[t]
+        low, place = step.low, step.place
+        count = step.high - low + 1
+        set_gates(steps, weights, t, room, low, count)
+        gates[place - low].is_gone = step.is_gone
+        left = count - step.is_gone
+        for k in range(step.start, step.end):
+            gates[steps.near[k].place - low].is_gone = steps.near[k].is_gone
+            left -= steps.near[k].is_gone
+        last = step.high - step.is_new
         if kept.begin >= 0 and not _keep(chain, kept, t - kept.begin, low, last, left == 0):
             return t
-        if chain.counts[LENGTH] > 0:
-            move_center(chain, min(max(chain.counts[CENTER], low), last))
-        if steps.is_new[t]:
+        if state.length > 0:
+            move_center(chain, room, min(max(state.center, low), last))
+        if step.is_new:
             insert(chain, place)
-        chain.spin[chain.slot[place]] = steps.spin[t]
-        factor = own_matrix(steps, weights, t)
-        change_span(chain, low, place, factor, False, gates, steps.goes_up[t])
-        if chain.total[SIGN] == 0.0:
+        chain.sites[chain.sites[place].slot].spin = step.spin
+        change_span(chain, room, low, count, place, step.start < step.end, False, step.goes_up > 0)
+        if state.sign == 0.0:
             return t + 1
     return end

@@ -16,135 +16,153 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from spectralz._support.compiling import compiled, compiled_for_kernels, inlined
-from spectralz.kernels.compressed.chain import product, product_with_transposed, tall
+from spectralz.kernels.compressed.chain import GATE, KEPT_SITE
+from spectralz.kernels.compressed.matrices import multiply
 
 if TYPE_CHECKING:
-    from spectralz.kernels.arrays import BoolArray, FloatArray, IntArray, SpinArray
+    from spectralz.kernels.arrays import FloatArray, RecordArray, SpinArray
     from spectralz.kernels.compressed.chain import Kept, Weights
     from spectralz.kernels.compressed.placing import Steps
 
 CLIP = 1e-10
-# Places in ``Walk.counts``: sites, and how many products are valid from the left and from the right.
-LENGTH, LEFT, RIGHT = 0, 1, 2
+STATE = np.dtype([(name, np.int64) for name in ("length", "left", "right")])
 
 
 class Walk(NamedTuple):
-    """States on their way back.
+    """A chain on its way back, and products of its tensors from either end.
 
     Attributes
     ----------
-    offset, left, right, spin
-        For each position in the chain: where its tensor is, its shape, and its spin.
-    counts
-        The number of sites; how many sites the valid products cover, from the left and from the right.
+    sites
+        For each position in the chain: the ``offset`` of its tensor, its shape ``left``, ``right``, and its ``spin``.
+    state
+        One record. ``length``: the number of sites. ``left``, ``right``: how many sites the valid products cover, from
+        the left and from the right.
     from_left, from_right
         The products over these sites, one row per state, scaled.
+    """
+
+    sites: RecordArray
+    state: RecordArray
+    from_left: FloatArray
+    from_right: FloatArray
+
+
+class Draws(NamedTuple):
+    """The density of states that are drawn, and room for a step.
+
+    Attributes
+    ----------
     log_q
         The log of the density of what has been drawn so far.
     negative
         Sum over the draws of the smaller share that had a wrong sign.
+    weights
+        The weights of the two values of the spin that is drawn.
+    field, logs
+        The field on the spin of a step, and the logs of what was taken out of the sums for either value of it.
+    both
+        The product for both values of a spin, for each state.
+    sums
+        The products from the right over a span for either value of the step's spin, other spins summed.
+    gates
+        The sites of a span: the ``coupling`` to the step's spin, and whether the site ``is_gone`` after it.
     """
 
-    offset: IntArray
-    left: IntArray
-    right: IntArray
-    spin: IntArray
-    counts: IntArray
-    from_left: FloatArray
-    from_right: FloatArray
     log_q: FloatArray
     negative: FloatArray
+    weights: FloatArray
+    field: FloatArray
+    logs: FloatArray
+    both: FloatArray
+    sums: FloatArray
+    gates: RecordArray
 
 
 def new_walk(width: int, bond: int, states: int) -> Walk:
-    """Return states with nothing drawn yet, with room for a chain of the given number of sites."""
-    offset, left, right, spin = np.zeros((4, width + 2), np.int64)
+    """Return a chain without sites, with room for the given number."""
     from_left, from_right = np.ones((2, width + 2, states * bond))
-    counts, log_q, negative = np.zeros(3, np.int64), np.zeros(states), np.zeros(states)
-    return Walk(offset, left, right, spin, counts, from_left, from_right, log_q, negative)
+    return Walk(np.zeros(width + 2, KEPT_SITE), np.zeros(1, STATE), from_left, from_right)
+
+
+def new_draws(span: int, bond: int, states: int) -> Draws:
+    """Return states with nothing drawn yet, with room for spans of the given number of sites."""
+    log_q, negative, field = np.zeros((3, states))
+    weights, logs = np.zeros((2, 2, states))
+    both, sums = np.empty(2 * states * bond), np.empty((2, span + 1, states * bond))
+    return Draws(log_q, negative, weights, field, logs, both, sums, np.zeros(span, GATE))
 
 
 @compiled_for_kernels
-def _scale(rows: FloatArray) -> None:
+def scale(rows: FloatArray, states: int, d: int) -> None:
     """Divide each row by the largest of its sizes."""
-    for b in range(rows.shape[0]):
+    for b in range(states):
         largest = 0.0
-        for i in range(rows.shape[1]):
-            largest = max(largest, abs(rows[b, i]))
+        for i in range(b * d, b * d + d):
+            largest = max(largest, abs(rows[i]))
         if largest > 0.0:
-            for i in range(rows.shape[1]):
-                rows[b, i] /= largest
+            for i in range(b * d, b * d + d):
+                rows[i] /= largest
 
 
 @compiled_for_kernels
 def tensor_at(walk: Walk, kept: Kept, p: int) -> FloatArray:
-    """Return the tensor of a position, as a wide matrix."""
-    left, r = walk.left[p], walk.right[p]
-    return kept.numbers[walk.offset[p] : walk.offset[p] + 2 * left * r].reshape(left, 2 * r)
+    """Return the tensor of a position."""
+    return kept.numbers[walk.sites[p].offset :]
 
 
 @compiled_for_kernels
-def rows_of(products: FloatArray, k: int, states: int, d: int) -> FloatArray:
-    """Return the matrix at the beginning of a row."""
-    return products[k, : states * d].reshape(states, d)
-
-
-@compiled_for_kernels
-def _extend_left(walk: Walk, kept: Kept, x: SpinArray, wanted: int) -> None:
+def _extend_left(walk: Walk, kept: Kept, both: FloatArray, x: SpinArray, wanted: int) -> None:
     """Make the products of the first sites valid, up to ``wanted`` of them."""
-    states = len(walk.log_q)
-    while walk.counts[LEFT] < wanted:
-        p = walk.counts[LEFT]
-        left, r = walk.left[p], walk.right[p]
-        both = product(rows_of(walk.from_left, p, states, left), tensor_at(walk, kept, p))
-        rows = rows_of(walk.from_left, p + 1, states, r)
-        spin = walk.spin[p]
+    state, states = walk.state[0], x.shape[1]
+    while state.left < wanted:
+        p = state.left
+        site = walk.sites[p]
+        r = site.right
+        multiply(both, walk.from_left[p], tensor_at(walk, kept, p), states, site.left, 2 * r, False, False)
+        rows = walk.from_left[p + 1]
         for b in range(states):
-            shift = r if x[spin, b] > 0 else 0
+            chosen = 2 * b + (1 if x[site.spin, b] > 0 else 0)
             for i in range(r):
-                rows[b, i] = both[b, shift + i]
-        _scale(rows)
-        walk.counts[LEFT] = p + 1
+                rows[b * r + i] = both[chosen * r + i]
+        scale(rows, states, r)
+        state.left = p + 1
 
 
 @compiled_for_kernels
-def _times_right(tensor: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return tensor times vector for both spins: (states, left, 2)."""
-    return product_with_transposed(rows, tall(tensor)).reshape(len(rows), len(tensor), 2)
-
-
-@compiled_for_kernels
-def _extend_right(walk: Walk, kept: Kept, x: SpinArray, wanted: int) -> None:
+def _extend_right(walk: Walk, kept: Kept, both: FloatArray, x: SpinArray, wanted: int) -> None:
     """Make the products of the last sites valid, up to ``wanted`` of them."""
-    states = len(walk.log_q)
-    while walk.counts[RIGHT] < wanted:
-        k = walk.counts[RIGHT]
-        p = walk.counts[LENGTH] - 1 - k
-        left, r = walk.left[p], walk.right[p]
-        both = _times_right(tensor_at(walk, kept, p), rows_of(walk.from_right, k, states, r))
-        rows = rows_of(walk.from_right, k + 1, states, left)
-        spin = walk.spin[p]
+    state, states = walk.state[0], x.shape[1]
+    while state.right < wanted:
+        k = state.right
+        p = state.length - 1 - k
+        site = walk.sites[p]
+        left = site.left
+        multiply(both, walk.from_right[k], tensor_at(walk, kept, p), states, site.right, 2 * left, False, True)
+        rows = walk.from_right[k + 1]
         for b in range(states):
-            s = 1 if x[spin, b] > 0 else 0
+            s = 1 if x[site.spin, b] > 0 else 0
             for i in range(left):
-                rows[b, i] = both[b, i, s]
-        _scale(rows)
-        walk.counts[RIGHT] = k + 1
+                rows[b * left + i] = both[2 * (b * left + i) + s]
+        scale(rows, states, left)
+        state.right = k + 1
 
 
 @compiled_for_kernels
-def _choose(walk: Walk, b: int, plus: float, minus: float, x: SpinArray, spin: int, u: float, draws: bool) -> None:
-    """Draw a spin of one state from two weights, or keep its value, and record its density."""
-    size = abs(plus) + abs(minus)
-    p = 0.5
-    if size > 0.0 and size < np.inf:
-        p = abs(plus) / size
-        if plus * minus < 0.0:
-            walk.negative[b] += min(p, 1.0 - p)
-    p = min(max(p, CLIP), 1.0 - CLIP)
-    if draws:
-        x[spin, b] = 1 if u < p else -1
-    walk.log_q[b] += math.log(p) if x[spin, b] > 0 else math.log1p(-p)
+def _choose(draws: Draws, x: SpinArray, spin: int, random: FloatArray, row: int) -> None:
+    """Draw a spin of each state from two weights, or keep its value, and record its density."""
+    for b in range(x.shape[1]):
+        minus, plus = draws.weights[0, b], draws.weights[1, b]
+        size = abs(plus) + abs(minus)
+        p = 0.5
+        if size > 0.0 and size < np.inf:
+            p = abs(plus) / size
+            if plus * minus < 0.0:
+                draws.negative[b] += min(p, 1.0 - p)
+        p = min(max(p, CLIP), 1.0 - CLIP)
+        if len(random):
+            x[spin, b] = 1 if random[row, b] < p else -1
+        draws.log_q[b] += math.log(p) if x[spin, b] > 0 else math.log1p(-p)
 
 
 @compiled_for_kernels
@@ -156,211 +174,185 @@ def gate(J: float, is_same: bool) -> float:
 @compiled_for_kernels
 def undo(walk: Walk, kept: Kept, steps: Steps, t: int) -> None:
     """Restore the chain as it was before a step."""
+    sites, state, step = walk.sites, walk.state[0], steps.step[t]
     k = t - kept.begin
-    first, begin, end = kept.first[k], kept.start[k], kept.start[k + 1]
-    gone = 1 if steps.is_gone[t] else 0
-    for near in range(steps.start[t], steps.start[t + 1]):
-        gone += 1 if steps.near_gone[near] else 0
-    new = end - begin
-    old = new + (1 if steps.is_new[t] else 0) - gone
-    length = walk.counts[LENGTH]
-    walk.counts[LEFT] = min(walk.counts[LEFT], first)
-    walk.counts[RIGHT] = min(walk.counts[RIGHT], length - first - old)
-    moved = length - first - old if new != old else 0
-    for i in range(moved):
-        p = length - 1 - i if new > old else first + old + i
-        for numbers in (walk.offset, walk.left, walk.right, walk.spin):
-            numbers[p + new - old] = numbers[p]
-    walk.counts[LENGTH] = length + new - old
+    first, begin = kept.steps[k].first, kept.steps[k].start
+    new = kept.steps[k + 1].start - begin
+    old = new + step.is_new - step.is_gone
+    for near in range(step.start, step.end):
+        old -= steps.near[near].is_gone
+    after = state.length - first - old  # sites beyond those that change
+    state.left = min(state.left, first)
+    state.right = min(state.right, after)
+    for i in range(after if new != old else 0):
+        p = first + old + (after - 1 - i if new > old else i)
+        sites[p + new - old] = sites[p]
     for i in range(new):
-        walk.offset[first + i] = kept.site_offset[begin + i]
-        walk.left[first + i] = kept.site_left[begin + i]
-        walk.right[first + i] = kept.site_right[begin + i]
-        walk.spin[first + i] = kept.site_spin[begin + i]
+        sites[first + i] = kept.sites[begin + i]
+    state.length = first + new + after
+
+
+@compiled_for_kernels
+def _sum_from_right(walk: Walk, kept: Kept, draws: Draws, x: SpinArray, low: int, count: int, until: int) -> None:
+    """Sum over the spins that are drawn, from the right end of a span to a site of it, for either value of v."""
+    states, both, sums, logs = x.shape[1], draws.both, draws.sums, draws.logs
+    after = walk.state[0].length - low - count
+    for s in range(2):
+        for i in range(states * walk.sites[low + count - 1].right):
+            sums[s, count, i] = walk.from_right[after, i]
+        for b in range(states):
+            logs[s, b] = 0.0
+        for i in range(count - 1, until - 1, -1):
+            site, known = walk.sites[low + i], draws.gates[i].is_gone == 0
+            left, rows = site.left, sums[s, i]
+            tensor = tensor_at(walk, kept, low + i)
+            multiply(both, sums[s, i + 1], tensor, states, site.right, 2 * left, False, True)
+            plus, minus = gate(draws.gates[i].coupling, s == 1), gate(draws.gates[i].coupling, s == 0)
+            for b in range(states):
+                if known:
+                    plus = 1.0 if x[site.spin, b] > 0 else 0.0
+                    minus = 1.0 - plus
+                largest = 0.0
+                for j in range(b * left, b * left + left):
+                    rows[j] = minus * both[2 * j] + plus * both[2 * j + 1]
+                    largest = max(largest, abs(rows[j]))
+                if largest > 0.0:
+                    for j in range(b * left, b * left + left):
+                        rows[j] /= largest
+                    logs[s, b] += math.log(largest)
 
 
 @inlined
-def _draw_single(
-    walk: Walk, kept: Kept, x: SpinArray, place: int, J: float, v: int, u: FloatArray, draws: bool
-) -> None:
-    """Draw the one spin that a step summed out, whose neighbor v is known."""
-    states = len(walk.log_q)
-    after = walk.counts[LENGTH] - 1 - place
-    _extend_left(walk, kept, x, place)
-    _extend_right(walk, kept, x, after)
-    left, r = walk.left[place], walk.right[place]
-    both = product(rows_of(walk.from_left, place, states, left), tensor_at(walk, kept, place))
-    right = rows_of(walk.from_right, after, states, r)
-    spin = walk.spin[place]
+def _weigh_own(walk: Walk, draws: Draws, low: int, states: int) -> None:
+    """Write the weights of the two values of the step's own spin."""
+    left, rows, sums = walk.sites[low].left, walk.from_left[low], draws.sums
     for b in range(states):
         minus, plus = 0.0, 0.0
-        for i in range(r):
-            minus += both[b, i] * right[b, i]
-            plus += both[b, r + i] * right[b, i]
-        is_up = x[v, b] > 0
-        _choose(walk, b, plus * gate(J, is_up), minus * gate(J, not is_up), x, spin, u[b], draws)
+        for j in range(b * left, b * left + left):
+            minus += rows[j] * sums[0, 0, j]
+            plus += rows[j] * sums[1, 0, j]
+        # In logs until the larger one is known.
+        log_plus, log_minus = draws.logs[1, b] + draws.field[b], draws.logs[0, b] - draws.field[b]
+        top = max(log_plus, log_minus)
+        draws.weights[0, b] = minus * math.exp(log_minus - top)
+        draws.weights[1, b] = plus * math.exp(log_plus - top)
 
 
 @inlined
-def _draw_several(
+def _weigh_site(walk: Walk, kept: Kept, draws: Draws, x: SpinArray, low: int, i: int, v: int) -> None:
+    """Write the weights of the two values of the spin of a site, where v is known."""
+    site, both, J, states = walk.sites[low + i], draws.both, draws.gates[i].coupling, x.shape[1]
+    r, same, other = site.right, gate(J, True), gate(J, False)
+    tensor = tensor_at(walk, kept, low + i)
+    multiply(both, walk.from_left[low + i], tensor, states, site.left, 2 * r, False, False)
+    for b in range(states):
+        s = 1 if x[v, b] > 0 else 0
+        minus, plus = 0.0, 0.0
+        for j in range(r):
+            minus += both[2 * b * r + j] * draws.sums[s, i + 1, b * r + j]
+            plus += both[2 * b * r + r + j] * draws.sums[s, i + 1, b * r + j]
+        draws.weights[0, b] = minus * (other if s else same)
+        draws.weights[1, b] = plus * (same if s else other)
+
+
+@compiled_for_kernels
+def _draw_at_sites(
     walk: Walk,
     kept: Kept,
+    draws: Draws,
     x: SpinArray,
     low: int,
-    high: int,
-    coupling: FloatArray,
-    is_drawn: BoolArray,
+    count: int,
     v: int,
-    field: FloatArray,
     is_v_drawn: bool,
-    u: FloatArray,
-    draws: bool,
+    random: FloatArray,
+    row: int,
 ) -> None:
-    """Draw what a step summed out: the positions ``is_drawn`` from ``low`` to ``high``, and v if it was summed out.
-
-    ``field`` is the field on v without them, one number per state.
-    """
-    states = len(walk.log_q)
-    after = walk.counts[LENGTH] - 1 - high
-    _extend_left(walk, kept, x, low)
-    _extend_right(walk, kept, x, after)
-    count = high - low + 1
-    widest = 1
-    for p in range(low, high + 1):
-        widest = max(widest, max(walk.left[p], walk.right[p]))
-    # Sums over the spins that are drawn, from the right, for either value of v; logs of what was taken out.
-    sums = np.zeros((2, count + 1, states * widest))
-    scale = np.zeros((2, states))
-    for s in range(2):
-        r = walk.right[high]
-        for b in range(states * r):
-            sums[s, count, b] = walk.from_right[after, b]
-        for i in range(count - 1, -1, -1):
-            p = low + i
-            left, r = walk.left[p], walk.right[p]
-            both = _times_right(tensor_at(walk, kept, p), rows_of(sums[s], i + 1, states, r))
-            rows = rows_of(sums[s], i, states, left)
-            spin = walk.spin[p]
-            for b in range(states):
-                plus, minus = 1.0, 1.0
-                if is_drawn[i]:
-                    plus, minus = gate(coupling[i], s == 1), gate(coupling[i], s == 0)
-                elif x[spin, b] > 0:
-                    minus = 0.0
-                else:
-                    plus = 0.0
-                largest = 0.0
-                for j in range(left):
-                    rows[b, j] = minus * both[b, j, 0] + plus * both[b, j, 1]
-                    largest = max(largest, abs(rows[b, j]))
-                if largest > 0.0:
-                    for j in range(left):
-                        rows[b, j] /= largest
-                    scale[s, b] += math.log(largest)
-    drawn = 0
-    if is_v_drawn:
-        left = walk.left[low]
-        rows = rows_of(walk.from_left, low, states, left)
-        for b in range(states):
-            minus, plus = 0.0, 0.0
-            for j in range(left):
-                minus += rows[b, j] * sums[0, 0, b * left + j]
-                plus += rows[b, j] * sums[1, 0, b * left + j]
-            # In logs until the larger one is known.
-            log_plus, log_minus = scale[1, b] + field[b], scale[0, b] - field[b]
-            top = max(log_plus, log_minus)
-            _choose(walk, b, plus * math.exp(log_plus - top), minus * math.exp(log_minus - top), x, v, u[0, b], draws)
-        drawn = 1
-    for i in range(count):
-        p = low + i
-        if is_drawn[i]:
-            _extend_left(walk, kept, x, p)
-            left, r = walk.left[p], walk.right[p]
-            both = product(rows_of(walk.from_left, p, states, left), tensor_at(walk, kept, p))
-            spin = walk.spin[p]
-            for b in range(states):
-                s = 1 if x[v, b] > 0 else 0
-                minus, plus = 0.0, 0.0
-                for j in range(r):
-                    minus += both[b, j] * sums[s, i + 1, b * r + j]
-                    plus += both[b, r + j] * sums[s, i + 1, b * r + j]
-                J = coupling[i]
-                _choose(walk, b, plus * gate(J, s == 1), minus * gate(J, s == 0), x, spin, u[drawn, b], draws)
-            drawn += 1
+    """Draw what a step summed out: sites of the span from ``low`` on, and v if it was summed out."""
+    _extend_right(walk, kept, draws.both, x, walk.state[0].length - low - count)
+    # The first sum is over all of the span, which only v needs.
+    _sum_from_right(walk, kept, draws, x, low, count, 0 if is_v_drawn else 1)
+    for i in range(-1, count):
+        if i < 0 and is_v_drawn:
+            _extend_left(walk, kept, draws.both, x, low)
+            _weigh_own(walk, draws, low, x.shape[1])
+            spin = v
+        elif i >= 0 and draws.gates[i].is_gone:
+            _extend_left(walk, kept, draws.both, x, low + i)
+            _weigh_site(walk, kept, draws, x, low, i, v)
+            spin = walk.sites[low + i].spin
+        else:
+            continue
+        _choose(draws, x, spin, random, row)
+        row += 1
 
 
 @inlined
-def _draw_free(walk: Walk, x: SpinArray, v: int, field: FloatArray, u: FloatArray, draws: bool) -> None:
+def _draw_free(draws: Draws, x: SpinArray, v: int, random: FloatArray, row: int) -> None:
     """Draw a spin all of whose neighbors are known, exactly."""
-    for b in range(len(walk.log_q)):
-        h = field[b]
-        rest = math.log1p(math.exp(-2.0 * abs(h)))
-        if draws:
+    for b in range(x.shape[1]):
+        h = draws.field[b]
+        e = math.exp(-2.0 * abs(h))
+        if len(random):
             # u < 1 / (1 + exp(-2 h))
-            e = math.exp(-2.0 * abs(h))
-            p = 1.0 / (1.0 + e) if h >= 0.0 else e / (1.0 + e)
-            x[v, b] = 1 if u[b] < p else -1
-        walk.log_q[b] -= rest + (0.0 if (x[v, b] > 0) == (h >= 0.0) else 2.0 * abs(h))
+            x[v, b] = 1 if random[row, b] < (1.0 if h >= 0.0 else e) / (1.0 + e) else -1
+        draws.log_q[b] -= math.log1p(e) + (0.0 if (x[v, b] > 0) == (h >= 0.0) else 2.0 * abs(h))
 
 
 @compiled
 def go_back(
-    steps: Steps, weights: Weights, begin: int, end: int, kept: Kept, walk: Walk, x: SpinArray, random: FloatArray
+    steps: Steps,
+    weights: Weights,
+    begin: int,
+    end: int,
+    kept: Kept,
+    walk: Walk,
+    draws: Draws,
+    x: SpinArray,
+    random: FloatArray,
 ) -> None:
     """Go back from step ``end`` to ``begin`` and draw what they summed out into x (spins x states).
 
     ``random`` has one row of uniform numbers per spin that is drawn. Without rows, x is unchanged and only its density
     is computed.
     """
-    draws = len(random) > 0
-    states = len(walk.log_q)
-    used = 0
+    near, gates, field = steps.near, draws.gates, draws.field
+    row = 0
     for t in range(end - 1, begin - 1, -1):
-        v = steps.spin[t]
+        step = steps.step[t]
         undo(walk, kept, steps, t)
-        low, high = 1 << 60, -1
-        drawn = 1 if steps.is_gone[t] else 0
-        if steps.taken[t] >= 0:
-            low = high = steps.place[t]
-            drawn += 1
-        for k in range(steps.start[t], steps.start[t + 1]):
-            if steps.near_gone[k]:
-                p = steps.near_place[k]
-                if steps.is_new[t] and p > steps.place[t]:
-                    p -= 1
+        # The sites that are drawn, in the chain as it was before the step.
+        low, high = step.high + 1, -1
+        if step.taken >= 0:
+            low = high = step.place
+        for k in range(step.start, step.end):
+            if near[k].is_gone:
+                p = near[k].place - (1 if step.is_new and near[k].place > step.place else 0)
                 low, high = min(low, p), max(high, p)
-                drawn += 1
-        if drawn == 0:
-            continue
-        u = random[used : used + drawn] if draws else np.zeros((drawn, states))
-        used += drawn
-        if drawn == 1 and not steps.is_gone[t]:
-            J = 0.0
-            if steps.taken[t] >= 0:
-                J = weights.coupling[steps.taken[t]]
-            for k in range(steps.start[t], steps.start[t + 1]):
-                if steps.near_gone[k]:
-                    J = weights.coupling[steps.near[k]]
-            _draw_single(walk, kept, x, low, J, v, u[0], draws)
-            continue
         count = max(high - low + 1, 0)
-        coupling, is_drawn = np.zeros(count), np.zeros(count, np.bool_)
-        field = np.full(states, weights.field[v])
-        if steps.taken[t] >= 0:
-            coupling[steps.place[t] - low] = weights.coupling[steps.taken[t]]
-            is_drawn[steps.place[t] - low] = True
-        for k in range(steps.start[t], steps.start[t + 1]):
-            J = weights.coupling[steps.near[k]]
-            p = steps.near_place[k]
-            if steps.is_new[t] and p > steps.place[t]:
-                p -= 1
-            if steps.near_gone[k]:
-                coupling[p - low] = J
-                is_drawn[p - low] = True
-            elif steps.is_gone[t]:
-                for b in range(states):
-                    field[b] += J * x[walk.spin[p], b]
-        if count == 0:
-            _draw_free(walk, x, v, field, u[0], draws)
-        else:
-            _draw_several(walk, kept, x, low, high, coupling, is_drawn, v, field, steps.is_gone[t], u, draws)
+        for i in range(count):
+            gates[i].coupling = 0.0
+            gates[i].is_gone = 0
+        if step.taken >= 0:
+            gates[step.place - low].coupling = weights.coupling[step.taken]
+            gates[step.place - low].is_gone = 1
+        drawn = step.is_gone + (1 if step.taken >= 0 else 0)
+        if step.is_gone:
+            for b in range(x.shape[1]):
+                field[b] = weights.field[step.spin]
+        for k in range(step.start, step.end):
+            J = weights.coupling[near[k].slot]
+            p = near[k].place - (1 if step.is_new and near[k].place > step.place else 0)
+            if near[k].is_gone:
+                gates[p - low].coupling = J
+                gates[p - low].is_gone = 1
+                drawn += 1
+            elif step.is_gone:
+                spin = walk.sites[p].spin
+                for b in range(x.shape[1]):
+                    field[b] += J * x[spin, b]
+        if count > 0:
+            _draw_at_sites(walk, kept, draws, x, low, count, step.spin, step.is_gone > 0, random, row)
+        elif step.is_gone:
+            _draw_free(draws, x, step.spin, random, row)
+        row += drawn

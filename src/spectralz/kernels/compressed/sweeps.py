@@ -12,16 +12,21 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
 
 
-@compiled
 def distances_from(start: IntArray, source: IntArray, root: int) -> tuple[IntArray, FloatArray]:
     """Return the distance of every spin from one, and the number of shortest paths; -1 and 0 if there is none.
 
     Paths are counted up to 1e9.
     """
     n = len(start) - 1
-    distance = np.full(n, -1, np.int64)
-    ways = np.zeros(n)
-    queue = np.empty(n, np.int64)
+    distance, ways = np.full(n, -1), np.zeros(n)
+    _go_away(start, source, root, distance, ways, np.zeros(n, np.int64))
+    return distance, ways
+
+
+@compiled
+def _go_away(
+    start: IntArray, source: IntArray, root: int, distance: IntArray, ways: FloatArray, queue: IntArray
+) -> None:
     queue[0] = root
     distance[root] = 0
     ways[root] = 1.0
@@ -37,29 +42,39 @@ def distances_from(start: IntArray, source: IntArray, root: int) -> tuple[IntArr
                 tail += 1
             if distance[u] == distance[v] + 1:
                 ways[u] = min(ways[u] + ways[v], 1e9)
-    return distance, ways
 
 
-@compiled
 def narrow_front(start: IntArray, source: IntArray, root: int, size: int, max_width: int) -> tuple[IntArray, bool]:
     """Return an order of the ``size`` spins connected to one that keeps the frontier small, and whether it was found.
 
     The next spin is the neighbor of the frontier that leaves the smallest frontier; among equals, the one that was
     seen first.
     """
-    n = len(start) - 1
-    order = np.empty(size, np.int64)
-    to_come = np.empty(n, np.int64)
-    for i in range(n):
-        to_come[i] = start[i + 1] - start[i]
-    state = np.zeros(n, np.int8)  # 0 unseen, 1 seen, 2 arrived
-    seen = np.empty(size, np.int64)  # in the order in which they were seen, those that have arrived taken out
+    order, seen = np.zeros((2, size), np.int64)
+    to_come, state = np.diff(start), np.zeros(len(start) - 1, np.int64)
+    is_found = _go_narrow(start, source, root, max_width, order, seen, to_come, state)
+    return order, bool(is_found)
+
+
+@compiled
+def _go_narrow(
+    start: IntArray,
+    source: IntArray,
+    root: int,
+    max_width: int,
+    order: IntArray,
+    seen: IntArray,
+    to_come: IntArray,
+    state: IntArray,
+) -> bool:
+    # ``seen`` has spins in the order in which they were seen, those that have arrived taken out;
+    # ``state`` is 0 of a spin that is unseen, 1 once it is seen, 2 once it has arrived.
     seen[0] = root
     state[root] = 1
     count = 1
-    for t in range(size):
+    for t in range(len(order)):
         if count > max_width:
-            return order[:t], False
+            return False
         best, best_growth = -1, 1 << 60
         for k in range(count):
             v = seen[k]
@@ -82,4 +97,4 @@ def narrow_front(start: IntArray, source: IntArray, root: int, size: int, max_wi
                 state[u] = 1
                 seen[count] = u
                 count += 1
-    return order, True
+    return True

@@ -127,7 +127,7 @@ class Compressed:
 
     def contract(self, tell: Callable[[float], None] = lambda _: None, *, remembers: bool = False) -> Contraction:
         """Add all spins; with ``remembers``, the chain is stored for drawing."""
-        from spectralz.kernels.compressed.chain import SIGN, empty_chain
+        from spectralz.kernels.compressed.chain import empty_chain
 
         clock.charge(self._operations)
         chain = empty_chain(self.plan.width, self.bond, self.cutoff)
@@ -140,22 +140,24 @@ class Compressed:
             kept = self._advance(chain, begin, end, tell, keeps=is_only)
             if is_only:
                 self._first_block = kept
-            if chain.total[SIGN] == 0.0:
+            if chain.state["sign"][0] == 0.0:
                 break
         return self._packed(chain)
 
     def _advance(self, chain: Chain, begin: int, end: int, tell: Callable[[float], None], *, keeps: bool) -> Block:
         """Add spins; return what was changed on the way, and what is left at the end."""
-        from spectralz.kernels.compressed.chain import SIGN, Kept, advance
+        from spectralz.kernels.compressed.chain import Kept, advance, room_for
 
         count = end - begin
         numbers = int(self.plan.kept(self.bond) // NUMBER_BYTES * count / max(self.n, 1)) + 1000 if keeps else 0
         kept = Kept.with_room(begin, count, 3 * count + 10, numbers) if keeps else Kept.with_room(-1, 0, 0, 0)
+        room = room_for(self.plan.longest_span, self.bond)
+        (state,) = chain.state
         for first, last in self._looks(begin, end):
             reached = first
-            while reached < last and chain.total[SIGN] != 0.0:
-                reached = advance(self.plan.steps, self.weights, reached, last, chain, kept)
-                if reached < last and chain.total[SIGN] != 0.0:
+            while reached < last and state["sign"] != 0.0:
+                reached = advance(self.plan.steps, self.weights, reached, last, chain, room, kept)
+                if reached < last and state["sign"] != 0.0:
                     kept = kept.enlarged()
             tell(last / max(self.n, 1))
             if last < end:
@@ -170,11 +172,10 @@ class Compressed:
             yield first, min(first + together, end)
 
     def _packed(self, chain: Chain) -> Contraction:
-        from spectralz.kernels.compressed.chain import DISCARDED, SIGN, TRUNCATIONS
-
-        sign = float(chain.total[SIGN])
-        log_z = math.fsum([*chain.total[:2].tolist(), self._taken_out]) if sign else -math.inf
-        return Contraction(log_z, sign, int(chain.counts[TRUNCATIONS]), float(chain.total[DISCARDED]))
+        (state,) = chain.state
+        sign = float(state["sign"])
+        log_z = math.fsum([state["log"], state["log_rest"], self._taken_out]) if sign else -math.inf
+        return Contraction(log_z, sign, int(state["truncations"]), float(state["discarded"]))
 
     # ------------------------------------------------------------------------------------------- backwards
 
@@ -243,10 +244,11 @@ class Compressed:
 
         ``sums`` holds the log q of the states, and their shares of wrong sign.
         """
-        from spectralz.kernels.compressed.drawing import go_back, new_walk
+        from spectralz.kernels.compressed.drawing import go_back, new_draws, new_walk
 
         states = x.shape[1]
         walk = new_walk(self.plan.width, self.bond, states)
+        draws = new_draws(self.plan.longest_span, self.bond, states)
         kept = block.opened(walk)
         drawn = self._drawn_before()
         per_step = costs.COMPRESSED_DRAW * states * kept_numbers_per_step(kept)
@@ -256,43 +258,40 @@ class Compressed:
             clock.charge(per_step * (last - first))
             count = int(drawn[last] - drawn[first])
             random = np.empty((0, states)) if rng is None else rng.random((count, states))
-            go_back(self.plan.steps, self.weights, first, last, kept, walk, x, random)
+            go_back(self.plan.steps, self.weights, first, last, kept, walk, draws, x, random)
             yield (block.end - first) / max(block.end - block.begin, 1)
             _refuse_if_late()
-        sums += walk.log_q, walk.negative
+        sums += draws.log_q, draws.negative
 
     def means(self, tell: Callable[[float], None] = lambda _: None) -> Means:
         """Return the means of spins and edges; the contraction must have been made and stored."""
         from spectralz.kernels.compressed.adjoint import Joint, means_back
-        from spectralz.kernels.compressed.chain import SIGN, empty_chain
+        from spectralz.kernels.compressed.chain import empty_chain, room_for
         from spectralz.kernels.compressed.drawing import new_walk
 
         clock.charge(2.0 * self._operations)
         slots = len(self.plan.graph.source)
-        joint = Joint(np.zeros(self.n), np.zeros(self.n), np.zeros(slots), np.zeros(slots))
+        joint = Joint(np.zeros((self.n, 2)), np.zeros((slots, 2)))
         plan, weights = self.plan, self.weights
-        future = empty_chain(plan.width, self.bond, self.cutoff)
+        future, room = empty_chain(plan.width, self.bond, self.cutoff), room_for(plan.longest_span, self.bond)
         for block in self._blocks_back():
             walk = new_walk(plan.width, self.bond, self.bond)
             kept = block.opened(walk)
             for first, last in reversed(list(self._looks(block.begin, block.end))):
-                means_back(plan.steps, weights, first, last, kept, walk, future, joint)
+                means_back(plan.steps, weights, first, last, kept, walk, future, room, joint)
                 tell((self.n - first) / max(self.n, 1))
-                if future.total[SIGN] == 0.0:
+                if future.state["sign"][0] == 0.0:
                     break
-        up, down, same, other = joint
-        pairs = plan.graph.slots
-        spins = np.maximum(np.column_stack([down, up]), 0.0)
-        edges = np.maximum(np.column_stack([other[pairs].sum(axis=1), same[pairs].sum(axis=1)]), 0.0)
+        spins = np.maximum(joint.spins, 0.0)
+        edges = np.maximum(joint.edges[plan.graph.slots].sum(axis=1), 0.0)
         is_found = bool((spins.sum(axis=1) > 0.0).all() and (edges.sum(axis=1) > 0.0).all())
         return Means(_normalized(spins), _normalized(edges) @ [-1.0, 1.0], is_found)
 
     def _drawn_before(self) -> NDArray[np.int64]:
         """Return how many spins are drawn at the steps before each."""
-        steps = self.plan.steps
-        counts = steps.is_gone.astype(np.int64) + (steps.taken >= 0)
-        gone = np.concatenate([[0], np.cumsum(steps.near_gone)])
-        counts += gone[steps.start[1:]] - gone[steps.start[:-1]]
+        step, near = self.plan.steps
+        gone = np.concatenate([[0], np.cumsum(near["is_gone"])])
+        counts = step["is_gone"] + (step["taken"] >= 0) + gone[step["end"]] - gone[step["start"]]
         return np.concatenate([[0], np.cumsum(counts)])
 
 
@@ -307,26 +306,25 @@ class Block:
 
     def opened(self, walk: Walk) -> Kept:
         """Put states at the end of the block; return the kept tensors with the sites of the chain after it."""
-        from spectralz.kernels.compressed.chain import LENGTH
-
         kept, chain = self.kept, self.chain
-        length = int(chain.counts[LENGTH])
-        walk.counts[0] = length
+        length = int(chain.state["length"][0])
+        walk.state["length"] = length
         if length == 0:
             return kept
-        slots = chain.slot[:length]
-        sizes = 2 * chain.left[slots] * chain.right[slots]
+        slots = chain.sites["slot"][:length]
+        sites = chain.sites[slots]
+        sizes = 2 * sites["left"] * sites["right"]
         tensors = [chain.tensors[slot, :size] for slot, size in zip(slots, sizes, strict=True)]
-        walk.offset[:length] = len(kept.numbers) + np.cumsum(sizes) - sizes
+        walk.sites["offset"][:length] = len(kept.numbers) + np.cumsum(sizes) - sizes
         for field in ("left", "right", "spin"):
-            getattr(walk, field)[:length] = getattr(chain, field)[slots]
+            walk.sites[field][:length] = sites[field]
         return kept._replace(numbers=np.concatenate([kept.numbers, *tensors]))
 
 
 def kept_numbers_per_step(kept: Kept) -> float:
     """Return the approximate number of tensor entries per step."""
-    sites = int(kept.start[-1])
-    return float((2 * kept.site_left[:sites] * kept.site_right[:sites]).sum()) / max(len(kept.first), 1)
+    sites = kept.sites[: kept.steps["start"][-1]]
+    return float((2 * sites["left"] * sites["right"]).sum()) / max(len(kept.steps) - 1, 1)
 
 
 def _normalized(weights: FloatArray) -> FloatArray:

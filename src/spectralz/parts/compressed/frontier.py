@@ -93,12 +93,12 @@ class FrontierPlan:
         parts = tuple(part for part in candidates if part is not None)
         if len(parts) < len(candidates):
             return None
-        columns = [np.concatenate(column) for column in zip(*(part.steps for part in parts), strict=True)]
-        starts, before = [np.zeros(1, np.int64)], 0
-        for part in parts:
-            starts.append(before + part.steps.start[1:])
-            before += int(part.steps.start[-1])
-        return cls(graph, parts, Steps(*columns)._replace(start=np.concatenate(starts)))
+        step, near = (np.concatenate(arrays) for arrays in zip(*(part.steps for part in parts), strict=True))
+        edges = np.array([len(part.steps.near) for part in parts])
+        before = np.repeat(np.cumsum(edges) - edges, [len(part.order) for part in parts])
+        step["start"] += before
+        step["end"] += before
+        return cls(graph, parts, Steps(step, near))
 
     @property
     def name(self) -> str:
@@ -108,12 +108,17 @@ class FrontierPlan:
     @property
     def order(self) -> NDArray[np.int64]:
         """The spins in the order of their arrival."""
-        return self.steps.spin
+        return self.steps.step["spin"]
 
     @property
     def width(self) -> int:
         """Most sites in the chain at once."""
         return max(part.width for part in self.parts)
+
+    @property
+    def longest_span(self) -> int:
+        """Most sites that a step changes."""
+        return int((self.steps.step["high"] - self.steps.step["low"]).max(initial=0)) + 1
 
     @property
     def largest_bond(self) -> int:
@@ -126,9 +131,8 @@ class FrontierPlan:
 
     def memory(self, bond: int) -> int:
         """Predict the bytes of one contraction that does not keep its tables."""
-        longest = int((self.steps.high - self.steps.low).max(initial=0)) + 1
         bond = min(bond, self.largest_bond)
-        in_span = NUMBER_BYTES * 2 * bond * bond * 4 * (longest + 4)  # with twice the bonds
+        in_span = NUMBER_BYTES * 2 * bond * bond * 4 * (self.longest_span + 4)  # with twice the bonds
         return self.memory_of_chain(bond) + in_span + BYTES_PER_SPIN * len(self.order)
 
     def memory_of_chain(self, bond: int) -> int:
@@ -137,7 +141,7 @@ class FrontierPlan:
 
     def kept(self, bond: int) -> int:
         """Predict the bytes of all tensors that a contraction changes, which sampling keeps if the memory allows."""
-        return int(NUMBER_BYTES * self._predicted(bond)[2])
+        return int(NUMBER_BYTES * self._predicted(bond)[1])
 
     def reversed(self, bond: int = 32) -> FrontierPlan | None:
         """Return a plan in which the spins arrive from the other end, or None if it is too wide.
