@@ -65,12 +65,17 @@ def compiled_in_any_order(function: Any) -> Any:
     return compiled(function, fastmath={"contract", "reassoc", "nsz"})
 
 
+def compiled_in_place(function: Any) -> Any:
+    """Compile a kernel that allocates nothing and returns no arrays: without code that counts references to arrays."""
+    return compiled(function, _nrt=False)
+
+
 def compiled_for_kernels(function: Any) -> Any:
-    """Compile a kernel that only kernels call: without a Python interface, and once for all constants.
+    """Compile a kernel in place that only kernels call: without a Python interface, and once for all constants.
 
     The code that converts arguments from Python is long for tuples.
     """
-    return _same_for_all_constants(compiled(function, no_cpython_wrapper=True))
+    return _same_for_all_constants(compiled(function, no_cpython_wrapper=True, _nrt=False))
 
 
 def _same_for_all_constants(kernel: Any) -> Any:

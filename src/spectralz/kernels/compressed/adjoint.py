@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from spectralz._support.compiling import compiled, compiled_for_kernels
+from spectralz._support.compiling import compiled_for_kernels, compiled_in_place
 from spectralz.kernels.compressed.chain import (
     AFTER,
     BEFORE,
     BLOCK,
     CARRY,
     CARRY_PLUS,
+    FACTOR,
     LOADED,
     OF_SITES,
     change_span,
@@ -25,7 +26,7 @@ from spectralz.kernels.compressed.chain import (
     set_gates,
 )
 from spectralz.kernels.compressed.drawing import gate, scale, tensor_at, undo
-from spectralz.kernels.compressed.matrices import multiply
+from spectralz.kernels.compressed.matrices import multiply, row_of
 
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray
@@ -52,12 +53,12 @@ def _inner_product(a: FloatArray, b: FloatArray, count: int) -> float:
 @compiled_for_kernels
 def _extend(walk: Walk, kept: Kept, chain: Chain, room: Room, from_left: int, from_right: int) -> None:
     """Make the products of past and future valid over the given sites from the left and from the right."""
-    sites, state, half = chain.sites, walk.state[0], room.matrices[BEFORE]
+    sites, state, half = chain.sites, walk.state[0], row_of(room.matrices, BEFORE)
     while state.left < from_left:
         p = state.left
         past, future = walk.sites[p], sites[sites[p].slot]
-        out, tensor = walk.from_left[p + 1], chain.tensors[sites[p].slot]
-        multiply(half, walk.from_left[p], tensor, past.left, future.left, 2 * future.right, False, False)
+        out, tensor = row_of(walk.products, 2 * p + 2), row_of(chain.tensors, sites[p].slot)
+        multiply(half, row_of(walk.products, 2 * p), tensor, past.left, future.left, 2 * future.right, False, False)
         multiply(out, tensor_at(walk, kept, p), half, past.right, 2 * past.left, future.right, True, False)
         scale(out, 1, past.right * future.right)
         state.left = p + 1
@@ -65,10 +66,9 @@ def _extend(walk: Walk, kept: Kept, chain: Chain, room: Room, from_left: int, fr
         k = state.right
         p, q = state.length - 1 - k, chain.state[0].length - 1 - k
         past, future = walk.sites[p], sites[sites[q].slot]
-        out, tensor = walk.from_right[k + 1], chain.tensors[sites[q].slot]
-        multiply(
-            half, tensor_at(walk, kept, p), walk.from_right[k], 2 * past.left, past.right, future.right, False, False
-        )
+        out, tensor = row_of(walk.products, 2 * k + 3), row_of(chain.tensors, sites[q].slot)
+        after = row_of(walk.products, 2 * k + 1)
+        multiply(half, tensor_at(walk, kept, p), after, 2 * past.left, past.right, future.right, False, False)
         multiply(out, half, tensor, past.left, 2 * future.right, future.left, False, True)
         scale(out, 1, past.left * future.left)
         state.right = k + 1
@@ -96,17 +96,17 @@ def _sandwich(
     is_from_left: bool,
 ) -> None:
     """Multiply a product by the matrices of one site: of x in the past and of y in the future, where present."""
-    here, there, chosen = room.gates[i], room.gates[i + 1], room.matrices[LOADED]
+    here, there, chosen = room.gates[i], room.gates[i + 1], row_of(room.matrices, LOADED)
     source, target = there, here
     if is_from_left:
         source, target = here, there
     if here.past >= 0:
         _choose(chosen, tensor_at(walk, kept, here.past), here.rows, there.rows, x)
-        half = room.matrices[BEFORE]
+        half = row_of(room.matrices, BEFORE)
         multiply(half, chosen, matrix, target.rows, source.rows, source.columns, is_from_left, False)
         matrix = half
     if here.future >= 0:
-        _choose(chosen, chain.tensors[chain.sites[here.future].slot], here.columns, there.columns, y)
+        _choose(chosen, row_of(chain.tensors, chain.sites[here.future].slot), here.columns, there.columns, y)
         multiply(out, matrix, chosen, target.rows, source.columns, target.columns, False, not is_from_left)
     else:
         for k in range(target.rows * target.columns):
@@ -127,7 +127,7 @@ def _summed(
     is_from_left: bool,
 ) -> None:
     """Multiply a product by a site of the span, its spin summed out and that of the step held fixed."""
-    site, plus = room.gates[i], room.matrices[AFTER]
+    site, plus = room.gates[i], row_of(room.matrices, AFTER)
     target = room.gates[i + 1 if is_from_left else i]
     if is_own and site.past < 0:
         _sandwich(out, matrix, walk, kept, chain, room, i, s, s, is_from_left)
@@ -185,22 +185,22 @@ def _joint(
     for s in range(2):
         weight_of_v = gate(weights.field[step.spin], s == 1)
         # Products from the right up to each site, the spins in between summed.
-        right = walk.from_right[sites_after]
+        last = right = row_of(walk.products, 2 * sites_after + 1)
         for i in range(count - 1, -1, -1):
-            _summed(matrices[OF_SITES + i], right, walk, kept, chain, room, i, low + i == step.place, s, False)
-            right = matrices[OF_SITES + i]
-        left = walk.from_left[low]
+            _summed(row_of(matrices, OF_SITES + i), right, walk, kept, chain, room, i, low + i == step.place, s, False)
+            right = row_of(matrices, OF_SITES + i)
+        left = row_of(walk.products, 2 * low)
         joint.spins[step.spin, s] = weight_of_v * _inner_product(left, right, gates[0].rows * gates[0].columns)
         for i in range(count):
             site, is_own = gates[i], low + i == step.place
             if site.edge >= 0:
-                right = matrices[OF_SITES + i + 1] if i < count - 1 else walk.from_right[sites_after]
+                right = row_of(matrices, OF_SITES + i + 1) if i < count - 1 else last
                 for x in range(2):
-                    _sandwich(matrices[BLOCK], right, walk, kept, chain, room, i, x, s if is_own else x, False)
-                    total = _inner_product(left, matrices[BLOCK], site.rows * site.columns)
+                    _sandwich(row_of(matrices, BLOCK), right, walk, kept, chain, room, i, x, s if is_own else x, False)
+                    total = _inner_product(left, row_of(matrices, BLOCK), site.rows * site.columns)
                     joint.edges[site.edge, 1 if x == s else 0] += weight_of_v * gate(site.coupling, x == s) * total
             if i < count - 1:
-                following = matrices[CARRY if i % 2 == 0 else CARRY_PLUS]
+                following = row_of(matrices, CARRY if i % 2 == 0 else CARRY_PLUS)
                 _summed(following, left, walk, kept, chain, room, i, is_own, s, True)
                 left = following
 
@@ -232,12 +232,13 @@ def _transposed_step(steps: Steps, weights: Weights, t: int, chain: Chain, room:
     size = end - begin + 1
     set_gates(steps, weights, t, room, begin, size)
     gates[place - begin].is_gone = step.is_new
-    room.factor[1], room.factor[2] = room.factor[2], room.factor[1]
+    factor = row_of(room.matrices, FACTOR)
+    factor[1], factor[2] = factor[2], factor[1]
     goes_up = t > 0 and steps.step[t - 1].place >= place
     change_span(chain, room, begin, size, place, step.start < step.end, True, goes_up)
 
 
-@compiled
+@compiled_in_place
 def means_back(
     steps: Steps,
     weights: Weights,

@@ -16,27 +16,30 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spectralz._support.compiling import compiled, compiled_for_kernels, inlined
-from spectralz.kernels.compressed.matrices import decompose, factorize, multiply, transpose
+from spectralz._support.compiling import compiled_for_kernels, compiled_in_place, inlined
+from spectralz.kernels.compressed.matrices import decompose, factorize, multiply, row_of, transpose
 
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, RecordArray
     from spectralz.kernels.compressed.placing import Steps
 
-SITE = np.dtype([(name, np.int64) for name in ("left", "right", "spin", "slot", "free")])
+SITE = np.dtype([(name, np.int64) for name in ("left", "right", "spin", "slot", "free")], align=True)
 STATE = np.dtype(
     [(name, np.int64) for name in ("length", "free", "center", "truncations", "bond")]
-    + [(name, np.float64) for name in ("log", "log_rest", "discarded", "sign", "cutoff")]
+    + [(name, np.float64) for name in ("log", "log_rest", "discarded", "sign", "cutoff")],
+    align=True,
 )
 GATE = np.dtype(
     [("coupling", np.float64)]
-    + [(name, np.int64) for name in ("is_gone", "slot", "rows", "columns", "edge", "past", "future")]
+    + [(name, np.int64) for name in ("is_gone", "slot", "rows", "columns", "edge", "past", "future")],
+    align=True,
 )
-KEPT_SITE = np.dtype([(name, np.int64) for name in ("offset", "left", "right", "spin")])
-KEPT_STEP = np.dtype([(name, np.int64) for name in ("start", "first")])
+KEPT_SITE = np.dtype([(name, np.int64) for name in ("offset", "left", "right", "spin")], align=True)
+KEPT_STEP = np.dtype([(name, np.int64) for name in ("start", "first")], align=True)
 
-# Rows of ``Room.matrices``; the last ones are for the sites of a span.
-LOADED, CARRY, CARRY_PLUS, BEFORE, AFTER, BLOCK, MATRIX, SPARE, TAU, OF_SITES = range(10)
+# Rows of ``Room.matrices``: the last ones are for the sites of a span, and ``FACTOR`` has the matrix of the step's own
+# site, new spin x old spin.
+LOADED, CARRY, CARRY_PLUS, BEFORE, AFTER, BLOCK, MATRIX, SPARE, TAU, FACTOR, OF_SITES = range(11)
 
 
 class Weights(NamedTuple):
@@ -82,13 +85,10 @@ class Room(NamedTuple):
         counted in the order in which they are passed, and the shape of its matrix Q. For means: ``edge``, the slot (of
         the graph) of the edge, or -1; ``past``, ``future``, the position of the site in the chains of the past and of
         the future, or -1; ``rows``, ``columns``, the dimensions of their bonds before the site.
-    factor
-        The matrix of the step's own site, new spin x old spin.
     """
 
     matrices: FloatArray
     gates: RecordArray
-    factor: FloatArray
 
 
 class Kept(NamedTuple):
@@ -136,7 +136,7 @@ def empty_chain(width: int, bond: int, cutoff: float) -> Chain:
 def room_for(span: int, bond: int) -> Room:
     """Return room for steps whose spans have at most the given number of sites."""
     sites = span + 2  # the transposed step may take one more on either side
-    return Room(np.empty((OF_SITES + sites, 8 * bond * bond)), np.zeros(sites, GATE), np.zeros(4))
+    return Room(np.empty((OF_SITES + sites, 8 * bond * bond)), np.zeros(sites, GATE))
 
 
 @compiled_for_kernels
@@ -157,7 +157,7 @@ def store(chain: Chain, slot: int, tensor: FloatArray, left: int, right: int, is
     """Write a tensor into its slot."""
     site = chain.sites[slot]
     site.left, site.right = (right, left) if is_flipped else (left, right)
-    copy_tensor(chain.tensors[slot], tensor, left, right, is_flipped)
+    copy_tensor(row_of(chain.tensors, slot), tensor, left, right, is_flipped)
 
 
 @compiled_for_kernels
@@ -184,7 +184,7 @@ def _take_out(chain: Chain, values: FloatArray, count: int) -> None:
 def move_center(chain: Chain, room: Room, wanted: int) -> None:
     """Move the center to a position, by QR factorizations on the way."""
     tensors, sites, matrices, state = chain.tensors, chain.sites, room.matrices, chain.state[0]
-    tensor, q, r = matrices[LOADED], matrices[BEFORE], matrices[MATRIX]
+    tensor, q, r = row_of(matrices, LOADED), row_of(matrices, BEFORE), row_of(matrices, MATRIX)
     while state.center != wanted:
         is_down = wanted < state.center
         following = state.center + (-1 if is_down else 1)
@@ -193,10 +193,10 @@ def move_center(chain: Chain, room: Room, wanted: int) -> None:
         a, b = (site.right, site.left) if is_down else (site.left, site.right)
         c = beyond.left if is_down else beyond.right
         rank = min(2 * a, b)
-        copy_tensor(tensor, tensors[here], site.left, site.right, is_down)
-        factorize(q, r, tensor, matrices[SPARE], matrices[TAU], 2 * a, b)
+        copy_tensor(tensor, row_of(tensors, here), site.left, site.right, is_down)
+        factorize(q, r, tensor, row_of(matrices, SPARE), row_of(matrices, TAU), 2 * a, b)
         store(chain, here, q, a, rank, is_down)
-        copy_tensor(tensor, tensors[there], beyond.left, beyond.right, is_down)
+        copy_tensor(tensor, row_of(tensors, there), beyond.left, beyond.right, is_down)
         multiply(q, r, tensor, rank, b, 2 * c, False, False)
         store(chain, there, q, rank, c, is_down)
         state.center = following
@@ -217,7 +217,7 @@ def insert(chain: Chain, place: int) -> None:
     sites[place].slot = slot
     site = sites[slot]
     site.left = site.right = d
-    numbers = tensors[slot]
+    numbers = row_of(tensors, slot)
     for i in range(2 * d * d):
         numbers[i] = 1.0 if i // (2 * d) == i % d else 0.0
     state.length = length + 1
@@ -252,10 +252,10 @@ def _kept_rank(chain: Chain, values: FloatArray, count: int) -> int:
         rank = state.bond
         lost, all_of_them = 0.0, 0.0
         for i in range(count):
-            square = (values[i] / values[0]) ** 2
-            all_of_them += square
+            ratio = values[i] / values[0]
+            all_of_them += ratio * ratio
             if i >= rank:
-                lost += square
+                lost += ratio * ratio
         state.discarded += lost / all_of_them
         state.truncations += 1
     return rank
@@ -278,30 +278,31 @@ def change_span(
     """Multiply the gates between one site and others into the chain, sum sites out, and compress.
 
     The span begins at the position ``low``; the center must be in it. The site at ``place`` is multiplied by the matrix
-    ``factor``. If there are gates, a copy of its spin, made before this if ``copies_old`` and after it otherwise, is
+    ``FACTOR``. If there are gates, a copy of its spin, made before this if ``copies_old`` and after it otherwise, is
     carried along the bonds to the other sites, which are multiplied by exp(J x y - |J|).
     """
     tensors, sites, state = chain.tensors, chain.sites, chain.state[0]
-    matrices, gates, factor = room.matrices, room.gates, room.factor
-    loaded, block, spare = matrices[LOADED], matrices[BLOCK], matrices[SPARE]
+    matrices, gates = room.matrices, room.gates
+    loaded, block, spare = row_of(matrices, LOADED), row_of(matrices, BLOCK), row_of(matrices, SPARE)
+    factor = row_of(matrices, FACTOR)
     # What has been carried so far, one matrix per value of the copy.
-    carry, carry_plus = matrices[CARRY], matrices[CARRY_PLUS]
+    carry, carry_plus = row_of(matrices, CARRY), row_of(matrices, CARRY_PLUS)
     matrix = block
     kept, a, b = 0, 0, 0
     for i in range(count):
         k = count - 1 - i if goes_up else i
         gate, slot = gates[k], sites[low + k].slot
         site = sites[slot]
-        copy_tensor(loaded, tensors[slot], site.left, site.right, goes_up)
+        copy_tensor(loaded, row_of(tensors, slot), site.left, site.right, goes_up)
         before = after = loaded
         if i == 0:
             a = site.right if goes_up else site.left
         b_before, b = b, site.left if goes_up else site.right
         if i > 0:
-            before = after = matrices[BEFORE]
+            before = after = row_of(matrices, BEFORE)
             multiply(before, carry, loaded, a, b_before, 2 * b, False, False)
             if carries:
-                after = matrices[AFTER]
+                after = row_of(matrices, AFTER)
                 multiply(after, carry_plus, loaded, a, b_before, 2 * b, False, False)
         copies = 2 if carries and i < count - 1 else 1  # on the bond after this site
         width = copies * b
@@ -322,7 +323,7 @@ def change_span(
                 _add_columns(block, 2 * width, column, weight, after if s == 1 else before, old * b, b, a)
         matrix = block
         if gate.is_gone:
-            matrix = matrices[MATRIX]
+            matrix = row_of(matrices, MATRIX)
             for row in range(a):
                 for j in range(width):
                     matrix[row * width + j] = block[2 * row * width + j] + block[(2 * row + 1) * width + j]
@@ -331,8 +332,8 @@ def change_span(
             entry.slot, entry.rows, entry.columns = slot, a, 2 * a
             # If Q is square, any orthonormal matrix works, and the identity costs nothing.
             if i < count - 1 and 2 * a > width:
-                matrix = matrices[MATRIX]
-                factorize(matrices[OF_SITES + kept], matrix, block, spare, matrices[TAU], 2 * a, width)
+                matrix = row_of(matrices, MATRIX)
+                factorize(row_of(matrices, OF_SITES + kept), matrix, block, spare, row_of(matrices, TAU), 2 * a, width)
                 entry.columns = width
             a = entry.columns
             kept += 1
@@ -350,12 +351,12 @@ def change_span(
         a = entry.rows
         if entry.columns < 2 * a:
             center = block
-            multiply(center, matrices[OF_SITES + j], carry, 2 * a, entry.columns, b, False, False)
+            multiply(center, row_of(matrices, OF_SITES + j), carry, 2 * a, entry.columns, b, False, False)
         _take_out(chain, center, 2 * a * b)
         if j == 0:
             store(chain, entry.slot, center, a, b, goes_up)
             break
-        u, values, v = matrices[BEFORE], matrices[TAU], matrices[AFTER]
+        u, values, v = row_of(matrices, BEFORE), row_of(matrices, TAU), row_of(matrices, AFTER)
         if not decompose(u, values, v, center, spare, a, 2 * b):
             state.sign = 0.0
             return
@@ -372,7 +373,7 @@ def change_span(
 @inlined
 def _absorb(chain: Chain, room: Room, place: int, a: int, b: int, is_flipped: bool) -> None:
     """Multiply what is left of a span without sites into a neighboring site, or into the total if there is none."""
-    state, carry = chain.state[0], room.matrices[CARRY]
+    state, carry = chain.state[0], row_of(room.matrices, CARRY)
     state.center = max(min(place, state.length - 1), 0)
     if state.length == 0:
         if carry[0] < 0.0:
@@ -381,9 +382,9 @@ def _absorb(chain: Chain, room: Room, place: int, a: int, b: int, is_flipped: bo
         return
     slot = chain.sites[state.center].slot
     site = chain.sites[slot]
-    tensor, changed = room.matrices[LOADED], room.matrices[BEFORE]
+    tensor, changed = row_of(room.matrices, LOADED), row_of(room.matrices, BEFORE)
     left, right = (site.right, site.left) if is_flipped else (site.left, site.right)
-    copy_tensor(tensor, chain.tensors[slot], site.left, site.right, is_flipped)
+    copy_tensor(tensor, row_of(chain.tensors, slot), site.left, site.right, is_flipped)
     # The neighbor comes after or before the matrix, in the direction in which both are read.
     if (place < state.length) != is_flipped:
         multiply(changed, carry, tensor, a, b, 2 * right, False, False)
@@ -401,7 +402,7 @@ def set_gates(steps: Steps, weights: Weights, t: int, room: Room, low: int, coun
 
     The factor has the field of the spin, and the coupling to the neighbor whose site it takes.
     """
-    step, gates, factor = steps.step[t], room.gates, room.factor
+    step, gates, factor = steps.step[t], room.gates, row_of(room.matrices, FACTOR)
     for i in range(count):
         gates[i].coupling = 0.0
         gates[i].is_gone = 0
@@ -450,7 +451,7 @@ def _keep(chain: Chain, kept: Kept, step: int, low: int, last: int, is_emptied: 
     return True
 
 
-@compiled
+@compiled_in_place
 def advance(steps: Steps, weights: Weights, begin: int, end: int, chain: Chain, room: Room, kept: Kept) -> int:
     """Add the spins of steps ``begin`` to ``end``; return the step that was reached.
 

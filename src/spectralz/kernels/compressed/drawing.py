@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spectralz._support.compiling import compiled, compiled_for_kernels, inlined
+from spectralz._support.compiling import compiled_for_kernels, compiled_in_place, inlined
 from spectralz.kernels.compressed.chain import GATE, KEPT_SITE
-from spectralz.kernels.compressed.matrices import multiply
+from spectralz.kernels.compressed.matrices import multiply, row_of
 
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, RecordArray, SpinArray
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from spectralz.kernels.compressed.placing import Steps
 
 CLIP = 1e-10
-STATE = np.dtype([(name, np.int64) for name in ("length", "left", "right")])
+# Rows of ``Draws.per_state``, and the first row of the sums in ``Draws.matrices``.
+LOG_Q, NEGATIVE, MINUS, PLUS, FIELD, LOGS_MINUS, LOGS_PLUS, ROWS = range(8)
+SUMS = 1
+STATE = np.dtype([(name, np.int64) for name in ("length", "left", "right")], align=True)
 
 
 class Walk(NamedTuple):
@@ -38,14 +41,13 @@ class Walk(NamedTuple):
     state
         One record. ``length``: the number of sites. ``left``, ``right``: how many sites the valid products cover, from
         the left and from the right.
-    from_left, from_right
-        The products over these sites, one row per state, scaled.
+    products
+        Row 2 k has the product over the first k sites, and row 2 k + 1 that over the last k, for each state, scaled.
     """
 
     sites: RecordArray
     state: RecordArray
-    from_left: FloatArray
-    from_right: FloatArray
+    products: FloatArray
 
 
 class Draws(NamedTuple):
@@ -53,44 +55,30 @@ class Draws(NamedTuple):
 
     Attributes
     ----------
-    log_q
-        The log of the density of what has been drawn so far.
-    negative
-        Sum over the draws of the smaller share that had a wrong sign.
-    weights
-        The weights of the two values of the spin that is drawn.
-    field, logs
-        The field on the spin of a step, and the logs of what was taken out of the sums for either value of it.
-    both
-        The product for both values of a spin, for each state.
-    sums
-        The products from the right over a span for either value of the step's spin, other spins summed.
+    per_state
+        Rows by the names above, one number per state: the log of the density of what has been drawn so far; the sum
+        over the draws of the smaller share that had a wrong sign; the weights of the two values of the spin that is
+        drawn; the field on the spin of a step; and the logs of what was taken out of the sums for either value of it.
+    matrices
+        Row 0 has the product for both values of a spin, for each state. Row ``SUMS`` + 2 i + s has the product from the
+        right over a span up to site i where the step's spin has the value s, other spins summed.
     gates
         The sites of a span: the ``coupling`` to the step's spin, and whether the site ``is_gone`` after it.
     """
 
-    log_q: FloatArray
-    negative: FloatArray
-    weights: FloatArray
-    field: FloatArray
-    logs: FloatArray
-    both: FloatArray
-    sums: FloatArray
+    per_state: FloatArray
+    matrices: FloatArray
     gates: RecordArray
 
 
 def new_walk(width: int, bond: int, states: int) -> Walk:
     """Return a chain without sites, with room for the given number."""
-    from_left, from_right = np.ones((2, width + 2, states * bond))
-    return Walk(np.zeros(width + 2, KEPT_SITE), np.zeros(1, STATE), from_left, from_right)
+    return Walk(np.zeros(width + 2, KEPT_SITE), np.zeros(1, STATE), np.ones((2 * width + 4, states * bond)))
 
 
 def new_draws(span: int, bond: int, states: int) -> Draws:
     """Return states with nothing drawn yet, with room for spans of the given number of sites."""
-    log_q, negative, field = np.zeros((3, states))
-    weights, logs = np.zeros((2, 2, states))
-    both, sums = np.empty(2 * states * bond), np.empty((2, span + 1, states * bond))
-    return Draws(log_q, negative, weights, field, logs, both, sums, np.zeros(span, GATE))
+    return Draws(np.zeros((ROWS, states)), np.empty((SUMS + 2 * span + 2, 2 * states * bond)), np.zeros(span, GATE))
 
 
 @compiled_for_kernels
@@ -108,7 +96,7 @@ def scale(rows: FloatArray, states: int, d: int) -> None:
 @compiled_for_kernels
 def tensor_at(walk: Walk, kept: Kept, p: int) -> FloatArray:
     """Return the tensor of a position."""
-    return kept.numbers[walk.sites[p].offset :]
+    return row_of(kept.numbers, walk.sites[p].offset)
 
 
 @compiled_for_kernels
@@ -118,9 +106,8 @@ def _extend_left(walk: Walk, kept: Kept, both: FloatArray, x: SpinArray, wanted:
     while state.left < wanted:
         p = state.left
         site = walk.sites[p]
-        r = site.right
-        multiply(both, walk.from_left[p], tensor_at(walk, kept, p), states, site.left, 2 * r, False, False)
-        rows = walk.from_left[p + 1]
+        r, rows, tensor = site.right, row_of(walk.products, 2 * p + 2), tensor_at(walk, kept, p)
+        multiply(both, row_of(walk.products, 2 * p), tensor, states, site.left, 2 * r, False, False)
         for b in range(states):
             chosen = 2 * b + (1 if x[site.spin, b] > 0 else 0)
             for i in range(r):
@@ -137,9 +124,8 @@ def _extend_right(walk: Walk, kept: Kept, both: FloatArray, x: SpinArray, wanted
         k = state.right
         p = state.length - 1 - k
         site = walk.sites[p]
-        left = site.left
-        multiply(both, walk.from_right[k], tensor_at(walk, kept, p), states, site.right, 2 * left, False, True)
-        rows = walk.from_right[k + 1]
+        left, rows, tensor = site.left, row_of(walk.products, 2 * k + 3), tensor_at(walk, kept, p)
+        multiply(both, row_of(walk.products, 2 * k + 1), tensor, states, site.right, 2 * left, False, True)
         for b in range(states):
             s = 1 if x[site.spin, b] > 0 else 0
             for i in range(left):
@@ -151,18 +137,20 @@ def _extend_right(walk: Walk, kept: Kept, both: FloatArray, x: SpinArray, wanted
 @compiled_for_kernels
 def _choose(draws: Draws, x: SpinArray, spin: int, random: FloatArray, row: int) -> None:
     """Draw a spin of each state from two weights, or keep its value, and record its density."""
+    log_q, negative = row_of(draws.per_state, LOG_Q), row_of(draws.per_state, NEGATIVE)
+    minuses, pluses = row_of(draws.per_state, MINUS), row_of(draws.per_state, PLUS)
     for b in range(x.shape[1]):
-        minus, plus = draws.weights[0, b], draws.weights[1, b]
+        minus, plus = minuses[b], pluses[b]
         size = abs(plus) + abs(minus)
         p = 0.5
         if size > 0.0 and size < np.inf:
             p = abs(plus) / size
             if plus * minus < 0.0:
-                draws.negative[b] += min(p, 1.0 - p)
+                negative[b] += min(p, 1.0 - p)
         p = min(max(p, CLIP), 1.0 - CLIP)
         if len(random):
             x[spin, b] = 1 if random[row, b] < p else -1
-        draws.log_q[b] += math.log(p) if x[spin, b] > 0 else math.log1p(-p)
+        log_q[b] += math.log(p) if x[spin, b] > 0 else math.log1p(-p)
 
 
 @compiled_for_kernels
@@ -195,18 +183,21 @@ def undo(walk: Walk, kept: Kept, steps: Steps, t: int) -> None:
 @compiled_for_kernels
 def _sum_from_right(walk: Walk, kept: Kept, draws: Draws, x: SpinArray, low: int, count: int, until: int) -> None:
     """Sum over the spins that are drawn, from the right end of a span to a site of it, for either value of v."""
-    states, both, sums, logs = x.shape[1], draws.both, draws.sums, draws.logs
+    states, matrices, both = x.shape[1], draws.matrices, row_of(draws.matrices, 0)
     after = walk.state[0].length - low - count
     for s in range(2):
+        logs, right = row_of(draws.per_state, LOGS_MINUS + s), row_of(walk.products, 2 * after + 1)
+        rows = row_of(matrices, SUMS + 2 * count + s)
         for i in range(states * walk.sites[low + count - 1].right):
-            sums[s, count, i] = walk.from_right[after, i]
+            rows[i] = right[i]
         for b in range(states):
-            logs[s, b] = 0.0
+            logs[b] = 0.0
         for i in range(count - 1, until - 1, -1):
             site, known = walk.sites[low + i], draws.gates[i].is_gone == 0
-            left, rows = site.left, sums[s, i]
+            left = site.left
             tensor = tensor_at(walk, kept, low + i)
-            multiply(both, sums[s, i + 1], tensor, states, site.right, 2 * left, False, True)
+            multiply(both, rows, tensor, states, site.right, 2 * left, False, True)
+            rows = row_of(matrices, SUMS + 2 * i + s)
             plus, minus = gate(draws.gates[i].coupling, s == 1), gate(draws.gates[i].coupling, s == 0)
             for b in range(states):
                 if known:
@@ -219,43 +210,46 @@ def _sum_from_right(walk: Walk, kept: Kept, draws: Draws, x: SpinArray, low: int
                 if largest > 0.0:
                     for j in range(b * left, b * left + left):
                         rows[j] /= largest
-                    logs[s, b] += math.log(largest)
+                    logs[b] += math.log(largest)
 
 
 @inlined
 def _weigh_own(walk: Walk, draws: Draws, low: int, states: int) -> None:
     """Write the weights of the two values of the step's own spin."""
-    left, rows, sums = walk.sites[low].left, walk.from_left[low], draws.sums
+    left, rows, per_state = walk.sites[low].left, row_of(walk.products, 2 * low), draws.per_state
+    minus_sums, plus_sums = row_of(draws.matrices, SUMS), row_of(draws.matrices, SUMS + 1)
     for b in range(states):
         minus, plus = 0.0, 0.0
         for j in range(b * left, b * left + left):
-            minus += rows[j] * sums[0, 0, j]
-            plus += rows[j] * sums[1, 0, j]
+            minus += rows[j] * minus_sums[j]
+            plus += rows[j] * plus_sums[j]
         # In logs until the larger one is known.
-        log_plus, log_minus = draws.logs[1, b] + draws.field[b], draws.logs[0, b] - draws.field[b]
+        log_plus = per_state[LOGS_PLUS, b] + per_state[FIELD, b]
+        log_minus = per_state[LOGS_MINUS, b] - per_state[FIELD, b]
         top = max(log_plus, log_minus)
-        draws.weights[0, b] = minus * math.exp(log_minus - top)
-        draws.weights[1, b] = plus * math.exp(log_plus - top)
+        per_state[MINUS, b] = minus * math.exp(log_minus - top)
+        per_state[PLUS, b] = plus * math.exp(log_plus - top)
 
 
 @inlined
 def _weigh_site(walk: Walk, kept: Kept, draws: Draws, x: SpinArray, low: int, i: int, v: int) -> None:
     """Write the weights of the two values of the spin of a site, where v is known."""
-    site, both, J, states = walk.sites[low + i], draws.both, draws.gates[i].coupling, x.shape[1]
+    site, both, J, states = walk.sites[low + i], row_of(draws.matrices, 0), draws.gates[i].coupling, x.shape[1]
     r, same, other = site.right, gate(J, True), gate(J, False)
     tensor = tensor_at(walk, kept, low + i)
-    multiply(both, walk.from_left[low + i], tensor, states, site.left, 2 * r, False, False)
+    multiply(both, row_of(walk.products, 2 * (low + i)), tensor, states, site.left, 2 * r, False, False)
     for b in range(states):
         s = 1 if x[v, b] > 0 else 0
+        right = row_of(draws.matrices, SUMS + 2 * (i + 1) + s)
         minus, plus = 0.0, 0.0
         for j in range(r):
-            minus += both[2 * b * r + j] * draws.sums[s, i + 1, b * r + j]
-            plus += both[2 * b * r + r + j] * draws.sums[s, i + 1, b * r + j]
-        draws.weights[0, b] = minus * (other if s else same)
-        draws.weights[1, b] = plus * (same if s else other)
+            minus += both[2 * b * r + j] * right[b * r + j]
+            plus += both[2 * b * r + r + j] * right[b * r + j]
+        draws.per_state[MINUS, b] = minus * (other if s else same)
+        draws.per_state[PLUS, b] = plus * (same if s else other)
 
 
-@compiled_for_kernels
+@inlined
 def _draw_at_sites(
     walk: Walk,
     kept: Kept,
@@ -269,16 +263,17 @@ def _draw_at_sites(
     row: int,
 ) -> None:
     """Draw what a step summed out: sites of the span from ``low`` on, and v if it was summed out."""
-    _extend_right(walk, kept, draws.both, x, walk.state[0].length - low - count)
+    both = row_of(draws.matrices, 0)
+    _extend_right(walk, kept, both, x, walk.state[0].length - low - count)
     # The first sum is over all of the span, which only v needs.
     _sum_from_right(walk, kept, draws, x, low, count, 0 if is_v_drawn else 1)
     for i in range(-1, count):
         if i < 0 and is_v_drawn:
-            _extend_left(walk, kept, draws.both, x, low)
+            _extend_left(walk, kept, both, x, low)
             _weigh_own(walk, draws, low, x.shape[1])
             spin = v
         elif i >= 0 and draws.gates[i].is_gone:
-            _extend_left(walk, kept, draws.both, x, low + i)
+            _extend_left(walk, kept, both, x, low + i)
             _weigh_site(walk, kept, draws, x, low, i, v)
             spin = walk.sites[low + i].spin
         else:
@@ -290,16 +285,17 @@ def _draw_at_sites(
 @inlined
 def _draw_free(draws: Draws, x: SpinArray, v: int, random: FloatArray, row: int) -> None:
     """Draw a spin all of whose neighbors are known, exactly."""
+    field, log_q = row_of(draws.per_state, FIELD), row_of(draws.per_state, LOG_Q)
     for b in range(x.shape[1]):
-        h = draws.field[b]
+        h = field[b]
         e = math.exp(-2.0 * abs(h))
         if len(random):
             # u < 1 / (1 + exp(-2 h))
             x[v, b] = 1 if random[row, b] < (1.0 if h >= 0.0 else e) / (1.0 + e) else -1
-        draws.log_q[b] -= math.log1p(e) + (0.0 if (x[v, b] > 0) == (h >= 0.0) else 2.0 * abs(h))
+        log_q[b] -= math.log1p(e) + (0.0 if (x[v, b] > 0) == (h >= 0.0) else 2.0 * abs(h))
 
 
-@compiled
+@compiled_in_place
 def go_back(
     steps: Steps,
     weights: Weights,
@@ -316,7 +312,7 @@ def go_back(
     ``random`` has one row of uniform numbers per spin that is drawn. Without rows, x is unchanged and only its density
     is computed.
     """
-    near, gates, field = steps.near, draws.gates, draws.field
+    near, gates, field = steps.near, draws.gates, row_of(draws.per_state, FIELD)
     row = 0
     for t in range(end - 1, begin - 1, -1):
         step = steps.step[t]

@@ -1,8 +1,8 @@
 """Products and factorizations of small matrices, as kernels call them.
 
-A matrix is stored row by row at the beginning of an array, which may be longer; its shape is passed along. All matrices
-have the same type in this way, and results are written where the caller says. ``np.dot`` and ``np.linalg`` make kernels
-call the same routines of BLAS and LAPACK, but take seconds to compile.
+A matrix is a pointer to its numbers, row by row, and its shape is passed along. Results are written where the caller
+says. To the compiler, an array is seven numbers, which are passed to each function and taken apart at each access;
+``np.dot`` and ``np.linalg`` make kernels call the same routines of BLAS and LAPACK, but take seconds to compile.
 """
 
 from __future__ import annotations
@@ -15,16 +15,30 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray
 
 
+@intrinsic
+def row_of(typingctx: Any, numbers: Any, k: Any) -> Any:
+    """Return a pointer to row k of an array, or to number k if it has one axis; it is indexed like an array."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        offset = args[1]
+        if signature.args[0].ndim == 2:
+            offset = builder.mul(offset, builder.extract_value(array.shape, 1))
+        return builder.gep(array.data, [offset])
+
+    return types.CPointer(numbers.dtype)(numbers, types.int64), codegen
+
+
 def _routine(name: str, letters: str) -> Any:
     """Return a routine that numba links to BLAS or LAPACK, as a function for kernels, which returns 0 if all is well.
 
-    It takes ``letters`` first: the type of the numbers, and the kind of job. An array is passed as the address of its
-    numbers, a float as its own address, and whether a matrix is transposed as the letter t or n.
+    It takes ``letters`` first: the type of the numbers, and the kind of job. A float is passed as its address, and
+    whether a matrix is transposed as the letter t or n.
     """
 
-    def passed(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-        if isinstance(kind, types.Array):
-            return builder.bitcast(context.make_array(kind)(context, builder, value).data, cgutils.voidptr_t)
+    def passed(builder: Any, kind: Any, value: Any) -> Any:
+        if isinstance(kind, types.CPointer):
+            return builder.bitcast(value, cgutils.voidptr_t)
         if isinstance(kind, types.Float):
             return builder.bitcast(cgutils.alloca_once_value(builder, value), cgutils.voidptr_t)
         if isinstance(kind, types.Boolean):
@@ -36,7 +50,7 @@ def _routine(name: str, letters: str) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             given = [ir.Constant(ir.IntType(8), ord(letter)) for letter in letters]
             values = cgutils.unpack_tuple(builder, args[0])
-            given += [passed(context, builder, *pair) for pair in zip(signature.args[0], values, strict=True)]
+            given += [passed(builder, *pair) for pair in zip(signature.args[0], values, strict=True)]
             kind = ir.FunctionType(ir.IntType(32), [value.type for value in given])
             return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), given)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spectralz._support.compiling import compiled, inlined
+from spectralz._support.compiling import compiled_in_place, inlined
 
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray, RecordArray
@@ -22,12 +22,15 @@ STEP = np.dtype(
     [
         (name, np.int64)
         for name in ("spin", "place", "is_new", "taken", "low", "high", "is_gone", "goes_up", "start", "end")
-    ]
+    ],
+    align=True,
 )
-NEAR = np.dtype([(name, np.int64) for name in ("slot", "place", "is_gone")])
+NEAR = np.dtype([(name, np.int64) for name in ("slot", "place", "is_gone")], align=True)
 # What is known of a spin, and of a site, while the chain is laid out.
-SPIN = np.dtype([("across", np.float64), *((name, np.int64) for name in ("position", "to_come", "has_arrived"))])
-SITE = np.dtype([("bond", np.float64), ("fresh", np.float64), ("is_gone", np.int64)])
+SPIN = np.dtype(
+    [("across", np.float64), *((name, np.int64) for name in ("position", "to_come", "has_arrived"))], align=True
+)
+SITE = np.dtype([("bond", np.float64), ("fresh", np.float64), ("is_gone", np.int64)], align=True)
 
 
 class Steps(NamedTuple):
@@ -96,7 +99,7 @@ def _position_across(spins: RecordArray, chain: IntArray, length: int, y: float)
     return low
 
 
-@compiled
+@compiled_in_place
 def _place(
     steps: Steps,
     start: IntArray,
@@ -209,12 +212,12 @@ def predict(steps: Steps, width: int, bond: int) -> tuple[float, float]:
 
     Bonds are assumed to be as large as they can become. An operation takes about a nanosecond.
     """
-    operations, changed = _predict(steps, np.ones(width + 2, SITE), bond)
+    operations, changed = _predict(steps, np.ones(width + 2, SITE), float(bond))
     return operations, changed
 
 
-@compiled
-def _predict(steps: Steps, sites: RecordArray, bond: int) -> tuple[float, float]:
+@compiled_in_place
+def _predict(steps: Steps, sites: RecordArray, bond: float) -> tuple[float, float]:
     # the bond of a site is the one to its left
     near = steps.near
     length, center = 0, 0

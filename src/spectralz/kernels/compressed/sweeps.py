@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support.compiling import compiled
+from spectralz._support.compiling import compiled_in_place
 
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
@@ -23,7 +23,7 @@ def distances_from(start: IntArray, source: IntArray, root: int) -> tuple[IntArr
     return distance, ways
 
 
-@compiled
+@compiled_in_place
 def _go_away(
     start: IntArray, source: IntArray, root: int, distance: IntArray, ways: FloatArray, queue: IntArray
 ) -> None:
@@ -56,7 +56,7 @@ def narrow_front(start: IntArray, source: IntArray, root: int, size: int, max_wi
     return order, bool(is_found)
 
 
-@compiled
+@compiled_in_place
 def _go_narrow(
     start: IntArray,
     source: IntArray,

@@ -244,7 +244,7 @@ class Compressed:
 
         ``sums`` holds the log q of the states, and their shares of wrong sign.
         """
-        from spectralz.kernels.compressed.drawing import go_back, new_draws, new_walk
+        from spectralz.kernels.compressed.drawing import LOG_Q, NEGATIVE, go_back, new_draws, new_walk
 
         states = x.shape[1]
         walk = new_walk(self.plan.width, self.bond, states)
@@ -261,7 +261,7 @@ class Compressed:
             go_back(self.plan.steps, self.weights, first, last, kept, walk, draws, x, random)
             yield (block.end - first) / max(block.end - block.begin, 1)
             _refuse_if_late()
-        sums += draws.log_q, draws.negative
+        sums += draws.per_state[[LOG_Q, NEGATIVE]]
 
     def means(self, tell: Callable[[float], None] = lambda _: None) -> Means:
         """Return the means of spins and edges; the contraction must have been made and stored."""
