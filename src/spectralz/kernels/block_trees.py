@@ -24,7 +24,6 @@ NOBODY = -1
 ROOM = 2
 
 
-@compiled
 def block_separators(
     indptr: IntArray, indices: ColumnArray, order: IntArray, label: IntArray, most: int
 ) -> tuple[int, IntArray, IntArray, IntArray]:
@@ -35,12 +34,31 @@ def block_separators(
     none. It stops at the first step whose separator has more spins than fit in a row.
     """
     steps = len(order)
-    separator, width, parent = np.empty((steps, most), np.int64), np.empty(steps, np.int64), np.empty(steps, np.int64)
+    separator, width = np.empty((steps, most), np.int64), np.empty(steps, np.int64)
     rank = np.full(len(label), NOBODY)
-    for t in range(steps):
-        rank[order[t]] = t
-    first_child, sister = np.full(steps, NOBODY), np.full(steps, NOBODY)
-    seen = np.full(steps, NOBODY)
+    rank[order] = np.arange(steps)
+    parent, first_child, sister, seen = (np.full(steps, NOBODY) for _ in range(4))
+    work = first_child, sister, seen
+    fit = _separate(indptr, indices, order, label, rank, *work, separator, width, parent)
+    return fit, separator, width, parent
+
+
+@compiled
+def _separate(
+    indptr: IntArray,
+    indices: ColumnArray,
+    order: IntArray,
+    label: IntArray,
+    rank: IntArray,
+    first_child: IntArray,
+    sister: IntArray,
+    seen: IntArray,
+    separator: IntArray,
+    width: IntArray,
+    parent: IntArray,
+) -> int:
+    """Write the separators; return how many steps fit."""
+    steps, most = separator.shape
     for t in range(steps):
         v = order[t]
         count = 0
@@ -50,7 +68,7 @@ def block_separators(
             r = rank[u]
             if label[u] == label[v] and r > t and seen[r] != t:
                 if count == most:
-                    return t, separator, width, parent
+                    return t
                 seen[r] = t
                 separator[t, count] = r
                 count += 1
@@ -60,7 +78,7 @@ def block_separators(
                 r = separator[child, k]
                 if seen[r] != t:
                     if count == most:
-                        return t, separator, width, parent
+                        return t
                     seen[r] = t
                     separator[t, count] = r
                     count += 1
@@ -72,11 +90,12 @@ def block_separators(
                 j -= 1
             separator[t, j] = r
         width[t] = count
-        parent[t] = separator[t, 0] if count else NOBODY
-        if count:
-            sister[t] = first_child[parent[t]]
-            first_child[parent[t]] = t
-    return steps, separator, width, parent
+        if count > 0:
+            first = separator[t, 0]
+            parent[t] = first
+            sister[t] = first_child[first]
+            first_child[first] = t
+    return steps
 
 
 def grow_blocks(

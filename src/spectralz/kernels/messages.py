@@ -294,7 +294,6 @@ def reweighted_terms(
     return terms, sizes
 
 
-@compiled
 def breadth_first(graph: Graph, used: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
     """Walk through the graph along the edges in ``used``, component by component.
 
@@ -309,8 +308,24 @@ def breadth_first(graph: Graph, used: BoolArray) -> tuple[IntArray, IntArray, In
     """
     n = len(graph.start) - 1
     order, up, label = np.empty(n, np.int64), np.full(n, -1), np.full(n, -1)
+    _walk(graph.start, graph.source, graph.reverse, graph.edge, used, order, up, label)
+    return order, up, label
+
+
+@compiled
+def _walk(
+    start: IntArray,
+    source: IntArray,
+    reverse: IntArray,
+    edge: IntArray,
+    used: BoolArray,
+    order: IntArray,
+    up: IntArray,
+    label: IntArray,
+) -> None:
+    """Write what :func:`breadth_first` returns; parents and labels are -1 at first."""
     taken = given = count = 0
-    for first in range(n):
+    for first in range(len(order)):
         if label[first] >= 0:
             continue
         label[first] = count
@@ -319,15 +334,14 @@ def breadth_first(graph: Graph, used: BoolArray) -> tuple[IntArray, IntArray, In
         while taken < given:
             i = order[taken]
             taken += 1
-            for s in range(graph.start[i], graph.start[i + 1]):
-                j = graph.source[s]
-                if used[graph.edge[s]] and label[j] < 0:
+            for s in range(start[i], start[i + 1]):
+                j = source[s]
+                if used[edge[s]] and label[j] < 0:
                     label[j] = count
-                    up[j] = graph.reverse[s]
+                    up[j] = reverse[s]
                     order[given] = j
                     given += 1
         count += 1
-    return order, up, label
 
 
 def orient(graph: Graph, used: BoolArray) -> FloatArray:

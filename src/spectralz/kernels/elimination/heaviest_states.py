@@ -151,7 +151,8 @@ def extend(
     while mask < 4 * count:
         mask *= 2
     mask = min(mask, len(table)) - 1
-    table[: mask + 1] = EMPTY
+    for slot in range(mask + 1):
+        table[slot] = EMPTY
     key = np.empty(words, dtype=np.uint64)
     new = 0
     for k in range(count):

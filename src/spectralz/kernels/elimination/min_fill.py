@@ -86,8 +86,8 @@ def _min_fill_of_bits(
     """Write the min-fill order (ties: fewest neighbors, then priority); return False where it becomes too wide.
 
     ``degree`` holds the spins' degrees, and in the end the widths at which they were eliminated. One more row of
-    ``bits`` marks the spins whose fill has changed. The spin with the smallest ``key`` is eliminated: one number made
-    of its fill, its degree and its priority.
+    ``bits`` marks the spins whose fill has changed. The smallest ``key`` is eliminated: one number made of a spin's
+    fill, degree and priority.
     """
     n, words = len(order), (len(priority) + 63) >> 6
     for w in range(words):
