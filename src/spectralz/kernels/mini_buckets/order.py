@@ -94,6 +94,8 @@ class _Graph:
         return np.array(order, dtype=np.int64)
 
     def _fewest_neighbors_first(self, limit: int) -> IntArray:
+        if self.complete == [True]:  # all spins always have equally many neighbors
+            return np.argsort(self.priority)
         n, degree = len(self.degree), self.degree.astype(np.int64)
         key = degree * n + self.priority
         heap = np.argsort(key)
