@@ -70,13 +70,13 @@ def test_log_z_is_that_of_the_couplings_kept(name, width):
     exact = sz.log_z(kept_model(model, found), "exact")
     assert found.log_z == pytest.approx(exact.log_z, abs=1e-10)
     assert exact.details["width"] <= width
-    spins, joined, sizes, bag, _ = found._growth
-    assert sorted(spins) == list(range(model.n))
+    bags, sizes, parent, _ = found._growth
+    assert sorted(bags[np.arange(model.n), sizes]) == list(range(model.n))
     for step in range(model.n):
-        members = set(joined[step, : sizes[step]])
-        of_bag = set() if bag[step] < 0 else {*joined[bag[step], : sizes[bag[step]]], spins[bag[step]]}
+        members = set(bags[step, : sizes[step]])
+        of_bag = set() if parent[step] < 0 else {*bags[parent[step], : sizes[parent[step]] + 1]}
         assert members <= of_bag
-        assert bag[step] < step
+        assert parent[step] < step
 
 
 @pytest.mark.parametrize("name", MODELS)
