@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import zipfile
 
 import numpy as np
@@ -11,6 +12,9 @@ from hypothesis import strategies as st
 import spectralz as sz
 from spectralz.errors import FormatError
 from spectralz.io import files
+from spectralz.io.csv_table import read_table
+from spectralz.io.files import Source
+from spectralz.io.npz import read_npz
 from tests.reference import states
 from tests.strategies import models
 
@@ -194,6 +198,153 @@ def test_damaged_archives_give_a_format_error(tmp_path):
                 sz.read(path)
             except FormatError as error:
                 assert "m.npz" in str(error)
+
+
+# ---------------------------------------------------------------------------------- headers and bytes that are damaged
+
+MARKS = list(b"{}()[]'\",:0123456789 \n\\LObefiuSUV<>|\0")
+TABLE = np.random.default_rng(1).integers(0, 2, (6, 3))
+
+
+def damaged(whole, rng):
+    """Cut a file, or change, put or take away some bytes, most of them in its header."""
+    content = bytearray(whole)
+    if rng.random() < 0.25:
+        return bytes(content[: rng.integers(len(content))])
+    for _ in range(rng.integers(1, 4)):
+        place = int(rng.integers(min(len(content), 128) if rng.random() < 0.7 else len(content)))
+        kind = rng.integers(3)
+        if kind == 0:
+            content[place] ^= int(rng.integers(1, 256))
+        elif kind == 1:
+            content[place] = int(rng.choice(MARKS))
+        else:
+            del content[place : place + int(rng.integers(1, 8))]
+    return bytes(content)
+
+
+def saved(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def archives(folder):
+    """Return the arrays of one archive of every kind, each as the bytes of its file."""
+    path = folder / "m.npz"
+    couplings = [
+        sz.generators.grid(2, 1.0, 0),
+        sz.generators.complete(4, 1.0, 0),
+        sz.Ising.from_bipartite([[1.0, 2.0], [3.0, 4.0]]),
+        sz.Ising.from_factors(np.zeros(3), [1.0], [[1.0, 2.0, 3.0]], np.zeros(3)),
+        sz.Ising([0.0, 1.0], np.eye(2), names=["a", 2]),
+    ]
+    saves = [lambda model=model: sz.write(model, path) for model in couplings]
+    saves.append(lambda: sp.save_npz(path, sp.eye_array(3, k=1)))
+    saves.append(lambda: np.savez(path, J=np.eye(3, k=1), h=np.ones(3)))
+    for save in saves:
+        save()
+        yield path.read_bytes()
+
+
+def members_of(archive):
+    with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+        return {name.removesuffix(".npy"): opened.read(name) for name in opened.namelist()}
+
+
+def packed(members):
+    file = io.BytesIO()
+    write_members(file, zipfile.ZIP_STORED, **members)
+    return file.getvalue()
+
+
+def assert_format_error_or_nothing(read, content):
+    try:
+        read(Source("damaged", content))
+    except FormatError as error:
+        assert "damaged" in str(error)
+
+
+def fuzz_archives(folder, count, rng):
+    for archive in archives(folder):
+        members = members_of(archive)
+        for _ in range(count):
+            assert_format_error_or_nothing(read_npz, damaged(archive, rng))
+            name = rng.choice(list(members))
+            assert_format_error_or_nothing(read_npz, packed(members | {name: damaged(members[name], rng)}))
+
+
+def fuzz_tables(count, rng):
+    for kind in ("i8", "f8", "i1", "?", "f2"):
+        whole = saved(np.asarray(TABLE, dtype=kind, order="F" if kind == "i1" else "C"))
+        for _ in range(count):
+            assert_format_error_or_nothing(read_table, damaged(whole, rng))
+
+
+def test_damaged_archives_and_tables_give_a_format_error(tmp_path):
+    rng = np.random.default_rng(4)
+    fuzz_archives(tmp_path, 20, rng)
+    fuzz_tables(100, rng)
+
+
+@pytest.mark.slow
+def test_thousands_of_damaged_archives_and_tables_give_a_format_error(tmp_path):
+    rng = np.random.default_rng(5)
+    fuzz_archives(tmp_path, 500, rng)
+    fuzz_tables(1000, rng)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (6, 3",  # tokenize.TokenError
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (06, 3), }",  # SyntaxError
+        "{'descr': '<f8', b'fortran_order': False, 'shape': (6, 3), }",  # TypeError: keys that cannot be sorted
+        "{'descr': '<f8', 1: False, None: (6, 3), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999, 99999999), }",  # MemoryError
+        f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({10**40}, 3), }}",  # OverflowError
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (-2, -9), }",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (6, 3), }",
+        f"{'(' * 3000}",  # RecursionError or MemoryError of the parser
+        "",
+    ],
+)
+def test_headers_that_numpy_does_not_write(tmp_path, header):
+    text = (header + "\n").encode()
+    array = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(144)
+    with pytest.raises(FormatError, match="data: "):
+        read_table(Source("data", array))
+    with pytest.raises(FormatError, match="model: "):
+        read_npz(Source("model", packed({"J": array})))
+
+
+def test_a_table_with_bytes_after_its_end_is_read():
+    """As numpy does."""
+    X, names = read_table(Source("data", saved(TABLE) + b"more"))
+    assert np.array_equal(X, TABLE)
+    assert names is None
+
+
+def test_a_table_saved_by_python_2_is_read():
+    whole = saved(np.zeros((6, 3))).replace(b"(6, 3), }  ", b"(6L, 3L), }")
+    assert read_table(Source("data", whole))[0].shape == (6, 3)
+
+
+def test_text_that_is_not_unicode_is_damage():
+    """numpy makes a text of it on which Python fails with a SystemError."""
+    arrays = {name: saved(array) for name, array in GOOD.items()} | {"coupling": saved(np.eye(2))}
+    names = saved(np.array('["a", "bc"]')).replace(b"b\0\0\0", b"b\0\xff\xff")
+    with pytest.raises(FormatError, match="'names' must be the JSON text"):
+        read_npz(Source("model", packed(arrays | {"names": names})))
+    with pytest.raises(FormatError, match="damaged"):
+        read_npz(Source("model", packed(arrays | {"format": names})))
+
+
+@pytest.mark.parametrize("kind", ["f2", "f4", "g", "i1", "u8"])
+def test_numbers_of_any_kind_are_read(kind):
+    sparse = GOOD | {"edges": np.array([[0, 1]]), "values": np.array([2], dtype=kind)}
+    found = read_npz(Source("model", packed({name: saved(array) for name, array in sparse.items()})))
+    assert found == sz.Ising(None, [[0, 2], [2, 0]])
 
 
 # ---------------------------------------------------------------------------- archives that are made to fill the memory

@@ -65,10 +65,14 @@ def test_weights_and_pairs_come_from_files(run):
         (("data.csv", "--weights", "z"), "the header has a, b, c, d"),
         (("data.csv", "--graph", "data.csv"), "is not a pair"),
         (("bad.csv",), "line 3"),
+        (("long.csv",), "long.csv, line 2: the line cannot be split into cells: field larger than field limit"),
+        (("long.npy",), "long.npy: this array cannot be read, its header is damaged"),
     ],
 )
 def test_bad_input_is_a_sentence(run, arguments, words):
     Path("bad.csv").write_text("a,b\n0,1\n0,\n")
+    Path("long.csv").write_text(f"a,b\n0,{'1' * 200_000}\n")
+    Path("long.npy").write_bytes(Path("data.npy").read_bytes()[:60])
     code, out, err = run("fit", *arguments)
     assert (code, out) == (2, "")
     assert words in err

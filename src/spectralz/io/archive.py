@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import sys
 import warnings
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -72,9 +73,8 @@ class Archive(Mapping[str, NDArray[Any]]):
         if info.compress_type not in PACKINGS:
             self.fail("this archive is packed in a way that numpy never does; write it with np.savez or sz.write")
         try:
-            with self._zip.open(info) as file, warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # a header written by Python 2 is accepted
-                shape, dtype = _begin(file)
+            with self._zip.open(info) as file:
+                shape, dtype = read_header(file)
                 numbers = info.file_size - file.tell()
         except Exception:
             self._fail_damaged()
@@ -86,8 +86,8 @@ class Archive(Mapping[str, NDArray[Any]]):
         size = math.prod(shape) * dtype.itemsize
         if min(shape, default=0) < 0 or size != numbers:
             self.fail(
-                f"the array {name!r} announces the shape {_shown(shape)} of {dtype}, but has {numbers} bytes, which do "
-                "not agree; is it damaged? Write it again with np.savez or sz.write"
+                f"the array {name!r} {disagreement(shape, dtype, numbers)}; is it damaged? Write it again with "
+                "np.savez or sz.write"
             )
         return Header(shape, size)
 
@@ -108,8 +108,13 @@ class Archive(Mapping[str, NDArray[Any]]):
         """Return an array as text, empty if it is missing or not a single text."""
         if name not in self or self.header(name).shape != ():
             return ""
-        value = self[name].item()
-        return value if isinstance(value, str) else ""
+        array = self[name]
+        if array.dtype.kind != "U":
+            return ""
+        codes = np.frombuffer(array.astype(array.dtype.newbyteorder("=")).tobytes(), dtype=np.uint32)
+        if np.any(codes > sys.maxunicode):  # numpy would make a text of them that Python cannot handle
+            self._fail_damaged()
+        return str(array.item())
 
     def refuse_all_but(self, *names: str) -> None:
         """Refuse an archive that has arrays other than these."""
@@ -128,18 +133,25 @@ class Archive(Mapping[str, NDArray[Any]]):
         self.fail("not a readable .npz archive; is it damaged? Write it again with sz.write")
 
 
-def _begin(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Return the shape and the type of an array, leaving the file where its numbers begin."""
-    version = np.lib.format.read_magic(file)
-    if version == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-    elif version == (2, 0):
-        shape, _, dtype = np.lib.format.read_array_header_2_0(file)
-    else:  # only structured arrays have a later version
-        raise ValueError(f"version {version}")
+def read_header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return the shape and the type of an array, leaving the file where its numbers begin.
+
+    A damaged header shows as almost any error: numpy parses it as Python.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a header written by Python 2 is accepted
+        version = np.lib.format.read_magic(file)
+        if version == (1, 0):
+            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        elif version == (2, 0):
+            shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+        else:  # only structured arrays have a later version
+            raise ValueError(f"version {version}")
     return shape, dtype
 
 
-def _shown(shape: tuple[int, ...]) -> str:
+def disagreement(shape: tuple[int, ...], dtype: np.dtype[Any], numbers: int) -> str:
+    """Return, for messages, what an array announces and how many bytes it has."""
     text = " x ".join(f"{length:.3g}" if abs(length) < 10**300 else "..." for length in shape[:4])
-    return f"({text}{', ...' if len(shape) > 4 else ''})"
+    shown = f"({text}{', ...' if len(shape) > 4 else ''})"
+    return f"announces the shape {shown} of {dtype}, but has {numbers} bytes, which do not agree"

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import csv
 import io
+import math
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectralz.io.archive import disagreement, read_header
 from spectralz.io.files import PathOrSource, Source, opened
 from spectralz.io.lines import Lines, finite_number, quoted, separator_of
 
@@ -59,14 +62,26 @@ def _cells(lines: Lines) -> list[list[str]]:
     separator = separator_of(lines.texts[0])
     if separator is None:
         return [text.split() for text in lines.texts]
-    return [[cell.strip() for cell in row] for row in csv.reader(lines.texts, delimiter=separator)]
+    reader = csv.reader(lines.texts, delimiter=separator)
+    try:
+        return [[cell.strip() for cell in row] for row in reader]
+    except csv.Error as error:  # for example a cell that is longer than 131,072 characters
+        lines.fail(reader.line_num - 1, f"the line cannot be split into cells: {error}; a cell is a number, or a name")
 
 
 def _array(source: Source) -> FloatArray:
+    """Read an array of numpy, if its header is sound and announces no more than the file holds."""
+    file = io.BytesIO(source.content)
     try:
-        array = np.load(io.BytesIO(source.content), allow_pickle=False)
-    except (ValueError, EOFError, OSError):
-        source.fail("this array cannot be read; it must be an array of numbers, saved by numpy.save")
-    if array.ndim != 2 or array.dtype.kind not in "biuf":
-        source.fail(f"the array has shape {array.shape} and type {array.dtype}; it must be rows x variables of numbers")
-    return np.asarray(array, dtype=np.float64)
+        shape, dtype = read_header(file)
+    except Exception:  # numpy parses a header as Python, so that damage shows as almost any error
+        source.fail("this array cannot be read, its header is damaged; save it again by numpy.save")
+    if len(shape) != 2 or dtype.kind not in "biuf":
+        source.fail(f"the array has shape {shape} and type {dtype}; it must be rows x variables of numbers")
+    numbers = len(source.content) - file.tell()
+    if min(shape) < 0 or math.prod(shape) * dtype.itemsize > numbers:
+        source.fail(f"the array {disagreement(shape, dtype, numbers)}; is it damaged? Save it again by numpy.save")
+    file.seek(0)
+    with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
+        warnings.simplefilter("ignore", UserWarning)  # a header written by Python 2 is accepted
+        return np.asarray(np.lib.format.read_array(file, allow_pickle=False), dtype=np.float64)

@@ -172,7 +172,7 @@ def _sparse_coupling(arrays: Archive) -> Any:
         arrays.fail("'edges' must hold every pair once, the smaller spin first")
     if values.dtype.kind not in "iuf":
         arrays.fail(f"'values' holds {values.dtype}; it must hold real numbers")
-    upper = sp.coo_array((values, tuple(edges.T)), shape=(n, n))
+    upper = sp.coo_array((values.astype(np.float64), tuple(edges.T)), shape=(n, n))
     return upper + sp.triu(upper, k=1).T
 
 
