@@ -132,6 +132,82 @@ def test_without_any_place_nothing_is_kept(tmp_path):
     assert folder == "None"
 
 
+# ------------------------------------------------------------------------------------------ files that are damaged
+
+FIRST_KERNEL = """
+import numpy as np
+from spectralz._support.compile_times import seconds_to_compile
+from spectralz.kernels.sampling.flips import sums_of_logs
+sums = np.empty(1)
+seconds_to_compile(sums_of_logs)
+sums_of_logs(np.ones((1, 3)), sums)
+print(sums[0], len(sums_of_logs.stats.cache_hits))
+"""
+
+
+def _damage(folder, suffix, content):
+    damaged = list(folder.rglob(f"*{suffix}"))
+    for file in damaged:
+        file.write_bytes(content)
+    assert damaged
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("suffix", "content"),
+    [
+        (".nbi", b"This is text.\n"),
+        (".nbi", b""),
+        (".nbc", b"This is text.\n"),
+        (".nbc", b"I1\n."),  # a sound pickle of something else
+    ],
+)
+def test_a_damaged_file_of_the_cache_is_dropped_and_the_kernel_compiled_again(tmp_path, suffix, content):
+    first, _ = run_in_fresh_process(FIRST_KERNEL, NUMBA_CACHE_DIR=tmp_path)
+    _damage(tmp_path, suffix, content)
+    again, err = run_in_fresh_process(FIRST_KERNEL, NUMBA_CACHE_DIR=tmp_path)
+    assert again == first
+    assert first.endswith(" 0\n")
+    assert "Traceback" not in err
+    found, err = run_in_fresh_process(FIRST_KERNEL, NUMBA_CACHE_DIR=tmp_path)
+    assert found == first.replace(" 0\n", " 1\n")
+    assert err == ""
+
+
+def _cache_that_raises(error):
+    def load(*_):
+        raise error
+
+    dropped = []
+    flush, disable = (lambda: dropped.append(True)), (lambda: dropped.append(False))
+    cache = SimpleNamespace(load_overload=load, flush=flush, disable=disable)
+    compiling.drop_damaged(cache)
+    return cache, dropped
+
+
+def test_an_interrupt_while_a_kernel_is_loaded_is_an_interrupt_and_no_damage():
+    hidden = SystemError("returned a result with an exception set")
+    hidden.__cause__ = KeyboardInterrupt()
+    for error in (KeyboardInterrupt(), hidden):
+        cache, dropped = _cache_that_raises(error)
+        with pytest.raises(KeyboardInterrupt):
+            cache.load_overload("signature", "context")
+        assert dropped == []
+
+
+def test_a_cache_that_cannot_be_mended_is_left_alone():
+    cache, dropped = _cache_that_raises(ValueError("damaged"))
+    assert cache.load_overload("signature", "context") is None
+    assert dropped == [True]
+
+    def refuse():
+        raise PermissionError("read-only")
+
+    cache.flush = refuse
+    assert cache.load_overload("signature", "context") is None
+    assert dropped == [True, False]
+
+
 # -------------------------------------------------------------------------------------------------- the clock
 
 
@@ -309,3 +385,45 @@ for _ in range(2):
     assert "about " in err
     with_everything = code.replace("model =", "sz.warm_up()\nmodel =")
     assert run_in_fresh_process(with_everything, NUMBA_CACHE_DIR=tmp_path)[0] == "[]\n[]\n"
+
+
+# --------------------------------------------------------------------------------------------------- interrupts
+
+
+def hide(*_, **__):
+    """Do what numba makes of an interrupt while it looks up a function or loads compiled code."""
+    raise SystemError("CPUDispatcher returned a result with an exception set") from KeyboardInterrupt()
+
+
+def test_an_interrupt_behind_several_errors_is_one():
+    error, cause = SystemError("c"), ValueError("b")
+    error.__cause__, error.__context__ = cause, KeyboardInterrupt()
+    assert sz.errors.is_interrupt(error)
+    cause.__context__ = error  # a circle
+    error.__context__ = None
+    assert not sz.errors.is_interrupt(error)
+
+
+@pytest.mark.parametrize(
+    ("place", "ask"),
+    [
+        ("spectralz.methods.exact.Exact._solve", lambda model: sz.log_z(model, "exact")),
+        ("spectralz.methods.exact.Exact._solve_marginals", lambda model: sz.marginals(model, "exact")),
+        ("spectralz.methods.exact.Exact._sample", lambda model: sz.sample(model, 3, "exact")),
+        ("spectralz.inference.verbs.bracket", lambda model: sz.bounds(model)),
+        ("spectralz.inference.temperatures._exact", lambda model: sz.thermodynamics(model, [1.0])),
+        ("spectralz.inference.heaviest.by_maxima", lambda model: sz.map_state(model)),
+        ("spectralz.inference.ratio._bridged", lambda model: sz.log_ratio(model, 2 * model)),
+        ("spectralz.learning.fitting._fit", lambda model: sz.fit([[0, 1], [1, 0]])),
+    ],
+)
+def test_an_interrupt_that_numba_hides_is_an_interrupt(monkeypatch, place, ask):
+    monkeypatch.setattr("spectralz.inference.ratio._exactly", lambda *_: None)
+    monkeypatch.setattr(place, hide)
+    with pytest.raises(KeyboardInterrupt):
+        ask(sz.generators.complete(4, 1.0, seed=0))
+
+
+def test_a_fit_keeps_what_it_has_if_numba_hides_an_interrupt(monkeypatch):
+    monkeypatch.setattr("spectralz.learning.minimizing.report", hide)
+    assert sz.fit([[0, 0], [0, 1], [1, 0], [1, 1], [1, 1]]).interrupted

@@ -96,7 +96,7 @@ def is_compiled(kernel: Any) -> bool:
         return bool(kernel._cache._cache_file._load_index())
     except AttributeError:  # there is no cache, or this release of numba has another one
         return kernel.stats.cache_path is not None
-    except OSError:
+    except Exception:  # the file cannot be read, or is damaged, which shows as any error; it will be compiled
         return False
 
 

@@ -15,6 +15,7 @@ from spectralz._support import clock
 from spectralz._support.compile_times import require_compiled, seconds_to_compile
 from spectralz._support.progress import is_heard, report
 from spectralz._support.settings import settings
+from spectralz.errors import is_interrupt
 
 # Kernels import numba's names from here: importing it takes half a second, which is not counted as work either.
 clock.begin_leaving_out()
@@ -56,6 +57,7 @@ def compiled(function: Any, **settings: Any) -> Any:
     except RuntimeError:  # numba finds no writable folder
         numba.config.CACHE_DIR = _folder_of_our_own()
         kernel = numba.njit(cache=bool(numba.config.CACHE_DIR), **settings)(function)
+    drop_damaged(kernel._cache)
     KERNELS.append(kernel)
     return kernel
 
@@ -119,6 +121,25 @@ def name_of(kernel: Any) -> str:
     """
     function = kernel.py_func
     return f"{function.__module__.removeprefix('spectralz.kernels.')}.{function.__name__}"
+
+
+def drop_damaged(cache: Any) -> None:
+    """Let a kernel be compiled again if its files on disk cannot be read, and the damaged ones be replaced."""
+    load = cache.load_overload
+
+    def load_or_drop(*args: Any) -> Any:
+        try:
+            return load(*args)
+        except Exception as error:  # what is unpickled from damaged files may raise anything
+            if is_interrupt(error):
+                raise KeyboardInterrupt from error
+        try:
+            cache.flush()
+        except OSError:  # in a folder that cannot be written to
+            cache.disable()
+        return None
+
+    cache.load_overload = load_or_drop
 
 
 def _folder_of_our_own() -> str:
