@@ -6,9 +6,11 @@ A message says what was given, what was expected, and what to do.
 from __future__ import annotations
 
 import warnings
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from os import PathLike
 
 __all__ = [
@@ -111,12 +113,31 @@ def is_broken_pipe(error: BaseException) -> bool:
     return _comes_from(error, BrokenPipeError)
 
 
+@contextmanager
+def showing_interrupts() -> Iterator[None]:
+    """Raise an interrupt as a KeyboardInterrupt, also if numba hides it in a SystemError.
+
+    This happens while it looks up a function or loads compiled code.
+    """
+    try:
+        yield
+    except SystemError as error:
+        if is_interrupt(error):
+            raise KeyboardInterrupt from error
+        raise
+
+
 def _comes_from(error: BaseException, kind: type[BaseException]) -> bool:
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, kind):
+    """Say whether an error, or one of those that led to it, is of a kind."""
+    waiting: list[BaseException | None] = [error]
+    seen: list[BaseException] = []
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, kind):
             return True
-        seen = seen.__cause__ or seen.__context__
+        if one is not None and not any(one is other for other in seen):  # errors can lead to each other in a circle
+            seen.append(one)
+            waiting += [one.__cause__, one.__context__]
     return False
 
 

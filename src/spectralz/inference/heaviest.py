@@ -11,7 +11,7 @@ from spectralz._support import clock
 from spectralz._support.deadline import Deadline, budgeted, checked_budget
 from spectralz._support.options import bytes_in_words, checked_bytes, checked_count, checked_threads
 from spectralz._support.threads import using_threads
-from spectralz.errors import ModelError, OptionError, TooLargeError, is_interrupt
+from spectralz.errors import ModelError, OptionError, TooLargeError, is_interrupt, showing_interrupts
 from spectralz.inference.by_maxima import by_maxima, rounding_of, table_entries
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.methods import Exact
@@ -84,7 +84,7 @@ def map_state(
     conditioned = ModelWithEvidence.checked(model, given)
     began = clock.seconds()
     free = conditioned.free
-    with using_threads(limit), budgeted(*limits) as deadline:
+    with showing_interrupts(), using_threads(limit), budgeted(*limits) as deadline:
         order = None if method == "search" else _order(free, memory, deadline, method == "exact")
         answer = _searched(free, deadline, rng) if order is None else _eliminated(free, order, rng)
     weight = float(free.log_weight(answer.state))

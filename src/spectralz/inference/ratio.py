@@ -10,7 +10,7 @@ import numpy as np
 from spectralz._support.deadline import Deadline, budgeted, checked_budget
 from spectralz._support.options import checked_count, checked_threads
 from spectralz._support.threads import using_threads
-from spectralz.errors import ModelError, TooLargeError
+from spectralz.errors import ModelError, TooLargeError, showing_interrupts
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.inference.verbs import log_z
 from spectralz.methods import Exact, Quadrature
@@ -86,7 +86,7 @@ def log_ratio(
     exact = _exactly(first, second, auto)
     if exact is not None:
         return exact
-    with using_threads(limit), budgeted(*limits) as deadline:
+    with showing_interrupts(), using_threads(limit), budgeted(*limits) as deadline:
         bridged = _bridged(first, second, deadline, rng)
     return bridged if bridged is not None else _one_by_one(first, second, auto)
 

@@ -12,7 +12,7 @@ from spectralz._support.deadline import Deadline, budgeted, checked_budget
 from spectralz._support.options import checked_count, checked_threads
 from spectralz._support.progress import report
 from spectralz._support.threads import using_threads
-from spectralz.errors import OptionError, TooLargeError, warn_inaccurate
+from spectralz.errors import OptionError, TooLargeError, showing_interrupts, warn_inaccurate
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.methods import Exact, Method, Quadrature
 from spectralz.methods.base import has_few_pairs
@@ -97,7 +97,7 @@ def thermodynamics(
     rng = np.random.default_rng(checked_count(seed, "seed", least=0))
     free = ModelWithEvidence.checked(model, given).free
     began = clock.seconds()
-    with using_threads(limit), budgeted(*limits) as deadline:
+    with showing_interrupts(), using_threads(limit), budgeted(*limits) as deadline:
         solver = _exact_method(free, at, method, deadline)
         curves = _cooled(free, at, deadline, rng) if solver is None else _exact(free, at, solver)
     result = Thermodynamics(beta=at, n=free.n, seconds=clock.seconds() - began, **curves)

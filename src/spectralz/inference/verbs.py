@@ -9,7 +9,7 @@ from spectralz._support.deadline import budgeted, checked_budget
 from spectralz._support.executors import using_executor
 from spectralz._support.options import checked_count, checked_level, checked_threads, flag
 from spectralz._support.threads import using_threads
-from spectralz.errors import OptionError, SpectralzError, UnknownMethodError, warn_inaccurate
+from spectralz.errors import OptionError, SpectralzError, UnknownMethodError, showing_interrupts, warn_inaccurate
 from spectralz.inference.all_pairs import marginals_of_all_pairs
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.methods import Method
@@ -257,7 +257,7 @@ def bounds(
     probability = None if level is None else checked_level(level, "level")
     number = checked_count(seed, "seed", least=0)
     free = ModelWithEvidence.checked(model, given).free
-    with using_threads(checked_threads(threads)), budgeted(*limits) as deadline:
+    with showing_interrupts(), using_threads(checked_threads(threads)), budgeted(*limits) as deadline:
         if probability is None:
             return bracket(free, deadline, exclude)
         return bracket_with_interval(free, deadline, exclude, probability, number)

@@ -12,7 +12,7 @@ from spectralz._support import clock
 from spectralz._support.deadline import Deadline
 from spectralz._support.options import check_choice, checked_count, checked_positive, checked_threads, flag, is_number
 from spectralz._support.threads import NO_MATRICES, using_threads
-from spectralz.errors import ModelError, OptionError, TooLargeError, shown, warn_inaccurate
+from spectralz.errors import ModelError, OptionError, TooLargeError, showing_interrupts, shown, warn_inaccurate
 from spectralz.inference import log_z, sample
 from spectralz.learning import sampled, selecting
 from spectralz.learning.graphs import edges_of
@@ -158,7 +158,8 @@ def fit(
         flag(likelihood, "likelihood"),
     )
     seconds = math.inf if budget is None else checked_positive(budget, "budget")
-    with using_threads(checked_threads(threads), NO_MATRICES), Deadline.after(seconds).in_force():
+    limit = checked_threads(threads)
+    with showing_interrupts(), using_threads(limit, NO_MATRICES), Deadline.after(seconds).in_force():
         result = _fit(table, graph, penalty, strength, fixed, select, options)
     if not result.status.converged and not result.interrupted:
         warn_inaccurate(f"this fit is not to be trusted: {result.status}", stacklevel=3)

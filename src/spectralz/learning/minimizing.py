@@ -9,6 +9,7 @@ import numpy as np
 
 from spectralz._support import deadline
 from spectralz._support.progress import report
+from spectralz.errors import is_interrupt
 
 if TYPE_CHECKING:
     from spectralz.learning.problem import Problem
@@ -119,7 +120,9 @@ def _newton(
             if length == 0.0:
                 return Minimum(at, residual, k, "" if residual <= 1e3 * tol else "rounding stops it")
             at = at + length * step
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_interrupt(error):
+            raise
         stopped = INTERRUPTED
     return Minimum(at, residual, k + 1, stopped)
 
@@ -193,7 +196,9 @@ def _lbfgs(objective: _Penalized, problem: Problem, start: FloatArray, tol: floa
             scipy.optimize.minimize(penalized, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         else:
             penalized(first)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_interrupt(error):
+            raise
         stopped = INTERRUPTED
     except _TimeUpError:
         stopped = TIME_UP

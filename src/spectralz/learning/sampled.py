@@ -13,6 +13,7 @@ import numpy as np
 
 from spectralz._support import deadline
 from spectralz._support.progress import report
+from spectralz.errors import is_interrupt
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.run import relax
 from spectralz.sampling.spread import crew_for
@@ -112,7 +113,9 @@ def climb(problem: Problem, start: FloatArray, rows: float, seed: int, max_iter:
             step = length * solve(gradient)
             at = at + step * min(1.0, LONGEST_STEP / max(float(np.abs(step).max(initial=0.0)), 1e-300))
             x = _relaxed(problem, at, x, SWEEPS, rng)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_interrupt(error):
+            raise
         stopped = "interrupted"
     return _ended(problem, at, x, rows, k + 1, stopped, rng)
 
@@ -140,7 +143,9 @@ def _ended(
             x = _relaxed(problem, at, x, SWEEPS, rng)
             means.append(_Features(problem, x).mean)
             kept.append(x)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_interrupt(error):
+            raise
         stopped = "interrupted"
         means, kept = means or [_Features(problem, x).mean], kept or [x]
     free = problem.free

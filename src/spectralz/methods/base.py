@@ -13,7 +13,7 @@ from spectralz._support import clock
 from spectralz._support.devices import using_device
 from spectralz._support.options import apply_checks, bytes_in_words, checked_count
 from spectralz._support.threads import NO_MATRICES, using_threads
-from spectralz.errors import OptionError, TooLargeError
+from spectralz.errors import OptionError, TooLargeError, showing_interrupts
 from spectralz.parts.outcome import MarginalOutcome, Outcome, with_proven_kind
 from spectralz.parts.pairs import pairs_of, wanting_pairs
 from spectralz.result import Estimate, Kind, Marginals, Status
@@ -133,7 +133,7 @@ class Method(ABC):
     @contextmanager
     def _in_place(self, model: Ising) -> Iterator[None]:
         """Work with the threads and on the device that the options of these names say, where a method has them."""
-        with ExitStack() as stack:
+        with showing_interrupts(), ExitStack() as stack:
             if hasattr(self, "threads"):
                 stack.enter_context(self._in_threads(model))
             if hasattr(self, "device"):
