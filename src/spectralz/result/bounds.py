@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from spectralz.result.interval import Interval
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BoundsRow(Record):
     """Hold the result of one bounder: what it proved on each side, or why it proved nothing.
 
@@ -30,7 +30,7 @@ class BoundsRow(Record):
     interrupted: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Bounds(Shown):
     """Hold proven bounds on log Z, the best of several methods on each side.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from spectralz.result.equality import Compared
 from spectralz.result.kinds import AnyMethod, Kind, Shown
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from spectralz.result.estimate import Estimate
 
 
-@dataclass(frozen=True)
-class ComparisonRow:
+@dataclass(frozen=True, eq=False)
+class ComparisonRow(Compared):
     """Hold the result of one method in a comparison: its estimate, or the error in which it ended.
 
     ``name`` is the name that was asked for; it may be a label such as ``BP-200``.
@@ -40,7 +41,7 @@ class ComparisonRow:
         return {"name": self.name, **self.estimate.to_dict()}
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Shown):
     """Hold the results of several methods on one model, in the order in which they were asked for.
 

@@ -9,7 +9,7 @@ from spectralz.result.kinds import Shown
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Description(dict[str, Any], Shown):
+class Description(dict[str, Any], Shown):  # type: ignore[misc]  # without a hash, as any dict
     """Hold what :func:`spectralz.describe` found out about a model; also a dict from these names to their values.
 
     Attributes

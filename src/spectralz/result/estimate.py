@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from spectralz.result.interval import Interval
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Estimate(Shown):
     """Hold log Z as one run found it, with its kind, status, bounds and error.
 

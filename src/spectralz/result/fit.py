@@ -85,6 +85,9 @@ class Fit(Shown):
     details: Mapping[str, Any] = field(default_factory=dict)
     table: Any = None
 
+    def __hash__(self) -> int:
+        return hash(self.model)
+
     @property
     def aic(self) -> float | None:
         """Akaike's criterion of all rows, ``-2 rows log_likelihood + 2 parameters``; smaller is better.

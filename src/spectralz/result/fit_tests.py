@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Wald(Record):
     """Hold each estimated parameter with its standard error and a test of whether it is zero.
 
@@ -40,7 +40,7 @@ class Wald(Record):
         return text.aligned(fits.wald_table(self))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class LikelihoodRatio(Record):
     """Hold the test of whether a larger model is better than a nested one by more than chance explains.
 
@@ -66,7 +66,7 @@ class LikelihoodRatio(Record):
         return f"likelihood ratio: 2 x difference = {self.statistic:.4g}{error}, df = {self.df}, p = {self.p_value:.3g}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Goodness(Record):
     """Hold the model's predictions beside the data. All moments are those of -1 and +1.
 

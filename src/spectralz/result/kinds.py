@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from spectralz.result.equality import Compared
+
 
 class Kind(StrEnum):
     """Say what the number of a run is. The kind belongs to the run: belief propagation, say, is exact on a forest."""
@@ -57,7 +59,7 @@ class Verdict(StrEnum):
     NOT_RUN = "not run"
 
 
-class Record:
+class Record(Compared):
     """What results have in common: their fields, in order, as plain values."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -65,7 +67,7 @@ class Record:
         return entries(self, " ".join(vars(self)))
 
 
-class Shown:
+class Shown(Compared):
     """Print a result, and show it in notebooks, by the functions of ``spectralz.show`` with the name of its class."""
 
     def __repr__(self) -> str:
@@ -83,7 +85,7 @@ def _shown(result: Shown, form: str, suffix: str = "") -> str:
     return str(getattr(show, f"{type(result).__name__.lower()}{suffix}")(result))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Trial(Record):
     """Hold the answer of one of several methods that were tried, and the verdict on it.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from spectralz.result.equality import Compared
 from spectralz.result.kinds import Status, entries
 
 if TYPE_CHECKING:
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     from spectralz.result.estimate import Estimate
 
 
-@dataclass(frozen=True, kw_only=True)
-class DataLikelihood:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DataLikelihood(Compared):
     """Hold the mean log-likelihood per row of data, with the error from log Z.
 
     Attributes

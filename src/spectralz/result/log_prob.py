@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectralz.result.equality import Compared
 from spectralz.result.kinds import entries
 
 if TYPE_CHECKING:
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from spectralz.result.estimate import Estimate
 
 
-@dataclass(frozen=True)
-class LogProb:
+@dataclass(frozen=True, eq=False)
+class LogProb(Compared):
     """Hold log P(x) of states: their log-weights minus their common log Z.
 
     Attributes

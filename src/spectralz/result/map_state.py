@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from spectralz.result.kinds import Status
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class MapState(Record):
     """Hold the heaviest state found: the mode of P(x), the ground state in physics, the optimum of a QUBO.
 

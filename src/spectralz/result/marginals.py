@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spectralz.result.kinds import Kind, Status
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Marginals(Shown, Record):
     """Hold the means of the spins and of the products along the edges, as one run found them.
 

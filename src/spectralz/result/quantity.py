@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from spectralz.result.kinds import Status
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Quantity(Record):
     """Hold a number with its error.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz.errors import SolverError
+from spectralz.result.equality import Compared
 from spectralz.result.kinds import entries
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 QUANTITIES = ("log_z", "energy", "entropy", "heat_capacity", "magnetization", "abs_magnetization", "overlap")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Thermodynamics:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Thermodynamics(Compared):
     """Hold the curves of a model over its temperature: K numbers and K standard errors of each quantity.
 
     At the inverse temperature beta, P(x) is proportional to exp(beta w(x)), where w is the log-weight of the model. The

@@ -25,6 +25,7 @@ from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.sdp.certificate import is_dominated, rounding_margin
 from spectralz.model import Coupling, Entries, FloatArray, IntArray, Ising
 from spectralz.result import Status
+from spectralz.result.equality import Compared
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -53,8 +54,8 @@ EXCESS_IN_A_HURRY = 1e-4
 SAFELY_WITHIN = 0.99
 
 
-@dataclass(frozen=True)
-class DiagonalSDP:
+@dataclass(frozen=True, eq=False)
+class DiagonalSDP(Compared):
     """The result of :func:`diagonal_sdp`.
 
     Attributes
