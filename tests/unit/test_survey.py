@@ -17,6 +17,7 @@ from spectralz.sampling import plan
 from spectralz.sampling.engines.double import DoubleSparseEngine
 from spectralz.sampling.path import Path, from_coins, path_to
 from spectralz.sampling.plan import LEAST_POINTS, Survey, survey
+from spectralz.sampling.populations import deviation_of
 from spectralz.sampling.run import anneal
 from tests.helpers import FakeClock, heard
 
@@ -211,3 +212,37 @@ def test_curie_weiss_has_the_length_that_it_should():
     lengths = [survey(path, np.random.default_rng(seed)).length[-1] for seed in range(12)]
     # A square of a normal number has heavy tails: its deviation by 64 states is off by a quarter, and 3 % too small.
     assert np.mean(lengths) == pytest.approx(0.97 * truth, rel=0.06)
+
+
+# ---------------------------------------------------------------------------------------------- huge numbers
+
+HUGE = [1e17, 1e30, 1e200, 1e300]
+MODELS_OF = {
+    "a pair": lambda J: sz.Ising.from_edges(2, [(0, 1)], [J]),
+    "an antiferromagnetic pair": lambda J: sz.Ising.from_edges(2, [(0, 1)], [-J / 3]),
+    "huge and small": lambda J: sz.Ising.from_edges(
+        4, [(0, 1), (1, 2), (2, 3), (0, 3)], [J, 1.0, -0.5, 0.3], field=[0.1, 0.2, 0.3, 0.4]
+    ),
+    "a huge field": lambda J: sz.Ising.from_edges(3, [(0, 1), (1, 2)], [1.0, -0.5], field=[J, 0.2, 0.3]),
+    "dense": lambda J: sz.Ising(None, [[0.0, J / 2, 0.5], [J / 2, 0.0, -0.25], [0.5, -0.25, 0.0]]),
+    "several": lambda J: sz.Ising.from_edges(5, [(i, i + 1) for i in range(4)], [J / 3, J / 2, 1e-3 * J, 1.0]),
+}
+
+
+@pytest.mark.parametrize("J", HUGE)
+@pytest.mark.parametrize("kind", MODELS_OF)
+def test_huge_couplings_take_few_temperatures(kind, J):
+    """The rounding of a mean of huge log-weights is no spread of the weights: it took 7,000 temperatures at 1e200."""
+    model = MODELS_OF[kind](J)
+    found = sz.log_z(model, "annealing")
+    assert found.details["temperatures"] <= 5 * LEAST_POINTS
+    assert abs(found.log_z - sz.log_z(model, "exact").log_z) <= 4.0 * found.std_error
+    assert found.trusted
+
+
+def test_the_rounding_of_a_mean_is_no_deviation():
+    assert np.all(deviation_of(np.full((3, 7), 1e200 / 3)) == 0.0)
+    assert deviation_of(1e200 / 3 + np.array([0.0, 1e184])) == 0.0
+    assert deviation_of(np.array([-1.0, 1.0])) == 1.0
+    assert deviation_of(np.array([-1e300, 1e300])) == 1e300
+    assert deviation_of(1e6 + np.array([-1e-6, 1e-6])) == pytest.approx(1e-6, rel=1e-3)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.parts.outcome import MarginalOutcome
 from spectralz.parts.pairs import pairs_of
 from spectralz.result import Kind
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # The largest deviation whose square does not overflow.
 LARGEST_DEVIATION = 1e150
+# Log-weights that differ by so many roundings of the largest one do not differ.
+ROUNDINGS = 16.0
 # Number of spins of states whose fields are computed together.
 SPINS_AT_ONCE = 4_000_000
 
@@ -101,10 +104,14 @@ def log_means(log_weights: FloatArray) -> FloatArray:
 
 
 def deviation_of(values: FloatArray) -> FloatArray:
-    """Return the standard deviation of each row, or of a vector, even if squares overflow."""
+    """Return the standard deviation of each row, or of a vector, even if squares overflow.
+
+    What is no more than the rounding of the values and of their mean counts as zero.
+    """
     apart = values - values.mean(axis=-1, keepdims=True)
     largest = np.maximum(np.abs(apart).max(axis=-1), np.finfo(float).tiny)
-    return np.asarray(largest * np.sqrt(((apart / largest[..., None]) ** 2).mean(axis=-1)))
+    deviation = largest * np.sqrt(((apart / largest[..., None]) ** 2).mean(axis=-1))
+    return np.where(largest > ROUNDINGS * UNIT_ROUNDOFF * np.abs(values).max(axis=-1), deviation, 0.0)
 
 
 def variance_of(values: FloatArray) -> FloatArray:

@@ -60,8 +60,9 @@ class Summary:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the gap is noise, or less than the error."""
-        return abs(self.gap) <= max(GAP_DEVIATIONS * self.gap_error, GAP_SHARE * self.std_error, LEAST_GAP)
+        """Whether the gap is noise, or less than the error, in which the rounding of a huge answer counts."""
+        error = with_rounding(self.std_error, self.log_z)
+        return abs(self.gap) <= max(GAP_DEVIATIONS * self.gap_error, GAP_SHARE * error, LEAST_GAP)
 
 
 def judge_runs(summary: Summary, constant: float = 0.0) -> Judgment:
