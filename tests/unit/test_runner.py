@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import multiprocessing
@@ -22,7 +23,7 @@ from spectralz.errors import FormatError, MissingDependencyError, OptionError, S
 from spectralz.result import plain
 from spectralz.sweeps import Contestant, Sweep, pool, read_rows, run, store
 from spectralz.sweeps import task as task_module
-from spectralz.sweeps.rows import COLUMNS, header, to_csv
+from spectralz.sweeps.rows import COLUMNS, cells_of, csv_line, header, to_csv
 from spectralz.sweeps.task import run_task
 from tests.helpers import heard, started, wait_until
 
@@ -240,6 +241,59 @@ def test_doubled_and_damaged_rows_are_done_again(undisturbed, tmp_path, here):
     rows = read_rows(run(SMALL, tmp_path))
     assert here == [task.instance for task in SMALL.tasks()][:2]
     assert steady(rows) == steady(read_rows(undisturbed / "rows.csv"))
+
+
+def _with_cell(line, name, text):
+    cells = cells_of(line.decode())
+    cells[COLUMNS.index(name)] = text
+    return csv_line(cells).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("log_z", "garbage"),
+        ("log_z", "1.5.2"),
+        ("log_z", "nan"),
+        ("log_z", ""),
+        ("log_z", "3.25"),  # no longer truth + error
+        ("truth", "1e400"),
+        ("error", "1_0"),
+        ("lower", "99.0"),  # above the upper bound
+        ("x", ""),
+        ("seed", "0x7"),
+        ("repeat", "1.5"),
+        ("edges", "\u0663"),  # a digit, but not one that is written
+        ("converged", "Tru"),
+        ("kind", "exactt"),
+    ],
+)
+def test_rows_with_a_corrupt_cell_are_done_again(undisturbed, tmp_path, here, name, text):
+    lines = (undisturbed / "rows.csv").read_bytes().splitlines(keepends=True)
+    place = next(k for k, line in enumerate(lines) if k > 3 and b"mean field" in line)
+    lines[place] = _with_cell(lines[place].rstrip(b"\n"), name, text)
+    if name == "lower":
+        lines[place] = _with_cell(lines[place].rstrip(b"\n"), "upper", "98.0")
+    (tmp_path / "sweep.json").write_bytes((undisturbed / "sweep.json").read_bytes())
+    (tmp_path / "rows.csv").write_bytes(b"".join(lines))
+    rows = read_rows(run(SMALL, tmp_path))
+    assert here == [[task.instance for task in SMALL.tasks()][1]]
+    assert steady(rows) == steady(read_rows(undisturbed / "rows.csv"))
+
+
+def test_rows_with_labels_that_spreadsheets_would_compute_are_found_again(tmp_path, here):
+    labels = ["=1+1", "+BP", "-BP", "@BP", "'=BP", "''BP", "BP"]
+    contestants = tuple(Contestant(label=label, method="BP-200") for label in labels)
+    sweep = replace(SMALL, contestants=contestants, repeats=1, truth=False)
+    path = run(sweep, tmp_path)
+    assert [row.label for row in read_rows(path)] == 2 * labels
+    del here[:]
+    run(sweep, tmp_path)
+    assert here == []
+    for line in path.read_text().splitlines()[1:]:
+        for cell in csv.reader([line]).__next__():
+            assert cell[:1] not in ("=", "@", "\t")
+            assert cell[:1] not in ("+", "-") or float(cell) == float(cell)
 
 
 def test_a_finished_sweep_returns_at_once(undisturbed, monkeypatch):

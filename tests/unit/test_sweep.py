@@ -12,7 +12,7 @@ import pytest
 import spectralz as sz
 from spectralz.errors import FormatError, OptionError
 from spectralz.sweeps import Contestant, Row, Sweep, Task, read_config, read_rows, summarise
-from spectralz.sweeps.rows import COLUMNS, header, to_csv
+from spectralz.sweeps.rows import COLUMNS, cells_of, header, to_csv
 
 BP = Contestant(label="BP", method="bp")
 
@@ -305,6 +305,17 @@ def test_rows_go_through_a_file(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text(header() + to_csv(rows))
     assert read_rows(path) == rows
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-x", "@a", "\t=1", "'=1", "''-", "'", "'a", "=", "a=b", " =1", ""])
+def test_text_that_spreadsheets_would_compute_is_escaped_and_read_back(tmp_path, text):
+    row = make_row(instance="a", label=text, failure=text, log_z=-0.5)
+    content = to_csv([row])
+    (tmp_path / "rows.csv").write_text(header() + content)
+    assert read_rows(tmp_path / "rows.csv") == [row]
+    cells = cells_of(content.rstrip("\n"))
+    assert cells[COLUMNS.index("label")][:1] not in ("=", "+", "-", "@", "\t")
+    assert cells[COLUMNS.index("log_z")] == "-0.5"
 
 
 def test_a_row_is_one_line(tmp_path):

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz.errors import FormatError
+from spectralz.io.lines import finite_number, quoted
+from spectralz.result import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -72,6 +74,10 @@ class Row:
 
 COLUMNS = tuple(column.name for column in fields(Row))
 _INTEGERS = {"repeat", "seed", "n", "edges"}
+_NEEDED = {"x", "repeat", "seed"}
+_WHOLE = re.compile(r"-?[0-9]{1,300}")
+_TRUTHS = {"": None, "True": True, "False": False}
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _NUMBERS = {"x", "log_z", "truth", "error", "lower", "upper", "std_error", "seconds", "peak_mib"}
 
 
@@ -82,19 +88,33 @@ def header() -> str:
 
 def to_csv(rows: Iterable[Row]) -> str:
     """Return rows as lines of CSV, one line per row; numbers keep all their digits, and None is empty."""
-    return "".join(csv_line([_text(getattr(row, name)) for name in COLUMNS]) for row in rows)
+    return "".join(csv_line([getattr(row, name) for name in COLUMNS]) for row in rows)
 
 
 def csv_line(cells: Sequence[Any]) -> str:
-    """Return cells as a line of CSV."""
+    """Return cells as a line of CSV; text has no line breaks, so that every row is one line, and is no formula."""
     file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerow(cells)
+    csv.writer(file, lineterminator="\n").writerow(
+        [_escaped(cell) if isinstance(cell, str) else cell for cell in cells]
+    )
     return file.getvalue()
 
 
-def _text(value: Any) -> str:
-    """Return a cell as text without line breaks, so that every row is one line."""
-    return "" if value is None else re.sub(r"[\r\n]+", " ", str(value))
+def _escaped(text: str) -> str:
+    """Return text that spreadsheets do not compute: an apostrophe comes before what would be a formula.
+
+    Examples
+    --------
+    >>> _escaped("=1+1"), _escaped("a=b"), _plain(_escaped("'=1+1"))
+    ("'=1+1", 'a=b', "'=1+1")
+    """
+    text = re.sub(r"[\r\n]+", " ", text)
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def _plain(text: str) -> str:
+    """Return the text that was escaped."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -117,10 +137,25 @@ def read_rows(path: Path) -> list[Row]:
         if number == len(lines) + 1 and len(cells) < len(COLUMNS):
             break
         try:
-            rows.append(Row(**{name: _value(name, cell) for name, cell in zip(COLUMNS, cells, strict=True)}))
+            rows.append(row_of(cells))
         except ValueError as error:
             raise FormatError(f"this is not a row of a sweep: {error}", path, number) from None
     return rows
+
+
+def row_of(cells: Sequence[str]) -> Row:
+    """Return the row of a line's cells, or raise a ValueError that says which of them is none of a row."""
+    if len(cells) != len(COLUMNS):
+        raise ValueError(f"it has {len(cells)} cells and not {len(COLUMNS)}")
+    return Row(**{name: _value(name, cell) for name, cell in zip(COLUMNS, cells, strict=True)})
+
+
+def is_sound(row: Row) -> bool:
+    """Say whether the numbers of a row belong together, as those of any row that was written do."""
+    error = None if row.log_z is None or row.truth is None else row.log_z - row.truth
+    is_bracket = row.lower is None or row.upper is None or row.lower <= row.upper + 1e-9 * abs(row.upper)
+    is_answer = (row.log_z is None) == (row.kind == "") == (row.converged is None) == (row.seconds is None)
+    return row.error == error and is_bracket and is_answer
 
 
 def cells_of(line: str) -> list[str]:
@@ -134,13 +169,21 @@ def cells_of(line: str) -> list[str]:
 
 
 def _value(name: str, text: str) -> Any:
-    if name in _INTEGERS:
-        return int(text) if text else None
-    if name in _NUMBERS:
-        return float(text) if text else None
+    """Return the value of a cell."""
+    if name in _INTEGERS | _NUMBERS:
+        if not text and name not in _NEEDED:
+            return None
+        value = finite_number(text) if name in _NUMBERS else int(text) if _WHOLE.fullmatch(text) else None
+        if value is None:
+            raise ValueError(f"{name} is {quoted(text)}, which is not {'a' if name in _NUMBERS else 'a whole'} number")
+        return value
     if name == "converged":
-        return text == "True" if text else None
-    return text
+        if text not in _TRUTHS:
+            raise ValueError(f"converged is {quoted(text)}, which is neither True nor False")
+        return _TRUTHS[text]
+    if name == "kind" and text not in ("", *Kind):
+        raise ValueError(f"kind is {quoted(text)}, which is none")
+    return _plain(text)
 
 
 @dataclass(frozen=True)

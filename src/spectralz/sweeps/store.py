@@ -1,20 +1,22 @@
 """The folder of a sweep: ``sweep.json`` is the configuration, ``rows.csv`` has the results; one writer at a time.
 
 All rows of a model are appended in one write and flushed to the disk before the next. Torn or incomplete rows are
-dropped when the sweep continues, and their model is run again. Once all models are done, the rows are in the order of
-the tasks, so that equal sweeps have equal files except for times, memory and versions.
+dropped when the sweep continues, and their model is run again; so are rows with a corrupt cell. Once all models are
+done, the rows are in the order of the tasks, so that equal sweeps have equal files except for times, memory and
+versions.
 """
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import json
 import os
 from typing import TYPE_CHECKING, Any
 
 from spectralz.errors import OptionError
 from spectralz.io.files import write_whole
-from spectralz.sweeps.rows import COLUMNS, cells_of, header, to_csv
+from spectralz.sweeps.rows import cells_of, header, is_sound, row_of, to_csv
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -86,6 +88,15 @@ def _refuse_other(saved: dict[str, Any], wanted: dict[str, Any], folder: Path) -
             )
 
 
+def _row(line: bytes) -> Row | None:
+    """Return the row of a line, or None if the line is damaged."""
+    try:
+        row = row_of(cells_of(line.decode()))
+    except (ValueError, csv.Error):
+        return None
+    return row if is_sound(row) else None
+
+
 class RowFile:
     """The file of rows: its complete tasks, and appending to it."""
 
@@ -138,10 +149,9 @@ class RowFile:
         lines: dict[str, list[bytes]] = {}
         labels: dict[str, list[str]] = {}
         for line in content[len(first) :].split(b"\n")[:-1]:  # text after the last line break is torn
-            cells = cells_of(line.decode(errors="replace"))
-            row = dict(zip(COLUMNS, cells, strict=False))
-            if len(cells) == len(COLUMNS):
-                lines.setdefault(row["instance"], []).append(line + b"\n")
-                labels.setdefault(row["instance"], []).append(row["label"])
+            row = _row(line)
+            if row is not None:
+                lines.setdefault(row.instance, []).append(line + b"\n")
+                labels.setdefault(row.instance, []).append(row.label)
         known = set(self.instances)
         return {name: b"".join(lines[name]) for name in lines if labels[name] == self.labels and name in known}
