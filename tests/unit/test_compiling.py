@@ -427,3 +427,43 @@ def test_an_interrupt_that_numba_hides_is_an_interrupt(monkeypatch, place, ask):
 def test_a_fit_keeps_what_it_has_if_numba_hides_an_interrupt(monkeypatch):
     monkeypatch.setattr("spectralz.learning.minimizing.report", hide)
     assert sz.fit([[0, 0], [0, 1], [1, 0], [1, 1], [1, 1]]).interrupted
+
+
+def test_cold_code_is_compiled_once_python_has_spent_as_long_on_it(monkeypatch):
+    calls = []
+
+    def doubled(x):
+        return 2.0 * x
+
+    monkeypatch.setattr(compiling, "compiled", lambda function: _Spy(function, calls))
+    monkeypatch.setattr(compiling, "is_compiled", lambda kernel: bool(calls))
+    monkeypatch.setattr(compiling, "seconds_to_compile", lambda kernel: 2.5)
+    monkeypatch.setattr(compiling, "SECONDS_PER_STEP", 1.0)
+    late = compiling.compiled_late(lambda x: 1)(doubled)
+    assert [late(3.0) for _ in range(4)] == [6.0] * 4
+    assert len(calls) == 2  # the third call, and from then on
+    at_once = compiling.compiled_late(lambda x: 3)(doubled)
+    calls.clear()
+    assert at_once(3.0) == 6.0
+    assert len(calls) == 1
+
+
+def test_warming_up_compiles_cold_code_too(monkeypatch):
+    calls = []
+    monkeypatch.setattr(compiling, "compiled", lambda function: _Spy(function, calls))
+    monkeypatch.setattr(compiling, "is_compiled", lambda kernel: False)
+    late = compiling.compiled_late(lambda x: 0)(lambda x: x)
+    with using_settings(compile_until=math.inf):
+        assert late(1.0) == 1.0
+    assert len(calls) == 1
+
+
+class _Spy:
+    """A kernel that remembers its calls."""
+
+    def __init__(self, function, calls):
+        self.py_func, self.calls = function, calls
+
+    def __call__(self, *args):
+        self.calls.append(args)
+        return self.py_func(*args)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 import stat
 import sys
 import tempfile
 import threading
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spectralz._support import clock
-from spectralz._support.compile_times import require_compiled, seconds_to_compile
+from spectralz._support.compile_times import is_compiled, require_compiled, seconds_to_compile
 from spectralz._support.progress import is_heard, report
 from spectralz._support.settings import settings
 from spectralz.errors import is_interrupt
@@ -29,7 +31,12 @@ from numba.extending import intrinsic as intrinsic  # noqa: E402
 
 clock.end_leaving_out()
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 NOTICE = "compiling, once"
+# Of plain Python, on numbers in arrays.
+SECONDS_PER_STEP = 1e-6
 # Only compiling that takes at least so many seconds is worth a line of its own.
 LONG_SECONDS = 1.0
 # All kernels that have been imported.
@@ -65,6 +72,30 @@ def compiled(function: Any, **settings: Any) -> Any:
 def compiled_in_any_order(function: Any) -> Any:
     """Compile a kernel whose sums may be added in any order, which lets the compiler vectorize them."""
     return compiled(function, fastmath={"contract", "reassoc", "nsz"})
+
+
+def compiled_late(steps: Callable[..., int]) -> Callable[[Any], Any]:
+    """Compile a kernel of cold code, such as planning, only once Python has spent as long on it as compiling takes.
+
+    ``steps`` predicts from the arguments how many steps its inner loops take; Python is slow, but needs no start.
+    """
+
+    def decorate(function: Any) -> Any:
+        kernel = compiled(function)
+        spent = 0.0
+
+        @wraps(function)
+        def run(*args: Any) -> Any:
+            nonlocal spent
+            if not is_compiled(kernel) and settings().compile_until != math.inf:
+                spent += SECONDS_PER_STEP * steps(*args)
+                if spent <= seconds_to_compile(kernel):
+                    return function(*args)
+            return kernel(*args)
+
+        return run
+
+    return decorate
 
 
 def compiled_in_place(function: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support.compiling import compiled
+from spectralz._support.compiling import compiled_late
 
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
@@ -71,7 +71,7 @@ class _Functions:
                 setattr(self, name, np.concatenate([array, np.full(len(array) + most, -1)]))
 
 
-@compiled
+@compiled_late(lambda most, r, edges, made, *_: 8 * most * made)
 def _divide(
     most: int,
     r: int,
@@ -168,7 +168,7 @@ def post_order_of(sizes: FloatArray, start: IntArray, child: IntArray, parent: I
     return order
 
 
-@compiled
+@compiled_late(lambda sizes, *_: 10 * len(sizes))
 def _post_order(
     sizes: FloatArray,
     start: IntArray,
@@ -221,7 +221,7 @@ def number_bits(
     return edge_bit, mask
 
 
-@compiled
+@compiled_late(lambda start, separators, *_: 4 * len(separators))
 def _number_bits(
     start: IntArray,
     separators: IntArray,
