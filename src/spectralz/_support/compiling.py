@@ -87,7 +87,8 @@ def compiled_late(steps: Callable[..., int]) -> Callable[[Any], Any]:
         @wraps(function)
         def run(*args: Any) -> Any:
             nonlocal spent
-            if not is_compiled(kernel) and settings().compile_until != math.inf:
+            is_asked_to = settings().compile_until == math.inf or clock.counts_operations()
+            if not is_asked_to and not is_compiled(kernel):
                 spent += SECONDS_PER_STEP * steps(*args)
                 if spent <= seconds_to_compile(kernel):
                     return function(*args)
