@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import errno
 import gzip
 import os
+import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -80,3 +83,25 @@ def test_text_in_another_encoding_says_so(tmp_path):
             sz.read(tmp_path / "m.csv")
     (tmp_path / "m.csv").write_bytes(b"\xef\xbb\xbfa,b,1\r\nb,c,2\r")
     assert sz.read(tmp_path / "m.csv").names == ("a", "b", "c")
+
+
+UNREADABLE = "/proc/self/mem"
+
+
+@pytest.mark.skipif(not os.path.exists(UNREADABLE), reason="only Linux has such a file")
+def test_a_file_that_cannot_be_read_to_its_end_is_named(run):
+    with pytest.raises(OSError, match=UNREADABLE):
+        sz.read(UNREADABLE)
+    code, out, err = run("info", UNREADABLE)
+    assert (code, out) == (2, "")
+    assert UNREADABLE in err
+    assert "standard output" not in err
+
+
+def test_standard_input_that_cannot_be_read_is_named(run, monkeypatch):
+    class Broken:
+        def read(self):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=Broken()))
+    assert "standard input: Input/output error" in run("info", "-")[2]

@@ -87,7 +87,11 @@ def opened(path: PathOrSource) -> Source:
     """Read a file, or standard input for ``-``, and decompress gzip; a source is returned as it is."""
     if isinstance(path, Source):
         return path
-    source = Source(path, _content(path))
+    try:
+        source = Source(path, _content(path))
+    except OSError as error:  # a file that cannot be read to its end is an error that names no file
+        name = "standard input" if os.fspath(path) == STANDARD else os.fspath(path)
+        raise OSError(error.errno, error.strerror or str(error), error.filename or name) from error
     return source if source.content[:2] != GZIP_MAGIC else Source(path, _unpacked(source))
 
 
