@@ -36,6 +36,8 @@ CRITERIA = ("ebic", "cv")
 DEFAULT_STRENGTH = 0.01
 # The pseudo-likelihood and eliminations are minimized by L-BFGS, which rounding stops earlier than Newton's method.
 LEAST_TOL_OF_LBFGS = 1e-7
+# However many rows there are, moments are not matched beyond their rounding.
+LEAST_TOL = 1e-13
 # States drawn exactly for the Fisher information if it is not computed: errors are then accurate to about a percent.
 STATES_FOR_ERRORS = 20_000
 # If there are fewer rows per parameter, or per parameter of the variable that has most, the status says so.
@@ -178,31 +180,48 @@ def _table(X: Any, weights: Any, values: str, names: Any, moments: Any) -> Table
 
 
 def _fit(table: Table, graph: Any, penalty: Any, strength: Any, fixed: Any, select: str, options: FitOptions) -> Fit:
+    size = _strength(penalty, strength)
     if isinstance(graph, str) and graph == "chosen":
         if penalty == "l1":
             raise OptionError('graph="chosen" chooses by l1 already; penalty is that of the fit after it, None or "l2"')
         edges, path = selecting.chosen_graph(table, fixed, select, options.seed)
     else:
         edges, path = edges_of(graph, table.n, table.names), {}
-    if isinstance(strength, str):
-        check_choice(strength, "strength", CRITERIA)
-        if penalty is None or (strength == "ebic" and penalty != "l1"):
-            raise OptionError(f'strength is {strength!r}; "cv" goes with penalty="l1" or "l2", "ebic" with "l1"')
-        size, more = selecting.chosen_strength(table, edges, fixed, penalty, strength, options.seed)
+    if isinstance(size, str):
+        _refuse_method(table, edges, fixed, penalty, options)
+        size, more = selecting.chosen_strength(table, edges, fixed, penalty, size, options.seed)
         path = {**path, **more}
-    else:
-        size = _strength(penalty, strength)
     chosen = Penalty() if penalty is None else Penalty(**{penalty: size})
     result = fit_table(table, edges, fixed, replace(options, penalty=chosen))
     return replace(result, details={**result.details, **path})
 
 
-def _strength(penalty: Any, strength: Any) -> float:
+def _refuse_method(table: Table, edges: IntArray, fixed: Any, penalty: str, options: FitOptions) -> None:
+    """Refuse, before a strength is chosen, a method that could not use it."""
+    problem = problem_of(table, edges, fixed, Penalty(**{penalty: 1.0}))
+    method, _ = _method(problem, table, options)
+    if method == "sampled":
+        _refuse_l1(problem)
+
+
+def _refuse_l1(problem: Problem) -> None:
+    if problem.penalty.l1 > 0.0:
+        raise OptionError('method="sampled" has no l1 penalty; use method="pseudo", or graph="chosen"')
+
+
+def _strength(penalty: Any, strength: Any) -> float | str:
+    """Return the strength of a penalty, or the criterion that is to choose it."""
+    if isinstance(strength, str):
+        check_choice(strength, "strength", CRITERIA)
+        if penalty is None or (strength == "ebic" and penalty != "l1"):
+            raise OptionError(f'strength is {strength!r}; "cv" goes with penalty="l1" or "l2", "ebic" with "l1"')
     if penalty is None:
         if strength is not None:
             raise OptionError('strength goes with penalty="l1" or "l2"')
         return 0.0
     check_choice(penalty, "penalty", PENALTIES)
+    if isinstance(strength, str):
+        return strength
     if strength is None:
         return DEFAULT_STRENGTH
     if not is_number(strength) or not 0.0 < strength < math.inf:
@@ -228,7 +247,7 @@ def fit_table(table: Table, edges: IntArray, fixed: Any, options: FitOptions) ->
     refuse_unbounded(problem, table)
     method, engine = _method(problem, table, options)
     # If the likelihood has no maximum, this shows only when its slope is far below the weight of one row.
-    options = replace(options, tol=min(options.tol, 1e-3 / table.rows))
+    options = replace(options, tol=min(options.tol, max(1e-3 / table.rows, LEAST_TOL)))
     if method == "exact":
         solution = _exactly(problem, table, engine, options)
     elif method == "pseudo":
@@ -342,8 +361,7 @@ def _by_pseudo(problem: Problem, table: Table, options: FitOptions) -> _Solution
 
 
 def _by_sampling(problem: Problem, table: Table, options: FitOptions) -> _Solution:
-    if problem.penalty.l1 > 0.0:
-        raise OptionError('method="sampled" has no l1 penalty; use method="pseudo", or graph="chosen"')
+    _refuse_l1(problem)
     start = problem.start() if table.states is None else _start_of(problem, table, options, 1e-4)
     walk = sampled.climb(problem, start, table.rows, options.seed, options.max_iter, table.states)
     best = Minimum(walk.parameters, walk.residual, walk.iterations, walk.stopped)
@@ -370,8 +388,9 @@ def _status(problem: Problem, table: Table, solution: _Solution) -> Status:
         return Status(f"{ending}: {stopped}{hint}", converged=False)
     degree = int(np.bincount(problem.edges.ravel(), minlength=problem.n).max(initial=0))
     if table.rows < min(FEW_ROWS * precision.parameters, FEW_ROWS_OF_VARIABLE * (degree + 1)):
+        few = f"{table.rows:g} rows are few" if table.rows >= 1.0 else f"the weights add up to {table.rows:g} rows, few"
         ending += (
-            f"; {table.rows:g} rows are few for {precision.parameters:.4g} parameters: "
+            f"; {few} for {precision.parameters:.4g} parameters: "
             'expect large random errors, or give penalty="l2" or graph="chosen"'
         )
     return Status(ending)

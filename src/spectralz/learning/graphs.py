@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from spectralz._support.options import is_number
 from spectralz.errors import ModelError, OptionError, shown
 from spectralz.model import FloatArray, IntArray, Ising
 from spectralz.model.checks import checked_edges
 from spectralz.model.names import Names, index_of, places_of
 from spectralz.parts.pairs import all_pairs
+
+# The largest size of a given parameter: squares of larger ones would overflow.
+LARGEST_FIXED = 1e100
 
 
 def edges_of(graph: Any, n: int, names: Names) -> IntArray:
@@ -68,8 +72,13 @@ def fixed_values(fixed: Any, n: int, edges: IntArray, names: Names) -> tuple[Int
     place = {tuple(edge): n + k for k, edge in enumerate(edges.tolist())}
     given: dict[int, float] = {}
     for key, value in fixed.items():
-        if np.ndim(value) or not isinstance(value, int | float | np.number) or not np.isfinite(value):
+        if not (is_number(value) or isinstance(value, bool | np.bool_)) or value != value or abs(value) == np.inf:
             raise OptionError(f"fixed sets {key!r} to {shown(value)}; it must be a finite number")
+        if abs(value) > LARGEST_FIXED:
+            raise OptionError(
+                f"fixed sets {key!r} to {shown(value)}; its size may be at most {LARGEST_FIXED:g}, and from 40 on a "
+                "parameter is as good as infinite: give a smaller number, or leave the column out"
+            )
         if isinstance(key, tuple) and len(key) == 2 and (names is None or key not in names):
             i, j = sorted((index(key[0]), index(key[1])))
             if (i, j) in place:

@@ -27,6 +27,8 @@ from spectralz.trust.likelihoods import agree_per_row
 
 # The first weights are small and random, as in Hinton's guide; means are kept away from -1 and +1 by one row's weight.
 FIRST_WEIGHT = 0.01
+# Weights beyond this have grown without limit; far smaller ones already fix every unit.
+LARGEST_PARAMETER = 1e10
 # Temperatures of annealing backwards, and the most rows that it begins from.
 TEMPERATURES = 1000
 REVERSE_ROWS = 100
@@ -45,10 +47,15 @@ def fit_rbm(
     seconds = np.inf if budget is None else checked_positive(budget, "budget")
     machine = _Machine(states, table.weight / table.rows, hidden, count, rng)
     try:
-        with using_threads(None, NO_MATRICES), Deadline.after(seconds).in_force():
+        with (
+            using_threads(None, NO_MATRICES),
+            Deadline.after(seconds).in_force(),
+            np.errstate(over="ignore", invalid="ignore"),  # weights that grow without limit are refused
+        ):
             for epoch in range(steps):
                 # The rate falls to zero, and so does the noise of the last steps.
                 machine.learn(speed * (1.0 - epoch / steps), size, shrinkage)
+                machine.refuse_divergence(speed, shrinkage)
                 report("learning", (epoch + 1) / steps)
                 if is_past():
                     break
@@ -82,6 +89,15 @@ class _Machine:
             self.W += rate * (data.T @ of_data / size - self.v.T @ of_chains / len(self.v) - decay * self.W)
             self.b += rate * (data.mean(axis=0) - self.v.mean(axis=0))
             self.c += rate * (of_data.mean(axis=0) - of_chains.mean(axis=0))
+
+    def refuse_divergence(self, rate: float, decay: float) -> None:
+        """Refuse a rate, or a decay, with which parameters grow without limit."""
+        if all(np.all(np.abs(each) < LARGEST_PARAMETER) for each in (self.W, self.b, self.c)):  # nor is one NaN
+            return
+        raise OptionError(
+            f"rate is {rate} and decay is {decay}, with which the weights grow without limit; give a smaller rate, "
+            "such as 0.05, and a decay far below 1 / rate"
+        )
 
     def as_rbm(self, table: Table) -> RBM:
         """Return the machine in the values of the data; for 0 and 1, x = 2 v - 1 is put into the log-weight."""

@@ -73,7 +73,7 @@ def precision_of(
         variance *= max(states - len(free) - 2, 1) / states
     parameters = float(len(free)) if problem.penalty.l2 == 0.0 else float(np.sum(inverse * curvature.T))
     # If the likelihood has no maximum, the scores vanish with the curvature, so that a sandwich would hide it.
-    flat = problem.penalty.is_none and np.diag(inverse).max() > LARGEST_ERROR**2 * rows
+    flat = problem.penalty.is_none and np.diag(inverse).max() > LARGEST_ERROR**2 * max(rows, 1.0)
     if flat or not np.all(np.isfinite(variance)) or variance.min() < 0.0:
         return Precision(None, parameters, SINGULAR)
     error[free] = np.sqrt(variance)

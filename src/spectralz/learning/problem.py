@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 # An estimate that is exactly zero gets this weight instead, which keeps its edge and changes no digit of any result.
 KEPT_ZERO = 1e-30
 WAY_OUT = 'penalize couplings (penalty="l2", strength=0.01, say), or fix that coupling (fixed=)'
-# A cell of a pair's table with fewer rows than this counts as empty, since given moments are rounded.
-EMPTY = 1e-6
+# A cell of a pair's table with fewer rows than this counts as empty, since given moments are rounded; and so does a
+# smaller share of all rows than rounding leaves.
+EMPTY, EMPTY_SHARE = 1e-6, 1e-13
 
 
 @dataclass(frozen=True)
@@ -134,12 +135,12 @@ def refuse_unbounded(problem: Problem, table: Table) -> None:
 
 
 def _refuse_constant(problem: Problem, table: Table) -> None:
-    is_constant = ((1.0 - np.abs(table.mean)) * table.rows < EMPTY) & problem.free[: table.n]
+    is_constant = _is_empty(1.0 - np.abs(table.mean), table) & problem.free[: table.n]
     for i in np.flatnonzero(is_constant)[:1].tolist():
         value = table.value_of(1 if table.mean[i] > 0 else -1)
         more = _more(int(is_constant.sum()) - 1, "column")
         raise ModelError(
-            f"{table.label(i)} is {value} in all {table.rows:g} rows{more}, so its field would be infinite; "
+            f"{table.label(i)} is {value} in all {table.row_count} rows{more}, so its field would be infinite; "
             "leave it out, or fix its field (fixed=)"
         )
 
@@ -151,7 +152,7 @@ def _refuse_separated(problem: Problem, table: Table) -> None:
     pair = problem.moments[problem.n :]
     signs = [(a, b) for a in (1, -1) for b in (1, -1)]
     cells = np.array([(1 + a * table.mean[i] + b * table.mean[j] + a * b * pair) / 4 for a, b in signs])
-    empty = (cells * table.rows < EMPTY) & is_free
+    empty = _is_empty(cells, table) & is_free
     if not empty.any():
         return
     bad = np.flatnonzero(empty.any(axis=0))
@@ -162,7 +163,7 @@ def _refuse_separated(problem: Problem, table: Table) -> None:
     if len(twins):
         how = "equal" if pair[k] > 0 else "opposite"
         raise ModelError(
-            f"{first} and {second} are {how} in all {table.rows:g} rows{more}, so their coupling would be infinite; "
+            f"{first} and {second} are {how} in all {table.row_count} rows{more}, so their coupling would be infinite; "
             f"leave one out, or {WAY_OUT}"
         )
     a, b = signs[int(np.flatnonzero(empty[:, k])[0])]
@@ -170,6 +171,11 @@ def _refuse_separated(problem: Problem, table: Table) -> None:
         f"no row has {table.value_of(a)} in {first} together with {table.value_of(b)} in {second}{more}, so their "
         f"coupling would be infinite; {WAY_OUT}"
     )
+
+
+def _is_empty(share: FloatArray, table: Table) -> NDArray[np.bool_]:
+    """Say which shares of all rows are none; weights may be in any unit, so that rows count once at least."""
+    return np.asarray(share < max(EMPTY / max(table.rows, len(table.weight)), EMPTY_SHARE))
 
 
 def _more(count: int, what: str) -> str:

@@ -71,7 +71,10 @@ class Walk:
     @property
     def sentence(self) -> str:
         """A phrase that says how well the moments match."""
-        return f"moments match to {self.residual:.2g} of their standard errors (of which {self.noise:.2g} is noise)"
+        words = f"moments match to {self.residual:.2g} of their standard errors"
+        if self.noise >= self.residual:
+            return f"{words}, within the noise of {self.noise:.2g}"
+        return f"{words} (of which {self.noise:.2g} is noise)"
 
 
 def climb(problem: Problem, start: FloatArray, rows: float, seed: int, max_iter: int, states: Any = None) -> Walk:

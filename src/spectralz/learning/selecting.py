@@ -99,6 +99,9 @@ def _path_of(table: Table, edges: IntArray, fixed: Any) -> _Path:
 
 def _best(path: _Path, kind: str, criterion: str, seed: int) -> tuple[FloatArray, float, dict[str, Any]]:
     """Return the parameters of the best strength, that strength, and the scores of all; smaller is better."""
+    count = len(path.table.weight)
+    if criterion == "cv" and count < FOLDS:
+        raise OptionError(f"cross-validation needs at least {FOLDS} rows, and there are {count}; give strength=")
     strengths = path.strengths(kind)
     whole = path.parameters(kind, strengths, None, "following the path")
     if criterion == "ebic":
@@ -138,8 +141,6 @@ def _by_ebic(path: _Path, whole: Iterator[FloatArray]) -> tuple[list[FloatArray]
 def _by_folds(path: _Path, kind: str, strengths: FloatArray, seed: int) -> list[float]:
     """Return the mean negative log-likelihood per row of held-out data."""
     count = len(path.table.weight)
-    if count < FOLDS:
-        raise OptionError(f"cross-validation needs at least {FOLDS} rows, and there are {count}; give strength=")
     order = np.random.default_rng(seed).permutation(count)
     total = np.zeros(len(strengths))
     for k in range(FOLDS):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, IntArray, SpinArray
 
 VALUES = ("auto", "pm1", "01")
+# More rows than this nobody has counted: such weights are in units of their own.
+MOST_COUNTED = 1e15
 MOMENT_KEYS = ("mean", "pair_mean", "rows")
 
 
@@ -55,6 +57,13 @@ class Table:
     def n(self) -> int:
         """Number of variables."""
         return len(self.mean)
+
+    @property
+    def row_count(self) -> str:
+        """The number of rows in messages: the sum of the weights, if they can be counts of rows."""
+        if self.states is None or len(self.states) <= self.rows < MOST_COUNTED:
+            return f"{self.rows:g}"
+        return str(len(self.states))
 
     def label(self, i: int) -> str:
         """Return the name of a column in messages."""
@@ -138,9 +147,10 @@ def spins_of(X: Any, values: str = "auto") -> tuple[SpinArray, Values]:
         raise ModelError(f"X holds {array.dtype} values; it must hold -1 and +1, or 0 and 1")
     missing = np.isnan(array)
     for place in np.argwhere(missing)[:1].tolist():
+        others = int(missing.sum()) - 1
+        more = "" if not others else ", and so is 1 other" if others == 1 else f", and so are {others} others"
         raise ModelError(
-            f"X{place} is NaN, and so are {int(missing.sum()) - 1} others; a fit needs every value: "
-            "leave those rows out, or fill them in"
+            f"X{place} is NaN{more}; a fit needs every value: leave rows with missing values out, or fill them in"
         )
     kind = _kind_of(array) if values == "auto" else values
     low = LOW[kind]
@@ -184,6 +194,9 @@ def _checked_weights(weights: Any, rows: int) -> FloatArray:
         raise ModelError(f"weights has shape {weight.shape} and X has {rows} rows; give one number per row")
     if not np.all(np.isfinite(weight)) or np.any(weight < 0.0):
         raise ModelError("weights has a number that is negative or not finite; a weight says how often a row was seen")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weight.sum()):
+            raise ModelError("the weights add up to more than 1e308; scale them down")
     return weight
 
 
