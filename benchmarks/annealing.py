@@ -1,7 +1,8 @@
 """Measure annealing and sums over states: ``python -m benchmarks.annealing [TABLE ...]``, for docs/annealing.md.
 
 ``unbiased``: the mean of Z-hat / Z over many short runs. ``error``: errors in units of their error bars. ``rival``: a
-comparison with plain annealed importance sampling. ``states``: the sum over states. One thread.
+comparison with plain annealed importance sampling. ``states``: the sum over states. ``huge``: couplings up to 1e300.
+One thread.
 """
 
 from __future__ import annotations
@@ -119,7 +120,20 @@ def states(models: int = 3) -> str:
     return table(["n", "s", "mean error", "std_error", "share of P(x)", "states", "seconds"], lines)
 
 
-TABLES = {"unbiased": unbiased, "error": error_bars, "rival": rival, "states": states}
+def huge() -> str:
+    """Return temperatures, errors and times of two spins with huge couplings, alone and beside small ones."""
+    lines = []
+    for J in (1.0, 1e10, 1e17, 1e30, 1e200, 1e300):
+        pair = sz.Ising.from_edges(2, [(0, 1)], [J])
+        mixed = sz.Ising.from_edges(4, [(0, 1), (1, 2), (2, 3), (0, 3)], [J, 1.0, -0.5, 0.3])
+        for name, model in {"two spins": pair, "with small couplings": mixed}.items():
+            found = sz.log_z(model, "annealing")
+            error = abs(found.log_z - sz.log_z(model, "exact").log_z) / found.std_error
+            lines.append([f"{J:g}", name, f"{found.details['temperatures']}", f"{error:.1f}", f"{found.seconds:.2g}"])
+    return table(["J", "model", "temperatures", "error / std_error", "seconds"], lines)
+
+
+TABLES = {"unbiased": unbiased, "error": error_bars, "rival": rival, "states": states, "huge": huge}
 
 
 def main(names: list[str]) -> None:

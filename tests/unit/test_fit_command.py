@@ -65,12 +65,15 @@ def test_weights_and_pairs_come_from_files(run):
         (("data.csv", "--weights", "z"), "the header has a, b, c, d"),
         (("data.csv", "--graph", "data.csv"), "is not a pair"),
         (("bad.csv",), "line 3"),
+        (("wide.csv", "--penalty", "l1=ebic"), 'method="sampled" has no l1 penalty'),
+        (("data.csv", "--penalty", "l2=ebic", "--graph", "chosen"), '"ebic" with "l1"'),
         (("long.csv",), "long.csv, line 2: the line cannot be split into cells: field larger than field limit"),
         (("long.npy",), "long.npy: this array cannot be read, its header is damaged"),
     ],
 )
 def test_bad_input_is_a_sentence(run, arguments, words):
     Path("bad.csv").write_text("a,b\n0,1\n0,\n")
+    Path("wide.csv").write_text("\n".join(",".join(str((i * j) % 3 // 2) for j in range(1, 41)) for i in range(60)))
     Path("long.csv").write_text(f"a,b\n0,{'1' * 200_000}\n")
     Path("long.npy").write_bytes(Path("data.npy").read_bytes()[:60])
     code, out, err = run("fit", *arguments)
