@@ -159,7 +159,7 @@ def _calls(model: Ising) -> Iterator[Callable[[], object]]:
             yield partial(log_z, model, name, **options)
             if method.gives_marginals:
                 yield partial(marginals, model, name, **options)
-            if method.gives_samples:
+            if method.gives_samples and name != "auto":  # which draws by other methods
                 yield partial(sample, model, 2, name, **options)
 
 

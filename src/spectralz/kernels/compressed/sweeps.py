@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support.compiling import compiled_in_place
+from spectralz.kernels.coupling import frozen
 
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
@@ -19,7 +20,7 @@ def distances_from(start: IntArray, source: IntArray, root: int) -> tuple[IntArr
     """
     n = len(start) - 1
     distance, ways = np.full(n, -1), np.zeros(n)
-    _go_away(start, source, root, distance, ways, np.zeros(n, np.int64))
+    _go_away(frozen(start), frozen(source), root, distance, ways, np.zeros(n, np.int64))
     return distance, ways
 
 

@@ -68,7 +68,9 @@ def anneal(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[A
     if needed > policy.HOPELESS_TIMES * deadline.seconds:
         yield answers.without(_too_long(needed, deadline), *methods)
         return
-    path = path_to(model, clusters=None if _has_time_for_clusters(model, deadline) else False)
+    late = _refusal_of_trees()
+    clusters = None if _has_time_for_clusters(model, deadline) else False
+    path = path_to(model, block_width=0 if late else None, clusters=clusters)
     with crew_for(path) as crew:
         way = way_along(problem, deadline, crew, path)
         whole = way.plan(way.sweeps_in(policy.NEXT_ROUND_SHARE * deadline.seconds), math.inf)
@@ -76,18 +78,19 @@ def anneal(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[A
             needed = path.engine.together * LEAST_POINTS * way.one / policy.NEXT_ROUND_SHARE
             yield answers.without(_too_long(needed, deadline), *methods)
             return
-        late = _refusal_of_subgraphs() if path.can_begin_from_subgraph else ""
-        way = begun(way, tries_subgraph=path.can_begin_from_subgraph and not late)
-        words = f"; no path from a subgraph: {late}" if late else ""
+        has_trees = path.can_begin_from_subgraph
+        way = begun(way, tries_subgraph=has_trees and not late)
+        words = f"; without blocks of spins and a path from a subgraph: {late}" if late and has_trees else ""
         for latest in _rounds(_Progress(way, answers), whole):
             yield replace(latest, complaint=crew.workers.complaint + words)
 
 
-def _refusal_of_subgraphs() -> str:
-    """Return why no path can begin from a subgraph, if its kernels are not compiled and take too long."""
+def _refusal_of_trees() -> str:
+    """Return why sparse models are annealed without trees of small width, if compiling their kernels takes too long."""
     from spectralz.kernels import k_trees
+    from spectralz.kernels.sampling import block_heat_bath
 
-    return refusal_of(*kernels_in(k_trees))
+    return refusal_of(*kernels_in(k_trees, block_heat_bath))
 
 
 def _too_long(needed: float, deadline: Deadline) -> str:
