@@ -5,9 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.contract.fuzz import CELLS_FOR_HANDOVER, HANDOVERS, METHODS, broken_promises, random_model
+from tests.contract.fuzz import (
+    CELLS_FOR_HANDOVER,
+    HANDOVERS,
+    METHODS,
+    broken_promises,
+    random_binary_model,
+    random_model,
+)
 
 IN_EVERY_RUN, MODELS = 200, 10_000
+BINARY_IN_EVERY_RUN, BINARY_MODELS = 50, 2_050
 EACH, EACH_IF_SLOW = 50, 200
 
 
@@ -31,6 +39,23 @@ def test_what_methods_say_of_fuzzed_models_is_so(first):
 @pytest.mark.parametrize("first", range(IN_EVERY_RUN, MODELS, EACH_IF_SLOW))
 def test_what_methods_say_of_ten_thousand_fuzzed_models_is_so(first):
     check(first, EACH_IF_SLOW)
+
+
+def check_binary(first, count):
+    drawn = {number: random_binary_model(np.random.default_rng([2, number])) for number in range(first, first + count)}
+    models, truths = ({number: pair[k] for number, pair in drawn.items()} for k in range(2))
+    assert broken_promises(models, truths=truths) == []
+
+
+@pytest.mark.parametrize("first", range(0, BINARY_IN_EVERY_RUN, EACH))
+def test_what_methods_say_of_fuzzed_models_of_zeros_and_ones_is_so(first):
+    check_binary(first, EACH)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(BINARY_IN_EVERY_RUN, BINARY_MODELS, EACH_IF_SLOW))
+def test_what_methods_say_of_thousands_of_fuzzed_models_of_zeros_and_ones_is_so(first):
+    check_binary(first, EACH_IF_SLOW)
 
 
 @pytest.mark.parametrize(

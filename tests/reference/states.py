@@ -87,6 +87,19 @@ def summed(weights: list[int], power: int) -> tuple[mpmath.mpf, list[mpmath.mpf]
     return mpmath.ldexp(mpmath.mpf(largest), -power) + mpmath.log(total), [term / total for term in terms]
 
 
+def log_z_of_binary(bias: np.ndarray, weights: np.ndarray, offset: float = 0.0) -> mpmath.mpf:
+    """Return log Z of offset + sum_i b_i v_i + sum_(i<j) w_ij v_i v_j with v in {0, 1}^n, from these numbers alone."""
+    n = len(bias)
+    numbers, power = whole_numbers([float(offset), *map(float, bias), *map(float, np.ravel(weights))])
+    b, w = numbers[1 : n + 1], [numbers[n + 1 + n * i : n + 1 + n * (i + 1)] for i in range(n)]
+    log_weights = []
+    for v in itertools.product([0, 1], repeat=n):
+        ones = [i for i in range(n) if v[i]]
+        pairs = sum(w[i][j] for i, j in itertools.combinations(ones, 2))
+        log_weights.append(numbers[0] + sum(b[i] for i in ones) + pairs)
+    return summed(log_weights, power)[0]
+
+
 def log_z(model: sz.Ising) -> mpmath.mpf:
     """Return log Z to fifty digits, for comparisons that a rounding to a float would decide."""
     with mpmath.workdps(50):

@@ -10,6 +10,7 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import spectralz as sz
 from spectralz.kernels.error_free import row_sums
@@ -90,6 +91,26 @@ def test_every_enclosure_of_a_qubo_holds_its_truth(scale, seed, beta):
     assert [name for name, estimate in found.items() if estimate and not is_enclosed(truth, estimate)] == []
 
 
+@pytest.mark.parametrize("form", ["matrix", "sparse", "dictionary"])
+@pytest.mark.parametrize("seed", range(4))
+def test_entries_that_add_up_are_part_of_it(form, seed):
+    rng = np.random.default_rng([seed, 3])
+    Q = -np.abs(numbers(rng, 1e6, 4, 4))
+    with localcontext() as context:
+        context.prec = 60
+        energies = [
+            -sum((Decimal(Q[i, j]) for i in range(4) for j in range(4) if v[i] and v[j]), Decimal(0))
+            for v in itertools.product((0, 1), repeat=4)
+        ]
+        top = max(energies)
+        truth = top + sum(((energy - top).exp() for energy in energies), Decimal(0)).ln()
+    entries = {(i, j): Q[i, j] for i in range(4) for j in range(4)}
+    model = sz.from_qubo({"matrix": Q, "sparse": sp.csr_array(Q), "dictionary": entries}[form])
+    assert is_enclosed(truth, sz.log_z(model, "exact"))
+    assert 0.0 < model.lost.in_terms < 1e-8
+    assert sz.from_qubo(np.triu(np.round(Q))).lost == (0.0, 0.0)
+
+
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("seed", range(4))
 def test_fixing_spins_is_part_of_it(scale, seed):
@@ -112,13 +133,19 @@ def test_a_sum_that_cancels_is_not_called_exact():
     assert not found.trusted
 
 
+def test_a_rounded_constant_does_not_change_means():
+    model = sz.RBM([[0.0]], [-1e19], [-0.5]).to_ising()
+    assert model.lost.in_terms == model.rounding_of_terms == 0.0
+    assert model.lost.in_constant == pytest.approx(0.25, rel=1e-12)
+
+
 def test_row_sums_have_twice_the_precision():
     rng = np.random.default_rng(0)
     A = rng.normal(size=(6, 40)) * 10.0 ** rng.uniform(-20.0, 20.0, size=(6, 40))
     with localcontext() as context:
         context.prec = 120
         wanted = [sum(map(Decimal, row), Decimal(0)) for row in A.tolist()]
-        for matrix in (A, sz.model.ising.sp.csr_array(A)):
+        for matrix in (A, sp.csr_array(A)):
             sums = row_sums(matrix)
             for k, truth in enumerate(wanted):
                 error = abs(truth - Decimal(sums.high[k]) - Decimal(sums.low[k]))

@@ -40,6 +40,7 @@ import scipy.sparse as sp
 from spectralz.io.archive import Archive
 from spectralz.io.files import PathName, PathOrSource, Source, most_unpacked, opened, save
 from spectralz.io.labels import from_plain, to_plain
+from spectralz.kernels.error_free import Lost
 from spectralz.model import Ising
 from spectralz.model.coupling.bipartite import Bipartite
 from spectralz.model.values import LOW
@@ -71,8 +72,8 @@ def write_npz(model: Ising, path: PathName) -> None:
     arrays: dict[str, Any] = {"format": FORMAT, "version": VERSION, "field": model.field, "offset": model.offset}
     if model.values != "pm1":
         arrays["variables"] = model.values
-    if model.lost:
-        arrays["lost"] = model.lost
+    if model.lost.total:
+        arrays["lost"] = np.array(model.lost)
     if model.names is not None:
         arrays["names"] = json.dumps([to_plain(name) for name in model.names])
     if isinstance(model.storage, Bipartite):
@@ -130,11 +131,11 @@ def _values(arrays: Archive) -> str:
     return values
 
 
-def _lost(arrays: Archive) -> float:
-    lost = arrays.number("lost") if "lost" in arrays else 0.0
-    if not 0.0 <= lost < np.inf:
-        arrays.fail(f"'lost' is {lost}; what rounding may have changed is a number from 0 on")
-    return lost
+def _lost(arrays: Archive) -> Lost:
+    lost = arrays.array("lost") if "lost" in arrays else np.zeros(2)
+    if lost.shape != (2,) or lost.dtype.kind != "f" or not np.all((lost >= 0.0) & (lost < np.inf)):
+        arrays.fail("'lost', what rounding may have changed, must be two numbers from 0 on")
+    return Lost(*lost.tolist())
 
 
 def _unnamed(arrays: Archive) -> Ising:

@@ -31,6 +31,22 @@ class Parts(NamedTuple):
     left_out: float
 
 
+class Lost(NamedTuple):
+    """What rounding may have changed in a log-weight: in its terms with spins, and in its constant."""
+
+    in_terms: float = 0.0
+    in_constant: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """What it may have changed in all."""
+        return self.in_terms + self.in_constant
+
+    def and_more(self, in_terms: float, in_constant: float = 0.0) -> Lost:
+        """Return what it may have changed if this is added."""
+        return Lost(self.in_terms + in_terms, self.in_constant + in_constant)
+
+
 def exact_sum(parts: Parts) -> tuple[float, float]:
     """Return the sum, rounded once, and a bound on its error.
 

@@ -394,7 +394,7 @@ class Exact(Method):
             pair_mean[inside] = pairs[j[inside], i[inside]]
         outcome = self._outcome(model, plan, values, rounding)
         # Log-weights with an error of at most r change a mean by at most 2 r, and every digit if they are huge.
-        outcome, kind = with_kind_of_means(outcome, 2.0 * (rounding + model.storage.rounding))
+        outcome, kind = with_kind_of_means(outcome, 2.0 * (rounding + model.rounding_of_terms))
         return MarginalOutcome(np.column_stack([down, up]), up - down, pair_mean, kind, outcome).within_limits()
 
     def _means_of_slices(self, model: Ising, slices: SlicedTree) -> tuple[ProgramMarginals, float]:
@@ -442,7 +442,7 @@ class Exact(Method):
         from spectralz.kernels.elimination.program import Program
 
         program = Program.of_tree(plan.tree, *model.edges(), model.field)
-        if program.rounding_bound() + model.storage.rounding > LARGEST_SAMPLING_ERROR:
+        if program.rounding_bound() + model.rounding_of_terms > LARGEST_SAMPLING_ERROR:
             raise TooLargeError("the weights are so large that rounding would decide the states; scale the model down")
         return sample_program(program, model.n, size, rng, reporter_of("eliminating spins"))
 

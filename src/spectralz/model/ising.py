@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from spectralz.errors import ModelError
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.kernels.error_free import Parts, RowSums, exact_sum, row_sums, two_sum
+from spectralz.kernels.error_free import Lost, Parts, RowSums, exact_sum, row_sums, two_sum
 from spectralz.model.checks import (
     as_float_array,
     checked_count,
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
     from spectralz.model.coupling.base import Coupling, Factors, FloatArray, IntArray, Matrix
     from spectralz.model.values import Values
+
+
+NOTHING_LOST = Lost()
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -97,7 +100,7 @@ class Ising:
     storage: Coupling
     names: tuple[Hashable, ...] | None
     values: Values
-    lost: float
+    lost: Lost
 
     # numpy must leave arithmetic to this class: np.float64(2) * model is a model, not an array.
     __array_ufunc__ = None
@@ -118,11 +121,11 @@ class Ising:
         offset: float,
         names: Names = None,
         values: Values = "pm1",
-        lost: float = 0.0,
+        lost: Lost = NOTHING_LOST,
     ) -> None:
         """Keep numbers that make a model, unless they are too large; from here on they are read-only.
 
-        ``lost`` bounds what rounding has changed in a log-weight on the way from the numbers of the user to these.
+        ``lost`` bounds what rounding has changed on the way from the numbers of the user to these.
         """
         with np.errstate(over="ignore"):
             total = storage.total
@@ -431,7 +434,12 @@ class Ising:
         >>> 0.0 < sz.Ising.from_factors([0.1, 0.2], [0.3], [[0.4, 0.5]]).rounding < 1e-16
         True
         """
-        return self.storage.rounding + self._constant[1] + self.lost
+        return self.rounding_of_terms + self._constant[1] + self.lost.in_constant
+
+    @property
+    def rounding_of_terms(self) -> float:
+        """The part of :attr:`rounding` that differs from state to state, and so changes means."""
+        return self.storage.rounding + self.lost.in_terms
 
     def edges(self) -> tuple[IntArray, FloatArray]:
         """Return the edges (m x 2, i < j, in order) and their weights ``J_ij = 2 A_ij``, as `from_edges` takes them.
@@ -517,9 +525,9 @@ class Ising:
         kept = np.setdiff1d(np.arange(self.n), index)
         left = self.storage.given(index, value, kept)
         field = self.field[kept] + left.field
-        terms = Parts([self.offset, *(self.field[index] * value).tolist(), left.constant], left.lost)
-        constant, lost = exact_sum(terms)
-        lost += self.lost + UNIT_ROUNDOFF * float(np.abs(field).sum())
+        terms = [self.offset, *(self.field[index] * value).tolist(), left.constant]
+        constant, in_constant = exact_sum(Parts(terms, left.lost))
+        lost = self.lost.and_more(left.lost + UNIT_ROUNDOFF * float(np.abs(field).sum()), in_constant)
         return self._changed(field=field, storage=left.rest, offset=constant, names=self._names_of(kept), lost=lost)
 
     def evidence(self, spins: Mapping[Any, int]) -> tuple[IntArray, FloatArray]:
@@ -533,16 +541,16 @@ class Ising:
         """Return the model of some spins alone, without the offset and the couplings to the others."""
         index = checked_spins(spins, self.n)
         parts = {"field": self.field[index], "storage": self.storage.among(index), "names": self._names_of(index)}
-        return self._changed(offset=0.0, lost=0.0, **parts)
+        return self._changed(offset=0.0, lost=Lost(self.lost.in_terms), **parts)
 
     def scaled(self, beta: float) -> Ising:
         """Return the model at inverse temperature ``beta``: every log-weight, offset included, times beta."""
         factor = checked_number(beta, "beta")
         with np.errstate(over="ignore"):
             field, storage, offset = factor * self.field, self.storage.times(factor), factor * self.offset
-            lost = abs(factor) * self.lost
-            if math.frexp(factor)[0] != math.copysign(0.5, factor):  # products with powers of two are not rounded
-                lost += UNIT_ROUNDOFF * (float(np.abs(field).sum()) + storage.total + abs(offset))
+            lost = Lost(abs(factor) * self.lost.in_terms, abs(factor) * self.lost.in_constant)
+            if abs(math.frexp(factor)[0]) != 0.5:  # products with powers of two are not rounded
+                lost = lost.and_more(*_rounding_of(field, storage, offset))
         return self._changed(field=field, storage=storage, offset=offset, lost=lost)
 
     def __mul__(self, beta: Any) -> Ising:
@@ -561,7 +569,7 @@ class Ising:
         with np.errstate(over="ignore"):
             field, offset = self.field + other.field, self.offset + other.offset
             storage = self.storage.plus(other.storage)
-            lost = UNIT_ROUNDOFF * (float(np.abs(field).sum()) + storage.total + abs(offset)) + self.lost + other.lost
+            lost = self.lost.and_more(*other.lost).and_more(*_rounding_of(field, storage, offset))
         values: Values = "01" if "01" in (self.values, other.values) else "pm1"
         return Ising._of(field, storage, offset, names, values, lost)
 
@@ -690,7 +698,13 @@ class Ising:
         return Ising._of, (self.field, self.storage, self.offset, self.names, self.values, self.lost)
 
 
-def field_of_binary(bias: FloatArray, sums: RowSums, offset: float) -> tuple[FloatArray, float, float]:
+def _rounding_of(field: FloatArray, storage: Coupling, offset: float) -> Lost:
+    """Return what is lost if every number has been rounded once."""
+    in_terms = float(np.abs(field).sum()) + storage.total
+    return Lost(UNIT_ROUNDOFF * in_terms, UNIT_ROUNDOFF * abs(offset))
+
+
+def field_of_binary(bias: FloatArray, sums: RowSums, offset: float) -> tuple[FloatArray, float, Lost]:
     """Return the field of spins x = 2 v - 1, the constant, and what rounding changes, for variables v that are 0 and 1.
 
     ``offset + sum_i bias_i v_i + sum_(i<j) w_ij v_i v_j`` is ``constant + sum_i field_i x_i + sum_(i<j) (w_ij / 4) x_i
@@ -701,8 +715,8 @@ def field_of_binary(bias: FloatArray, sums: RowSums, offset: float) -> tuple[Flo
     field, lost = two_sum(total, rest + low)
     left_out = float((np.abs(lost) + UNIT_ROUNDOFF * (np.abs(rest + low) + np.abs(low)) + sums.left_out / 4.0).sum())
     parts = [offset, *half.tolist(), *(high / 2.0).tolist(), *(low / 2.0).tolist()]
-    constant, of_constant = exact_sum(Parts(parts, float(sums.left_out.sum()) / 8.0))
-    return field, constant, 1.01 * left_out + of_constant
+    constant, in_constant = exact_sum(Parts(parts, float(sums.left_out.sum()) / 8.0))
+    return field, constant, Lost(1.01 * left_out, in_constant)
 
 
 def _no_coupling(field: Any) -> Any:

@@ -40,7 +40,9 @@ def added(model: Ising, outcomes: list[Outcome]) -> Outcome:
         for trial in outcome.tried
     )
     # Sums of rounded numbers: one unit in the last place per component is more than fsum needs.
-    slack = 2.0**-52 * (abs(model.offset) + math.fsum(abs(outcome.log_z) for outcome in outcomes)) + model.lost
+    slack = (
+        2.0**-52 * (abs(model.offset) + math.fsum(abs(outcome.log_z) for outcome in outcomes)) + model.lost.in_constant
+    )
     return Outcome(
         log_z=math.fsum([model.offset, *(outcome.log_z for outcome in outcomes)]),
         kind=Kind.EXACT if {outcome.kind for outcome in outcomes} == {Kind.EXACT} else Kind.ESTIMATE,

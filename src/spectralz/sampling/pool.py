@@ -379,7 +379,7 @@ def pool_marginals(pool: StatePool, outcome: Outcome) -> MarginalOutcome:
     kind = Kind.ESTIMATE
     if outcome.kind is Kind.EXACT:
         # Errors of at most r in the log-weights change a mean by at most 2 r, and every digit if they are huge.
-        outcome, kind = with_kind_of_means(outcome, 2.0 * (pool.rounding + model.storage.rounding))
+        outcome, kind = with_kind_of_means(outcome, 2.0 * (pool.rounding + model.rounding_of_terms))
     return MarginalOutcome(
         probability=np.stack([down, up], axis=1) / (up + down)[:, None],
         mean=(up - down) / (up + down),

@@ -62,8 +62,11 @@ def _of_matrix(Q: Any) -> Ising:
     refuse_non_finite(*((matrix.data, "Q's entries") if sp.issparse(matrix) else (matrix, "Q")))
     linear = np.array(matrix.diagonal())
     both = matrix + matrix.T
+    # What rounding took from a sum, if the larger number is subtracted first; each pair is there in both ways.
+    lost = float(abs((both - matrix) - matrix.T).sum())
     if sp.issparse(both):
         both = sp.csr_array(both - sp.diags_array(both.diagonal()))
     else:
         np.fill_diagonal(both, 0.0)
-    return energy_pairs(True, linear, both, 0.0, None)
+    model = energy_pairs(True, linear, both, 0.0, None)
+    return model._changed(lost=model.lost.and_more(1.01 * lost))

@@ -75,7 +75,7 @@ def decompose(model: Ising, max_rank: int, tol: float) -> Decomposition:
     """
     terms = model.storage.terms
     form = _found(model, max_rank, tol) if terms is None else _given(model.offset, terms, max_rank)
-    form = replace(form, rounding=form.rounding + model.lost)
+    form = replace(form, rounding=form.rounding + model.lost.total)
     if form.residual > tol:
         raise ModelError(
             f"the coupling has rank {form.rank} plus diagonal only up to a residual that may change log Z by "

@@ -112,7 +112,7 @@ class Forest:
     def marginal_outcome(self, model: Ising) -> MarginalOutcome:
         """Pack the exact marginals, or report that the weights are too large for them."""
         # A total error r of the fields changes a mean by at most r, and that of a pair by at most 2 r.
-        outcome, kind = with_kind_of_means(self.outcome(model), 2.0 * (self.rounding + model.storage.rounding))
+        outcome, kind = with_kind_of_means(self.outcome(model), 2.0 * (self.rounding + model.rounding_of_terms))
         return beliefs(self.network.graph, self.network.coupling, self.total, self.without, outcome, kind)
 
 
