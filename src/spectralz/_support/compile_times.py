@@ -46,6 +46,11 @@ def seconds_left() -> float:
     return math.inf if until is None or clock.counts_operations() else until - clock.left_out()
 
 
+def is_warming_up() -> bool:
+    """Return whether everything is to be compiled, whatever it takes."""
+    return settings().compile_until == math.inf
+
+
 def compiling_for_share(part: float) -> AbstractContextManager[None]:
     """Give what is in the ``with`` block a part of the time that is left to compile."""
     return using_settings(compile_until=clock.left_out() + part * seconds_left())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import math
 import os
 import stat
 import sys
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectralz._support import clock
-from spectralz._support.compile_times import is_compiled, require_compiled, seconds_to_compile
+from spectralz._support.compile_times import is_compiled, is_warming_up, require_compiled, seconds_to_compile
 from spectralz._support.progress import is_heard, report
 from spectralz._support.settings import settings
 from spectralz.errors import is_interrupt
@@ -87,8 +86,7 @@ def compiled_late(steps: Callable[..., int]) -> Callable[[Any], Any]:
         @wraps(function)
         def run(*args: Any) -> Any:
             nonlocal spent
-            is_asked_to = settings().compile_until == math.inf or clock.counts_operations()
-            if not is_asked_to and not is_compiled(kernel):
+            if not is_warming_up() and not clock.counts_operations() and not is_compiled(kernel):
                 spent += SECONDS_PER_STEP * steps(*args)
                 if spent <= seconds_to_compile(kernel):
                     return function(*args)
@@ -245,7 +243,7 @@ class _Notice(event.Listener):  # type: ignore[misc]
         notice = f"{NOTICE}: {name_of(kernel)}, about {seconds:.1f} s"
         if is_heard():
             report(notice, 0.0)
-        elif sys.stderr is not None and (seconds >= LONG_SECONDS or not self.was_printed):
+        elif sys.stderr is not None and not (self.was_printed and (seconds < LONG_SECONDS or is_warming_up())):
             self.was_printed = True
             print(f"spectralz: {notice}", file=sys.stderr, flush=True)
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz.errors import ModelError
-from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.model import FloatArray, IntArray, Ising
 from spectralz.model.coupling import entries
 
@@ -56,14 +55,14 @@ def energy_of_entries(
     is_linear = pairs[:, 0] == pairs[:, 1]
     linear = np.bincount(pairs[is_linear, 0], values[is_linear], minlength=n).astype(np.float64)
     model = energy_pairs(is_binary, linear, symmetric(n, pairs[~is_linear], values[~is_linear]), 0.0, names)
-    return model._changed(lost=model.lost.and_more(_lost_in_sums(pairs, values)))
+    return model._having_lost(_lost_in_sums(pairs, values))
 
 
 def _lost_in_sums(pairs: IntArray, values: FloatArray) -> float:
     """Bound what rounding changes where entries of the same pair, or variable, are added up."""
     _, which, counts = np.unique(np.sort(pairs, axis=1), axis=0, return_inverse=True, return_counts=True)
     added = counts[which.reshape(-1)] - 1
-    return 1.01 * UNIT_ROUNDOFF * float((added * np.abs(values)).sum())
+    return float(np.finfo(np.float64).eps * (added * np.abs(values)).sum())
 
 
 def energy_pairs(

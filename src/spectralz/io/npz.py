@@ -40,7 +40,6 @@ import scipy.sparse as sp
 from spectralz.io.archive import Archive
 from spectralz.io.files import PathName, PathOrSource, Source, most_unpacked, opened, save
 from spectralz.io.labels import from_plain, to_plain
-from spectralz.kernels.error_free import Lost
 from spectralz.model import Ising
 from spectralz.model.coupling.bipartite import Bipartite
 from spectralz.model.values import LOW
@@ -121,7 +120,7 @@ def _ours(arrays: Archive) -> Ising:
             f"its format has version {version:.6g}; this release reads {VERSION} and {BIPARTITE_VERSION}: upgrade"
         )
     model = _unnamed(arrays).named(_names(arrays) if "names" in arrays else None)
-    return model._changed(values=_values(arrays), lost=_lost(arrays))
+    return model._changed(values=_values(arrays))._having_lost(*_lost(arrays))
 
 
 def _values(arrays: Archive) -> str:
@@ -131,11 +130,11 @@ def _values(arrays: Archive) -> str:
     return values
 
 
-def _lost(arrays: Archive) -> Lost:
+def _lost(arrays: Archive) -> list[float]:
     lost = arrays.array("lost") if "lost" in arrays else np.zeros(2)
     if lost.shape != (2,) or lost.dtype.kind != "f" or not np.all((lost >= 0.0) & (lost < np.inf)):
         arrays.fail("'lost', what rounding may have changed, must be two numbers from 0 on")
-    return Lost(*lost.tolist())
+    return list(lost.tolist())
 
 
 def _unnamed(arrays: Archive) -> Ising:

@@ -146,6 +146,10 @@ class Ising:
         """Return the same model with other parts."""
         return Ising._of(**({part.name: getattr(self, part.name) for part in fields(self)} | parts))
 
+    def _having_lost(self, in_terms: float, in_constant: float = 0.0) -> Ising:
+        """Return the same model, whose log-weights rounding may have changed by so much more."""
+        return self._changed(lost=self.lost.and_more(in_terms, in_constant))
+
     @classmethod
     def from_factors(
         cls,

@@ -68,5 +68,4 @@ def _of_matrix(Q: Any) -> Ising:
         both = sp.csr_array(both - sp.diags_array(both.diagonal()))
     else:
         np.fill_diagonal(both, 0.0)
-    model = energy_pairs(True, linear, both, 0.0, None)
-    return model._changed(lost=model.lost.and_more(1.01 * lost))
+    return energy_pairs(True, linear, both, 0.0, None)._having_lost(1.01 * lost)
