@@ -62,13 +62,11 @@ def leaving_out_late_kernels() -> AbstractContextManager[None]:
 
 
 def kernels_in(*modules: ModuleType) -> list[Any]:
-    """Return all kernels of some modules."""
-    return [
-        value
-        for module in modules
-        for value in vars(module).values()
-        if hasattr(value, "py_func") and value.py_func.__module__ == module.__name__
-    ]
+    """Return all kernels of some modules, without functions that are compiled as part of others."""
+    from spectralz._support.compiling import KERNELS
+
+    names = {module.__name__ for module in modules}
+    return [kernel for kernel in KERNELS if kernel.py_func.__module__ in names]
 
 
 def refusal_of(*kernels: Any) -> str:

@@ -13,6 +13,8 @@ from contextvars import ContextVar
 Listener = Callable[[str, float], None]
 
 _listener: ContextVar[Listener | None] = ContextVar("spectralz_progress", default=None)
+# One entry per listener in any thread; threads that are started for a piece of work do not see the variable above.
+_everywhere: list[Listener] = []
 
 
 @contextmanager
@@ -26,9 +28,11 @@ def listening(listener: Listener) -> Iterator[None]:
     eliminating spins: 50%
     """
     token = _listener.set(listener)
+    _everywhere.append(listener)
     try:
         yield
     finally:
+        _everywhere.remove(listener)
         _listener.reset(token)
 
 
@@ -40,8 +44,8 @@ def report(task: str, fraction: float) -> None:
 
 
 def is_heard() -> bool:
-    """Return whether there is a listener."""
-    return _listener.get() is not None
+    """Return whether there is a listener, perhaps of the thread that has started this one."""
+    return bool(_everywhere)
 
 
 def reporter_of(task: str) -> Callable[[float], None]:
