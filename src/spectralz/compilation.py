@@ -71,7 +71,7 @@ def warm_up(*, backwards: bool = False) -> Compilation:
     """Compile every kernel, or load what was compiled before, by running all methods on small models.
 
     Kernels are compiled on first use and kept on disk, so this is never necessary. It is useful for container images
-    and before timing measurements. It takes some minutes, once.
+    and before timing measurements. It takes about a minute, once.
 
     Parameters
     ----------

@@ -87,17 +87,24 @@ def summed(weights: list[int], power: int) -> tuple[mpmath.mpf, list[mpmath.mpf]
     return mpmath.ldexp(mpmath.mpf(largest), -power) + mpmath.log(total), [term / total for term in terms]
 
 
-def log_z_of_binary(bias: np.ndarray, weights: np.ndarray, offset: float = 0.0) -> mpmath.mpf:
-    """Return log Z of offset + sum_i b_i v_i + sum_(i<j) w_ij v_i v_j with v in {0, 1}^n, from these numbers alone."""
+def log_z_of_binary(
+    bias: np.ndarray, weights: np.ndarray, offset: float = 0.0, beta: float = 1.0, beginning: tuple[int, ...] = ()
+) -> mpmath.mpf:
+    """Return log Z of beta (offset + sum_i b_i v_i + sum_(i<j) (w_ij + w_ji) v_i v_j), from these numbers alone.
+
+    The sum is over v in {0, 1}^n that begin as they should.
+    """
     n = len(bias)
-    numbers, power = whole_numbers([float(offset), *map(float, bias), *map(float, np.ravel(weights))])
+    exact = [Fraction(beta) * Fraction(float(x)) for x in (offset, *bias, *np.ravel(weights))]
+    numbers, power = whole_numbers(exact)
     b, w = numbers[1 : n + 1], [numbers[n + 1 + n * i : n + 1 + n * (i + 1)] for i in range(n)]
     log_weights = []
-    for v in itertools.product([0, 1], repeat=n):
-        ones = [i for i in range(n) if v[i]]
-        pairs = sum(w[i][j] for i, j in itertools.combinations(ones, 2))
+    for rest in itertools.product([0, 1], repeat=n - len(beginning)):
+        ones = [i for i, on in enumerate((*beginning, *rest)) if on]
+        pairs = sum(w[i][j] + w[j][i] for i, j in itertools.combinations(ones, 2))
         log_weights.append(numbers[0] + sum(b[i] for i in ones) + pairs)
-    return summed(log_weights, power)[0]
+    with mpmath.workdps(50):
+        return summed(log_weights, power)[0]
 
 
 def log_z(model: sz.Ising) -> mpmath.mpf:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 
 import numpy as np
 import pytest
 
 import spectralz as sz
-
-
-def all_states(n):
-    return np.array(list(itertools.product((-1, 1), repeat=n)))
-
+from tests.reference.states import all_states
 
 RNG = np.random.default_rng(0)
 Q = {("a", "a"): -1.0, ("a", "b"): 2.0, ("b", "c"): -0.5}

@@ -62,17 +62,21 @@ def leaving_out_late_kernels() -> AbstractContextManager[None]:
 
 
 def kernels_in(*modules: ModuleType) -> list[Any]:
-    """Return all kernels of some modules, without functions that are compiled as part of others."""
+    """Return the kernels of some modules that Python calls; what these call is compiled with them."""
     from spectralz._support.compiling import KERNELS
 
     names = {module.__name__ for module in modules}
-    return [kernel for kernel in KERNELS if kernel.py_func.__module__ in names]
+    kernels = [kernel for kernel in KERNELS if kernel.py_func.__module__ in names]
+    return [kernel for kernel in kernels if not kernel.targetoptions.get("no_cpython_wrapper")]
 
 
 def refusal_of(*kernels: Any) -> str:
     """Return why kernels are not used, if compiling what is missing of them takes too long; otherwise ""."""
+    left = seconds_left()
+    if left == math.inf:  # then nobody need look at the files on disk
+        return ""
     seconds = seconds_to_compile(*kernels)
-    if seconds <= seconds_left() or not seconds:
+    if seconds <= left or not seconds:
         return ""
     return f"not compiled yet, about {max(seconds, 1.0):.0f} s: run spectralz warm-up once"
 

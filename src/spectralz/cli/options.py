@@ -39,7 +39,7 @@ Given = Annotated[
         "--given",
         "-g",
         metavar="NAME=VALUE",
-        help="Fix a spin to +1 or -1, by its name, or by its number if spins have no names; may be repeated.",
+        help="Fix a spin to +1 or -1 (1 or 0 in a model of 0/1 data), by its name or else its number; may be repeated.",
     ),
 ]
 Beta = Annotated[float, typer.Option("--beta", metavar="NUMBER", help="Multiply every log-weight by this.")]

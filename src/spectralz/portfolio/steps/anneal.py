@@ -68,7 +68,7 @@ def anneal(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[A
     if needed > policy.HOPELESS_TIMES * deadline.seconds:
         yield answers.without(_too_long(needed, deadline), *methods)
         return
-    late = _refusal_of_trees()
+    late = "" if model.storage.for_kernels().is_dense else _refusal_of_trees()
     clusters = None if _has_time_for_clusters(model, deadline) else False
     path = path_to(model, block_width=0 if late else None, clusters=clusters)
     with crew_for(path) as crew:
