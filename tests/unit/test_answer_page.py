@@ -42,7 +42,8 @@ def test_an_answer_and_what_was_tried():
     page = checked(estimate_page(tried_estimate(), "A dense model", "dense.npz: 30 spins"))
     words = page.words
     assert words.startswith("A dense model A dense model log Z = 21.431 ± 0.012 (estimate, trusted)")
-    assert "its own checks say that it can be trusted" in words
+    assert "This is a trusted estimate: its own checks hold" in words
+    assert "It was not checked by a method of another kind. The number" in words
     assert "states disagrees with this answer." in words
     assert after(page, "Proven") == "20 <= log Z <= 24"
     assert after(page, "Status") == "annealing, supported by ep"
@@ -63,6 +64,7 @@ def test_an_answer_and_what_was_tried():
         ({"kind": sz.Kind.LOWER_BOUND}, "This number is a proven lower bound"),
         ({"kind": sz.Kind.UPPER_BOUND}, "This number is a proven upper bound"),
         ({"trusted": False}, "This is an estimate that is not to be trusted"),
+        ({"checked_by": ("ep", "mps")}, "It was checked by ep and mps."),
         ({"interrupted": True}, "The run was interrupted; this is the best answer so far."),
     ],
 )

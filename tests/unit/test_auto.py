@@ -48,7 +48,7 @@ def test_what_a_portfolio_found_becomes_one_outcome():
     assert (outcome.log_z, outcome.std_error) == (10.0, 0.01)
     assert (outcome.lower, outcome.upper) == (0.0, 20.0)
     assert outcome.status.converged
-    assert outcome.trusted
+    assert (outcome.trusted, outcome.checked_by) == (True, ("annealing",))
     assert outcome.details["why"] == outcome.status
     assert outcome.details["budget"] == 1.0
     rival = schedule.outcome_of(answers.with_answer(answer("annealing", 11.0, 0.1, True)), whole)
@@ -409,6 +409,21 @@ def test_a_sum_over_components_is_trusted_if_all_of_them_are():
     doubtful = added(model, [outcome(True), outcome(False)])
     assert not doubtful.is_trusted
     assert not doubtful.status.converged
+
+
+def test_a_sum_over_components_is_checked_by_what_checked_each_that_is_not_exact():
+    def outcome(*names, kind=sz.Kind.ESTIMATE):
+        return Outcome(log_z=1.0, kind=kind, status=sz.Status(""), std_error=0.1, trusted=True, checked_by=names)
+
+    def checks(*outcomes):
+        return added(sz.Ising(np.zeros(len(outcomes))), list(outcomes)).checked_by
+
+    exact = outcome(kind=sz.Kind.EXACT)
+    assert checks(exact, outcome("ep", "annealing", "mps"), exact, outcome("mps", "ep")) == ("ep", "mps")
+    assert checks(exact, outcome("annealing")) == ("annealing",)
+    assert checks(outcome("ep"), outcome("ep"), outcome("annealing")) == ()
+    assert checks(outcome("ep"), outcome()) == ()
+    assert checks(exact, exact) == ()
 
 
 @pytest.mark.parametrize(("n", "weight"), [(9, -10.0), (30, -0.6)])

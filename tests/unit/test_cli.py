@@ -378,10 +378,11 @@ def answer(monkeypatch):
 
 
 def test_solve_shows_what_was_tried_and_the_bracket(run, grid, answer):
-    answer()
+    answer(checked_by=("ep",))
     code, out, err = run("solve", "grid.uai")
     assert (code, err) == (0, "warning: states disagrees with this answer\n")
     assert "log Z      21.431 ± 0.012 (error)\n" in out
+    assert "trust      trusted, checked by ep\n" in out
     assert "20 <= log Z <= 24 (width 4)" in out
     for line in (
         "ep +21.4 +- +0.1 +agrees +close to annealing",

@@ -70,6 +70,7 @@ def test_every_value_counts():
     estimate = means.estimate
     assert estimate != replace(estimate, status=sz.Status(str(estimate.status), converged=False))
     assert estimate != replace(estimate, method=sz.Exact(max_memory=7))
+    assert estimate != replace(estimate, checked_by=("ep",))
     found = sz.fit(DATA)
     assert found != replace(found, table=sz.fit(-DATA).table)
     rows = sz.bounds(MODEL, work=1e8)

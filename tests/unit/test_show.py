@@ -110,6 +110,8 @@ def test_an_answer_in_words():
     ("changes", "words"),
     [
         ({"trusted": False}, "log Z = 21.431 ± 0.012 (estimate, not trusted)"),
+        ({"checked_by": ("ep",)}, "log Z = 21.431 ± 0.012 (estimate, trusted, checked by ep)"),
+        ({"checked_by": ("ep", "mps")}, "log Z = 21.431 ± 0.012 (estimate, trusted, checked by ep and mps)"),
         ({"kind": sz.Kind.EXACT, "std_error": None}, "log Z = 21.4312 (exact)"),
         ({"kind": sz.Kind.LOWER_BOUND, "log_z": 20 + 2 / 3}, "log Z >= 20.6666666666 (proven lower bound)"),
         ({"kind": sz.Kind.UPPER_BOUND, "log_z": 20 + 1 / 3}, "log Z <= 20.3333333334 (proven upper bound)"),
@@ -384,6 +386,7 @@ def test_html_says_whether_to_trust_an_answer():
 
     assert after("trust") == "trusted"
     assert after("trust", trusted=False) == "not trusted"
+    assert after("trust", checked_by=("ep",)) == "trusted, checked by ep"
     assert after("interrupted", interrupted=True).startswith("yes")
 
 
@@ -424,6 +427,13 @@ def test_a_model_can_be_made_again_from_its_plain_values():
     assert [each.storage.word for each in (dense, MODEL, model)] == ["dense", "sparse", "factors"]
     with pytest.raises(TooLargeError, match="kept as factors"):
         sz.generators.curie_weiss(n=100_000).to_dict()
+
+
+def test_plain_values_name_the_checks_after_the_trust():
+    plain = list(tried_estimate(checked_by=("ep", "mps")).to_dict().items())
+    at = plain.index(("trusted", True))
+    assert plain[at + 1] == ("checked_by", ["ep", "mps"])
+    assert tried_estimate().to_dict()["checked_by"] == []
 
 
 def test_plain_values_of_marginals_and_comparisons():

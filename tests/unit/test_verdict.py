@@ -75,6 +75,51 @@ def test_an_answer_without_samples_needs_more_than_a_sampler_in_doubt_that_contr
     assert alone.why.endswith("there was no second method to check it")
 
 
+CHECKED = [
+    ({"mps": (10.0, 0.001, True), "annealing": (10.1, 0.1, True)}, ("annealing",)),
+    (
+        {"annealing": (10.1, 0.1, True), "mps": (10.0, 0.001, True), "states": (10.1, 0.2, True)},
+        ("annealing", "states"),
+    ),
+    ({"annealing": (10.0, 0.01, True), "ep": (10.1, 0.1, True)}, ("ep",)),
+    # The two share their populations.
+    ({"states": (10.0, 0.01, True), "annealing": (10.1, 0.1, True)}, ()),
+    ({"states": (10.0, 0.01, True), "annealing": (10.1, 0.1, True), "ep": (10.0, 0.1, True)}, ("ep",)),
+    # Neither has samples.
+    ({"ep": (10.0, 0.01, True), "bp": (10.1, 0.1, True)}, ()),
+    # A sampler in doubt checks what has no samples, and nothing else.
+    ({"ep": (10.0, 0.01, True), "annealing": (10.1, 0.1, False)}, ("annealing",)),
+    ({"mps": (10.0, 0.01, True), "annealing": (10.1, 0.1, False)}, ()),
+    ({"ep": (10.0, 0.01, True), "mps": (10.1, 0.1, True), "annealing": (10.1, 0.1, False)}, ("mps",)),
+    # log 2 / 3 is 0.231.
+    ({"ep": (10.0, 0.01, True), "annealing": (10.1, 0.23, True)}, ("annealing",)),
+    ({"ep": (10.0, 0.01, True), "annealing": (10.1, 0.24, True)}, ()),
+    ({"ep": (10.0, 0.01, True), "annealing": (10.1, 0.24, False)}, ()),
+    ({"ep": (10.0, 0.01, True)}, ()),
+]
+
+
+@pytest.mark.parametrize(("answers", "names"), CHECKED)
+def test_a_check_is_an_accurate_answer_of_another_kind_that_agrees(answers, names):
+    found = judged(**answers)
+    assert (found.trusted, found.checked_by) == (True, names)
+
+
+UNTRUSTED = [
+    {"mps": (10.0, 0.01, True), "annealing": (10.01, 0.1, True), "ep": (12.0, 0.1, True)},
+    {"ep": (10.0, 0.01, True), "annealing": (12.0, 0.1, False)},
+    {"ep": (0.0, 0.1, True), "annealing": (-0.2, 0.01, False)},  # it agrees, but the bounds forbid it
+    {"mps": (10.0, 0.01, False), "annealing": (10.01, 0.1, False)},
+    {},
+]
+
+
+@pytest.mark.parametrize("answers", UNTRUSTED)
+def test_what_is_not_trusted_is_not_called_checked(answers):
+    found = judged(**answers)
+    assert (found.trusted, found.checked_by) == (False, ())
+
+
 def test_three_joint_errors_apart_is_still_agreement():
     agree = judged(a=(10.0, 0.03, True), b=(10.149, 0.04, True))
     differ = judged(a=(10.0, 0.03, True), b=(10.151, 0.04, True))

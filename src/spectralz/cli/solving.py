@@ -80,7 +80,8 @@ def solve(
 ) -> None:
     """Find log Z of a model, with bounds, and its marginals on request.
 
-    If no exact answer is possible, auto tries several methods and shows the answer of each.
+    If no exact answer is possible, auto tries several methods and shows the answer of each. An answer is trusted if the
+    method's own checks hold and nothing contradicts it; "checked by" names the methods of another kind that agreed.
     """
     marginals = marginals or pairs
     outputs.check_outputs({"--pr": pr, "--mar": mar, "--plot": plot, "--html": html}, [file, evidence])

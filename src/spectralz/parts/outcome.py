@@ -45,6 +45,7 @@ class Outcome:
     interval: Interval | None = None
     iterations: int | None = None
     trusted: bool | None = None
+    checked_by: tuple[str, ...] = ()
     interrupted: bool = False
     tried: tuple[Trial, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)

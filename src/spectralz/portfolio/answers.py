@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from spectralz.portfolio import policy
 from spectralz.result import Bounds, Kind
-from spectralz.trust.agreement import agree, is_within
+from spectralz.trust.agreement import LARGEST_CHECKING_ERROR, agree, is_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -95,6 +95,11 @@ class Answer:
     def agrees_with(self, other: Answer) -> bool:
         """Return whether two answers agree within their errors."""
         return agree((self.log_z, self.error), (other.log_z, other.error))
+
+    def checks(self, other: Answer) -> bool:
+        """Return whether it confirms an answer of another kind: it agrees, and its error is small enough to tell."""
+        kinds = {policy.KINDS.get(answer.method, answer.method) for answer in (self, other)}
+        return len(kinds) == 2 and self.error <= LARGEST_CHECKING_ERROR and self.agrees_with(other)
 
 
 @dataclass(frozen=True)

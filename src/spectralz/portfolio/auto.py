@@ -45,9 +45,10 @@ class Auto(Method):
 
     If no exact method is feasible, ``ep`` or ``bp``, ``annealing`` and ``states`` run as far as the budget allows,
     together with the methods that prove bounds. Among the methods that trust themselves and are consistent with the
-    bounds, the one with the smallest error gives the answer; ``std_error`` covers the answers of the others. ``tried``
-    lists them all, and ``status`` explains the choice. An interrupt (Ctrl-C) returns the best answer so far. A model of
-    several components is solved component by component.
+    bounds, the one with the smallest error gives the answer; ``std_error`` covers the answers of the others. The answer
+    is ``trusted`` if the method's own checks hold and nothing contradicts it; ``checked_by`` names the methods of
+    another kind that agreed. ``tried`` lists all methods, and ``status`` explains the choice. An interrupt (Ctrl-C)
+    returns the best answer so far. A model of several components is solved component by component.
 
     Parameters
     ----------

@@ -53,10 +53,17 @@ def added(model: Ising, outcomes: list[Outcome]) -> Outcome:
         trusted=all(
             outcome.is_trusted and (outcome.kind is Kind.EXACT or outcome.std_error is not None) for outcome in outcomes
         ),
+        checked_by=_checks_of_all(outcomes),
         interrupted=any(outcome.interrupted for outcome in outcomes),
         tried=tried,
         details={"components": [dict(outcome.details) for outcome in outcomes]},
     )
+
+
+def _checks_of_all(outcomes: list[Outcome]) -> tuple[str, ...]:
+    """Return the methods that checked every component that is not exact, since an exact one needs no check."""
+    first, *others = [outcome.checked_by for outcome in outcomes if outcome.kind is not Kind.EXACT] or [()]
+    return tuple(name for name in first if all(name in checked_by for checked_by in others))
 
 
 def error_of_sum(outcomes: list[Outcome]) -> float | None:

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 # Methods whose error is not a scatter of samples: if a sampler disagrees with them, the sampler is preferred.
 WITHOUT_SAMPLES = ("ep", "bp")
+# Methods of one kind are likely to be wrong together, so they do not check each other: `states` sums over the
+# populations of `annealing`. A method that is not named here is a kind of its own.
+KINDS = {**dict.fromkeys(WITHOUT_SAMPLES, "without samples"), **dict.fromkeys(("annealing", "states"), "populations")}
 # Methods whose doubtful answers still test those of others.
 SAMPLERS = ("annealing",)
 

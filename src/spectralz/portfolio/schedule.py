@@ -126,6 +126,7 @@ def _outcome(conclusion: Conclusion, answers: Answers, deadline: Deadline) -> Ou
         upper=answers.bounds.upper,
         std_error=conclusion.std_error,
         trusted=conclusion.trusted,
+        checked_by=conclusion.checked_by,
         interrupted=is_interrupted,
         tried=conclusion.tried,
         details={"why": conclusion.why, "budget": deadline.seconds},

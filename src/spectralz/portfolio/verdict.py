@@ -1,20 +1,21 @@
 """Decide which of several answers to trust, and how far: a pure function of answers and bounds, without a clock.
 
-No method can detect all the ways in which it can be wrong. An answer is trusted if its own method trusts it and it is
-consistent with the proven bounds. Of the trusted answers the one with the smallest error is chosen, and its error
-covers the others. If samples disagree with an answer without samples, the samples are preferred. Such an answer is not
-trusted if a sampler that distrusts itself contradicts it.
+No method can detect all the ways in which it can be wrong. An answer is believed if its own method trusts it and it is
+consistent with the proven bounds. Of the believed answers the one with the smallest error is chosen, and its error
+covers the others. If samples disagree with an answer without samples, the samples are preferred. The chosen answer is
+trusted if nothing contradicts it: no other believed answer, and for one without samples no sampler that distrusts
+itself. Whether a method of another kind agreed is a second fact.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from spectralz.portfolio import policy
 from spectralz.result import Trial, Verdict
-from spectralz.trust.agreement import DOUBT, LARGEST_CHECKING_ERROR, WIDTHS_PER_DEVIATION
+from spectralz.trust.agreement import DOUBT, WIDTHS_PER_DEVIATION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +37,9 @@ class Conclusion:
     why
         Why it was chosen, as a sentence.
     trusted
-        Whether some method is trusted, and no other trusted method disagrees.
+        Whether the method's own checks hold and nothing contradicts it.
+    checked_by
+        The methods of another kind that agreed with a trusted answer.
     tried
         One row for each answer, each method that was not run, and each bound.
     """
@@ -46,6 +49,7 @@ class Conclusion:
     chosen: str | None
     why: str
     trusted: bool
+    checked_by: tuple[str, ...]
     tried: tuple[Trial, ...]
 
 
@@ -62,22 +66,32 @@ def conclude(answers: Sequence[Answer], bounds: Bounds, not_run: Mapping[str, st
         The methods that gave no answer, and why.
     """
     believed = [answer for answer in answers if answer.outcome.is_trusted and answer.is_within(bounds)]
-    log_z, error, chosen, why, verdicts = _agreed(believed, answers, bounds) if believed else _doubted(answers, bounds)
-    rows = [_trial_of(answer, verdicts.get(answer.method, Verdict.NOT_TRUSTED), bounds) for answer in answers]
+    choice = _agreed(believed, answers, bounds) if believed else _doubted(answers, bounds)
+    trusted = bool(believed) and Verdict.DISAGREES not in choice.verdicts.values()
+    rows = [_trial_of(answer, choice.verdicts.get(answer.method, Verdict.NOT_TRUSTED), bounds) for answer in answers]
     rows += [Trial(method=name, verdict=Verdict.NOT_RUN, why=reason) for name, reason in not_run.items()]
     rows += [_trial_of_bound(row) for row in bounds.rows]
     return Conclusion(
         # Rounding and errors within their bars may leave the bracket slightly.
-        log_z=min(max(log_z, bounds.lower), bounds.upper),
-        std_error=error,
-        chosen=chosen,
-        why=why,
-        trusted=bool(believed) and Verdict.DISAGREES not in verdicts.values(),
+        log_z=min(max(choice.log_z, bounds.lower), bounds.upper),
+        std_error=choice.error,
+        chosen=choice.chosen,
+        why=choice.why,
+        trusted=trusted,
+        checked_by=choice.checked_by if trusted else (),
         tried=tuple(rows),
     )
 
 
-_Choice = tuple[float, float, str | None, str, dict[str, Verdict]]
+class _Choice(NamedTuple):
+    """An answer with its error, the method that gave it, why, the verdicts on the methods, and which of them agreed."""
+
+    log_z: float
+    error: float
+    chosen: str | None
+    why: str
+    verdicts: dict[str, Verdict]
+    checked_by: tuple[str, ...] = ()
 
 
 def _agreed(believed: Sequence[Answer], answers: Sequence[Answer], bounds: Bounds) -> _Choice:
@@ -89,6 +103,8 @@ def _agreed(believed: Sequence[Answer], answers: Sequence[Answer], bounds: Bound
         chosen = min(sampled, key=lambda answer: answer.error)
         why = f"{chosen.method} has the smallest error bar of those with samples"
     others = [answer for answer in believed if answer is not chosen]
+    samplers = [answer for answer in answers if answer.method in policy.SAMPLERS]
+    doubtful = [] if others or chosen.has_samples else samplers
     rivals = [answer for answer in others if not answer.agrees_with(chosen)]
     verdicts = {answer.method: Verdict.DISAGREES if answer in rivals else Verdict.AGREES for answer in others}
     verdicts[chosen.method] = Verdict.CHOSEN
@@ -96,8 +112,8 @@ def _agreed(believed: Sequence[Answer], answers: Sequence[Answer], bounds: Bound
         why += f"; it was widened to cover {_named(rivals)}, beyond the error bars of both"
     elif others:
         why += f"; {_named(others)} agree{'' if len(others) > 1 else 's'}"
-    elif not chosen.has_samples:
-        doubts, contradicting = _checked_by_doubtful(chosen, answers, bounds)
+    elif doubtful:
+        doubts, contradicting = _compared_with_doubtful(chosen, doubtful, bounds)
         why += doubts
         rivals = [answer for answer in contradicting if answer.is_within(bounds)]
         verdicts |= {answer.method: Verdict.DISAGREES for answer in contradicting}
@@ -105,18 +121,15 @@ def _agreed(believed: Sequence[Answer], answers: Sequence[Answer], bounds: Bound
         why += "; there was no second method to check it"
     # Two standard errors reach the farthest of them.
     gap = max((abs(answer.log_z - chosen.log_z) for answer in rivals), default=0.0)
-    return chosen.log_z, max(chosen.error, gap / 2.0), chosen.method, why, verdicts
+    checked_by = tuple(answer.method for answer in (*others, *doubtful) if answer.checks(chosen))
+    return _Choice(chosen.log_z, max(chosen.error, gap / 2.0), chosen.method, why, verdicts, checked_by)
 
 
-def _checked_by_doubtful(chosen: Answer, answers: Sequence[Answer], bounds: Bounds) -> tuple[str, list[Answer]]:
+def _compared_with_doubtful(chosen: Answer, doubtful: Sequence[Answer], bounds: Bounds) -> tuple[str, list[Answer]]:
     """Compare an answer with samplers that distrust themselves; return the words, and which of them contradict it."""
-    doubtful = [answer for answer in answers if answer.method in policy.SAMPLERS]
     contradicting = [answer for answer in doubtful if not (answer.is_within(bounds) and answer.agrees_with(chosen))]
-    if not doubtful:
-        return "; there was no second method to check it", []
     if not contradicting:
-        is_check = any(answer.error <= LARGEST_CHECKING_ERROR for answer in doubtful)
-        words = "agrees" if is_check else "is too wide to check it"
+        words = "agrees" if any(answer.checks(chosen) for answer in doubtful) else "is too wide to check it"
         return f"; {_named(doubtful)} does not trust itself, and {words}", []
     outside = any(not answer.is_within(bounds) for answer in contradicting)
     words = "is outside the proven bounds" if outside else "does not trust itself, but disagrees"
@@ -129,7 +142,7 @@ def _doubted(answers: Sequence[Answer], bounds: Bounds) -> _Choice:
     guesses = [answer for answer in answers if answer.is_within(bounds) and answer.error < math.inf]
     if not guesses:
         why = "no method gave a usable answer: this is the middle of the proven bounds"
-        return 0.5 * (bounds.lower + bounds.upper), deviation, None, why, {}
+        return _Choice(0.5 * (bounds.lower + bounds.upper), deviation, None, why, {})
     chosen = min(guesses, key=lambda answer: answer.error)
     gap = max((abs(answer.log_z - chosen.log_z) for answer in guesses if not answer.agrees_with(chosen)), default=0.0)
     wanted = max(DOUBT * chosen.error, gap / 2.0)
@@ -141,7 +154,7 @@ def _doubted(answers: Sequence[Answer], bounds: Bounds) -> _Choice:
         why += ", widened to cover the others"
     else:
         why += f", widened {DOUBT:g} times"
-    return chosen.log_z, error, chosen.method, why, {chosen.method: Verdict.CHOSEN}
+    return _Choice(chosen.log_z, error, chosen.method, why, {chosen.method: Verdict.CHOSEN})
 
 
 def _trial_of(answer: Answer, verdict: Verdict, bounds: Bounds) -> Trial:

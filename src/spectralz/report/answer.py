@@ -107,9 +107,12 @@ def _trust(estimate: Estimate) -> str:
     if estimate.kind is not Kind.ESTIMATE:
         return f"This number is a proven {estimate.kind}: it is correct as a bound, and says nothing more."
     if not estimate.trusted:
-        return "This is an estimate that is not to be trusted: its own checks failed, or it has none."
+        return (
+            "This is an estimate that is not to be trusted: it has no checks, one failed, or something contradicts it."
+        )
     error = "" if estimate.std_error is None else " The number after ± is the scale of its remaining error."
-    return f"This is an estimate, and its own checks say that it can be trusted.{error}"
+    checks = tables.checks(estimate) or "not checked by a method of another kind"
+    return f"This is a trusted estimate: its own checks hold, and nothing contradicts it. It was {checks}.{error}"
 
 
 def _warnings(estimate: Estimate) -> str:

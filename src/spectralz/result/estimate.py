@@ -39,10 +39,13 @@ class Estimate(Shown):
         quality of the random numbers. ``high`` is None if only the lower end is known. None unless the option ``level``
         asks for it.
     trusted
-        Whether the answer can be trusted as what it is called. This holds for exact answers, for proven bounds, as
-        bounds, and for the middle of a proven interval (``quadrature``, ``low_rank``). For ``auto``, ``ep``, ``mps``,
-        ``annealing`` and ``states`` it is their own verdict; if it is False, ``status`` has not converged. It is False
-        for a plain estimate, such as that of ``bp``, which has no check of its own.
+        Whether the method's own checks hold and nothing contradicts it. This is so for exact answers, for proven
+        bounds, as bounds, and for the middle of a proven interval (``quadrature``, ``low_rank``). For ``auto``, ``ep``,
+        ``mps``, ``annealing`` and ``states`` it is their own verdict; if it is False, ``status`` has not converged. It
+        is False for a plain estimate, such as that of ``bp``, which has no check of its own.
+    checked_by
+        Names of the methods of another kind that agreed with a trusted answer; empty if there was none, and for an
+        exact answer, which needs none. Only ``auto`` runs several methods.
     interrupted
         Whether an interrupt ended the run; the answer is the best so far.
     tried
@@ -82,6 +85,7 @@ class Estimate(Shown):
     seconds: float
     method: AnyMethod
     trusted: bool = None  # type: ignore[assignment]  # by its kind, if the method has no verdict of its own
+    checked_by: tuple[str, ...] = ()
     interrupted: bool = False
     tried: tuple[Trial, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -112,7 +116,7 @@ class Estimate(Shown):
         return {
             **entries(self, "log_z kind lower upper std_error interval status"),
             "converged": self.status.converged,
-            **entries(self, "trusted interrupted iterations seconds"),
+            **entries(self, "trusted checked_by interrupted iterations seconds"),
             "method": self.method.name,
             "options": plain(vars(self.method)),
             **entries(self, "tried details"),

@@ -36,11 +36,9 @@ def estimate(result: Estimate) -> str:
     ('<div>', True, False)
     """
     answer = tables.estimate(result)
-    trust = [("trust", "trusted" if result.trusted else "not trusted")]
-    if result.interrupted:
-        trust.append(("interrupted", "yes; this is the best answer so far"))
+    stopped = [("interrupted", "yes; this is the best answer so far")] if result.interrupted else []
     tried = [_table(tables.tried(result.tried))] if result.tried else []
-    return _block(_table(replace(answer, rows=(*answer.rows[:2], *trust, *answer.rows[2:]))), *tried)
+    return _block(_table(replace(answer, rows=(*answer.rows[:3], *stopped, *answer.rows[3:]))), *tried)
 
 
 def bounds(result: Bounds) -> str:

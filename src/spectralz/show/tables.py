@@ -45,7 +45,7 @@ class Table:
 
 
 def headline(result: Estimate) -> str:
-    """Return an answer in one line: the number, its kind, and whether an estimate is trusted.
+    """Return an answer in one line: the number, its kind, and for an estimate how far it is trusted.
 
     Examples
     --------
@@ -61,11 +61,19 @@ def headline(result: Estimate) -> str:
         words = f"proven {result.kind}"
     else:
         number, words = f"= {numbers.with_error(result.log_z, result.std_error)}", str(result.kind)
-    if not result.trusted:
-        words += ", not trusted"
-    elif result.kind is Kind.ESTIMATE:
-        words += ", trusted"
+    if not result.trusted or result.kind is Kind.ESTIMATE:
+        words += f", {trust(result)}"
     return f"log Z {number} ({words})"
+
+
+def trust(result: Estimate) -> str:
+    """Return whether an answer is trusted, and which methods of another kind agreed with it."""
+    return ", ".join(filter(None, ["trusted" if result.trusted else "not trusted", checks(result)]))
+
+
+def checks(result: Estimate) -> str:
+    """Return the methods of another kind that agreed with an answer, in words; nothing if there is none."""
+    return f"checked by {' and '.join(result.checked_by)}" if result.checked_by else ""
 
 
 def estimate(result: Estimate, plus_minus: str = "±") -> Table:
@@ -74,6 +82,7 @@ def estimate(result: Estimate, plus_minus: str = "±") -> Table:
     rows = (
         ("log Z", _answer(result, plus_minus)),
         ("kind", str(result.kind)),
+        ("trust", trust(result)),
         ("certified", _certified(result)),
         *interval,
         ("status", str(result.status)),
