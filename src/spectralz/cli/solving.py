@@ -6,7 +6,7 @@ import warnings
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,6 +35,10 @@ from spectralz.show import tables
 from spectralz.show.numbers import probable, rounded_down, rounded_up
 from spectralz.show.plots import bracket_picture, comparison_picture
 from spectralz.show.text import bracket_line, disagreement
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # The options that `bounds` takes by --set.
 OPTIONS_OF_BOUNDS = ("budget", "work", "exclude", "threads", "level", "seed")
@@ -153,10 +157,23 @@ def _print_estimate(problem: Problem, estimate: sz.Estimate) -> None:
 
 
 def _marginals_in_json(problem: Problem, means: sz.Marginals) -> list[dict[str, Any]]:
+    numbers = zip(means.mean.tolist(), means.probability.tolist(), _errors(means.mean, means.std_error), strict=True)
     return [
-        {"name": name_in_json(problem.model, i), "mean": mean, "probability": plus}
-        for i, (mean, (_, plus)) in enumerate(zip(means.mean.tolist(), means.probability.tolist(), strict=True))
+        {"name": name_in_json(problem.model, i), "mean": mean, "probability": plus, "std_error": error}
+        for i, (mean, (_, plus), error) in enumerate(numbers)
     ]
+
+
+def _errors(means: NDArray[np.float64], errors: NDArray[np.float64] | None) -> list[float | None]:
+    return [None] * len(means) if errors is None else errors.tolist()
+
+
+def _with_errors(table: tables.Table, errors: NDArray[np.float64] | None) -> tables.Table:
+    """Return a table with the errors in a last column, if there are any."""
+    if errors is None:
+        return table
+    rows = tuple((*row, f"{error:.2g}") for row, error in zip(table.rows, errors.tolist(), strict=True))
+    return replace(table, headings=(*table.headings, "error"), rows=rows)
 
 
 def _marginals_table(problem: Problem, means: sz.Marginals) -> tables.Table:
@@ -164,7 +181,7 @@ def _marginals_table(problem: Problem, means: sz.Marginals) -> tables.Table:
         (problem.model.label(i), f"{entry['mean']:+.6f}", f"{entry['probability']:.6g}")
         for i, entry in enumerate(_marginals_in_json(problem, means))
     )
-    return tables.Table(headings=("spin", "mean", "P(+1)"), rows=tuple(rows))
+    return _with_errors(tables.Table(headings=("spin", "mean", "P(+1)"), rows=tuple(rows)), means.std_error)
 
 
 def _pairs_table(problem: Problem, means: sz.Marginals) -> tables.Table:
@@ -173,13 +190,15 @@ def _pairs_table(problem: Problem, means: sz.Marginals) -> tables.Table:
         (label(i), label(j), f"{mean:+.6f}")
         for (i, j), mean in zip(means.edges.tolist(), means.pair_mean.tolist(), strict=True)
     )
-    return tables.Table(headings=("spin", "spin", "mean of the product"), rows=tuple(rows))
+    headings = ("spin", "spin", "mean of the product")
+    return _with_errors(tables.Table(headings=headings, rows=tuple(rows)), means.pair_std_error)
 
 
 def _pairs_in_json(problem: Problem, means: sz.Marginals) -> list[dict[str, Any]]:
+    errors = _errors(means.pair_mean, means.pair_std_error)
     return [
-        {"names": [name_in_json(problem.model, i) for i in pair], "mean": mean}
-        for pair, mean in zip(means.edges.tolist(), means.pair_mean.tolist(), strict=True)
+        {"names": [name_in_json(problem.model, i) for i in pair], "mean": mean, "std_error": error}
+        for pair, mean, error in zip(means.edges.tolist(), means.pair_mean.tolist(), errors, strict=True)
     ]
 
 

@@ -75,9 +75,15 @@ class ModelWithEvidence:
         pairs = np.concatenate([self._kept[free.edges], touched])
         means = np.concatenate([free.pair_mean, mean[touched[:, 0]] * mean[touched[:, 1]]])
         order = np.lexsort((pairs[:, 1], pairs[:, 0]))
-        return replace(
+        whole = replace(
             free, mean=mean, probability=probability, edges=pairs[order], pair_mean=means[order], names=self.whole.names
         )
+        if free.std_error is None or free.pair_std_error is None:
+            return whole
+        error = np.zeros(self.whole.n)
+        error[self._kept] = free.std_error
+        errors = np.concatenate([free.pair_std_error, error[touched[:, 0]] + error[touched[:, 1]]])  # one of them is 0
+        return replace(whole, std_error=error, pair_std_error=errors[order])
 
 
 def _of_binary(marginals: Marginals) -> Marginals:
@@ -87,4 +93,22 @@ def _of_binary(marginals: Marginals) -> Marginals:
     both = (1.0 + mean[i] + mean[j] + marginals.pair_mean) / 4.0
     # Rounding, or an approximate method, must not take it out of the range that the two units allow.
     both = np.clip(both, np.maximum(one[i] + one[j] - 1.0, 0.0), np.minimum(one[i], one[j]))
-    return replace(marginals, mean=one, pair_mean=both, values="01")
+    binary = replace(marginals, mean=one, pair_mean=both, values="01")
+    if marginals.std_error is None or marginals.pair_std_error is None:
+        return binary
+    means = np.stack([mean[i], mean[j], marginals.pair_mean])
+    errors = np.stack([marginals.std_error[i], marginals.std_error[j], marginals.pair_std_error])
+    return replace(binary, std_error=marginals.std_error / 2.0, pair_std_error=_error_of_sum(means, errors) / 4.0)
+
+
+def _error_of_sum(means: FloatArray, errors: FloatArray) -> FloatArray:
+    """Return the error of x_i + x_j + x_i x_j from the means and errors of the three.
+
+    Averages over states are correlated as the three are in one state.
+    """
+    # The product of two of x_i, x_j and x_i x_j is the third.
+    covariance = means[[2, 1, 0]] - means[[0, 0, 1]] * means[[1, 2, 2]]
+    scale = np.sqrt(np.maximum(1.0 - means**2, np.finfo(float).tiny))
+    correlation = np.clip(covariance / (scale[[0, 0, 1]] * scale[[1, 2, 2]]), -1.0, 1.0)
+    variance = (errors**2).sum(axis=0) + 2.0 * (correlation * errors[[0, 0, 1]] * errors[[1, 2, 2]]).sum(axis=0)
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))

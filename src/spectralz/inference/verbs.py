@@ -94,6 +94,8 @@ def marginals(
 ) -> Marginals:
     """Return E[x_i] for every spin and E[x_i x_j] for every edge of ``model``, or for all pairs.
 
+    Means that are not exact have standard errors, ``std_error`` and ``pair_std_error``, if the method has them.
+
     Parameters
     ----------
     model, method, given, executor, **options

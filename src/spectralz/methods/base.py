@@ -105,6 +105,7 @@ class Method(ABC):
         with self._in_place(model), wanting_pairs(wanted):
             marginals = self._solve_marginals(model)
             edges = pairs_of(model)
+        error = None if marginals.kind is Kind.EXACT else marginals.std_error
         return Marginals(
             mean=marginals.mean,
             probability=marginals.probability,
@@ -114,6 +115,8 @@ class Method(ABC):
             estimate=self._pack(marginals.outcome, started),
             names=model.names,
             has_pairs=bool(wanted),
+            std_error=error,
+            pair_std_error=None if error is None else marginals.pair_std_error if wanted else np.empty(0),
         )
 
     @final

@@ -201,13 +201,15 @@ class MatrixProduct(Method):
             means = chain.means(reporter_of("contracting from both sides")) if findings.main.is_positive else None
             if findings.x is None and (means is None or not means.is_found):
                 findings.x, findings.sample = self._last_resort(model)
+            drawn = None
             if findings.x is not None and findings.sample is not None:
                 drawn = marginals_of(model, [self._population(findings)], outcome)
                 if means is None or not means.is_found or not _are_close(means, drawn, findings.sample.effective):
                     return drawn
             assert means is not None
             mean = means.probability[:, 1] - means.probability[:, 0]
-            return MarginalOutcome(means.probability, mean, means.pair_mean, Kind.ESTIMATE, outcome)
+            contracted = MarginalOutcome(means.probability, mean, means.pair_mean, Kind.ESTIMATE, outcome)
+            return contracted if drawn is None else contracted.checked_by(drawn)
 
     def _last_resort(self, model: Ising) -> tuple[NDArray[np.int8], Weighted]:
         """Return heavy states and their weights, for tables that have vanished."""

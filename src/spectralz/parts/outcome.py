@@ -62,7 +62,7 @@ class MarginalOutcome:
     """The return value of a method's ``_solve_marginals``.
 
     Pairs are those of ``model.edges()``, in its order. If they are not wanted (``parts/pairs.py``), ``pair_mean`` is
-    not used.
+    not used. The standard errors are None if the means are exact, or if the method has none.
     """
 
     probability: NDArray[np.float64]
@@ -70,12 +70,33 @@ class MarginalOutcome:
     pair_mean: NDArray[np.float64]
     kind: Kind
     outcome: Outcome
+    std_error: NDArray[np.float64] | None = None
+    pair_std_error: NDArray[np.float64] | None = None
 
     def within_limits(self) -> MarginalOutcome:
         """Return the same without what rounding may have put beyond 0 and 1, or -1 and 1."""
         probability = np.clip(self.probability, 0.0, 1.0)
         mean, pair_mean = (np.clip(means, -1.0, 1.0) for means in (self.mean, self.pair_mean))
-        return MarginalOutcome(probability, mean, pair_mean, self.kind, self.outcome)
+        return replace(self, probability=probability, mean=mean, pair_mean=pair_mean)
+
+    def with_rest(self, share: float) -> MarginalOutcome:
+        """Return the same with errors, for means over a part of the states: all others hold this share of P(x).
+
+        Their means may be anything between -1 and 1, and on average the square of the change is share^2 (1/3 + mean^2).
+        """
+        error, pair_error = (share * np.sqrt(1.0 / 3.0 + means**2) for means in (self.mean, self.pair_mean))
+        return replace(self, std_error=error, pair_std_error=pair_error)
+
+    def checked_by(self, other: MarginalOutcome) -> MarginalOutcome:
+        """Return the same with errors that others, which have errors, allow: what they differ by, and their errors."""
+        if other.std_error is None or other.pair_std_error is None:
+            return self
+        pair_mean = self.pair_mean[: len(other.pair_mean)]  # all, or none if pairs are not wanted
+        return replace(
+            self,
+            std_error=np.abs(self.mean - other.mean) + other.std_error,
+            pair_std_error=np.abs(pair_mean - other.pair_mean) + other.pair_std_error,
+        )
 
 
 def contradiction(

@@ -94,16 +94,24 @@ def joined(model: Ising, parts: list[IntArray], marginals: list[MarginalOutcome]
     edges = pairs_of(model)
     places = edges[:, 0] * model.n + edges[:, 1]  # in order, as edges are
     mean, probability, pair_mean = np.empty(model.n), np.empty((model.n, 2)), np.empty(len(edges))
+    error, pair_error = np.zeros(model.n), np.zeros(len(edges))
     for spins, part in zip(parts, marginals, strict=True):
         mean[spins], probability[spins] = part.mean, part.probability
+        error[spins] = 0.0 if part.std_error is None else part.std_error
         if are_pairs_wanted():
             pairs = spins[model.submodel(spins).edges()[0]]
-            pair_mean[np.searchsorted(places, pairs[:, 0] * model.n + pairs[:, 1])] = part.pair_mean
+            here = np.searchsorted(places, pairs[:, 0] * model.n + pairs[:, 1])
+            pair_mean[here] = part.pair_mean
+            pair_error[here] = 0.0 if part.pair_std_error is None else part.pair_std_error
     kinds = {part.kind for part in marginals}
+    is_exact = kinds == {Kind.EXACT}
+    has_errors = not is_exact and all(part.kind is Kind.EXACT or part.std_error is not None for part in marginals)
     return MarginalOutcome(
         probability=probability,
         mean=mean,
         pair_mean=pair_mean,
-        kind=Kind.EXACT if kinds == {Kind.EXACT} else Kind.ESTIMATE,
+        kind=Kind.EXACT if is_exact else Kind.ESTIMATE,
         outcome=added(model, [part.outcome for part in marginals]),
+        std_error=error if has_errors else None,
+        pair_std_error=pair_error if has_errors else None,
     )

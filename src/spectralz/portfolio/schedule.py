@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from spectralz._support import clock
 from spectralz._support.deadline import Deadline
 from spectralz._support.threads import using_threads
 from spectralz.errors import is_interrupt
@@ -28,6 +29,7 @@ from spectralz.result import Kind, Status
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from spectralz.model import Ising
     from spectralz.parts.outcome import MarginalOutcome
     from spectralz.portfolio.verdict import Conclusion
 
@@ -108,7 +110,19 @@ def marginals_of(problem: Problem, answers: Answers, deadline: Deadline) -> Marg
         chosen = "annealing" if share < policy.SHARE_FOR_MARGINALS else chosen
     marginals = answers.by_method[chosen].marginals
     assert marginals is not None
-    return replace(marginals(), kind=Kind.ESTIMATE, outcome=outcome)
+    found = replace(marginals(), kind=Kind.ESTIMATE, outcome=outcome)
+    if found.std_error is not None or answers.is_interrupted or not answers.trusts("annealing"):
+        return found
+    sampled = answers.by_method["annealing"].marginals
+    if sampled is None or _seconds_of_samples(problem.model) > deadline.left:
+        return found
+    return found.checked_by(sampled())
+
+
+def _seconds_of_samples(model: Ising) -> float:
+    """Return about how long means over samples take: one sweep over each state, and its fields."""
+    states = min(policy.STATES_FOR_MARGINALS, policy.SPINS_FOR_MARGINALS / max(model.n, 1))
+    return states * 2.0 * (model.n + 2 * model.edge_count) / clock.OPERATIONS_PER_SECOND
 
 
 def _conclusion(answers: Answers) -> Conclusion:

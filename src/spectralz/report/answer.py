@@ -6,6 +6,8 @@ import math
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import spectralz
 from spectralz.report.inline import any_letters, figure_html, in_page
 from spectralz.report.parts import Cell, details, options_in_code, render_table, section, terms
@@ -206,16 +208,19 @@ def _means(marginals: Marginals) -> str:
 def _table_of_means(marginals: Marginals, shown: int) -> str:
     is_zero_one = marginals.values == "01"
     low, high = tables.state_names(marginals)
-    numbers = zip(marginals.mean.tolist(), marginals.probability.tolist(), strict=True)
+    # The error is the last column, if there is one.
+    columns = [marginals.probability] if marginals.std_error is None else [marginals.probability, marginals.std_error]
+    numbers = zip(marginals.mean.tolist(), np.column_stack(columns).tolist(), strict=True)
     rows = [
         [
             Cell(escape(label)),
             Cell(f"{mean:.6f}" if is_zero_one else f"{mean:+.6f}", mean),
-            *(Cell(f"{share:.6g}", share) for share in shares),
+            *(Cell(f"{value:.6g}", value) for value in values),
         ]
-        for label, (mean, shares) in list(zip(tables.spin_labels(marginals), numbers, strict=True))[:shown]
+        for label, (mean, values) in list(zip(tables.spin_labels(marginals), numbers, strict=True))[:shown]
     ]
     headings = ["unit" if is_zero_one else "spin", "mean", f"P({low})", f"P({high})"]
+    headings += [] if marginals.std_error is None else ["error"]
     return render_table("Means", headings, rows, "numbers sortable")
 
 

@@ -43,6 +43,9 @@ class Marginals(Shown, Record):
         The values of the spins: ``"pm1"``, -1 and +1; or ``"01"``, 0 and 1, as the units of an RBM may be.
     has_pairs
         Whether pairs are listed. If there are more than 10 million, they are listed only with ``pairs=True``.
+    std_error, pair_std_error
+        Standard errors of ``mean`` and ``pair_mean``; None if the means are exact, or if the method has no errors for
+        them. They assume, as the error of log Z does, that no important states were missed: see ``estimate.trusted``.
 
     Examples
     --------
@@ -57,6 +60,9 @@ class Marginals(Shown, Record):
     each        spin 0 +0.4621, spin 1 +0.3519
     run         log Z = 1.94018969856 (exact); exact, ... s
     status      exact: ...
+    >>> sampled = sz.marginals(sz.generators.grid(side=5, strength=1.0, seed=0), "annealing", population=500)
+    >>> sampled.std_error.shape, bool((sampled.std_error < 0.05).all()), means.std_error
+    ((25,), True, None)
     """
 
     mean: NDArray[np.float64]
@@ -68,10 +74,13 @@ class Marginals(Shown, Record):
     names: tuple[Hashable, ...] | None = None
     values: Literal["pm1", "01"] = "pm1"
     has_pairs: bool = True
+    std_error: NDArray[np.float64] | None = None
+    pair_std_error: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("mean", "probability", "pair_mean"):
-            if not np.all(np.isfinite(getattr(self, name))):
+        for name in ("mean", "probability", "pair_mean", "std_error", "pair_std_error"):
+            numbers = getattr(self, name)
+            if numbers is not None and not np.all(np.isfinite(numbers)):
                 raise SolverError(f"{self.estimate.method.name} gave a {name} that is not finite; please report it")
 
     @property

@@ -380,10 +380,13 @@ def pool_marginals(pool: StatePool, outcome: Outcome) -> MarginalOutcome:
     if outcome.kind is Kind.EXACT:
         # Errors of at most r in the log-weights change a mean by at most 2 r, and every digit if they are huge.
         outcome, kind = with_kind_of_means(outcome, 2.0 * (pool.rounding + model.rounding_of_terms))
-    return MarginalOutcome(
+    marginals = MarginalOutcome(
         probability=np.stack([down, up], axis=1) / (up + down)[:, None],
         mean=(up - down) / (up + down),
         pair_mean=np.clip(pair_mean / total, -1.0, 1.0),
         kind=kind,
         outcome=outcome,
     )
+    if outcome.std_error is None:  # complete, or its share is not known
+        return marginals
+    return marginals.with_rest(min(1.0 - outcome.details["share"] + outcome.std_error, 1.0))

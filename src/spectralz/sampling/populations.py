@@ -23,10 +23,16 @@ if TYPE_CHECKING:
 
 # The largest deviation whose square does not overflow.
 LARGEST_DEVIATION = 1e150
-# Log-weights that differ by so many roundings of the largest one do not differ.
+# Log-weights that differ by so many roundings of the largest one do not differ; nor do means, whose errors include it.
 ROUNDINGS = 16.0
 # Number of spins of states whose fields are computed together.
 SPINS_AT_ONCE = 4_000_000
+# Errors are widened by this number over that of the independent families: few of them may have lost important states.
+MISSING_FAMILIES = 20.0
+# Families are put into about this many groups for the errors of means, which are then known to an eighth.
+GROUPS = 32
+# The least weight of all groups but one in the jackknife; below, rounding would be magnified.
+LEAST_OF_OTHERS = 1e-6
 
 
 @dataclass(frozen=True)
@@ -142,37 +148,139 @@ def sample_of(runs: Sequence[Run], size: int, rng: np.random.Generator) -> NDArr
 
 
 def marginals_of(model: Ising, runs: Sequence[Run], outcome: Outcome) -> MarginalOutcome:
-    """Return the marginals that weighted populations give.
+    """Return the marginals that weighted populations give, with their standard errors.
 
     A spin's mean given all others is tanh of its field. The average of that has the same expectation as that of the
     spin, is less noisy, and keeps its digits where the spin is almost fixed.
+
+    States of one family are not independent, families are. So the families are put into groups, and the error is that
+    of the jackknife over groups, or over runs if that is larger.
     """
-    from scipy.special import expit
-
-    from spectralz.kernels.sampling.heat_bath import refresh
-
     pairs = pairs_of(model)
-    up = np.zeros(model.n)
-    down = np.zeros(model.n)
-    pair_mean = np.zeros(len(pairs))
-    couplings = model.storage.for_kernels()
-    for run, weight in zip(runs, weights_of(runs), strict=True):
-        together = max(SPINS_AT_ONCE // max(model.n, 1), 1)
-        for part in (slice(k, k + together) for k in range(0, run.size, together)):
-            x, h = run.x[part], np.empty((len(run.x[part]), model.n))
-            refresh(x, h, model.field, couplings)
-            up += weight[part] @ expit(2.0 * h)
-            down += weight[part] @ expit(-2.0 * h)
-            if len(pairs):
-                pair_mean += pair_means(x, np.tanh(h), weight[part], pairs)
+    weights = weights_of(runs)
+    groups = runs_apart = Scatter.of_none(model.n + len(pairs))
+    up, down = np.zeros(model.n), np.zeros(model.n)
+    for run, weight in zip(runs, weights, strict=True):
+        whole = np.zeros(groups.size)
+        group = run.family % max(GROUPS // len(runs), 1)
+        for members in (np.flatnonzero(group == number) for number in np.unique(group)):
+            ups, downs, products = _sums_over(model, run.x, weight, members, pairs)
+            up, down, sums = up + ups, down + downs, np.concatenate([ups - downs, products])
+            groups, whole = groups.with_group(sums, float(weight[members].sum())), whole + sums
+        runs_apart = runs_apart.with_group(whole, float(weight.sum()))
+    families = 1.0 / sum(float(weight.sum()) ** 2 / run.families for run, weight in zip(runs, weights, strict=True))
+    error = np.sqrt(np.maximum(groups.variance, runs_apart.variance)) * (1.0 + MISSING_FAMILIES / families)
+    error = np.hypot(error, _reach(model, pairs) / families + ROUNDINGS * UNIT_ROUNDOFF)
+    error = np.minimum(error, 1.0 + np.abs(groups.mean))  # no mean is farther away
     total = up + down  # 1 but for rounding
     return MarginalOutcome(
         probability=np.stack([down, up], axis=1) / total[:, None],
         mean=(up - down) / total,
-        pair_mean=np.clip(pair_mean, -1.0, 1.0),
+        pair_mean=np.clip(groups.mean[model.n :], -1.0, 1.0),
         kind=Kind.ESTIMATE,
         outcome=outcome,
+        std_error=error[: model.n],
+        pair_std_error=error[model.n :],
     )
+
+
+def _sums_over(
+    model: Ising, states: NDArray[np.int8], weight: FloatArray, members: NDArray[np.int64], pairs: NDArray[np.int64]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return weighted sums over some states: of P(x_i = +1), P(x_i = -1) and the products of pairs, given the rest."""
+    from scipy.special import expit
+
+    from spectralz.kernels.sampling.heat_bath import refresh
+
+    couplings = model.storage.for_kernels()
+    up, down, products = np.zeros(model.n), np.zeros(model.n), np.zeros(len(pairs))
+    together = max(SPINS_AT_ONCE // max(model.n, 1), 1)
+    for part in (members[k : k + together] for k in range(0, len(members), together)):
+        x, h = states[part], np.empty((len(part), model.n))
+        refresh(x, h, model.field, couplings)
+        up += weight[part] @ expit(2.0 * h)
+        down += weight[part] @ expit(-2.0 * h)
+        if len(pairs):
+            products += pair_means(x, np.tanh(h), weight[part], pairs)
+    return up, down, products
+
+
+def _reach(model: Ising, pairs: NDArray[np.int64]) -> FloatArray:
+    """Return half of the range of the means of spins and of pairs, given all other spins, over all states.
+
+    Families that were not met may hold about one over the number of families of P(x), as beside a pool of states
+    (``pool.py``). So an error is at least that share of the reach, even if all states look alike. A field that
+    outweighs a spin's couplings makes the reach small. A product of two spins changes only if one of them does.
+    """
+    from scipy.special import expit
+
+    field, most = np.abs(model.field), 2.0 * model.storage.written_out.row_sums(np.zeros(model.n))[0]
+    spins = expit(2.0 * (most - field)) - expit(-2.0 * (most + field))
+    return np.concatenate([spins, np.minimum(spins[pairs[:, 0]] + spins[pairs[:, 1]], 1.0)])
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Sums over groups of states, from which the jackknife gives the variance of weighted means.
+
+    If group g has weight W_g, all of them add up to 1, and its mean is v_g, then leaving it out changes the mean m of
+    all by W_g (m - v_g) / (1 - W_g). Sums are about the first group's mean, so that small variances keep their digits.
+
+    Attributes
+    ----------
+    center
+        The mean of the first group.
+    first, square
+        Sums of d_g and d_g^2 / (1 - W_g)^2, where d_g = W_g (v_g - center).
+    mixed, weight
+        Sums of d_g W_g / (1 - W_g)^2 and W_g^2 / (1 - W_g)^2.
+    count
+        Number of groups.
+    """
+
+    center: FloatArray
+    first: FloatArray
+    square: FloatArray
+    mixed: FloatArray
+    weight: float = 0.0
+    count: int = 0
+
+    @classmethod
+    def of_none(cls, size: int) -> Scatter:
+        """Return the sums over no group, of so many values."""
+        return cls(*np.zeros((4, size)))
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return len(self.center)
+
+    def with_group(self, sums: FloatArray, weight: float) -> Scatter:
+        """Return the sums with one more group: weighted sums over its states, and their weight."""
+        if not weight > 0.0:
+            return self
+        center = self.center if self.count else sums / weight
+        apart = sums - weight * center
+        others = max(1.0 - weight, LEAST_OF_OTHERS)
+        return Scatter(
+            center,
+            self.first + apart,
+            self.square + (apart / others) ** 2,
+            self.mixed + apart * (weight / others**2),
+            self.weight + (weight / others) ** 2,
+            self.count + 1,
+        )
+
+    @property
+    def mean(self) -> FloatArray:
+        """The means over all groups."""
+        return self.center + self.first
+
+    @property
+    def variance(self) -> FloatArray:
+        """The variances of the means; 0 from a single group."""
+        squares = self.square - 2.0 * self.first * self.mixed + self.first**2 * self.weight
+        return np.maximum(squares, 0.0) * ((self.count - 1) / max(self.count, 1))
 
 
 def pair_means(

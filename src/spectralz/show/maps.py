@@ -103,12 +103,16 @@ def _tick(name: Hashable) -> str:
     return short.replace("$", r"\$")
 
 
-def draw_means(axes: Axes, mean: NDArray[np.float64], *, is_zero_one: bool = False) -> None:
-    """Draw the mean of every spin, or of every unit that is 0 or 1, against its number."""
+def draw_means(
+    axes: Axes, mean: NDArray[np.float64], error: NDArray[np.float64] | None = None, *, is_zero_one: bool = False
+) -> None:
+    """Draw the mean of every spin, or of every unit that is 0 or 1, against its number; with errors, if given."""
     spins = np.arange(len(mean))
     colors = np.where(mean >= 0.0, POSITIVE, NEGATIVE).tolist()
     if len(mean) <= MOST_STEMS:
         axes.vlines(spins, 0.0, mean, colors=colors, linewidth=1.5, alpha=0.5)
+    if error is not None:
+        axes.errorbar(spins, mean, error, fmt="none", ecolor="gray", elinewidth=1.0, zorder=1)
     axes.scatter(spins, mean, s=float(np.clip(4000.0 / max(len(mean), 1), 3.0, 25.0)), c=colors, linewidths=0)
     axes.axhline(0.0, color="gray", linewidth=0.8, zorder=0)
     if is_zero_one:

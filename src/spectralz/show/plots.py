@@ -121,6 +121,8 @@ def comparison(result: Comparison, ax: Axes | None = None) -> Axes:
 def marginals(result: Marginals, ax: Axes | None = None) -> Axes:
     """Draw the mean of every spin: as a map for a square grid, otherwise against the spin's number or name.
 
+    Means that have standard errors are drawn with them, but for a map.
+
     Parameters
     ----------
     result
@@ -139,7 +141,7 @@ def marginals(result: Marginals, ax: Axes | None = None) -> Axes:
     side, is_zero_one = _side_of_map(result), result.values == "01"
     if side is None:
         axes = _axes(ax)
-        maps.draw_means(axes, result.mean, is_zero_one=is_zero_one)
+        maps.draw_means(axes, result.mean, result.std_error, is_zero_one=is_zero_one)
         if result.names is not None:
             maps.name_ticks(axes, result.names)
     else:

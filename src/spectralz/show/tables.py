@@ -153,7 +153,7 @@ def marginals(result: Marginals) -> Table:
     if n:
         rows.append(("means", _means(result)))
     if len(result.edges):
-        rows.append(("pair means", _range(result, result.pair_mean)))
+        rows.append(("pair means", _range(result, result.pair_mean) + _errors(result.pair_std_error)))
     # A mean close to 1 has lost the digits that its smaller probability still has.
     order = np.argsort(result.probability.min(axis=1), kind="stable") if n else np.arange(0)
     if n > 2 * SPINS_NAMED:
@@ -316,9 +316,12 @@ def _exact_cost(about: Description) -> str:
 
 
 def _means(result: Marginals) -> str:
-    if result.values == "01":
-        return f"{_range(result, result.mean)}, of units that are 0 or 1"
-    return f"{_range(result, result.mean)}, mean size {np.abs(result.mean).mean():.4f}"
+    words = f"mean size {np.abs(result.mean).mean():.4f}" if result.values == "pm1" else "of units that are 0 or 1"
+    return f"{_range(result, result.mean)}, {words}{_errors(result.std_error)}"
+
+
+def _errors(errors: NDArray[np.float64] | None) -> str:
+    return "" if errors is None else f", errors up to {errors.max():.1g}"
 
 
 def _range(result: Marginals, values: NDArray[np.float64]) -> str:

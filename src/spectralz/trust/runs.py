@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectralz.sampling.populations import MISSING_FAMILIES
 from spectralz.trust.judgment import Judgment, with_rounding
 
 if TYPE_CHECKING:
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from spectralz.sampling.populations import Run
 
 # Fewer independent families than this may have lost important states, and their error is not reliable. The error is
-# widened by the second number over their number. Measured by `benchmarks.trust` (docs/measurements/trust.md), as are
+# widened by MISSING_FAMILIES over their number. Measured by `benchmarks.trust` (docs/measurements/trust.md), as are
 # the constants below.
-FEWEST_FAMILIES, MISSING_FAMILIES = 30.0, 20.0
+FEWEST_FAMILIES = 30.0
 # A gap is noise up to this many of its errors, harmless up to this share of the answer's error, and ignored below the
 # last of these.
 GAP_DEVIATIONS, GAP_SHARE, LEAST_GAP = 3.0, 0.5, 0.05

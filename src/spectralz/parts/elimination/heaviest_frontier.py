@@ -316,7 +316,9 @@ class ColdFrontier:
         capacity = int(min(self.runs[-1].capacity, max(self.max_memory // per_state, 100)))
         run = self.future.run(capacity, remember=True, max_memory=2 * self.max_memory)
         probability, pair_mean = run.means()
-        return MarginalOutcome(probability, probability[:, 1] - probability[:, 0], pair_mean, Kind.ESTIMATE, outcome)
+        mean = probability[:, 1] - probability[:, 0]
+        kept = MarginalOutcome(probability, mean, pair_mean, Kind.ESTIMATE, outcome)
+        return kept.with_rest(-math.expm1(min(run.lower - self.upper, 0.0)))
 
 
 def cold_frontier(model: Ising, *, gap: float, most_states: int, max_memory: int) -> ColdFrontier:
