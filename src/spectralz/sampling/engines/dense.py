@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Fields are summed up anew after so many points of the path, before rounding can be seen in them.
 POINTS_PER_REFRESH = 64
+# Entries of the coupling that are in double precision at the same time.
+ENTRIES_AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +93,11 @@ class DenseChains(SpinBySpin):
         self._points_left = 0
 
     def _sum_up(self, chunk: int) -> None:
-        np.matmul(self._path.coupling, self._x[chunk], out=self._h[chunk])
-        self._h[chunk] += self._path.field[:, None]
+        # In double precision: in single precision the sums of many equal couplings all err in the same direction.
+        coupling, x = self._path.coupling, self._x[chunk].astype(np.float64)
+        rows = max(ENTRIES_AT_ONCE // max(len(coupling), 1), 1)
+        for part in (slice(k, k + rows) for k in range(0, len(coupling), rows)):
+            self._h[chunk][part] = coupling[part].astype(np.float64) @ x + self._path.field[part, None]
 
     def take(self, places: NDArray[np.int64]) -> None:
         """Let the state at ``places[r]`` become the r-th."""
