@@ -117,25 +117,28 @@ class Auto(Method):
     def choose(self, model: Ising) -> Method:
         """Return the method, with its options, that would run on ``model``: an exact one, or this one itself."""
         with budgeted(self.budget, self.work) as deadline:
-            limits = _limits(deadline, with_means=False)
+            limits = self._limits(deadline, with_means=False)
             exact = self._exact(model, self._plan(model, limits)[0], limits)
         return self if exact is None else exact[0]
 
     def _solve(self, model: Ising) -> Outcome:
         with budgeted(self.budget, self.work) as deadline:
-            outcome = self._answer(model, _limits(deadline, with_means=False))
+            outcome = self._answer(model, self._limits(deadline, with_means=False))
             assert isinstance(outcome, Outcome)
             return self._with_work(outcome)
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
         with budgeted(self.budget, self.work) as deadline:
-            marginals = self._answer(model, _limits(deadline, with_means=True))
+            marginals = self._answer(model, self._limits(deadline, with_means=True))
             assert isinstance(marginals, MarginalOutcome)
             return replace(marginals, outcome=self._with_work(marginals.outcome))
 
     def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         with budgeted(self.budget, self.work) as deadline:
-            return self._drawn(model, size, rng, _limits(deadline, with_means=True))
+            return self._drawn(model, size, rng, self._limits(deadline, with_means=True))
+
+    def _limits(self, deadline: Deadline, *, with_means: bool) -> _Limits:
+        return _Limits(deadline, exact_deadline(deadline.seconds), with_means, self.seed)
 
     def _with_work(self, outcome: Outcome) -> Outcome:
         """Add the requested and the counted operations to an outcome."""
@@ -199,7 +202,7 @@ class Auto(Method):
             model=model,
             tol=policy.TOL_AT_TEN_SECONDS * math.sqrt(10.0 / deadline.seconds) if self.tol is None else self.tol,
             exclude=tuple(self.exclude),
-            seed=self.seed,
+            seed=limits.seed,
             max_memory=self.max_memory,
             with_means=limits.with_means,
         )
@@ -225,7 +228,9 @@ class Auto(Method):
             left = policy.SECONDS_AFTER_INTERRUPT if is_interrupted else max(end - began, policy.SECONDS_AT_LEAST)
             share = Deadline.after(left * len(parts[k]) / spins)
             spins -= len(parts[k])
-            answers[k] = self._answer(model.submodel(parts[k]), replace(limits, deadline=share))
+            # Errors of equal components would be equal if these had the same random numbers.
+            seed = int(np.random.SeedSequence([limits.seed, k]).generate_state(1)[0])
+            answers[k] = self._answer(model.submodel(parts[k]), replace(limits, deadline=share, seed=seed))
             outcome = _outcome_of(answers[k])
             is_interrupted |= outcome.interrupted
             if outcome.kind is Kind.EXACT:
@@ -257,15 +262,12 @@ class Auto(Method):
 
 @dataclass(frozen=True)
 class _Limits:
-    """When to end: with estimates, and with exact answers; and whether marginals are wanted, which take longer."""
+    """When to end, with estimates and with exact answers; whether marginals are wanted, which take longer; the seed."""
 
     deadline: Deadline
     of_exact: Deadline
     with_means: bool
-
-
-def _limits(deadline: Deadline, *, with_means: bool) -> _Limits:
-    return _Limits(deadline, exact_deadline(deadline.seconds), with_means)
+    seed: int
 
 
 def _outcome_of(answer: Outcome | MarginalOutcome) -> Outcome:
