@@ -1,10 +1,12 @@
 """Test whether trusted answers are right: ``python -m benchmarks.honesty`` runs `auto` on models with a known log Z.
 
-It draws hundreds of random models of many families (benchmarks/known_models.py), new ones in every run; ``--seed``
-repeats a run. The methods that could give the reference, exact and quadrature, are excluded. It prints a table by
-family, and every answer that is trusted and off by more than 5 standard errors, with the command that repeats it. The
-exit status is 1 if there is such an answer, or a proven bound on the wrong side. ``--json`` saves the rows, and
-``--before`` lists the models that were trusted and right in an earlier run of the same seed and are not trusted now.
+It draws hundreds of random models of many families (benchmarks/known_models.py and benchmarks/first_order_models.py),
+new ones in every run; ``--seed`` repeats a run. The methods that could give the reference, exact and quadrature, are
+excluded. It prints a table by family, and every answer that is trusted and off by more than 5 standard errors, with the
+command that repeats it. The exit status is 1 if there is such an answer, or a proven bound on the wrong side.
+``--json`` saves the rows, and ``--before`` lists the models that were trusted and right in an earlier run of the same
+seed and are not trusted now. ``--families first_order`` stands for all families of first-order transitions,
+``ordinary`` for the others.
 
 Two processes with one thread each. With ``--work``, the default, answers depend on the seed alone. With a ``--budget``
 in seconds they depend on the clock.
@@ -22,7 +24,7 @@ import sys
 import time
 import warnings
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -30,14 +32,31 @@ from typing import Any
 import numpy as np
 
 import spectralz as sz
+from benchmarks.first_order_models import FIRST_ORDER
 from benchmarks.harness import processor, table
-from benchmarks.known_models import FAMILIES, Known
+from benchmarks.known_models import FAMILIES as ORDINARY
+from benchmarks.known_models import Known
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 EXCLUDED = ("exact", "quadrature")
 MOST_ERRORS = 5.0
+FAMILIES = ORDINARY | FIRST_ORDER
+# Operations per model; more at a first-order transition with more spins than this.
+WORK, SPINS_OF_MORE_WORK, MORE_WORK = 1e9, 150, 1e10
 # The references are rounded; answers that agree within that are right, whatever their error bars.
 ROUNDING = 1e-10
+
+HEADINGS = (
+    "family",
+    "models",
+    "trusted",
+    "worst error / std_error",
+    "within 2",
+    "rms",
+    "not trusted: std_error / error",
+    "worst error / std_error",
+    "seconds",
+)
 
 Row = dict[str, Any]
 
@@ -60,6 +79,7 @@ def solved_row(family: str, seed: int, index: int, limit: dict[str, float]) -> R
         if "bond" in limit:
             found = sz.log_z(known.model, "mps", seed=auto_seed, bond=int(limit["bond"]))
         else:
+            limit = limit or {"work": work_for(family, known.model.n)}
             found = sz.log_z(known.model, exclude=EXCLUDED, seed=auto_seed, **limit)
     chosen = [trial.method for trial in found.tried if trial.verdict is sz.Verdict.CHOSEN]
     return {
@@ -81,12 +101,17 @@ def solved_row(family: str, seed: int, index: int, limit: dict[str, float]) -> R
     }
 
 
-def all_rows(jobs: Sequence[tuple[str, int, int, dict[str, float]]], workers: int) -> list[Row]:
-    """Solve all models in separate processes, and return the rows in the order of the jobs."""
+def work_for(family: str, n: int) -> float:
+    """Return the operations for a model if nothing else is asked for."""
+    return MORE_WORK if family in FIRST_ORDER and n > SPINS_OF_MORE_WORK else WORK
+
+
+def rows_of_all(solve: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], workers: int) -> list[Any]:
+    """Call a function on each job, in separate processes, and return the results in the order of the jobs."""
     os.environ.update(dict.fromkeys(THREADS, "1"))  # a spawned process reads them when it imports numpy
     workers = min(workers, len(jobs))
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        futures = [pool.submit(solved_row, *job) for job in jobs]
+        futures = [pool.submit(solve, *job) for job in jobs]
         for done, _ in enumerate(as_completed(futures), start=1):
             print(f"\r{done} of {len(jobs)} models", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
@@ -149,20 +174,28 @@ def line(name: str, rows: Sequence[Row]) -> list[str]:
 
 def honesty_table(rows: Sequence[Row]) -> str:
     """Return a line for each family, and one for all."""
-    headings = [
-        "family",
-        "models",
-        "trusted",
-        "worst error / std_error",
-        "within 2",
-        "rms",
-        "not trusted: std_error / error",
-        "worst error / std_error",
-        "seconds",
-    ]
     families = list(dict.fromkeys(row["family"] for row in rows))
     lines = [line(family, [row for row in rows if row["family"] == family]) for family in families]
-    return table(headings, [*lines, line("all", rows)])
+    return table(HEADINGS, [*lines, *(line(name, part) for name, part in by_group(rows))])
+
+
+def by_group(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
+    """Return the rows of ordinary families and those of first-order transitions, with a name for each."""
+    groups = {"ordinary": ORDINARY, "first order": FIRST_ORDER}
+    parts = [(name, [row for row in rows if row["family"] in families]) for name, families in groups.items()]
+    return [(name, part) for name, part in parts if part]
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Return what is promised, in a sentence: of trusted answers, and of the bars of the others."""
+    trusted, others = ([row for row in rows if bool(row["trusted"]) == is_trusted] for is_trusted in (True, False))
+    right = sum(not is_wrong(row) for row in trusted)
+    words = f"{right} of {len(rows)} trusted and right ({right / len(rows):.0%})"
+    for name, part, limit in (("trusted", trusted, 2.0), ("not trusted", others, 3.0)):
+        if part:
+            within = sum(ratio(row) <= limit for row in part)
+            words += f"; {name}: {within} of {len(part)} within {limit:g} errors ({within / len(part):.1%})"
+    return words
 
 
 def told(row: Row) -> str:
@@ -194,19 +227,21 @@ def section(title: str, rows: Sequence[Row]) -> str:
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--families", nargs="+", choices=list(FAMILIES), default=list(FAMILIES), metavar="NAME")
+    groups = {"ordinary": list(ORDINARY), "first_order": list(FIRST_ORDER)}
+    parser.add_argument("--families", nargs="+", choices=[*groups, *FAMILIES], default=list(groups), metavar="NAME")
     parser.add_argument("--models", type=int, default=10, help="models of each family")
     parser.add_argument("--first", type=int, default=0, help="number of the first model of each family")
     parser.add_argument("--seed", type=int, help="seed of the models; from the clock if not given")
-    parser.add_argument("--work", type=float, help="operations per model, 1e9 if there is no budget")
+    parser.add_argument("--work", type=float, help="operations per model; 1e9, or 1e10 for large first-order models")
     parser.add_argument("--budget", type=float, help="seconds per model, instead of work")
     parser.add_argument("--bond", type=int, help="run mps alone with this bond, instead of auto")
     parser.add_argument("--workers", type=int, default=2, help="processes with one thread each")
     parser.add_argument("--json", type=Path, metavar="FILE", help="file to save the rows in")
     parser.add_argument("--before", type=Path, metavar="FILE", help="rows of an earlier run with the same seed")
     asked = parser.parse_args(argv)
-    if asked.work and asked.budget:
-        parser.error("give --work or --budget, not both")
+    if sum(map(bool, (asked.work, asked.budget, asked.bond))) > 1:
+        parser.error("give one of --work, --budget and --bond")
+    asked.families = [family for name in asked.families for family in groups.get(name, [name])]
     if min(asked.models, asked.workers) < 1 or asked.first < 0:
         parser.error("--models and --workers are 1 or more, --first 0 or more")
     return asked
@@ -216,13 +251,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Parse the arguments, run, print; return the exit status."""
     asked = arguments(argv)
     seed = time.time_ns() // 10**6 % 10**9 if asked.seed is None else asked.seed
-    limit = {"budget": asked.budget} if asked.budget else {"work": asked.work or 1e9}
-    limit = {"bond": asked.bond} if asked.bond else limit
+    limit = {name: getattr(asked, name) for name in ("budget", "work", "bond") if getattr(asked, name)}
     print(f"seed {seed}, {' '.join(f'{name} {value:g}' for name, value in limit.items())}, {processor()}", flush=True)
     jobs = [(family, seed, asked.first + i, limit) for i in range(asked.models) for family in asked.families]
-    rows = sorted(all_rows(jobs, asked.workers), key=lambda row: (asked.families.index(row["family"]), row["index"]))
+    rows = sorted(
+        rows_of_all(solved_row, jobs, asked.workers),
+        key=lambda row: (asked.families.index(row["family"]), row["index"]),
+    )
     wrong, crossed = [row for row in rows if is_wrong(row)], [row for row in rows if has_wrong_bound(row)]
     print(f"\n{honesty_table(rows)}")
+    for name, part in by_group(rows):
+        print(f"{name}: {summary(part)}")
     print(section(f"trusted and beyond {MOST_ERRORS:g} standard errors", wrong))
     print(section("bounds on the wrong side", crossed))
     if asked.before:

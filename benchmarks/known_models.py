@@ -27,11 +27,13 @@ Random = np.random.Generator
 
 @dataclass(frozen=True)
 class Known:
-    """A model, its log Z, and a short description."""
+    """A model, its log Z, and a short description; of some, also log Z at any inverse temperature, and the means."""
 
     model: sz.Ising
     log_z: float
     about: str
+    at: Callable[[float], float] | None = None
+    means: Callable[[], np.ndarray] | None = None
 
 
 # ------------------------------------------------------------------------------------------------ the references
@@ -190,7 +192,11 @@ def disorder(rng: Random) -> str:
 
 def disguised(rng: Random, model: sz.Ising) -> sz.Ising:
     """Relabel the spins and flip the signs of half of them, which does not change log Z."""
-    order, signs = rng.permutation(model.n), rng.choice([-1.0, 1.0], model.n)
+    return relabeled(model, rng.permutation(model.n), rng.choice([-1.0, 1.0], model.n))
+
+
+def relabeled(model: sz.Ising, order: np.ndarray, signs: np.ndarray) -> sz.Ising:
+    """Return a model with some signs of spins flipped, and then in another order."""
     flip = sp.diags_array(signs) if model.is_sparse else np.diag(signs)
     A = (flip @ model.coupling @ flip)[order][:, order]
     return sz.Ising((signs * model.field)[order], A, model.offset)

@@ -6,21 +6,42 @@ import json
 
 import numpy as np
 import pytest
-from benchmarks import honesty, known_models
+from benchmarks import first_order_models, honest_verbs, honesty, known_models
 
 import spectralz as sz
 from tests.reference import states
 
 
-@pytest.mark.parametrize("family", known_models.FAMILIES)
+@pytest.mark.parametrize("family", honesty.FAMILIES)
 def test_references_against_all_states(family):
     seen = 0
     for seed in range(8):
-        known = known_models.FAMILIES[family](np.random.default_rng(seed), small=True)
+        known = honesty.FAMILIES[family](np.random.default_rng(seed), small=True)
         assert known.model.n <= 14
         assert known.log_z == pytest.approx(float(states.log_z(known.model)), rel=1e-12, abs=1e-12)
         seen += known.model.edge_count
     assert seen
+
+
+@pytest.mark.parametrize("family", honest_verbs.FAMILIES)
+def test_means_and_temperatures_against_all_states(family):
+    for seed in range(3):
+        known = honesty.FAMILIES[family](np.random.default_rng(seed), small=True)
+        assert known.means() == pytest.approx(states.solve(known.model)[1], abs=1e-7)
+        assert known.at(1.3) == pytest.approx(float(states.log_z(1.3 * known.model)), rel=1e-12)
+
+
+def test_first_order_models_are_near_coexistence():
+    """Ordered and disordered states hold similar shares; within 5% of the coupling at which they are equal."""
+    group = [first_order_models.Molecules(40, (2.0,)), first_order_models.Molecules(40, (-2.0,))]
+    M, counts = first_order_models.magnetizations(group)
+    weight = counts + 0.5 * first_order_models.coupling_of(group) * M * M
+    share = np.exp(weight - weight.max())
+    assert 0.3 < share[np.abs(M) > 40].sum() / share.sum() < 0.7
+    assert share[np.abs(np.abs(M) - 40) <= 2].max() < 0.02 * share.max()  # a barrier is between them
+    factors = [first_order_models.beside(np.random.default_rng(seed)) for seed in range(200)]
+    assert 0.95 <= min(factors) < 0.98
+    assert 1.02 < max(factors) <= 1.05
 
 
 def test_planar_glasses_against_elimination():
@@ -59,12 +80,16 @@ def test_the_table():
     rows = [row(10.1), row(9.7, index=1), row(11.0, std_error=4.0, trusted=False, index=2)]
     text = honesty.honesty_table(rows)
     assert text.count("\n") == 3
-    assert "| all | 3 | 67% | 3 | 50% | 2.2 | 4 | 0.25 | 1.0 |" in text
+    assert "| ordinary | 3 | 67% | 3 | 50% | 2.2 | 4 | 0.25 | 1.0 |" in text
+    both = honesty.honesty_table([*rows, row(family="potts")])
+    assert "| first order | 1 | 100% | 0 |" in both
+    summary = "2 of 3 trusted and right (67%); trusted: 1 of 2 within 2 errors (50.0%); not trusted: 1 of 1 within 3"
+    assert honesty.summary(rows).startswith(summary)
 
 
 @pytest.mark.parametrize("is_right", [True, False])
 def test_a_run_from_the_command_line(monkeypatch, tmp_path, capsys, is_right):
-    monkeypatch.setattr(honesty, "all_rows", lambda jobs, workers: [honesty.solved_row(*job) for job in jobs])
+    monkeypatch.setattr(honesty, "rows_of_all", lambda solve, jobs, workers: [solve(*job) for job in jobs])
     if not is_right:
         run = sz.log_z
         monkeypatch.setattr(
