@@ -14,6 +14,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -23,13 +24,16 @@ import spectralz as sz
 from benchmarks.harness import table
 from benchmarks.known_models import FAMILIES, Known
 from spectralz.parts.elimination.heaviest_frontier import cold_frontier
+from spectralz.parts.leading import leading_directions
 from spectralz.sampling.bridge import bridge
-from spectralz.sampling.path import path_to
+from spectralz.sampling.path import Path, path_to
+from spectralz.sampling.phases import find_phases
 from spectralz.sampling.plan import survey
-from spectralz.sampling.pool import collect, state_pool
-from spectralz.sampling.populations import Run
+from spectralz.sampling.pool import collect, share_held, state_pool
+from spectralz.sampling.populations import Run, log_mean_z
 from spectralz.sampling.run import anneal, there_and_back
-from spectralz.trust import frontier, missed, pools, propagation, ratios, round_trips, runs
+from spectralz.sampling.strata import counted, path_to_stratum
+from spectralz.trust import frontier, pools, propagation, ratios, round_trips, runs, strata
 from spectralz.trust.judgment import Judgment
 
 # Families whose samples are neither trivial nor hopeless with few states.
@@ -73,7 +77,11 @@ def known(rng: np.random.Generator, families: Sequence[str] = SAMPLED) -> Known:
 
 def few_runs(model: sz.Ising, rng: np.random.Generator, size: int = 64) -> list[Run]:
     """Return four runs with a random number of points, from too few to enough."""
-    path = path_to(model)
+    return runs_along(path_to(model), rng, size)
+
+
+def runs_along(path: Path, rng: np.random.Generator, size: int = 64) -> list[Run]:
+    """Return such runs along a path."""
     points = survey(path, rng).spaced(float(np.exp(rng.uniform(np.log(8.0), np.log(400.0)))))
     return [anneal(path, points, size, stream) for stream in rng.spawn(4)]
 
@@ -94,17 +102,17 @@ def cases_of_round_trips(count: int, rng: np.random.Generator) -> Iterator[Case]
         yield lambda trip=trip, constant=constant: round_trips.judge_round_trip(trip, constant), drawn.log_z
 
 
-def cases_of_missed(count: int, rng: np.random.Generator) -> Iterator[Case]:
-    from spectralz.parts.leading import leading_directions
-    from spectralz.sampling.phases import missed_by
-
-    for _ in range(count):
+def cases_of_strata(count: int, rng: np.random.Generator) -> Iterator[Case]:
+    """Yield sums of strata; to every second one no runs are made."""
+    for number in range(count):
         drawn = known(rng, ("trap", "curie_weiss", "two_blocks", "hopfield"))
-        made, constant = few_runs(drawn.model, rng), drawn.model.constant
-        state = missed_by(drawn.model, made, rng, leading_directions(drawn.model.storage))
+        made, constant, path = few_runs(drawn.model, rng), drawn.model.constant, path_to(drawn.model, block_width=0)
+        phases = find_phases(path, made, log_mean_z(made), leading_directions(drawn.model.storage, 4), rng)
+        to = [runs_along(path_to_stratum(path, one), rng) for one in phases.strata[: None if number % 2 else 0]]
+        groups = counted(phases, made, to)
 
-        def judge(made: list[Run] = made, constant: float = constant, state: Any = state) -> Judgment:
-            return missed.add_missed(runs.judge_runs(runs.summary_of(made), constant), state)
+        def judge(phases: Any = phases, groups: Any = groups, constant: float = constant) -> Judgment:
+            return strata.judge_strata(strata.summary_of_strata(groups), phases, groups, constant)
 
         yield judge, drawn.log_z
 
@@ -114,7 +122,7 @@ def cases_of_pools(count: int, rng: np.random.Generator) -> Iterator[Case]:
         drawn = known(rng, ("sk", "complete", "regular", "cubic"))
         made, path = few_runs(drawn.model, rng), path_to(drawn.model, block_width=0)
         pool = state_pool(drawn.model, 1000)
-        *_, share = collect(pool, path, made[:2], made[2:], 20, rng, lambda _: 0.0)
+        *_, share = collect(pool, path, made[:2], partial(share_held, runs=made[2:]), 20, rng, lambda _: 0.0)
         log_sum = pool.log_sum
         yield lambda log_sum=log_sum, share=share: pools.judge_pool(log_sum, share), drawn.log_z
 
@@ -126,7 +134,7 @@ def cases_of_ratios(count: int, rng: np.random.Generator) -> Iterator[Case]:
         truth = sz.log_z(second, "exact").log_z - sz.log_z(first, "exact").log_z
         there, back = (few_runs(model, rng) for model in (first, second))
         way = bridge(first, second, there, back, float(rng.uniform(0.0, 0.2)), rng)
-        ends = [(there, first.constant, None), (back, second.constant, None)]
+        ends = [(runs.judge_runs(runs.summary_of(states)), 0.0) for states in (there, back)]
         yield lambda way=way, ends=ends: ratios.judge_bridge(way, ends), truth
 
 
@@ -160,7 +168,7 @@ RULES = [
         round_trips,
         ("ERROR_PER_INCONSISTENCY", "ERROR_PER_GAP", "NOISE_DEVIATIONS", "LEAST_INCONSISTENCY"),
     ),
-    Rule("missed states", cases_of_missed, missed, ("LARGEST_SHARE", "ERRORS_PER_SHARE", "LEAST_ERROR")),
+    Rule("strata", cases_of_strata, strata, ("LARGEST_SHARE", "ERRORS_PER_SHARE")),
     Rule("pools", cases_of_pools, pools, ("FEWEST_HITS",)),
     Rule("ratios", cases_of_ratios, ratios, ("MOST_ERRORS_APART", "LEAST_APART")),
     Rule("frontier states", cases_of_frontiers, frontier, ("NARROW", "GROWTHS")),

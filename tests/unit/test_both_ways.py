@@ -12,6 +12,7 @@ import spectralz as sz
 from spectralz.portfolio.steps.anneal import outcome_of_trip
 from spectralz.sampling.engines.double import DoubleDenseEngine
 from spectralz.sampling.path import path_to
+from spectralz.sampling.phases import Phases
 from spectralz.sampling.plan import survey
 from spectralz.sampling.populations import marginals_of
 from spectralz.sampling.run import RoundTrip, there_and_back
@@ -35,7 +36,7 @@ def made_up(rng, variance, size=512, gap=None, variance_back=None):
 
 def outcome_of(model, trip):
     """Return what the schedule makes of a trip."""
-    return outcome_of_trip(model, trip, points=10, missed=None)
+    return outcome_of_trip(model, trip, points=10, phases=Phases())
 
 
 # ------------------------------------------------------------------------------------------------ log-weights by hand

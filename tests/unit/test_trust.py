@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from spectralz.sampling.bridge import Bridge
-from spectralz.sampling.phases import MissedState
 from spectralz.sampling.pool import Share
 from spectralz.sampling.populations import Run
 from spectralz.sampling.run import RoundTrip
@@ -19,7 +18,6 @@ from spectralz.trust.agreement import LARGEST_CHECKING_ERROR, agree, is_within
 from spectralz.trust.frontier import judge_bracket
 from spectralz.trust.judgment import Judgment, with_rounding
 from spectralz.trust.likelihoods import agree_per_row
-from spectralz.trust.missed import add_missed, doubt
 from spectralz.trust.pools import can_measure, is_measured, judge_pool
 from spectralz.trust.propagation import judge_propagation
 from spectralz.trust.ratios import judge_bridge
@@ -164,63 +162,6 @@ def test_a_round_trip_out_of_equilibrium_is_not_trusted(harmless, violation):
     assert judged.why == ": out of equilibrium, do not trust"
 
 
-# ------------------------------------------------------------------------------------------------------ missed states
-
-
-def missed_of_share(share, log_z=10.0, beyond=0.0):
-    """A missed state that holds a share of Z beside populations that estimate ``log_z``."""
-    return MissedState(log_z + math.log(share / (1.0 - share)), 1.0, beyond)
-
-
-ANSWER = Judgment(10.0, 1e-3, True)
-
-
-def test_a_missed_state_with_a_negligible_share_widens_the_error():
-    found = doubt(10.0, missed_of_share(0.015))
-    assert found.is_negligible
-    assert (found.share, found.may_add) == (pytest.approx(0.015), pytest.approx(0.03))
-    judged = add_missed(ANSWER, missed_of_share(0.015))
-    assert judged == Judgment(10.0, pytest.approx(0.03), True)
-    assert add_missed(replace(ANSWER, std_error=0.1), missed_of_share(0.015)).std_error == 0.1
-    assert not add_missed(replace(ANSWER, trusted=False), missed_of_share(0.015)).trusted
-
-
-def test_a_missed_state_with_a_larger_share_leaves_no_trust():
-    missed = missed_of_share(0.03, beyond=1.0)
-    found = doubt(10.0, missed)
-    assert not found.is_negligible
-    assert found.may_add == pytest.approx(math.log1p(math.e * 0.03 / 0.97))
-    judged = add_missed(replace(ANSWER, why="; before"), missed)
-    assert not judged.trusted
-    assert judged.why.startswith("; before; chains from a state along a leading eigenvector, at least 3% of Z, do not")
-
-
-def test_nothing_missed_changes_nothing():
-    assert add_missed(ANSWER, None) is ANSWER
-    assert doubt(10.0, None).is_negligible
-    assert (doubt(10.0, None).share, doubt(10.0, None).may_add) == (0.0, 0.0)
-
-
-def test_what_was_missed_is_added_with_half_of_what_may_lie_beyond():
-    judged = add_missed(ANSWER, missed_of_share(0.5, beyond=0.2))
-    assert judged.log_z == pytest.approx(10.0 + math.log1p(math.exp(0.1)))
-    assert add_missed(ANSWER, MissedState(800.0, 1.0, 0.0)).log_z == pytest.approx(800.0)
-
-
-@pytest.mark.parametrize(
-    ("error", "missed", "widened"),
-    [
-        (8.0, missed_of_share(0.25), 6.0),  # the samples' error times their share
-        (1e-3, missed_of_share(0.5, beyond=3.0), 3.0),  # what the state may hold beyond its proven weight
-        (1e-3, missed_of_share(0.2), math.log(1.25)),  # what was added
-        (1e-3, missed_of_share(0.9), 0.5),  # up to this
-        (1.0, missed_of_share(0.9), 1.0),  # or up to the samples' error
-    ],
-)
-def test_the_error_beside_a_missed_state_covers_what_is_not_known(error, missed, widened):
-    assert add_missed(replace(ANSWER, std_error=error), missed).std_error == pytest.approx(widened)
-
-
 # -------------------------------------------------------------------------------------------------------------- pools
 
 
@@ -243,9 +184,9 @@ def test_a_pool_is_trusted_if_its_share_is_measured():
 # ------------------------------------------------------------------------------------------------------------- ratios
 
 
-def states(count=100, missed=None):
-    """Populations with so many families, log Z = 10 with the constant of the model, and what they missed."""
-    return [population(np.ones(count), 8.0)], 2.0, missed
+def states(count=100):
+    """The judgment on populations with so many families, and what was not measured: nothing."""
+    return judge_runs(summary_of([population(np.ones(count), 8.0)]), 2.0), 0.0
 
 
 FIRM = Bridge(np.full(4, 1.0), np.full(4, 1.0), 10)
@@ -304,11 +245,8 @@ def test_the_states_of_both_models_must_be_trusted(order):
     assert not few.trusted
     assert "too few" in few.why
     assert judge_bridge(FIRM, [states(), states(35)][::order]).trusted
-    missing = judge_bridge(FIRM, [states(), states(missed=missed_of_share(0.03))][::order])
-    assert not missing.trusted
-    assert missing.std_error == pytest.approx(math.log1p(0.03 / 0.97))
-    harmless = judge_bridge(FIRM, [states(), states(missed=missed_of_share(0.015))][::order])
-    assert harmless == Judgment(pytest.approx(1.0), pytest.approx(0.03), True)
+    missing = judge_bridge(FIRM, [states(), (states()[0], 0.03)][::order])
+    assert missing == Judgment(pytest.approx(1.0), pytest.approx(0.03), True)
 
 
 # ----------------------------------------------------------------------------------------------------------- frontier

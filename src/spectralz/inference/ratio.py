@@ -14,20 +14,23 @@ from spectralz.errors import ModelError, TooLargeError, showing_interrupts
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.inference.verbs import log_z
 from spectralz.methods import Exact, Quadrature
-from spectralz.parts.leading import leading_directions
 from spectralz.parts.outcome import LARGEST_TRUSTED_ROUNDING
 from spectralz.portfolio.auto import Auto
 from spectralz.result import Kind, Quantity, Status
 from spectralz.sampling.path import path_to
-from spectralz.sampling.phases import find_missed_state
 from spectralz.sampling.plan import STEP, seconds_per_sweep, spaced_by
 from spectralz.sampling.spread import anneal_many, crew_for
+from spectralz.sampling.strata import annealed_to_phases, run_by_run
+from spectralz.trust.strata import judge_strata, may_add, summary_of_strata
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from spectralz.model import RBM, Ising
+    from spectralz.sampling.path import Path
+    from spectralz.sampling.phases import Phases
     from spectralz.sampling.populations import Run
+    from spectralz.trust.judgment import Judgment
 
 # Independent runs from each model, and the states of each.
 RUNS, FEWEST_STATES, MOST_STATES = 8, 64, 4096
@@ -117,16 +120,14 @@ def _bridged(first: Ising, second: Ising, deadline: Deadline, rng: np.random.Gen
     from spectralz.sampling.engines.between import difference_of
     from spectralz.trust.ratios import judge_bridge
 
-    there, back = (_states(model, SHARE_OF_STATES * deadline.seconds, rng) for model in (first, second))
+    states = [_states(model, SHARE_OF_STATES * deadline.seconds, rng) for model in (first, second)]
+    there, back = (run_by_run(groups) for _, groups in states)
     apart = max(float(np.std(difference_of(first, second, run.x))) for run in (*there, *back))
     if apart > MOST_APART:
         return None
     rest = Deadline.after((1.0 - 2.0 * SHARE_OF_STATES) * deadline.seconds)
     way = bridge(first, second, there, back, rest, rng)
-    ends = [
-        (runs, model.constant, find_missed_state(model, runs, rng, leading_directions(model.storage)))
-        for model, runs in ((first, there), (second, back))
-    ]
+    ends = [_judged(*found) for found in states]
     judged = judge_bridge(way, ends)
     words = f"{2 * RUNS} runs of {there[0].size} states there and back, {way.models} models in between"
     value = judged.log_z + second.constant - first.constant
@@ -134,13 +135,24 @@ def _bridged(first: Ising, second: Ising, deadline: Deadline, rng: np.random.Gen
     return Quantity(value, judged.std_error, Kind.ESTIMATE, judged.trusted, status)
 
 
-def _states(model: Ising, seconds: float, rng: np.random.Generator) -> list[Run]:
+def _states(model: Ising, seconds: float, rng: np.random.Generator) -> tuple[Phases, list[list[Run]]]:
+    """Return states of a model: the phases that plain runs miss, and the runs that count for each stratum."""
     path = path_to(model)
     with crew_for(path) as crew:
-        points = spaced_by(path, STEP, rng, crew.parallel)
-        one = crew.seconds_of_many(path, seconds_per_sweep(path, parallel=crew.parallel))
-        size = int(min(max(seconds / (max(one, 1e-12) * len(points) * RUNS), FEWEST_STATES), MOST_STATES))
-        return list(anneal_many(crew, path, points, size, RUNS, rng))
+        one = max(crew.seconds_of_many(path, seconds_per_sweep(path, parallel=crew.parallel)), 1e-12)
+
+        def make(to: Path) -> list[Run]:
+            points = spaced_by(to, STEP, rng, crew.parallel)
+            size = int(min(max(seconds / (one * len(points) * RUNS), FEWEST_STATES), MOST_STATES))
+            return list(anneal_many(crew, to, points, size, RUNS, rng))
+
+        return annealed_to_phases(crew, path, make(path), rng, make)
+
+
+def _judged(phases: Phases, groups: list[list[Run]]) -> tuple[Judgment, float]:
+    """Return a judgment on the states of a model, and what may be missing."""
+    summary = summary_of_strata(groups)
+    return judge_strata(summary, phases, groups, 0.0), may_add(phases, groups, summary.log_z)
 
 
 def _one_by_one(first: Ising, second: Ising, auto: Auto) -> Quantity:

@@ -18,8 +18,7 @@ from spectralz.methods import Exact, Method, Quadrature
 from spectralz.methods.base import has_few_pairs
 from spectralz.portfolio.exact_costs import exact_deadline, is_affordable
 from spectralz.result import Kind, Quantity, Status, Thermodynamics
-from spectralz.trust.missed import doubt
-from spectralz.trust.runs import judge_runs, summary_of
+from spectralz.trust.strata import judge_strata, summary_of_strata
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -297,8 +296,6 @@ def _cooled(model: Ising, betas: FloatArray, deadline: Deadline, rng: np.random.
 def _judged(cooled: Curves) -> tuple[Curves, NDArray[np.bool_]]:
     """Judge log Z at each temperature as that of any runs; return curves with its error, and what is trusted."""
     log_z, error = cooled.log_z
-    judged = [judge_runs(summary_of(runs)) for runs in cooled.runs]
-    doubts = [doubt(value, missed) for value, missed in zip(log_z.tolist(), cooled.missed, strict=True)]
-    others = [max(verdict.std_error, doubted.may_add) for verdict, doubted in zip(judged, doubts, strict=True)]
-    trusted = [verdict.trusted and doubted.is_negligible for verdict, doubted in zip(judged, doubts, strict=True)]
-    return replace(cooled, log_z=(log_z, np.maximum(error, others))), np.array(trusted)
+    judged = [judge_strata(summary_of_strata(groups), phases, groups, 0.0) for phases, groups in cooled.strata]
+    errors = np.maximum(error, [verdict.std_error for verdict in judged])
+    return replace(cooled, log_z=(log_z, errors)), np.array([verdict.trusted for verdict in judged])

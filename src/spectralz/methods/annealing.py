@@ -28,19 +28,22 @@ from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
 from spectralz.parts.outcome import saying
 from spectralz.sampling.moves.blocks import MOST_BLOCK_WIDTH
 from spectralz.sampling.path import Path, path_to
+from spectralz.sampling.phases import Phases
 from spectralz.sampling.plan import STEP, bytes_of_blocks, bytes_per_state, spaced_by
 from spectralz.sampling.populations import Run, marginals_of, sample_of
 from spectralz.sampling.run import RESAMPLE_BELOW
 from spectralz.sampling.spread import Crew, anneal_many, crew_for
-from spectralz.trust.runs import Summary, judge_runs, summary_of
+from spectralz.sampling.strata import annealed_to_phases, together
+from spectralz.trust.strata import in_words, judge_strata, summary_of_strata
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from spectralz.model import Ising
     from spectralz.trust.judgment import Judgment
+    from spectralz.trust.runs import Summary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +51,8 @@ class Annealing(Method):
     """Estimate Z without bias by population annealing, with an error bar; gives marginals and samples too.
 
     States follow a path from independent spins in the model's own fields to the model. 64 states are swept together.
+    Phases that they miss, such as those beyond a first-order transition, are searched for, annealed towards from fields
+    of their own, and added.
 
     Parameters
     ----------
@@ -149,43 +154,61 @@ class Annealing(Method):
         return saying(outcome, f"; interval by {ends.words}", **changes)
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
-        outcome, runs = self._run(model)
-        return marginals_of(model, runs, outcome)
+        outcome, groups = self._run(model)
+        return marginals_of(model, together(groups), outcome)
 
     def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         # Draw twice as many states as requested, so that few are returned twice.
         needed = replace(
             self, population=max(self.population, -(-2 * size // self.runs)), seed=int(rng.integers(2**32))
         )
-        outcome, runs = needed._run(model)
+        outcome, groups = needed._run(model)
         if not outcome.status.converged:
             warn_inaccurate(f"the states drawn by annealing may not follow P(x): {outcome.status}")
-        return sample_of(runs, size, rng)
+        return sample_of(together(groups), size, rng)
 
-    def _run(self, model: Ising) -> tuple[Outcome, list[Run]]:
-        """Choose temperatures and make the runs; after an interrupt, use the runs that are done, if any."""
+    def _run(self, model: Ising) -> tuple[Outcome, list[list[Run]]]:
+        """Choose temperatures and make the runs, and runs to the phases that these miss.
+
+        Returned with the outcome are the runs that count for each stratum. After an interrupt the runs that are done
+        are used, if there are any.
+        """
         rng = np.random.default_rng(self.seed)
         runs: list[Run] = []
+        phases, groups = Phases(), [runs]
         is_interrupted = False
         path = path_to(model, block_width=self.block_width, clusters=self.clusters)
-        make = partial(
-            anneal_many, sweeps=self.sweeps, resample_below=self.resample_below, tell=reporter_of("annealing")
-        )
         with crew_for(path) as crew:
             self._refuse_unsuitable(path, crew)
-            points = spaced_by(path, self.step, rng, crew.parallel)
             try:
-                for run in make(crew, path, points, self.population, self.runs, rng):
+                for run in self._made(crew, path, rng, "annealing"):
                     runs.append(run)
+                make = partial(self._made, crew, rng=rng, task="annealing towards phases")
+                phases, groups = annealed_to_phases(crew, path, runs, rng, make)
             except (KeyboardInterrupt, SystemError) as error:
                 if not runs or not is_interrupt(error):
                     raise
                 is_interrupted = True
-        words = f"{len(runs)} runs of {self.population} states through {len(points)} temperatures"
+        words = f"{len(runs)} runs of {self.population} states through {len(runs[-1].points)} temperatures"
         words = f"{'interrupted; ' if is_interrupted else ''}{words}{crew.workers.complaint}"
-        summary = summary_of(runs)
-        judged = judge_runs(summary, model.constant)
-        return outcome_of_runs(model, runs, summary, judged, words, interrupted=is_interrupted), runs
+        summary = summary_of_strata(groups)
+        judged = judge_strata(summary, phases, groups, model.constant)
+        words += in_words(groups, summary)
+        return outcome_of_runs(model, runs, summary, judged, words, interrupted=is_interrupted), groups
+
+    def _made(self, crew: Crew, path: Path, rng: np.random.Generator, task: str) -> Iterator[Run]:
+        points = spaced_by(path, self.step, rng, crew.parallel)
+        return anneal_many(
+            crew,
+            path,
+            points,
+            self.population,
+            self.runs,
+            rng,
+            sweeps=self.sweeps,
+            resample_below=self.resample_below,
+            tell=reporter_of(task),
+        )
 
     def _refuse_unsuitable(self, path: Path, crew: Crew) -> None:
         most = int(self.max_memory)

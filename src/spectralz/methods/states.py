@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -17,14 +18,30 @@ from spectralz.parts.outcome import exact_outcome, saying
 from spectralz.result import Kind, Status
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import STEP, spaced_by
-from spectralz.sampling.pool import MOST_STATES, Share, StatePool, collect, pool_marginals, state_pool
+from spectralz.sampling.pool import (
+    MOST_STATES,
+    Share,
+    StatePool,
+    collect,
+    pool_marginals,
+    share_of_strata,
+    state_pool,
+)
 from spectralz.sampling.spread import anneal_many, crew_for
+from spectralz.sampling.strata import annealed_to_phases, halves
 from spectralz.trust.pools import can_measure, is_measured, judge_pool
+from spectralz.trust.runs import summary_of
+from spectralz.trust.strata import beside_unmeasured
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from spectralz.model import Ising
+    from spectralz.sampling.path import Path
+    from spectralz.sampling.populations import Run
+    from spectralz.trust.judgment import Judgment
 
 # Samples from a pool that holds less come with a warning.
 LEAST_SHARE_TO_SAMPLE = 0.99
@@ -101,25 +118,31 @@ class States(Method):
             return pool, whole, pool_outcome(pool, whole)
         path = path_to(model)
         with crew_for(path) as crew:
-            points = spaced_by(path, STEP, rng, crew.parallel)
-            tell = reporter_of("annealing")
-            runs = list(anneal_many(crew, path, points, self.population, self.runs, rng, tell=tell))
-            half = len(runs) // 2
+
+            def make(to: Path, task: str = "annealing towards phases") -> list[Run]:
+                points, tell = spaced_by(to, STEP, rng, crew.parallel), reporter_of(task)
+                return list(anneal_many(crew, to, points, self.population, self.runs, rng, tell=tell))
+
+            phases, groups = annealed_to_phases(crew, path, make(path, "annealing"), rng, make)
+            finding, testing = halves(groups)
             *_, share = collect(
                 pool,
                 path,
-                runs[:half],
-                runs[half:],
+                finding,
+                partial(share_of_strata, groups=testing, errors=[summary_of(runs).std_error for runs in testing]),
                 self.quenches,
                 rng,
                 lambda share: math.inf if is_measured(share) else 0.0,
                 crew.parallel,
             )
-        return pool, share, saying(pool_outcome(pool, share), crew.workers.complaint)
+        doubted = partial(beside_unmeasured, phases=phases, groups=groups, constant=model.constant)
+        return pool, share, saying(pool_outcome(pool, share, doubted), crew.workers.complaint)
 
 
-def pool_outcome(pool: StatePool, share: Share) -> Outcome:
-    """Return the estimate of log Z from a pool and its share."""
+def pool_outcome(
+    pool: StatePool, share: Share, doubted: Callable[[Judgment], Judgment] = lambda judged: judged
+) -> Outcome:
+    """Return the estimate of log Z from a pool and its share; ``doubted`` takes account of what may be missing."""
     log_sum, lower = pool.log_sum, pool.lower
     families = share.families if share.families < math.inf else None
     details = {"states": len(pool), "share": share.share, "families": families, "log_sum": log_sum}
@@ -140,7 +163,7 @@ def pool_outcome(pool: StatePool, share: Share) -> Outcome:
             details=details,
         )
     words = f"{_counted(pool)} hold {100.0 * share.share:.6g}% of P(x)"
-    return estimated(judged, words, lower=lower, details=details)
+    return estimated(doubted(judged), words, lower=lower, details=details)
 
 
 def _counted(pool: StatePool) -> str:

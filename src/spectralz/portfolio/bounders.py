@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from spectralz.parts.propagation.attractive import bethe_bounds, signs_of
 from spectralz.portfolio import policy
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import seconds_per_state, seconds_per_sweep, spaced_by
-from spectralz.sampling.pool import MOST_STATES, collect, state_pool
+from spectralz.sampling.pool import MOST_STATES, collect, share_held, state_pool
 from spectralz.sampling.run import anneal
 from spectralz.sampling.spread import crew_for
 
@@ -154,7 +155,9 @@ def _states(model: Ising, deadline: Deadline) -> Iterator[Bound]:
         points = spaced_by(path, policy.QUICK_STEP, rng, crew.parallel)
         run = anneal(path, points, size, rng, parallel=crew.parallel)
         pool = state_pool(model, MOST_STATES)
-        for _ in collect(pool, path, [run], [], size, rng, lambda _: seconds(), crew.parallel):
+        for _ in collect(
+            pool, path, [run], partial(share_held, runs=[]), size, rng, lambda _: seconds(), crew.parallel
+        ):
             yield Bound(pool.lower, None, f"{len(pool)} states")
 
 

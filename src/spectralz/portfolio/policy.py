@@ -98,7 +98,9 @@ MPS_SPINS_UNSEEN, MPS_LAYER_ROOTS = 5000, 10.0
 # and on the states. Contractions get the first share of the time before.
 BONDS_SHARE, MOST_COLD_WIDTH, MOST_FRONTIER_STATES = 0.4, 60, 1_000_000
 SEARCH_SHARE = 0.5
-MISSED_SHARE = 0.05
+# The search for phases that populations have missed gets this share of what is left after each round. There is none if
+# the shortest would take this share of all.
+SEARCH_FOR_PHASES_SHARE, MOST_SEARCH_SHARE = 0.05, 0.2
 LARGEST_POPULATION = 200_000
 QUENCHES, QUENCHES_SHARE = 1000, 0.1
 # With more spins than this, states are collected only if annealing has reached the same state twice.

@@ -15,22 +15,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectralz._support.deadline import Deadline
 from spectralz._support.progress import report
 from spectralz.parts.leading import leading_directions
 from spectralz.sampling.path import from_coins
-from spectralz.sampling.phases import find_missed_state
+from spectralz.sampling.phases import DIRECTIONS, MOST_CANDIDATES, SWEEPS_PER_CANDIDATE, Phases, find_phases
 from spectralz.sampling.plan import LEAST_POINTS, seconds_per_point, survey
-from spectralz.sampling.populations import log_means
+from spectralz.sampling.populations import log_mean_z, log_means
 from spectralz.sampling.run import anneal
 from spectralz.sampling.spread import crew_for
+from spectralz.sampling.strata import counted, path_to_stratum, run_by_run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from spectralz._support.deadline import Deadline
     from spectralz.model import FloatArray, Ising
     from spectralz.sampling.path import Path
-    from spectralz.sampling.phases import MissedState
     from spectralz.sampling.populations import Run
     from spectralz.sampling.spread import Crew
 
@@ -39,7 +41,10 @@ RUNS, STATES, MOST_STATES = 12, 128, 8192
 # Points that are of use: this many times the square of the path's length, within these limits.
 POINTS_PER_SQUARE, FEWEST_POINTS, MOST_POINTS = 4.0, 200.0, 20_000.0
 # Of the time, so much is planned with: half the schedule is run first, then the whole of it.
-SHARE_PLANNED = 0.8
+SHARE_PLANNED = 0.7
+# Of the time that is left, so much goes into the search for phases that were missed; if there are any, the whole
+# schedule is this much shorter, and what is left goes into runs to them.
+SHARE_OF_SEARCH, SHARE_BESIDE_PHASES = 0.1, 0.5
 # Means of spins are kept for the overlap up to so many numbers.
 MOST_MEANS = 50_000_000
 # States are kept to look for collective ones beside them up to so many spins, one byte each.
@@ -51,8 +56,8 @@ class Curves:
     """Values and errors at each of K temperatures, K numbers each.
 
     ``energy`` is minus the log-weight of the model itself. ``magnetization``, its size ``abs_magnetization`` and
-    ``overlap``, that of two independent states (None for many spins), are per spin. ``runs`` are the populations at
-    each temperature, and ``missed`` a collective state that they have not visited, or None.
+    ``overlap``, that of two independent states (None for many spins), are per spin. ``strata`` are the phases that cold
+    states have missed at each temperature, and the runs that count for each stratum.
     """
 
     log_z: tuple[FloatArray, FloatArray]
@@ -62,8 +67,7 @@ class Curves:
     magnetization: tuple[FloatArray, FloatArray]
     abs_magnetization: tuple[FloatArray, FloatArray]
     overlap: tuple[FloatArray, FloatArray] | None
-    runs: list[list[Run]]
-    missed: list[MissedState | None]
+    strata: list[tuple[Phases, list[list[Run]]]]
     points: int
     states: int
 
@@ -83,11 +87,15 @@ class _Sums:
         self.means = np.zeros((*shape, model.n)) if keeps else None
         self.populations: list[list[Run]] = [[] for _ in betas]
 
+    def keep(self, run: int, k: int, population: Run) -> None:
+        """Add the states of a run at a temperature, and keep them if there is room."""
+        has_room = RUNS * len(self.betas) * population.x.size <= MOST_KEPT
+        self.populations[k].append(population if has_room else replace(population, x=population.x[:, :0]))
+        self.add(run, k, population)
+
     def add(self, run: int, k: int, population: Run) -> None:
-        """Add the states of a run at a temperature."""
+        """Let the states of a run at a temperature count, in place of those that it had before."""
         share, x = population.weight, population.x
-        has_room = RUNS * len(self.betas) * x.size <= MOST_KEPT
-        self.populations[k].append(population if has_room else replace(population, x=x[:, :0]))
         energy = -np.asarray(self.model.log_weight(x))
         if run == 0:
             self.middle[k] = float(energy.mean())
@@ -165,10 +173,14 @@ def curves(model: Ising, betas: FloatArray, deadline: Deadline, rng: np.random.G
         count = max(min(affordable, wanted), float(LEAST_POINTS))
         size = int(min(STATES * max(affordable / count, 1.0), MOST_STATES))
         stops = betas / betas[-1]
-        half, whole = (
-            _through(crew, path, model, betas, np.union1d(measured.spaced(points), stops), size, rng, done)
-            for points, done in ((count / 2.0, (0.0, 1.0 / 3.0)), (count, (1.0 / 3.0, 1.0)))
+        half = _through(
+            crew, path, model, betas, np.union1d(measured.spaced(count / 2.0), stops), size, rng, (0.0, 0.3)
         )
+        targets = _searched(crew, model, half, deadline, rng)
+        if any(phases.strata for phases in targets):
+            count *= SHARE_BESIDE_PHASES
+        whole = _through(crew, path, model, betas, np.union1d(measured.spaced(count), stops), size, rng, (0.3, 0.9))
+        strata = _with_strata(crew, model, (half, whole), targets, deadline, rng)
     values: dict[str, Any] = {"overlap": None}
     coarse = half.with_errors()
     for name, (value, error) in whole.with_errors().items():
@@ -176,12 +188,59 @@ def curves(model: Ising, betas: FloatArray, deadline: Deadline, rng: np.random.G
         # Only part of the noise in that difference is subtracted: missing a lag hidden in it would be worse.
         lag = np.maximum((value - other) ** 2 - 0.5 * its_error**2, 0.0)
         values[name] = value, np.sqrt(error**2 + lag)
-    directions = leading_directions(model.storage)  # the same at all temperatures
-    missed = [
-        find_missed_state(model.scaled(float(beta)), runs, rng, directions) if runs[0].x.shape[1] == model.n else None
-        for beta, runs in zip(betas, whole.populations, strict=True)
-    ]
-    return Curves(**values, runs=whole.populations, missed=missed, points=math.ceil(count), states=RUNS * size)
+    return Curves(**values, strata=strata, points=math.ceil(count), states=RUNS * size)
+
+
+def _searched(crew: Crew, model: Ising, sums: _Sums, deadline: Deadline, rng: np.random.Generator) -> list[Phases]:
+    """Return the phases that populations at each temperature have missed."""
+    directions = leading_directions(model.storage, DIRECTIONS)  # the same at all temperatures
+    seconds, found = SHARE_OF_SEARCH * deadline.left / len(sums.betas), []
+    for beta, runs in zip(sums.betas.tolist(), sums.populations, strict=True):
+        path = from_coins(model.scaled(beta), block_width=0)
+        one = seconds_per_point(path, STATES, parallel=crew.parallel) / STATES
+        most = min(seconds / max(one * SWEEPS_PER_CANDIDATE, 1e-12), MOST_CANDIDATES)
+        if runs[0].x.shape[1] < model.n:  # there was no room for them
+            found.append(Phases())
+            continue
+        with Deadline.after(2.0 * seconds).in_force():
+            found.append(find_phases(path, runs, log_mean_z(runs), directions, rng, None, most, crew.parallel))
+    return found
+
+
+def _with_strata(
+    crew: Crew,
+    model: Ising,
+    sums: Sequence[_Sums],
+    targets: Sequence[Phases],
+    deadline: Deadline,
+    rng: np.random.Generator,
+) -> list[tuple[Phases, list[list[Run]]]]:
+    """Make runs to the strata at each temperature and let them count; return the runs that count in the last sums."""
+    total = sum(len(phases.strata) for phases in targets)
+    seconds = deadline.left / max(total, 1)
+    strata = []
+    for k, (beta, phases) in enumerate(zip(sums[-1].betas.tolist(), targets, strict=True)):
+        path = from_coins(model.scaled(beta), block_width=0)
+        made = [
+            _runs_to(crew, path_to_stratum(path, stratum), seconds, rng) for stratum in phases.strata if deadline.left
+        ]
+        for one in sums:
+            groups = counted(phases, one.populations[k], made)
+            for run, population in enumerate(run_by_run(groups) if made else ()):
+                one.add(run, k, population)
+        strata.append((phases, groups))
+    return strata
+
+
+def _runs_to(crew: Crew, path: Path, seconds: float, rng: np.random.Generator) -> list[Run]:
+    """Make as many runs along a path as are made through all temperatures, in about so many seconds."""
+    measured = survey(path, rng, crew.parallel)
+    one = max(seconds_per_point(path, STATES, parallel=crew.parallel), 1e-12)
+    affordable = seconds / (one * RUNS)
+    wanted = max(POINTS_PER_SQUARE * float(measured.length[-1]) ** 2, LEAST_POINTS)
+    points = measured.spaced(max(min(affordable, wanted), LEAST_POINTS))
+    size = int(min(STATES * max(affordable / len(points), 1.0), MOST_STATES))
+    return [anneal(path, points, size, stream, parallel=crew.parallel) for stream in rng.spawn(RUNS)]
 
 
 def _through(
@@ -199,7 +258,7 @@ def _through(
     places = np.searchsorted(points, betas / betas[-1])
     begin, end = done
     for run, stream in enumerate(rng.spawn(RUNS)):
-        stops = {int(place): partial(sums.add, run, k) for k, place in enumerate(places)}
+        stops = {int(place): partial(sums.keep, run, k) for k, place in enumerate(places)}
         anneal(path, points, size, stream, stops=stops, parallel=crew.parallel)
         report("cooling", begin + (end - begin) * (run + 1) / RUNS)
     return sums

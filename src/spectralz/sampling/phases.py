@@ -1,68 +1,184 @@
-"""Check whether chains started in collective states merge with a population cooled from random states.
+"""Phases: sets of states that chains do not leave, and that a population cooled from random states may have missed.
 
-Cooling misses a state that appears far from all others, at a first-order transition. It lies along a leading
-eigenvector of the couplings, where quenches find it at once. If chains that start there stay there and the population
-has no similar state, something may be missing; the mean-field bound in that state tells how much.
+At a first-order transition states that look nothing like each other hold similar shares of Z, and no path of small
+steps leads from one to the other. Chains that start in a candidate for a phase (``candidates.py``) and stay away from
+the population show that it is one. What it weighs is found by annealing towards it (``strata.py``).
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.kernels.coupling import frozen
-from spectralz.parts.mean_field.ascents import ascend_in_time, bound_of_model
+from spectralz._support import deadline
+from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.sampling.candidates import candidates, random_candidates, strongest_forest
 from spectralz.sampling.engines.protocol import one_after_the_other
-from spectralz.sampling.path import from_coins
-from spectralz.sampling.populations import weights_of
-from spectralz.sampling.quench import quench
+from spectralz.sampling.populations import sample_of, weights_of
+from spectralz.sampling.quench import fields, quench
 from spectralz.sampling.run import relax
-from spectralz.sampling.spread import crew_for
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from spectralz.kernels.coupling import Couplings
     from spectralz.model import FloatArray, Ising
     from spectralz.sampling.engines.protocol import Parallel
     from spectralz.sampling.path import Path
     from spectralz.sampling.populations import Run
 
-# Number of chains from each state along a leading eigenvector, and their sweeps.
-CHAINS, SWEEPS = 8, 20
-# The population has visited a state if this share of it is as close to it as the chains are, within this many
-# deviations.
-SHARE_MET, CHAIN_DEVIATIONS = 1e-3, 4.0
+# Chains from each candidate. They are disturbed a few times: this share of their spins is drawn anew, and then all are
+# swept. Spins that only hold each other, such as those of a pair, forget their state; what a phase holds does not.
+CHAINS, DISTURBANCES, SHARE_DISTURBED, SWEEPS = 16, 12, 0.08, 2
+# No more spins are swept together than this.
+SPINS_AT_ONCE = 20_000_000
+# A phase is what chains hold after so many disturbances, if they agree to within this deviation of their overlap, and
+# still hold this share of it at the end. In a glass without phases slow spins forget their states one by one. Less is
+# enough if few chains, this share, are about halfway: then each of them is either in the phase or has left it.
+EARLY, LARGEST_DEVIATION, LEAST_LEFT, LEAST_LEFT_OF_TWO = 2, 0.35, 0.85, 0.75
+BETWEEN, MOST_BETWEEN = 0.2, 0.15
+SWEEPS_PER_CHAIN = DISTURBANCES * SWEEPS
+SWEEPS_PER_CANDIDATE = CHAINS * SWEEPS_PER_CHAIN
+# Leading eigenvectors that candidates lie along, by default.
+DIRECTIONS = 4
+# Most candidates at first.
+MOST_CANDIDATES = 32
+# A phase holds spins whose means differ by at least this from those of the population; it holds at least so many.
+HELD, FEWEST_HELD = 0.5, 3
+# Chains in a stratum that is worth measuring.
+FEWEST_IN_STRATUM = 4
+# States are in a phase if they overlap with it by this much; chains stay in it if this share of them is there.
+HALF, LEAST_STAYING = 0.5, 0.3
+# The population has met a phase if states as close to it as the chains, within this many deviations, descend from this
+# many independent families, or as many as this share of all states. If there are too many phases, those with as many
+# families as the last of these may be left out.
+CHAIN_DEVIATIONS, FEWEST_FAMILIES, SHARE_OF_STATES, FEW_FAMILIES = 4.0, 15.0, 1.0 / 15.0, 3.0
+# Most phases, most combinations of phases that hold different spins, and most strata.
+MOST_PHASES, MOST_COMBINATIONS, MOST_STRATA = 20, 24, 16
+# A phase is of no interest if its share of Z is at most this, as a logarithm; chains know it only roughly.
+LOG_NEGLIGIBLE, LOG_ROUGHLY = -8.0, -2.0
+# Largest field of independent spins that a path to a phase begins from.
+LARGEST_FIELD = 4.0
+# States of the population in which parts are turned.
+STATES_TO_TURN = 64
 # States count as equally heavy if their log-weights differ by less than this share.
 LEVEL = 1e-9
-# Initial fields of mean field in a state: almost certain.
-FIRST_FIELD = 3.0
-MEAN_FIELD_SWEEPS, MEAN_FIELD_TOLERANCE = 100, 1e-6
 
 
-@dataclass(frozen=True)
-class MissedState:
-    """A state that chains stay in and that a population has not visited.
+@dataclass(frozen=True, eq=False)
+class Phase:
+    """A set of states: those that overlap with a pattern.
 
     Attributes
     ----------
-    lower
-        A proven bound on log Z from that state alone.
-    overlap
-        How close the chains stay to it, from 0 to 1.
-    beyond
-        How much log Z may exceed that bound: by other states not visited, and by correlated fluctuations of the spins
-        (Onsager's term).
+    pattern
+        By how much the means of the spins that it holds differ from those of the population; 0 for the others.
+    offset
+        What is subtracted. Scales are such that its own states have the overlap 1 on average, those of the population
+        that missed it 0.
     """
 
-    lower: float
-    overlap: float
-    beyond: float = 0.0
+    pattern: FloatArray
+    offset: float
+
+    def overlaps(self, x: NDArray[np.int8]) -> FloatArray:
+        """Return how close states are to the phase; from a half on they belong to it."""
+        return np.asarray(x @ self.pattern) - self.offset
+
+    def mirrored(self) -> Phase:
+        """Return the phase of the same states with all spins turned."""
+        return replace(self, pattern=-self.pattern)
+
+
+@dataclass(frozen=True, eq=False)
+class Stratum:
+    """The states of one phase, or of several that hold different spins, and of no other.
+
+    Attributes
+    ----------
+    number
+        Its phases: bit k is set for phase k.
+    base
+        Fields in which independent spins have about the means of the stratum.
+    most
+        A bound on the log of its weight, without the constants of the model, as far as chains know its mean energy and
+        the means of its spins: the entropy is at most that of independent spins.
+    """
+
+    number: int
+    base: FloatArray
+    most: float
+
+
+@dataclass(frozen=True, eq=False)
+class Phases:
+    """The phases that a population has missed, and the strata of their states that may matter.
+
+    Attributes
+    ----------
+    phases
+        The phases; without fields, each one followed by its mirror image.
+    strata
+        The strata; without fields, one of each two that mirror each other.
+    is_mirrored
+        Whether the model has no fields.
+    is_complete
+        Whether there are no more phases or strata than are kept.
+    """
+
+    phases: tuple[Phase, ...] = ()
+    strata: tuple[Stratum, ...] = ()
+    is_mirrored: bool = False
+    is_complete: bool = True
+
+    def numbers(self, x: NDArray[np.int8]) -> NDArray[np.int64]:
+        """Return the phases of each state as bits; of phases that hold the same spins, the closest."""
+        number = np.zeros(len(x), dtype=np.int64)
+        if not self.phases:
+            return number
+        overlaps = np.stack([phase.overlaps(x) for phase in self.phases], axis=1)
+        rows, excluded = np.arange(len(x)), self._excluded()
+        for k in np.argsort(-overlaps, axis=1, kind="stable").T:
+            is_of = (overlaps[rows, k] >= HALF) & (excluded[k] & number == 0)
+            number |= np.where(is_of, 1 << k, 0)
+        return number
+
+    def are_in(self, number: int, x: NDArray[np.int8]) -> NDArray[np.bool_]:
+        """Return which states are in the stratum of some phases."""
+        return np.asarray(self.numbers(x) == number)
+
+    def _excluded(self) -> NDArray[np.int64]:
+        """Return for each phase, as bits, those that hold some of the same spins."""
+        held = np.array([phase.pattern != 0.0 for phase in self.phases], dtype=np.float64)
+        meets = (held @ held.T > 0.0) & ~np.eye(len(held), dtype=np.bool_)
+        return np.asarray(meets @ (1 << np.arange(len(held))))
+
+    def mirror(self, number: int) -> int:
+        """Return the stratum that mirrors another."""
+        return sum(1 << (k ^ 1) for k in range(len(self.phases)) if number >> k & 1)
+
+    def combinations(self) -> list[tuple[int, ...]]:
+        """Return the sets of two or more phases that hold different spins, up to a limit, the smallest first."""
+        excluded, count = (self._excluded().tolist() if self.phases else []), len(self.phases)
+        found: list[tuple[int, ...]] = []
+        for size in range(2, count + 1):
+            for chosen in combinations(range(count), size):
+                if all(not excluded[i] >> j & 1 for i, j in combinations(chosen, 2)):
+                    found.append(chosen)
+                if len(found) == MOST_COMBINATIONS:
+                    return found
+        return found
+
+
+def heaviest_of(model: Ising, states: NDArray[np.int8]) -> NDArray[np.int8]:
+    """Return the heaviest of some states, with all equally heavy ones such as its mirror image."""
+    weights = model.log_weight(states)
+    return np.asarray(states[weights >= weights.max() - LEVEL * max(abs(float(weights.max())), 1.0)])
 
 
 def seed_states(
@@ -75,71 +191,215 @@ def seed_states(
     return np.unique(quench(path, starts, parallel), axis=0)
 
 
-def heaviest_of(model: Ising, states: NDArray[np.int8]) -> NDArray[np.int8]:
-    """Return the heaviest of some states, with all equally heavy ones such as its mirror image."""
-    weights = model.log_weight(states)
-    return np.asarray(states[weights >= weights.max() - LEVEL * max(abs(float(weights.max())), 1.0)])
-
-
-def missed_state(
+def find_phases(
     path: Path,
     runs: Sequence[Run],
+    log_z: float,
+    directions: Sequence[FloatArray],
     rng: np.random.Generator,
-    seeds: NDArray[np.int8],
+    known: Phases | None = None,
+    most: float = MOST_CANDIDATES,
     parallel: Parallel = one_after_the_other,
-) -> MissedState | None:
-    """Return the heaviest collective state that populations at the end of a path have not visited, or None.
+) -> Phases:
+    """Return the phases that populations of a model have missed and that may matter, beside known ones.
 
-    ``seeds`` are the :func:`seed_states` of the leading directions. Chains from them are shorter once the time is up
-    (``_support/clock.py``).
+    Parameters
+    ----------
+    path
+        The path whose sweeps chains make.
+    runs, log_z
+        The populations, and what they know of log Z, without the constants of the model.
+    directions
+        Leading eigenvectors of the coupling.
+    rng
+        Random numbers.
+    known
+        Phases that were found before. The populations include their states.
+    most
+        Most candidates to try at first. If they find phases, there are more, until the time is up
+        (``_support/clock.py``).
+    parallel
+        Spreads work over threads.
     """
-    if not len(seeds):
+    found = known if known is not None and known.phases else Phases(is_mirrored=not path.theta.any())
+    if path.n < FEWEST_HELD:
+        return found
+    here = _Population(path, runs, log_z, _means_of(runs), strongest_forest(path.model))
+    most = min(most, SPINS_AT_ONCE / (CHAINS * path.n))
+    x, chains, before = sample_of(runs, STATES_TO_TURN, rng), np.empty((0, path.n), dtype=np.int8), -1
+    starts = candidates(path, x, directions, rng, most, parallel)
+    while len(found.phases) > before and (before < 0 or not deadline.is_past()):
+        before = len(found.phases)
+        early, late = _chains_from(path, [state for state, _ in starts], rng, parallel)
+        for k, (_, where) in enumerate(starts):
+            part = slice(CHAINS * k, CHAINS * (k + 1))
+            found = _with_phase_of(found, here, where, early[part], late[part])
+        chains = np.concatenate([chains, late])
+        starts = random_candidates(path, rng, parallel)  # as long as there are new phases, there may be more
+    if not found.phases:
+        return found
+    combined = [_combined(found, chosen, x[0]) for chosen in found.combinations()]
+    _, late = _chains_from(path, combined, rng, parallel)
+    return _with_strata(found, here, np.concatenate([chains, late]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Population:
+    """Populations of a model, what they know of log Z, their means, and a forest of the strongest couplings."""
+
+    path: Path
+    runs: Sequence[Run]
+    log_z: float
+    mean: FloatArray
+    forest: NDArray[np.int64]
+
+    def may_miss(self, most: float) -> bool:
+        """Return whether something of at most that log-weight may hold a share of Z."""
+        return most > self.log_z + LOG_NEGLIGIBLE + LOG_ROUGHLY
+
+    def has_met(self, is_there: Callable[[NDArray[np.int8]], NDArray[np.bool_]]) -> bool:
+        """Return whether enough families are among the states of a set."""
+        enough = min(FEWEST_FAMILIES, SHARE_OF_STATES * sum(run.size for run in self.runs))
+        return self.families_in(is_there) >= enough
+
+    def families_in(self, is_there: Callable[[NDArray[np.int8]], NDArray[np.bool_]]) -> float:
+        """Return the effective number of independent families among the states of a set."""
+        total = squares = 0.0
+        for run, weight in zip(self.runs, weights_of(self.runs), strict=True):
+            families = float(weight.sum()) * run.family_weights(is_there(run.x).astype(np.float64))
+            total, squares = total + float(families.sum()), squares + float((families**2).sum())
+        return total**2 / squares if squares > 0.0 else 0.0
+
+
+def _means_of(runs: Sequence[Run]) -> FloatArray:
+    """Return the means of spins over populations."""
+    return np.asarray(sum(weight @ run.x for run, weight in zip(runs, weights_of(runs), strict=True)))
+
+
+def _with_phase_of(
+    found: Phases, here: _Population, where: NDArray[np.bool_], early: NDArray[np.int8], x: NDArray[np.int8]
+) -> Phases:
+    """Add the phase that chains stay in, and its mirror image if that is one, unless the population has met it.
+
+    Too many are left out, which matters for those that the population has hardly met.
+    """
+    phase = _phase_of(found, here, where, early, x)
+    if phase is None or not here.may_miss(_most(here, x[phase.overlaps(x) >= HALF])):
+        return found
+    if len(found.phases) >= MOST_PHASES:
+        is_met = here.families_in(lambda y: phase.overlaps(y) >= HALF) >= FEW_FAMILIES
+        return replace(found, is_complete=found.is_complete and is_met)
+    added = (phase, phase.mirrored()) if found.is_mirrored else (phase,)
+    return replace(found, phases=(*found.phases, *added))
+
+
+def _chains_from(
+    path: Path, states: Sequence[NDArray[np.int8]], rng: np.random.Generator, parallel: Parallel
+) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
+    """Return chains from each of some states, disturbed and swept in turn: early on, and at the end."""
+    x = early = np.repeat(np.array(states, dtype=np.int8).reshape(-1, path.n), CHAINS, axis=0)
+    for k in range(DISTURBANCES if len(x) else 0):
+        drawn = rng.choice(np.array([-1, 1], dtype=np.int8), size=x.shape)
+        x = relax(path, np.where(rng.random(x.shape) < SHARE_DISTURBED, drawn, x), SWEEPS, rng, parallel)
+        early = x if k < EARLY else early
+    return early, x
+
+
+def _combined(found: Phases, chosen: Sequence[int], state: NDArray[np.int8]) -> NDArray[np.int8]:
+    """Return a state of several phases that hold different spins."""
+    pattern = sum(found.phases[k].pattern for k in chosen)
+    return np.where(pattern == 0.0, state, np.sign(pattern)).astype(np.int8)
+
+
+def _phase_of(
+    found: Phases, here: _Population, where: NDArray[np.bool_], early: NDArray[np.int8], x: NDArray[np.int8]
+) -> Phase | None:
+    """Return the phase that chains stay in, or None if the population, or a phase found, has such states.
+
+    ``where`` are the spins that may tell it from others, ``early`` and ``x`` the chains early on and at the end.
+    """
+    phase = _held(here, where, early)
+    if phase is None:
         return None
-    chains = relax(path, np.repeat(seeds, CHAINS, axis=0), SWEEPS, rng, parallel).reshape(len(seeds), CHAINS, -1)
-    overlaps = [_unmet_overlap(seed, ends, runs) for seed, ends in zip(seeds, chains, strict=True)]
-    unmet = [(seed, overlap) for seed, overlap in zip(seeds, overlaps, strict=True) if overlap is not None]
-    if not unmet:
+    before, after = phase.overlaps(early), phase.overlaps(x)
+    stays = (before >= HALF) & (after >= HALF)
+    if np.mean(stays) < LEAST_STAYING or before[stays].std() > LARGEST_DEVIATION:
         return None
-    states = _states(path.model, unmet)
-    heaviest = max(states, key=lambda state: state.lower)
-    together = float(np.logaddexp.reduce([state.lower for state in states]))
-    return replace(heaviest, beyond=heaviest.beyond + together - heaviest.lower)
+    left = after[stays].mean() / before[stays].mean()
+    are_few_between = np.mean(np.abs(after - HALF * before.mean()) < BETWEEN) <= MOST_BETWEEN
+    if left < (LEAST_LEFT_OF_TWO if are_few_between else LEAST_LEFT):
+        return None
+    x = x[stays]
+    where, number = where.copy(), found.numbers(x)
+    for k, other in enumerate(found.phases):  # what a known phase holds tells nothing new
+        if np.mean(number >> k & 1) >= HALF:
+            where &= other.pattern == 0.0
+    phase = _held(here, where, x)
+    if phase is None:
+        return None
+    deviation = max(float(phase.overlaps(x).std()), 1.0 / np.count_nonzero(phase.pattern))
+    near = max(1.0 - CHAIN_DEVIATIONS * deviation, 0.0)
+    return None if here.has_met(lambda y: phase.overlaps(y) >= near) else phase
 
 
-def find_missed_state(
-    model: Ising, runs: Sequence[Run], rng: np.random.Generator, directions: Sequence[FloatArray]
-) -> MissedState | None:
-    """Return the heaviest state along some directions of a model that its populations have not visited, or None."""
-    path = from_coins(model, block_width=0)
-    with crew_for(path) as crew:
-        return missed_state(path, runs, rng, seed_states(path, directions, crew.parallel), crew.parallel)
+def _held(here: _Population, where: NDArray[np.bool_], x: NDArray[np.int8]) -> Phase | None:
+    """Return the phase of the spins that chains hold in another state than the population, None if these are few."""
+    apart = np.tanh(fields(here.path, x)).mean(axis=0) - here.mean
+    apart = np.where(where & (np.abs(apart) >= HELD), apart, 0.0)
+    length = float(apart @ (x.mean(axis=0) - here.mean))
+    if np.count_nonzero(apart) < FEWEST_HELD or length <= 0.0:
+        return None
+    return Phase(apart / length, float(apart @ here.mean) / length)
 
 
-def _unmet_overlap(seed: NDArray[np.int8], chains: NDArray[np.int8], runs: Sequence[Run]) -> float | None:
-    """Return how close chains from a state stay to it, or None if the population has equally close states."""
-    n = len(seed)
-    overlaps = chains @ seed.astype(np.float64) / n
-    least = float(overlaps.mean() - CHAIN_DEVIATIONS * max(overlaps.std(), 1.0 / n))
-    met = sum(
-        float(weight @ (run.x @ seed.astype(np.float64) / n >= least))
-        for run, weight in zip(runs, weights_of(runs), strict=True)
-    )
-    return None if met >= SHARE_MET else float(overlaps.mean())
+def _with_strata(found: Phases, here: _Population, chains: NDArray[np.int8]) -> Phases:
+    """Add the strata that chains are in, that the population has not met, and that may hold a share of Z."""
+    numbers, known = found.numbers(chains), {stratum.number for stratum in found.strata}
+    new: list[Stratum] = []
+    for number, count in zip(*(part.tolist() for part in np.unique(numbers, return_counts=True)), strict=True):
+        is_known = number in known or (found.is_mirrored and found.mirror(number) in known)
+        if number == 0 or is_known or count < FEWEST_IN_STRATUM:
+            continue
+        stratum = _stratum(found, here, number, chains[numbers == number])
+        if here.may_miss(stratum.most) and not here.has_met(partial(found.are_in, number)):
+            new.append(stratum)
+            known.add(number)
+    strata = (*found.strata, *sorted(new, key=lambda stratum: -stratum.most))
+    is_complete = found.is_complete and len(strata) <= MOST_STRATA
+    return replace(found, strata=strata[:MOST_STRATA], is_complete=is_complete)
 
 
-def _states(model: Ising, unmet: Sequence[tuple[NDArray[np.int8], float]]) -> list[MissedState]:
-    couplings = model.storage.for_kernels()
-    with np.errstate(over="ignore"):  # of huge couplings; see Onsager's term below
-        squares = couplings._replace(data=frozen(couplings.data**2))
-    bounds = [(_bound_in(model, couplings, squares, seed), overlap) for seed, overlap in unmet]
-    return [MissedState(lower, overlap, onsager) for (lower, onsager), overlap in bounds]
+def _stratum(found: Phases, here: _Population, number: int, x: NDArray[np.int8]) -> Stratum:
+    """Return a stratum as chains in it know it.
+
+    Its base has their means for the spins that its phases hold. The others have only their own fields: parts that may
+    turn must be free to do so, or half of the stratum, and perhaps the heavier one, would be missed.
+    """
+    held = np.any([phase.pattern for k, phase in enumerate(found.phases) if number >> k & 1], axis=0)
+    certain = 1.0 - UNIT_ROUNDOFF
+    mean = np.clip(np.tanh(fields(here.path, x)).mean(axis=0), -certain, certain)
+    base = np.where(held, np.clip(np.arctanh(mean), -LARGEST_FIELD, LARGEST_FIELD), here.path.theta)
+    return Stratum(number, base, _most(here, x))
 
 
-def _bound_in(model: Ising, couplings: Couplings, squares: Couplings, seed: NDArray[np.int8]) -> tuple[float, float]:
-    """Return the mean-field bound from a state, minus its rounding error, and Onsager's term."""
-    h = np.array(FIRST_FIELD * seed, dtype=np.float64)
-    ascend_in_time(h, model.field, couplings, MEAN_FIELD_SWEEPS, MEAN_FIELD_TOLERANCE)
-    variance = 1.0 / np.cosh(np.clip(h, -300.0, 300.0)) ** 2
-    with np.errstate(over="ignore"):  # huge couplings between uncertain spins: nothing is known of this state
-        onsager = 0.25 * float(variance @ squares.times(variance))
-    return bound_of_model(model, couplings, h)[1], onsager if math.isfinite(onsager) else math.inf
+def _most(here: _Population, x: NDArray[np.int8]) -> float:
+    """Return a bound on the log-weight of what chains are in: their mean log-weight plus a bound on their entropy.
+
+    The entropy is at most that of independent spins with the same means, less the information that spins have about
+    each other along a forest.
+    """
+    model, (i, j) = here.path.model, here.forest.T
+    up = 0.5 * (1.0 + np.tanh(fields(here.path, x)).mean(axis=0))
+    energy = float((model.log_weight(x) - model.constant).mean())
+    first, second, both = (np.mean(seen > 0, axis=0) for seen in (x[:, i], x[:, j], np.minimum(x[:, i], x[:, j])))
+    alone = _entropies(first, 1.0 - first) + _entropies(second, 1.0 - second)
+    together = _entropies(both, first - both, second - both, 1.0 - first - second + both)
+    shared = np.maximum(alone - together - 0.5 / len(x), 0.0)  # so few chains seem to share a little in any case
+    return energy + float(_entropies(up, 1.0 - up).sum()) - float(shared.sum())
+
+
+def _entropies(*shares: FloatArray) -> FloatArray:
+    """Return the entropies of distributions, given the probabilities of each outcome in all of them."""
+    from scipy.special import entr
+
+    return np.asarray(sum(entr(np.maximum(share, 0.0)) for share in shares))

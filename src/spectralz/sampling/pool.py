@@ -23,7 +23,7 @@ from spectralz.parts.outcome import MarginalOutcome, with_kind_of_means
 from spectralz.parts.pairs import pairs_of
 from spectralz.result import Kind
 from spectralz.sampling.engines.protocol import one_after_the_other
-from spectralz.sampling.populations import pair_means, weights_of
+from spectralz.sampling.populations import log_mean_z, pair_means, weights_of
 from spectralz.sampling.quench import quench
 from spectralz.sampling.state_space import space_of
 
@@ -267,6 +267,26 @@ def share_held(pool: StatePool, runs: Sequence[Run]) -> Share:
     return Share(total, math.sqrt(variance / total**2 + 1.0 / families**2), families)
 
 
+def share_of_strata(pool: StatePool, groups: Sequence[Sequence[Run]], errors: Sequence[float]) -> Share:
+    """Return the share of P(x) that the pool holds, from the populations that count for each stratum.
+
+    ``errors`` are those of the logs of the strata's weights.
+    """
+    if pool.is_complete or len(groups) == 1:
+        return share_held(pool, groups[0])
+    logs = np.array([log_mean_z(runs) for runs in groups])
+    part = np.exp(logs - np.logaddexp.reduce(logs))
+    held = [share_held(pool, runs) for runs in groups]
+    share = np.array([one.share for one in held])
+    families = float(min(one.families / max(p, 1e-300) for one, p in zip(held, part, strict=True)))
+    total = float(part @ share)
+    if total == 0.0:
+        return Share(0.0, math.inf, families)
+    inside = [one.share * one.std_error if one.share else 0.0 for one in held]
+    error = np.linalg.norm(part * np.hypot(inside, (share - total) * errors))
+    return Share(total, float(error) / total, families)
+
+
 def fill(
     pool: StatePool,
     path: Path,
@@ -346,7 +366,7 @@ def collect(
     pool: StatePool,
     path: Path,
     finding: Sequence[Run],
-    testing: Sequence[Run],
+    measure: Callable[[StatePool], Share],
     quenches: int,
     rng: np.random.Generator,
     seconds_to_search: Callable[[Share], float],
@@ -358,12 +378,12 @@ def collect(
     returns the seconds that the search may take; 0 for no search.
     """
     fill(pool, path, finding, quenches, rng, parallel)
-    share = share_held(pool, testing)
+    share = measure(pool)
     yield share
     seconds = seconds_to_search(share)
     if seconds > 0.0:
         search(pool, path, seconds, parallel)
-        yield share_held(pool, testing)
+        yield measure(pool)
 
 
 def pool_marginals(pool: StatePool, outcome: Outcome) -> MarginalOutcome:

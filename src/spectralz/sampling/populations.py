@@ -132,6 +132,13 @@ def systematic(weight: FloatArray, u: float, size: int) -> NDArray[np.int64]:
     return np.diff(np.minimum(reached, size), prepend=0.0).astype(np.int64)
 
 
+def log_mean_z(runs: Sequence[Run]) -> float:
+    """Return the log of the mean of the runs' estimates of Z, weighted by effort; the mean is unbiased, as they are."""
+    logs, effort = np.array([run.log_z for run in runs]), np.array([run.effort for run in runs])
+    top = float(logs.max())
+    return top + math.log(float(effort @ np.exp(logs - top)) / float(effort.sum())) if top > -math.inf else top
+
+
 def weights_of(runs: Sequence[Run]) -> list[FloatArray]:
     """Return the weights of the states of every run in the mean of all."""
     top = max(run.log_z for run in runs)

@@ -9,27 +9,23 @@ import numpy as np
 
 from spectralz.sampling.populations import mean_and_shares
 from spectralz.trust.judgment import Judgment
-from spectralz.trust.missed import doubt
-from spectralz.trust.runs import judge_runs, summary_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spectralz.model import FloatArray
     from spectralz.sampling.bridge import Bridge
-    from spectralz.sampling.phases import MissedState
-    from spectralz.sampling.populations import Run
 
 # The ways there and back agree up to this many errors of their middle, three of their difference, or this many nats
 # (docs/measurements/trust.md).
 MOST_ERRORS_APART, LEAST_APART = 6.0, 0.1
 
-# Populations of a model, its constant, and a state that they have missed, or None.
-States = tuple["Sequence[Run]", float, "MissedState | None"]
 
+def judge_bridge(bridge: Bridge, ends: Sequence[tuple[Judgment, float]]) -> Judgment:
+    """Judge log(Z_second / Z_first), without the constants, by both ways and by the states at both ends.
 
-def judge_bridge(bridge: Bridge, states: Sequence[States]) -> Judgment:
-    """Judge log(Z_second / Z_first), without the constants, by both ways and by the states at both ends."""
+    ``ends`` has a judgment on the states of each model, and what phases may add to its log Z that were not measured.
+    """
     there, back = _log_mean(bridge.there), _log_mean(bridge.back)
     scatter = 0.25 * (_variance(bridge.there) + _variance(bridge.back))
     # Half of the disagreement beyond the scatter of the runs.
@@ -38,11 +34,9 @@ def judge_bridge(bridge: Bridge, states: Sequence[States]) -> Judgment:
     apart = abs(float(bridge.there.mean() - bridge.back.mean()))
     trusted = abs(there - back) <= max(MOST_ERRORS_APART * math.sqrt(scatter), LEAST_APART)
     trusted = trusted and apart <= max(MOST_ERRORS_APART * error, LEAST_APART)
-    for runs, constant, missed in states:
-        judged = judge_runs(summary_of(runs), constant)
-        doubted = doubt(judged.log_z, missed)
-        trusted = trusted and judged.trusted and doubted.is_negligible
-        error = max(error, doubted.may_add)
+    for judged, may_add in ends:
+        trusted = trusted and judged.trusted
+        error = max(error, may_add)
     why = "" if trusted else "; the states are out of equilibrium, too few, or miss a collective state"
     return Judgment(0.5 * (there + back), error, trusted, why)
 

@@ -6,7 +6,9 @@ If the weights of states on the way to the model are not informative, states go 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from spectralz._support import clock
@@ -18,21 +20,30 @@ from spectralz.methods.base import estimated
 from spectralz.portfolio import policy
 from spectralz.portfolio.answers import Answer
 from spectralz.portfolio.steps.collect import collect
-from spectralz.portfolio.steps.way import Way, begun, way_along
+from spectralz.portfolio.steps.way import Way, begun, way_along, way_to_stratum
 from spectralz.sampling.engines.dense import dense_operations
 from spectralz.sampling.moves.clusters import CLUSTERED_TOGETHER, move_operations
 from spectralz.sampling.path import from_coins, path_to
-from spectralz.sampling.phases import heaviest_of, missed_state
+from spectralz.sampling.phases import (
+    LOG_NEGLIGIBLE,
+    MOST_CANDIDATES,
+    SWEEPS_PER_CANDIDATE,
+    SWEEPS_PER_CHAIN,
+    Phases,
+    find_phases,
+    heaviest_of,
+)
 from spectralz.sampling.plan import LEAST_POINTS, Survey, seconds_per_point
-from spectralz.sampling.populations import marginals_of
+from spectralz.sampling.populations import log_mean_z, marginals_of
 from spectralz.sampling.run import RESAMPLE_BELOW, prolonged
 from spectralz.sampling.spread import anneal_many, crew_for, there_and_back_many
-from spectralz.trust.missed import add_missed
+from spectralz.sampling.strata import counted, halves, is_measured, together
 from spectralz.trust.round_trips import inconsistency_of, judge_round_trip
-from spectralz.trust.runs import centered, judge_runs, summary_of
+from spectralz.trust.runs import centered
+from spectralz.trust.strata import beside_unmeasured, in_words, judge_strata, summary_of_strata
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from spectralz._support.deadline import Deadline
     from spectralz.model import Ising
@@ -40,20 +51,28 @@ if TYPE_CHECKING:
     from spectralz.portfolio.answers import Answers, Problem
     from spectralz.portfolio.steps.rounds import Round
     from spectralz.sampling.path import Path
-    from spectralz.sampling.phases import MissedState
     from spectralz.sampling.populations import Run
     from spectralz.sampling.run import RoundTrip
 
 
 @dataclass(frozen=True)
 class _Progress:
-    """The runs so far, the time of a sweep in the last, a collective state that they have missed, and the answers."""
+    """The runs so far, the time of a sweep in the last, the phases that they have missed, and the answers.
+
+    ``ways`` lead to the strata of these phases, and ``runs_to`` are the runs along each.
+    """
 
     way: Way
     answers: Answers
     runs: tuple[Run, ...] = ()
     pace: float = 0.0
-    missed: MissedState | None = None
+    phases: Phases = field(default_factory=Phases)
+    ways: tuple[Way, ...] = ()
+    runs_to: tuple[tuple[Run, ...], ...] = ()
+
+    def groups(self) -> list[list[Run]]:
+        """Return the runs that count for each stratum, first for what is in none."""
+        return counted(self.phases, self.runs, self.runs_to)
 
 
 def anneal(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[Answers]:
@@ -141,7 +160,8 @@ def _next_plan(progress: _Progress) -> tuple[Round | None, bool]:
     if not runs or growth <= 1.0 or way.deadline.left <= policy.LEAST_LEFT * way.deadline.seconds:
         return None, False
     last = runs[-1]
-    affordable = policy.NEXT_ROUND_SHARE * way.deadline.left / max(progress.pace, policy.TICK)
+    share = policy.NEXT_ROUND_SHARE / (1.0 + len(_active(progress)))
+    affordable = share * way.deadline.left / max(progress.pace, policy.TICK)
     plan = way.plan(affordable, last.dissipation)
     if plan is None:
         return None, False
@@ -165,9 +185,9 @@ def _hopeless_spread(path: Path) -> float:
 
 def _round(progress: _Progress, plan: Round) -> Generator[Answers, None, _Progress]:
     """Make the runs of a round, and judge by all runs so far."""
-    way, answers, earlier = progress.way, progress.answers, progress.runs
+    way, answers, earlier, before = progress.way, progress.answers, progress.runs, progress
     began, started = clock.seconds(), clock.now()
-    points = _spacing(progress).spaced(plan.points)
+    points = _spacing(way, progress.runs).spaced(plan.points)
     # Without resampling log-weights add up along the whole path; their variance is what later rounds plan by.
     threshold = RESAMPLE_BELOW if earlier else 0.0
     runs: list[Run] = []
@@ -182,31 +202,85 @@ def _round(progress: _Progress, plan: Round) -> Generator[Answers, None, _Progre
             progress = replace(progress, runs=(*earlier, *runs))
             answers = _judged(progress, clock.seconds() - began)
             yield answers
-    pace = (clock.now() - started) / (len(points) * plan.size * plan.runs)
-    progress = replace(progress, answers=answers, pace=pace, missed=_missed(way, progress.runs))
-    if progress.missed is not None:
-        answers = _judged(progress, 0.0)
-    answers = collect(way.problem, way.deadline, answers, way, list(earlier), runs)
-    yield answers
-    return replace(progress, answers=answers)
+    seconds = clock.now() - started
+    pace = seconds / (len(points) * plan.size * plan.runs)
+    began = clock.seconds()
+    progress = _to_strata(_searched(replace(progress, answers=answers, pace=pace)), seconds)
+    if progress.phases.strata or not progress.phases.is_complete:
+        progress = replace(progress, answers=_judged(progress, clock.seconds() - began))
+    progress = replace(progress, answers=_collected(progress, before))
+    yield progress.answers
+    return progress
 
 
-def _spacing(progress: _Progress) -> Survey:
+def _searched(progress: _Progress) -> _Progress:
+    """Search for phases that the populations have missed, and begin ways to their strata."""
+    phases = _phases_beside(progress.way, progress.groups(), progress.phases)
+    ways = tuple(way_to_stratum(progress.way, stratum) for stratum in phases.strata[len(progress.ways) :])
+    runs_to = (*progress.runs_to, *(() for _ in ways))
+    return replace(progress, phases=phases, ways=(*progress.ways, *ways), runs_to=runs_to)
+
+
+def _phases_beside(way: Way, groups: list[list[Run]], known: Phases | None = None) -> Phases:
+    """Return the known phases, and those that populations have missed."""
+    runs = together(groups)
+    limit = way.deadline.share(policy.SEARCH_FOR_PHASES_SHARE)
+    if SWEEPS_PER_CHAIN * way.path.engine.together * way.one > policy.MOST_SEARCH_SHARE * way.deadline.seconds:
+        return known or Phases()
+    most = min(limit.seconds / max(SWEEPS_PER_CANDIDATE * way.pace, policy.TICK), MOST_CANDIDATES)
+    with limit.in_force():
+        return find_phases(way.path, runs, log_mean_z(runs), way.directions, way.rng, known, most, way.crew.parallel)
+
+
+def _to_strata(progress: _Progress, seconds: float) -> _Progress:
+    """Make runs to each stratum that may matter, in about so many seconds each."""
+    way, made = progress.way, []
+    active = _active(progress)
+    seconds = min(seconds, policy.NEXT_ROUND_SHARE * way.deadline.left / max(len(active), 1))
+    for k, (to, runs) in enumerate(zip(progress.ways, progress.runs_to, strict=True)):
+        if k in active:
+            dissipation = runs[-1].dissipation if runs else float(to.spacing.length[-1]) ** 2
+            plan = to.plan(to.sweeps_in(seconds), dissipation, runs)
+            if plan is not None:
+                points = _spacing(to, runs).spaced(plan.points)
+                tell = _teller(way.deadline)
+                runs += tuple(anneal_many(way.crew, to.path, points, plan.size, plan.runs, to.rng, tell=tell))
+        made.append(runs)
+    return replace(progress, runs_to=tuple(made))
+
+
+def _active(progress: _Progress) -> set[int]:
+    """Return the strata that were not measured, or have a share that matters."""
+    groups = progress.groups()
+    log_z = log_mean_z(together(groups))
+    measured = {k for k, runs in enumerate(groups[1:]) if is_measured(runs)}
+    negligible = {k for k in measured if log_mean_z(groups[k + 1]) < log_z + LOG_NEGLIGIBLE}
+    return set(range(len(progress.phases.strata))) - negligible
+
+
+def _collected(progress: _Progress, before: _Progress) -> Answers:
+    """Add the sum over the states that runs before this round have met; runs of this round measure their share."""
+    way, groups = progress.way, progress.groups()
+    if before.runs:
+        finding = [run for runs in (before.runs, *before.runs_to) for run in runs]
+        latest = (runs[len(old) :] or runs for runs, old in zip_longest(progress.runs_to, before.runs_to, fillvalue=()))
+        testing = replace(progress, runs=progress.runs[len(before.runs) :], runs_to=tuple(latest)).groups()
+        testing = [runs for runs in testing if is_measured(runs)]
+    else:
+        finding, testing = halves(groups)
+    doubted = partial(beside_unmeasured, phases=progress.phases, groups=groups, constant=way.problem.model.constant)
+    return collect(way.problem, way.deadline, progress.answers, way, finding, testing, doubted)
+
+
+def _spacing(way: Way, runs: Sequence[Run]) -> Survey:
     """Return how points are spaced: by the variance that the last run has seen, or by the survey."""
-    last = progress.runs[-1] if progress.runs else None
-    if last is None or not last.spread[-1] > 0.0:
-        return progress.way.spacing
-    return Survey.of_variance(last.points, last.spread)
+    if not runs or not runs[-1].spread[-1] > 0.0:
+        return way.spacing
+    return Survey.of_variance(runs[-1].points, runs[-1].spread)
 
 
 def _teller(deadline: Deadline) -> Callable[[float], None]:
     return lambda _: report("annealing", deadline.done)
-
-
-def _missed(way: Way, runs: tuple[Run, ...]) -> MissedState | None:
-    """Search for a collective state that the populations have not visited."""
-    with way.deadline.share(policy.MISSED_SHARE).in_force():
-        return missed_state(way.path, list(runs), way.rng, way.seeds, way.crew.parallel)
 
 
 def _judged(progress: _Progress, seconds: float) -> Answers:
@@ -214,14 +288,15 @@ def _judged(progress: _Progress, seconds: float) -> Answers:
     problem, runs = progress.way.problem, list(progress.runs)
     if "annealing" in problem.exclude:
         return progress.answers
-    summary = summary_of(runs)
-    judged = add_missed(judge_runs(centered(summary), problem.model.constant), progress.missed)
+    groups = progress.groups()
+    summary = summary_of_strata(groups)
+    judged = judge_strata(centered(summary), progress.phases, groups, problem.model.constant)
     words = (
         f"{len(runs)} runs with {sum(run.size for run in runs)} states in all through up to "
-        f"{len(runs[-1].points)} temperatures; {summary.families:.0f} independent families"
+        f"{len(runs[-1].points)} temperatures{in_words(groups, summary)}; {summary.families:.0f} independent families"
     )
     outcome = outcome_of_runs(problem.model, runs, summary, judged, words)
-    return _with_annealing(progress, runs, outcome, seconds)
+    return _with_annealing(progress, together(groups), outcome, seconds)
 
 
 def _with_annealing(progress: _Progress, runs: list[Run], outcome: Outcome, seconds: float) -> Answers:
@@ -259,12 +334,11 @@ def _both_ways(progress: _Progress, plan: Round) -> Iterator[Answers]:
     seconds = max(seconds or seconds_per_point(way.path, size, parallel=way.crew.parallel), policy.TICK)
     affordable = policy.NEXT_ROUND_SHARE * way.deadline.left / (seconds * policy.BOTH_WAYS_TIMES)
     count = int(max(min(affordable, policy.MOST_POINTS), policy.FEWEST_POINTS_BOTH_WAYS))
-    points = _spacing(progress).spaced(count, policy.FEWEST_POINTS_BOTH_WAYS)
+    points = _spacing(way, progress.runs).spaced(count, policy.FEWEST_POINTS_BOTH_WAYS)
     tell = _teller(way.deadline)
     trip = there_and_back_many(way.crew, way.path, points, size, runs, way.rng, ordered=ordered, tell=tell)
     states = [trip.as_run()]
-    missed = _missed(way, tuple(states)) if progress.missed is None else progress.missed
-    outcome = outcome_of_trip(way.problem.model, trip, len(points), missed)
+    outcome = outcome_of_trip(way.problem.model, trip, len(points), _phases_beside(way, [states]))
     before = answers.by_method.get("annealing")
     if before is None or _is_preferred(outcome, judge_round_trip(trip).std_error, before):
         yield _with_annealing(progress, states, outcome, clock.seconds() - began)
@@ -278,10 +352,10 @@ def _is_preferred(outcome: Outcome, error: float, before: Answer) -> bool:
     return not has_weights or (outcome.is_trusted and error < before.error)
 
 
-def outcome_of_trip(model: Ising, trip: RoundTrip, points: int, missed: MissedState | None) -> Outcome:
-    """Return the estimate of log Z from states that went to the model and back."""
+def outcome_of_trip(model: Ising, trip: RoundTrip, points: int, phases: Phases) -> Outcome:
+    """Return the estimate of log Z from states that went to the model and back, beside phases that they missed."""
     inconsistency = inconsistency_of(trip)
-    judged = add_missed(judge_round_trip(trip, model.constant), missed)
+    judged = beside_unmeasured(judge_round_trip(trip, model.constant), phases, [], model.constant)
     words = (
         f"{len(trip.there)} states to the model and back through {points} points; the two estimates differ by "
         f"{trip.gap:.3g}, which their variances miss by {inconsistency:.2g}"

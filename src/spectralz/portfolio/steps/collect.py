@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from spectralz._support import clock
@@ -10,8 +11,11 @@ from spectralz.portfolio import policy
 from spectralz.portfolio.answers import Answer
 from spectralz.sampling import pool as pools
 from spectralz.sampling.quench import SWEEPS_OF_A_QUENCH
+from spectralz.trust.runs import summary_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -20,21 +24,29 @@ if TYPE_CHECKING:
     from spectralz.portfolio.steps.way import Way
     from spectralz.sampling.pool import Share
     from spectralz.sampling.populations import Run
+    from spectralz.trust.judgment import Judgment
 
 
 def collect(
-    problem: Problem, deadline: Deadline, answers: Answers, way: Way, earlier: list[Run], runs: list[Run]
+    problem: Problem,
+    deadline: Deadline,
+    answers: Answers,
+    way: Way,
+    finding: list[Run],
+    testing: list[list[Run]],
+    doubted: Callable[[Judgment], Judgment],
 ) -> Answers:
-    """Sum over the states of one part of the runs, and measure their share with the other part."""
+    """Sum over the states of some runs, and measure their share with others, those that count for each stratum.
+
+    ``doubted`` takes account of strata that no run has measured.
+    """
     model = problem.model
-    if "states" in problem.exclude or not runs or (not earlier and len(runs) < 2):
+    if "states" in problem.exclude or not finding or not testing:
         return answers
-    if model.n > policy.MOST_SPINS_TO_COLLECT and not any(_has_repeats(run.x) for run in runs):
+    if model.n > policy.MOST_SPINS_TO_COLLECT and not any(_has_repeats(run.x) for runs in testing for run in runs):
         why = "no two of the states drawn are the same: none holds a useful share of Z"
         return answers if "states" in answers.by_method else answers.without(why, "states")
     began = clock.seconds()
-    half = len(runs) // 2
-    finding, testing = (earlier, runs) if earlier else (runs[:half], runs[half:])
     pool = pools.state_pool(model, pools.MOST_STATES, problem.max_memory // 4)
     affordable = policy.QUENCHES_SHARE * deadline.left / (SWEEPS_OF_A_QUENCH * way.one)
     quenches = int(min(policy.QUENCHES, affordable))
@@ -43,8 +55,10 @@ def collect(
         is_worth_it = share.share > 0.0 and answers.wanted_growth(problem.tol) > 1.0
         return policy.SEARCH_SHARE * deadline.left if is_worth_it else 0.0
 
-    *_, share = pools.collect(pool, way.path, finding, testing, quenches, way.rng, seconds_to_search, way.crew.parallel)
-    outcome = pool_outcome(pool, share)
+    errors = [summary_of(runs).std_error for runs in testing]
+    measure = partial(pools.share_of_strata, groups=testing, errors=errors)
+    *_, share = pools.collect(pool, way.path, finding, measure, quenches, way.rng, seconds_to_search, way.crew.parallel)
+    outcome = pool_outcome(pool, share, doubted)
     seconds = clock.seconds() - began
     return answers.with_answer(Answer("states", outcome, seconds, lambda: pools.pool_marginals(pool, outcome)))
 

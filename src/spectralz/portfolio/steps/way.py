@@ -11,14 +11,16 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz._support.deadline import Deadline
+from spectralz.parts.leading import DIRECTIONS as SEED_DIRECTIONS
 from spectralz.parts.leading import leading_directions
 from spectralz.portfolio import policy
 from spectralz.portfolio.steps.rounds import plan_round
 from spectralz.sampling.path import from_subgraph
-from spectralz.sampling.phases import seed_states
+from spectralz.sampling.phases import DIRECTIONS, seed_states
 from spectralz.sampling.plan import LEAST_POINTS, Survey, bytes_per_state, seconds_per_point, seconds_per_sweep, survey
 from spectralz.sampling.plan import SWEEPS as SURVEY_SWEEPS
 from spectralz.sampling.run import anneal
+from spectralz.sampling.strata import path_to_stratum
 from spectralz.sampling.subgraph import width_of
 
 if TYPE_CHECKING:
@@ -26,9 +28,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spectralz.model import FloatArray
     from spectralz.portfolio.answers import Problem
     from spectralz.portfolio.steps.rounds import Round
     from spectralz.sampling.path import Path
+    from spectralz.sampling.phases import Stratum
     from spectralz.sampling.populations import Run
     from spectralz.sampling.spread import Crew
 
@@ -59,9 +63,14 @@ class Way:
     pace: float
 
     @cached_property
+    def directions(self) -> list[FloatArray]:
+        """Leading eigenvectors of the coupling, along which phases are searched for."""
+        return leading_directions(self.problem.model.storage, DIRECTIONS)
+
+    @cached_property
     def seeds(self) -> NDArray[np.int8]:
-        """States along the leading eigenvectors of the coupling."""
-        return seed_states(self.path, leading_directions(self.problem.model.storage), self.crew.parallel)
+        """States along the first of these eigenvectors."""
+        return seed_states(self.path, self.directions[:SEED_DIRECTIONS], self.crew.parallel)
 
     @property
     def worker_count(self) -> int:
@@ -85,6 +94,12 @@ def way_along(problem: Problem, deadline: Deadline, crew: Crew, path: Path) -> W
     straight = Survey(np.array([0.0, 1.0]), np.array([0.0, math.sqrt(problem.model.n)]))
     rng = np.random.default_rng(problem.seed)
     return Way(problem, deadline, crew, rng, path, straight, one, crew.seconds_of_many(path, one))
+
+
+def way_to_stratum(way: Way, stratum: Stratum) -> Way:
+    """Return the way to a stratum of the same model, with random numbers of its own."""
+    to = way_along(way.problem, way.deadline, way.crew, path_to_stratum(way.path, stratum))
+    return _surveyed(replace(to, rng=np.random.default_rng([way.problem.seed, stratum.number])))
 
 
 def begun(way: Way, *, tries_subgraph: bool) -> Way:

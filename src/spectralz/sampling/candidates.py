@@ -1,0 +1,131 @@
+"""Candidates for phases: states from which chains may stay away from a population that was cooled from random states.
+
+Collective states lie along the leading eigenvectors of the coupling: of all spins, and of parts that strong couplings
+hold together. In a state of the population one part after the other is turned. Quenches of random states find what no
+eigenvector shows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+
+from spectralz.parts.leading import leading_directions
+from spectralz.sampling.quench import quench
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from spectralz.model import FloatArray, Ising
+    from spectralz.sampling.engines.protocol import Parallel
+    from spectralz.sampling.path import Path
+
+# Entries of an eigenvector are large from this share of their root mean square on.
+LARGE = 0.5
+# Parts of fewer spins are turned by sweeps.
+FEWEST_SPINS = 6
+# Parts are held together by couplings above a gap: logarithms of sizes that differ by this much, with none in between.
+# At most this many of the widest gaps are tried, in couplings of up to this many entries.
+WIDE_GAP, MOST_GAPS, MOST_ENTRIES = 0.4, 3, 4_000_000
+# Most parts that are turned, and the number of random states that are quenched.
+MOST_PARTS, RANDOM_STATES = 6, 8
+# However little time there is, so many are returned.
+FEWEST = 2
+
+# A state, and the spins that may tell it from others.
+Candidate = tuple["NDArray[np.int8]", "NDArray[np.bool_]"]
+
+
+def candidates(
+    path: Path,
+    x: NDArray[np.int8],
+    directions: Sequence[FloatArray],
+    rng: np.random.Generator,
+    most: float,
+    parallel: Parallel,
+) -> list[Candidate]:
+    """Return at most so many quenched states that may lie in phases of their own, with the spins that may show it.
+
+    ``x`` are states of a population, and ``directions`` leading eigenvectors of the coupling. States in which few spins
+    were turned come first.
+    """
+    turned = list(_turned(path.model, x, directions, rng))[: int(max(most, FEWEST))]
+    starts = sorted(turned, key=lambda start: int(start[1].sum()))
+    return [*_quenched(path, starts, parallel), *random_candidates(path, rng, parallel, most - len(starts))]
+
+
+def random_candidates(
+    path: Path, rng: np.random.Generator, parallel: Parallel, most: float = RANDOM_STATES
+) -> list[Candidate]:
+    """Return random states that were quenched."""
+    count = int(max(min(most, RANDOM_STATES), 0))
+    random = rng.choice(np.array([-1, 1], dtype=np.int8), size=(count, path.n))
+    return _quenched(path, [(state, np.ones(path.n, dtype=np.bool_)) for state in random], parallel)
+
+
+def _quenched(path: Path, starts: Sequence[Candidate], parallel: Parallel) -> list[Candidate]:
+    """Return the different ones of states that were quenched."""
+    if not starts:
+        return []
+    ends = quench(path, np.array([start for start, _ in starts], dtype=np.int8), parallel)
+    different = {(end.tobytes(), where.tobytes()): (end, where) for end, (_, where) in zip(ends, starts, strict=True)}
+    return list(different.values())
+
+
+def _turned(
+    model: Ising, x: NDArray[np.int8], directions: Sequence[FloatArray], rng: np.random.Generator
+) -> Iterator[Candidate]:
+    """Yield states along directions: of all spins, and of parts in states of the population."""
+    for direction in directions:
+        yield from _along(direction, np.ones(model.n, dtype=np.bool_), x[0])
+    for direction in directions:
+        large = np.abs(direction) >= LARGE
+        if FEWEST_SPINS <= large.sum() < model.n:
+            yield from _along(direction, large, x[rng.integers(len(x))])
+    for part in _parts(model):
+        for inside in leading_directions(model.submodel(np.flatnonzero(part)).storage, 1):
+            direction = np.zeros(model.n)
+            direction[part] = inside
+            yield from _along(direction, part, x[rng.integers(len(x))])
+
+
+def _along(direction: FloatArray, where: NDArray[np.bool_], state: NDArray[np.int8]) -> Iterator[Candidate]:
+    for sign in (1.0, -1.0):
+        yield np.where(where, np.where(sign * direction >= 0.0, 1, -1), state).astype(np.int8), where
+
+
+def strongest_forest(model: Ising) -> NDArray[np.int64]:
+    """Return the edges of a spanning forest of the strongest couplings, none if finding it would take long."""
+    if len(model.storage.for_kernels().data) > MOST_ENTRIES:
+        return np.empty((0, 2), dtype=np.int64)
+    edges, J = model.edges()
+    order = np.argsort(-np.abs(J), kind="stable")
+    # The strongest have the smallest weight, which must not be 0.
+    rank = np.empty(len(J))
+    rank[order] = np.arange(1.0, len(J) + 1.0)
+    tree = minimum_spanning_tree(sp.csr_array((rank, (edges[:, 0], edges[:, 1])), shape=(model.n, model.n)))
+    return np.column_stack(sp.coo_array(tree).coords).astype(np.int64)
+
+
+def _parts(model: Ising) -> list[NDArray[np.bool_]]:
+    """Return the parts that couplings above a gap hold together, the largest first."""
+    couplings = model.storage.for_kernels()
+    if len(couplings.data) > MOST_ENTRIES:
+        return []
+    edges, J = model.edges()
+    sizes = np.sort(np.abs(J))[::-1]
+    apart = -np.diff(np.log(np.maximum(sizes, np.finfo(float).tiny)))
+    gaps = [k for k in np.argsort(-apart, kind="stable")[:MOST_GAPS] if apart[k] >= WIDE_GAP]
+    parts = []
+    for k in gaps:
+        kept = edges[np.abs(J) >= sizes[k]]
+        graph = sp.coo_array((np.ones(len(kept)), (kept[:, 0], kept[:, 1])), shape=(model.n, model.n))
+        _, member = connected_components(graph, directed=False)
+        parts += [member == p for p, size in enumerate(np.bincount(member)) if FEWEST_SPINS <= size < model.n]
+    different = {part.tobytes(): part for part in parts}
+    return sorted(different.values(), key=lambda part: -int(part.sum()))[:MOST_PARTS]

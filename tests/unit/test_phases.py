@@ -1,0 +1,380 @@
+"""Phases that cooling misses: found, annealed towards by themselves, and added up once each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from benchmarks.first_order_models import Molecules, alone, coupling_of, of_groups, two_valued
+
+import spectralz as sz
+from spectralz.parts.leading import leading_directions
+from spectralz.portfolio import schedule
+from spectralz.sampling.candidates import candidates
+from spectralz.sampling.engines.protocol import one_after_the_other
+from spectralz.sampling.path import path_to
+from spectralz.sampling.phases import Phase, Phases, Stratum, find_phases, heaviest_of, seed_states
+from spectralz.sampling.plan import STEP, spaced_by
+from spectralz.sampling.populations import Run, log_mean_z, marginals_of
+from spectralz.sampling.run import anneal
+from spectralz.sampling.spread import anneal_many, crew_for
+from spectralz.sampling.strata import annealed_to_phases, merged, outside, path_to_stratum, run_by_run, within
+from spectralz.trust.judgment import Judgment
+from spectralz.trust.strata import beside_unmeasured, judge_strata, may_add, summary_of_strata
+from tests.reference.states import all_states, log_z, solve
+
+pytestmark = pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
+
+
+def trap(pairs, strength, *, inside=-2.0, field=0.1, seed=0):
+    """Return pairs of opposite spins in a ferromagnet of all spins, gauged and relabeled at random, and its log Z."""
+    group = [Molecules(pairs, (field, -field), inside)]
+    known = of_groups(np.random.default_rng(seed), [group], np.array([[strength / (2 * pairs)]]), "")
+    return known.model, known.log_z
+
+
+def made(path, size=200, runs=2, seed=0):
+    rng = np.random.default_rng(seed)
+    with crew_for(path) as crew:
+        return list(anneal_many(crew, path, spaced_by(path, STEP, rng, crew.parallel), size, runs, rng))
+
+
+def found_in(model, seed=0):
+    path = path_to(model)
+    runs, directions = made(path, seed=seed), leading_directions(model.storage, 4)
+    return find_phases(path, runs, log_mean_z(runs), directions, np.random.default_rng(seed)), runs, path
+
+
+# ------------------------------------------------------------------------------------------------- a rule, fixed first
+
+
+def small_phases(n=8, *, is_mirrored=False):
+    """Two phases that exclude each other, and one of other spins."""
+    first, second, other = np.zeros((3, n))
+    first[:5], second[2:5], other[6:] = 0.2, -1.0 / 3.0, 0.5
+    phases = (Phase(first, 0.0), Phase(second, 0.1), Phase(other, -0.1))
+    if is_mirrored:
+        phases = tuple(both for phase in phases for both in (phase, phase.mirrored()))
+    return Phases(phases, (), is_mirrored)
+
+
+def literal_number(phases, x):
+    """The rule in plain words: the closest phase first, unless it holds a spin that a closer one holds."""
+    overlaps = [sum(p * spin for p, spin in zip(phase.pattern, x, strict=True)) - phase.offset for phase in phases]
+    taken, held = 0, set()
+    for k in sorted(range(len(phases)), key=lambda k: -overlaps[k]):
+        spins = set(np.flatnonzero(phases[k].pattern).tolist())
+        if overlaps[k] >= 0.5 and not spins & held:
+            taken, held = taken | 1 << k, held | spins
+    return taken
+
+
+@pytest.mark.parametrize("is_mirrored", [False, True])
+def test_every_state_belongs_to_one_stratum(is_mirrored):
+    phases, x = small_phases(is_mirrored=is_mirrored), all_states(8).astype(np.int8)
+    numbers = phases.numbers(x)
+    assert numbers.tolist() == [literal_number(phases.phases, state) for state in x.tolist()]
+    assert len(set(numbers.tolist())) > 3
+    assert Phases().numbers(x).tolist() == [0] * 256
+
+
+def test_the_mirror_image_of_a_stratum():
+    phases, x = small_phases(is_mirrored=True), all_states(8).astype(np.int8)
+    for state, number in zip(x, phases.numbers(x).tolist(), strict=True):
+        assert phases.numbers(-state[None]).tolist() == [phases.mirror(number)]
+
+
+def test_phases_that_hold_different_spins_are_combined():
+    assert small_phases().combinations() == [(0, 2), (1, 2)]
+    assert Phases().combinations() == []
+
+
+# ------------------------------------------------------------------------------------ runs count for one stratum only
+
+
+def model_of(seed, n=8, field=0.5):
+    rng = np.random.default_rng(seed)
+    J = np.triu(0.5 * rng.standard_normal((n, n)), 1)
+    return sz.Ising(field * rng.standard_normal(n), 0.5 * (J + J.T))
+
+
+def with_strata(phases, bases):
+    return replace(phases, strata=tuple(Stratum(number, base, 0.0) for number, base in bases.items()))
+
+
+def groups_of(model, phases, size=4000, seed=0):
+    """Anneal a model whose chains cross between all phases, along its own path and from each stratum's base."""
+    rng, path, points = np.random.default_rng(seed), path_to(model), np.linspace(0.0, 1.0, 17)
+    runs = [anneal(path, points, size, rng) for _ in range(2)]
+    to = [[anneal(path_to_stratum(path, s), points, size, rng) for _ in range(2)] for s in phases.strata]
+    return [outside(phases, runs), *(within(phases, s, r) for s, r in zip(phases.strata, to, strict=True))]
+
+
+@pytest.mark.parametrize("is_mirrored", [False, True])
+def test_weights_of_strata_add_up_to_z_where_chains_cross(is_mirrored):
+    """Each run estimates the whole Z; without the rule the sum would be four times as large."""
+    model, n = model_of(1, field=0.0 if is_mirrored else 0.5), 8
+    base = {1: np.full(n, 0.4), 2: np.full(n, -0.3), 4: np.linspace(-0.5, 0.5, n)}
+    phases = small_phases(is_mirrored=is_mirrored)
+    if is_mirrored:
+        base = {1: base[1], 4: base[2], 16: base[4]}
+    phases = with_strata(phases, base)
+    x = all_states(n).astype(np.int8)
+    weight, numbers = np.exp(model.log_weight(x) - model.constant), phases.numbers(x)
+    groups = groups_of(model, phases)
+    summary = summary_of_strata(groups)
+    assert summary.std_error < 0.03
+    assert abs(summary.log_z - log_z(model) + model.constant) < 4.0 * summary.std_error
+    for stratum, runs in zip(phases.strata, groups[1:], strict=True):
+        both = [stratum.number, phases.mirror(stratum.number)] if is_mirrored else [stratum.number]
+        exact = math.log(weight[np.isin(numbers, both)].sum())
+        assert log_mean_z(runs) == pytest.approx(exact, abs=0.08)
+    rest = [s.number for s in phases.strata] + [phases.mirror(s.number) for s in phases.strata if is_mirrored]
+    assert log_mean_z(groups[0]) == pytest.approx(math.log(weight[~np.isin(numbers, rest)].sum()), abs=0.08)
+
+
+@pytest.mark.parametrize("is_mirrored", [False, True])
+def test_one_population_of_all_strata(is_mirrored):
+    model, n = model_of(2, field=0.0 if is_mirrored else 0.5), 8
+    phases = small_phases(is_mirrored=is_mirrored)
+    phases = with_strata(phases, {1: np.full(n, 0.4), 16 if is_mirrored else 4: np.zeros(n)})
+    groups = groups_of(model, phases)
+    run = merged(groups)
+    _, mean, _ = solve(model)
+    assert run.weight.sum() == pytest.approx(1.0)
+    assert run.log_z == pytest.approx(summary_of_strata(groups).log_z, abs=1e-12)
+    assert run.weight @ run.x == pytest.approx(mean, abs=0.05)
+    assert len(set(run.family.tolist())) > 10_000
+    for one in run_by_run(groups):
+        assert one.log_z == pytest.approx(run.log_z, abs=0.1)
+        assert one.weight @ one.x == pytest.approx(mean, abs=0.07)
+
+
+def run_with(log_z, size=100, families=None):
+    x, family = np.ones((size, 2), np.int8), np.arange(size) % (families or size)
+    share = np.bincount(family, minlength=size) / size
+    return Run(log_z, x, np.full(size, 1.0 / size), family, float(((share - 1.0 / size) ** 2).sum()))
+
+
+def test_errors_of_strata_by_hand():
+    groups = [[run_with(math.log(3.0))], [run_with(0.0, families=50), run_with(-math.inf)]]
+    found = summary_of_strata(groups)
+    # The second stratum weighs 1 in one run and 0 in the other: 1/2 beside 3, with an error as large as itself.
+    assert found.log_z == pytest.approx(math.log(3.5))
+    assert found.run_error == pytest.approx(math.hypot(1.0, 1.0 / 50.0) / 7.0)
+    assert found.families == pytest.approx(100.0 * 3.5 / 3.0)
+    assert summary_of_strata(groups[:1]).families == pytest.approx(100.0)
+
+
+# ------------------------------------------------------------------------------------------- what was not measured
+
+
+def phases_with(most, **others):
+    return Phases((), (Stratum(1, np.zeros(2), most),), **others)
+
+
+def test_a_phase_that_was_not_measured_widens_the_error_or_leaves_no_trust():
+    answer = Judgment(10.0, 1e-3, True)
+    small, large = (phases_with(9.0 + math.log(share / (1.0 - share))) for share in (0.015, 0.5))
+    assert may_add(small, [[]], 9.0) == pytest.approx(-math.log1p(-0.015))
+    assert beside_unmeasured(answer, small, [[]], 1.0) == Judgment(10.0, pytest.approx(0.03), True)
+    judged = beside_unmeasured(answer, large, [[]], 1.0)
+    assert judged.log_z == pytest.approx(10.0 + math.log(2.0) / 2.0)
+    assert judged.std_error == pytest.approx(math.log(2.0) / 2.0)
+    assert not judged.trusted
+    assert "up to 50% of Z was found, but not measured" in judged.why
+    # Runs that never ended in it measure nothing; a run that did measures it.
+    assert beside_unmeasured(answer, large, [[], [run_with(-math.inf)]], 1.0) == judged
+    assert beside_unmeasured(answer, large, [[], [run_with(3.0)]], 1.0) == answer
+    # Its mirror image counts as well.
+    assert may_add(replace(large, is_mirrored=True), [[]], 9.0) == pytest.approx(math.log(3.0))
+
+
+def test_more_phases_than_can_be_counted_leave_no_trust():
+    judged = beside_unmeasured(Judgment(10.0, 1e-3, True), Phases(is_complete=False), [[]], 0.0)
+    assert not judged.trusted
+    assert judged.std_error == pytest.approx(math.log(2.0))
+
+
+# -------------------------------------------------------------------------------------------------------- the search
+
+
+def test_a_phase_behind_a_first_order_transition_is_found_and_measured():
+    model, truth = trap(60, 5.0)
+    phases, runs, path = found_in(model)
+    assert truth - log_mean_z(runs) > 5.0  # it is a trap
+    assert len(phases.strata) == 2
+    assert max(stratum.most for stratum in phases.strata) > truth - 3.0
+    with crew_for(path) as crew:
+        rng = np.random.default_rng(0)
+        _, groups = annealed_to_phases(crew, path, runs, rng, lambda to: made(to, 100))
+    summary = summary_of_strata(groups)
+    assert abs(summary.log_z - truth) < 4.0 * summary.std_error < 0.1
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        sz.generators.complete(30, 0.5, 1),
+        sz.generators.sk(60, 1.5, 2),
+        sz.generators.torus(8, 8, 0.6),
+        sz.Ising(coupling=sz.generators.curie_weiss(80, 1.4).coupling),
+        sz.Ising(field=[0.5, 1.0]),
+    ],
+)
+def test_where_there_is_no_transition_nothing_changes(model):
+    """Small populations may miss valleys of a glass; what these weigh is measured, and counts once."""
+    result = sz.log_z(model, "annealing", population=200, runs=2)
+    assert abs(result.log_z - sz.log_z(model).log_z) <= 4.0 * result.std_error < 1.0
+    assert result.trusted
+
+
+def test_without_fields_one_of_two_phases_that_mirror_each_other_is_annealed_towards():
+    model, truth = trap(60, 5.0, field=0.0)
+    phases, runs, path = found_in(model)
+    assert phases.is_mirrored
+    assert len(phases.strata) == 1
+    with crew_for(path) as crew:
+        _, groups = annealed_to_phases(crew, path, runs, np.random.default_rng(0), lambda to: made(to, 100))
+    assert summary_of_strata(groups).log_z == pytest.approx(truth, abs=0.02)
+    assert np.abs(marginals_of(model, [merged(groups)], None).mean).max() < 0.2
+
+
+def test_one_of_several_linked_parts_is_tried_alone():
+    """The part at coexistence has a third of the spins; the others are disordered or ordered."""
+    groups = [[Molecules(20, (0.1, -0.1), -2.0)] for _ in range(3)]
+    K = coupling_of(groups[0])
+    J = np.full((3, 3), 0.05 / 120.0) + np.diag([K, 0.6 * K, 0.6 * K])
+    known = of_groups(np.random.default_rng(4), groups, J, "")
+    path = path_to(known.model)
+    x = np.ones((4, 120), np.int8)
+    directions = leading_directions(known.model.storage, 4)
+    starts = candidates(path, x, directions, np.random.default_rng(0), 32, one_after_the_other)
+    parts = sorted({int(where.sum()) for _, where in starts})
+    assert 30 <= parts[0] <= 40
+    assert parts[-1] == 120
+    found = sz.log_z(known.model, exclude=["exact", "quadrature"], work=1e9)
+    assert abs(found.log_z - known.log_z) < 4.0 * found.std_error
+
+
+# ------------------------------------------------------------------------------------------------- end to end
+
+
+@pytest.mark.parametrize("strength", [3.0, 4.7, 4.72, 4.8, 5.0])
+def test_answers_in_the_trap_are_right(strength):
+    """A hundred pairs, strength 5: once 270.7 +- .04, trusted, where the truth is 298.739."""
+    model, truth = trap(100, strength, seed=3)
+    result = sz.log_z(model, work=2e9, exclude=["exact", "quadrature"])
+    assert abs(result.log_z - truth) <= 4.0 * result.std_error < 1.5
+    assert result.lower <= truth <= result.upper
+    assert result.trusted or strength < 4.8
+
+
+FIELDS = [Molecules(105, (3.9795,)), Molecules(105, (-3.9795,))]
+BOUND = [Molecules(74, (0.0, 0.0), -1.9439)], [Molecules(24, (0.0, 0.0), -3.5676)]
+FREE = [Molecules(33, (0.3, -0.3), -1.963)], [Molecules(221, (0.0,))]
+EXAMPLES = {
+    "two fields": ([FIELDS], np.array([[7.9586 / 210]])),
+    "beside bound pairs": (BOUND, np.array([[4.606 / 148, 0.0], [0.0, 0.0]]) + 0.02 / 196),
+    "among free spins": (FREE, np.array([[4.801 / 66, 0.0], [0.0, 0.0]]) - 0.088 / 287),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) for name in EXAMPLES])
+def test_models_that_were_trusted_and_wrong(name):
+    groups, J = EXAMPLES[name]
+    known = of_groups(np.random.default_rng(1), groups, J, name)
+    for seed in range(2):
+        result = sz.log_z(known.model, exclude=["exact", "quadrature"], work=1e10, seed=seed)
+        assert abs(result.log_z - known.log_z) <= 4.0 * result.std_error
+        assert result.trusted
+
+
+@pytest.mark.parametrize("method", ["annealing", "states"])
+def test_methods_by_name_count_all_phases(method):
+    known = alone(np.random.default_rng(3), two_valued(np.random.default_rng(5), 60), "")
+    result = sz.log_z(known.model, method, population=200)
+    assert abs(result.log_z - known.log_z) <= 4.0 * result.std_error
+    assert result.trusted
+
+
+def test_samples_and_marginals_visit_each_phase_with_its_weight():
+    """Half of the spins of two fields: the mean of the others says how much of P(x) is in each phase."""
+    group = [Molecules(30, (2.4,)), Molecules(30, (-2.4,))]
+    known = of_groups(np.random.default_rng(0), [group], np.array([[coupling_of(group)]]), "")
+    gauge = np.sign(leading_directions(known.model.storage, 1)[0])
+    exact = sz.marginals(known.model, "quadrature").mean
+    found = sz.marginals(known.model, "annealing", population=500)
+    assert found.mean == pytest.approx(exact, abs=0.04)
+    x = sz.sample(known.model, 2000, "annealing", seed=1) * gauge
+    up, down = np.mean(x.mean(axis=1) > 0.6), np.mean(x.mean(axis=1) < -0.6)
+    assert up == pytest.approx(down, abs=0.05)  # the model is its own mirror image, but for the order of its spins
+    assert up + down > 0.2
+
+
+def test_curves_through_the_trap_are_right():
+    model, truth = trap(60, 5.0, seed=3)
+    found = sz.thermodynamics(model, [0.5, 1.0], "annealing", work=1e9)
+    assert found.trusted.tolist() == [True, True]
+    assert abs(found.log_z[1] - truth) <= 4.0 * found.log_z_error[1] < 0.2
+    slope = (trap(60, 5.0 * 1.0001, inside=-2.0002, field=0.10001, seed=3)[1] - truth) / 1e-4
+    assert abs(found.energy[1] + slope) <= 4.0 * found.energy_error[1]
+
+
+@pytest.mark.parametrize("strength", [4.2, 4.72, 5.0])
+def test_ratios_in_the_trap_are_right(strength):
+    (above, log_above), (below, log_below) = trap(30, strength + 0.3, seed=3), trap(30, strength, seed=3)
+    found = sz.log_ratio(above, below, work=1e9, seed=1)
+    assert found.trusted or strength == 4.72
+    assert abs(found.value - (log_above - log_below)) <= 4.0 * found.std_error < 0.2
+
+
+def test_equal_components_have_random_numbers_of_their_own(monkeypatch):
+    one, seeds, answer = sz.generators.sk(26, 0.9, seed=2), [], schedule.answer
+    monkeypatch.setattr(
+        schedule, "answer", lambda problem, deadline: seeds.append(problem.seed) or answer(problem, deadline)
+    )
+    twice = sz.Ising(np.tile(one.field, 2), np.kron(np.eye(2), one.coupling))
+    for seed in (0, 1):
+        sz.log_z(twice, exclude=["exact", "quadrature", "ep"], work=1e7, seed=seed)
+    assert len(set(seeds)) == 4
+
+
+# ------------------------------------------------------------------------------------------------ leading directions
+
+
+def test_leading_directions():
+    rng = np.random.default_rng(0)
+    v = rng.choice([-1.0, 1.0], 80)
+    found = leading_directions(sz.Ising(coupling=np.outer(v, v) / 80).storage, 2)
+    assert np.abs(found[0] @ v) / 80 == pytest.approx(1.0, abs=1e-3)
+    assert leading_directions(sz.Ising(field=[1.0, 2.0]).storage, 2) == []
+    for scale in (1e-290, 1e290):
+        small = leading_directions(sz.Ising(coupling=scale * (1 - np.eye(6))).storage, 1)
+        assert np.allclose(np.abs(small[0]), 1.0)
+    again = leading_directions(sz.generators.grid(12, 1.0, 0).storage, 2)
+    for first, second in zip(again, leading_directions(sz.generators.grid(12, 1.0, 0).storage, 2), strict=True):
+        assert np.array_equal(first, second)
+
+
+def test_the_heaviest_state_along_the_leading_directions_comes_with_its_mirror_image():
+    """Beside the two uniform states of a ferromagnet the next directions give stripes, which are lighter."""
+    model = sz.generators.torus(12, 12, 0.6)
+    directions = leading_directions(model.storage, 3)
+    states = seed_states(path_to(model), directions)
+    assert len(states) > 2
+    heaviest = heaviest_of(model, states)
+    assert sorted(heaviest.sum(axis=1).tolist()) == [-144, 144]
+    tilted = heaviest_of(model + sz.Ising(np.full(144, 0.1)), states)
+    assert tilted.sum(axis=1).tolist() == [144]
+
+
+def test_a_sum_of_strata_is_judged_like_runs():
+    groups = [[run_with(0.0, 1000), run_with(0.01, 1000)], [run_with(1.0, 1000), run_with(1.0, 1000)]]
+    judged = judge_strata(summary_of_strata(groups), Phases(), groups, 2.0)
+    assert judged.trusted
+    assert judged.log_z == pytest.approx(2.0 + math.log(math.e + (1.0 + math.exp(0.01)) / 2.0))
+    few = [groups[0], [run_with(1.0, 1000, families=5)]]
+    assert not judge_strata(summary_of_strata(few), Phases(), few, 2.0).trusted
