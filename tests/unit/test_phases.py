@@ -262,7 +262,9 @@ def test_one_of_several_linked_parts_is_tried_alone():
 # ------------------------------------------------------------------------------------------------- end to end
 
 
-@pytest.mark.parametrize("strength", [3.0, 4.7, 4.72, 4.8, 5.0])
+@pytest.mark.parametrize(
+    "strength", [pytest.param(3.0, marks=pytest.mark.slow), 4.72, pytest.param(4.8, marks=pytest.mark.slow), 5.0]
+)
 def test_answers_in_the_trap_are_right(strength):
     """A hundred pairs, strength 5: once 270.7 +- .04, trusted, where the truth is 298.739."""
     model, truth = trap(100, strength, seed=3)
