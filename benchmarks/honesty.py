@@ -252,7 +252,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = arguments(argv)
     seed = time.time_ns() // 10**6 % 10**9 if asked.seed is None else asked.seed
     limit = {name: getattr(asked, name) for name in ("budget", "work", "bond") if getattr(asked, name)}
-    print(f"seed {seed}, {' '.join(f'{name} {value:g}' for name, value in limit.items())}, {processor()}", flush=True)
+    print(", ".join([f"seed {seed}", *(f"{name} {value:g}" for name, value in limit.items()), processor()]), flush=True)
     jobs = [(family, seed, asked.first + i, limit) for i in range(asked.models) for family in asked.families]
     rows = sorted(
         rows_of_all(solved_row, jobs, asked.workers),

@@ -30,7 +30,7 @@ from spectralz.sampling.path import Path, path_to
 from spectralz.sampling.phases import find_phases
 from spectralz.sampling.plan import survey
 from spectralz.sampling.pool import collect, share_held, state_pool
-from spectralz.sampling.populations import Run, log_mean_z
+from spectralz.sampling.populations import Run
 from spectralz.sampling.run import anneal, there_and_back
 from spectralz.sampling.strata import counted, path_to_stratum
 from spectralz.trust import frontier, pools, propagation, ratios, round_trips, runs, strata
@@ -107,7 +107,7 @@ def cases_of_strata(count: int, rng: np.random.Generator) -> Iterator[Case]:
     for number in range(count):
         drawn = known(rng, ("trap", "curie_weiss", "two_blocks", "hopfield"))
         made, constant, path = few_runs(drawn.model, rng), drawn.model.constant, path_to(drawn.model, block_width=0)
-        phases = find_phases(path, made, log_mean_z(made), leading_directions(drawn.model.storage, 4), rng)
+        phases = find_phases(path, made, leading_directions(drawn.model.storage, 4), rng)
         to = [runs_along(path_to_stratum(path, one), rng) for one in phases.strata[: None if number % 2 else 0]]
         groups = counted(phases, made, to)
 

@@ -44,7 +44,7 @@ def made(path, size=200, runs=2, seed=0):
 def found_in(model, seed=0):
     path = path_to(model)
     runs, directions = made(path, seed=seed), leading_directions(model.storage, 4)
-    return find_phases(path, runs, log_mean_z(runs), directions, np.random.default_rng(seed)), runs, path
+    return find_phases(path, runs, directions, np.random.default_rng(seed)), runs, path
 
 
 # ------------------------------------------------------------------------------------------------- a rule, fixed first

@@ -18,19 +18,10 @@ from spectralz.parts.outcome import exact_outcome, saying
 from spectralz.result import Kind, Status
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import STEP, spaced_by
-from spectralz.sampling.pool import (
-    MOST_STATES,
-    Share,
-    StatePool,
-    collect,
-    pool_marginals,
-    share_of_strata,
-    state_pool,
-)
+from spectralz.sampling.pool import MOST_STATES, Share, StatePool, collect, pool_marginals, state_pool
 from spectralz.sampling.spread import anneal_many, crew_for
 from spectralz.sampling.strata import annealed_to_phases, halves
-from spectralz.trust.pools import can_measure, is_measured, judge_pool
-from spectralz.trust.runs import summary_of
+from spectralz.trust.pools import can_measure, is_measured, judge_pool, share_by_strata
 from spectralz.trust.strata import beside_unmeasured
 
 if TYPE_CHECKING:
@@ -129,7 +120,7 @@ class States(Method):
                 pool,
                 path,
                 finding,
-                partial(share_of_strata, groups=testing, errors=[summary_of(runs).std_error for runs in testing]),
+                partial(share_by_strata, testing=testing),
                 self.quenches,
                 rng,
                 lambda share: math.inf if is_measured(share) else 0.0,

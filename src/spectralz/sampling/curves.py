@@ -21,7 +21,7 @@ from spectralz.parts.leading import leading_directions
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.phases import DIRECTIONS, MOST_CANDIDATES, SWEEPS_PER_CANDIDATE, Phases, find_phases
 from spectralz.sampling.plan import LEAST_POINTS, seconds_per_point, survey
-from spectralz.sampling.populations import log_mean_z, log_means
+from spectralz.sampling.populations import log_means
 from spectralz.sampling.run import anneal
 from spectralz.sampling.spread import crew_for
 from spectralz.sampling.strata import counted, path_to_stratum, run_by_run
@@ -203,7 +203,7 @@ def _searched(crew: Crew, model: Ising, sums: _Sums, deadline: Deadline, rng: np
             found.append(Phases())
             continue
         with Deadline.after(2.0 * seconds).in_force():
-            found.append(find_phases(path, runs, log_mean_z(runs), directions, rng, None, most, crew.parallel))
+            found.append(find_phases(path, runs, directions, rng, None, most, crew.parallel))
     return found
 
 

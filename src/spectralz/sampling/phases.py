@@ -8,7 +8,7 @@ the population show that it is one. What it weighs is found by annealing towards
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from spectralz._support import deadline
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.sampling.candidates import candidates, random_candidates, strongest_forest
 from spectralz.sampling.engines.protocol import one_after_the_other
-from spectralz.sampling.populations import sample_of, weights_of
+from spectralz.sampling.populations import log_mean_z, sample_of, weights_of
 from spectralz.sampling.quench import fields, quench
 from spectralz.sampling.run import relax
 
@@ -194,7 +194,6 @@ def seed_states(
 def find_phases(
     path: Path,
     runs: Sequence[Run],
-    log_z: float,
     directions: Sequence[FloatArray],
     rng: np.random.Generator,
     known: Phases | None = None,
@@ -207,8 +206,8 @@ def find_phases(
     ----------
     path
         The path whose sweeps chains make.
-    runs, log_z
-        The populations, and what they know of log Z, without the constants of the model.
+    runs
+        The populations.
     directions
         Leading eigenvectors of the coupling.
     rng
@@ -224,7 +223,7 @@ def find_phases(
     found = known if known is not None and known.phases else Phases(is_mirrored=not path.theta.any())
     if path.n < FEWEST_HELD:
         return found
-    here = _Population(path, runs, log_z, _means_of(runs), strongest_forest(path.model))
+    here = _Population(path, runs, _means_of(runs))
     most = min(most, SPINS_AT_ONCE / (CHAINS * path.n))
     x, chains, before = sample_of(runs, STATES_TO_TURN, rng), np.empty((0, path.n), dtype=np.int8), -1
     starts = candidates(path, x, directions, rng, most, parallel)
@@ -245,17 +244,20 @@ def find_phases(
 
 @dataclass(frozen=True, eq=False)
 class _Population:
-    """Populations of a model, what they know of log Z, their means, and a forest of the strongest couplings."""
+    """Populations of a model, and their means."""
 
     path: Path
     runs: Sequence[Run]
-    log_z: float
     mean: FloatArray
-    forest: NDArray[np.int64]
+
+    @cached_property
+    def forest(self) -> NDArray[np.int64]:
+        """A forest of the strongest couplings."""
+        return strongest_forest(self.path.model)
 
     def may_miss(self, most: float) -> bool:
         """Return whether something of at most that log-weight may hold a share of Z."""
-        return most > self.log_z + LOG_NEGLIGIBLE + LOG_ROUGHLY
+        return most > log_mean_z(self.runs) + LOG_NEGLIGIBLE + LOG_ROUGHLY
 
     def has_met(self, is_there: Callable[[NDArray[np.int8]], NDArray[np.bool_]]) -> bool:
         """Return whether enough families are among the states of a set."""

@@ -43,7 +43,7 @@ def annealed_to_phases(
     what is in none.
     """
     directions = leading_directions(path.model.storage, DIRECTIONS)
-    phases = find_phases(path, runs, log_mean_z(runs), directions, rng, parallel=crew.parallel)
+    phases = find_phases(path, runs, directions, rng, parallel=crew.parallel)
     return phases, counted(phases, runs, [list(make(path_to_stratum(path, stratum))) for stratum in phases.strata])
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -70,8 +70,9 @@ class _Progress:
     ways: tuple[Way, ...] = ()
     runs_to: tuple[tuple[Run, ...], ...] = ()
 
+    @cached_property
     def groups(self) -> list[list[Run]]:
-        """Return the runs that count for each stratum, first for what is in none."""
+        """The runs that count for each stratum, first for what is in none."""
         return counted(self.phases, self.runs, self.runs_to)
 
 
@@ -215,7 +216,7 @@ def _round(progress: _Progress, plan: Round) -> Generator[Answers, None, _Progre
 
 def _searched(progress: _Progress) -> _Progress:
     """Search for phases that the populations have missed, and begin ways to their strata."""
-    phases = _phases_beside(progress.way, progress.groups(), progress.phases)
+    phases = _phases_beside(progress.way, progress.groups, progress.phases)
     ways = tuple(way_to_stratum(progress.way, stratum) for stratum in phases.strata[len(progress.ways) :])
     runs_to = (*progress.runs_to, *(() for _ in ways))
     return replace(progress, phases=phases, ways=(*progress.ways, *ways), runs_to=runs_to)
@@ -229,7 +230,7 @@ def _phases_beside(way: Way, groups: list[list[Run]], known: Phases | None = Non
         return known or Phases()
     most = min(limit.seconds / max(SWEEPS_PER_CANDIDATE * way.pace, policy.TICK), MOST_CANDIDATES)
     with limit.in_force():
-        return find_phases(way.path, runs, log_mean_z(runs), way.directions, way.rng, known, most, way.crew.parallel)
+        return find_phases(way.path, runs, way.directions, way.rng, known, most, way.crew.parallel)
 
 
 def _to_strata(progress: _Progress, seconds: float) -> _Progress:
@@ -251,7 +252,7 @@ def _to_strata(progress: _Progress, seconds: float) -> _Progress:
 
 def _active(progress: _Progress) -> set[int]:
     """Return the strata that were not measured, or have a share that matters."""
-    groups = progress.groups()
+    groups = progress.groups
     log_z = log_mean_z(together(groups))
     measured = {k for k, runs in enumerate(groups[1:]) if is_measured(runs)}
     negligible = {k for k in measured if log_mean_z(groups[k + 1]) < log_z + LOG_NEGLIGIBLE}
@@ -260,11 +261,11 @@ def _active(progress: _Progress) -> set[int]:
 
 def _collected(progress: _Progress, before: _Progress) -> Answers:
     """Add the sum over the states that runs before this round have met; runs of this round measure their share."""
-    way, groups = progress.way, progress.groups()
+    way, groups = progress.way, progress.groups
     if before.runs:
         finding = [run for runs in (before.runs, *before.runs_to) for run in runs]
         latest = (runs[len(old) :] or runs for runs, old in zip_longest(progress.runs_to, before.runs_to, fillvalue=()))
-        testing = replace(progress, runs=progress.runs[len(before.runs) :], runs_to=tuple(latest)).groups()
+        testing = replace(progress, runs=progress.runs[len(before.runs) :], runs_to=tuple(latest)).groups
         testing = [runs for runs in testing if is_measured(runs)]
     else:
         finding, testing = halves(groups)
@@ -288,7 +289,7 @@ def _judged(progress: _Progress, seconds: float) -> Answers:
     problem, runs = progress.way.problem, list(progress.runs)
     if "annealing" in problem.exclude:
         return progress.answers
-    groups = progress.groups()
+    groups = progress.groups
     summary = summary_of_strata(groups)
     judged = judge_strata(centered(summary), progress.phases, groups, problem.model.constant)
     words = (

@@ -11,7 +11,7 @@ from spectralz.portfolio import policy
 from spectralz.portfolio.answers import Answer
 from spectralz.sampling import pool as pools
 from spectralz.sampling.quench import SWEEPS_OF_A_QUENCH
-from spectralz.trust.runs import summary_of
+from spectralz.trust.pools import share_by_strata
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,8 +55,7 @@ def collect(
         is_worth_it = share.share > 0.0 and answers.wanted_growth(problem.tol) > 1.0
         return policy.SEARCH_SHARE * deadline.left if is_worth_it else 0.0
 
-    errors = [summary_of(runs).std_error for runs in testing]
-    measure = partial(pools.share_of_strata, groups=testing, errors=errors)
+    measure = partial(share_by_strata, testing=testing)
     *_, share = pools.collect(pool, way.path, finding, measure, quenches, way.rng, seconds_to_search, way.crew.parallel)
     outcome = pool_outcome(pool, share, doubted)
     seconds = clock.seconds() - began
