@@ -8,7 +8,7 @@ import os
 import pkgutil
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -131,6 +131,7 @@ def _calls_of_large_models() -> list[Callable[[], object]]:
         partial(log_z, magnet, "annealing", population=50, clusters=True),
         partial(log_z, _small_models()[0], "annealing", population=2, level=0.5),
         partial(log_z, layers, "states", population=50),
+        partial(_flip_a_side, layers),
         partial(log_z, layers, "mps", bond=2, samples=0),
         partial(largest_layer, _ring(5)),
         partial(count_min_degree, rows.indptr, rows.indices, 2),
@@ -138,6 +139,16 @@ def _calls_of_large_models() -> list[Callable[[], object]]:
         partial(describe, _ring(5)),
         _keep_heaviest_states,
     ]
+
+
+def _flip_a_side(layers: Ising) -> None:
+    """Flip spins of one side with the other summed out: only auto does so."""
+    from spectralz.sampling.engines.collapsed import sides_of
+    from spectralz.sampling.path import from_fields
+    from spectralz.sampling.run import anneal
+
+    path = replace(from_fields(layers, np.zeros(layers.n), sides=sides_of(layers)), flips=True)
+    anneal(path, np.array([0.0, 1.0]), 2, np.random.default_rng(0))
 
 
 def _keep_heaviest_states() -> None:

@@ -15,6 +15,8 @@ DENSE_UPDATE, DENSE_ENTRY = 3.0, 0.03
 DOUBLE_UPDATE, DOUBLE_ENTRY, DOUBLE_SPARSE_TIMES = 25.0, 0.25, 6.0
 # A spin that is drawn with its side, one that is summed out in a weight, and an entry of W in the two products.
 SIDE_DRAW, SIDE_SUM, SIDE_ENTRY = 1.1, 2.8, 0.034
+# The same for single flips: a flip, an entry of W, and a spin that is summed out.
+FLIP, FLIP_ENTRY, FLIP_SUM = 60.0, 0.42, 6.0
 # On an H200 with 1,024 states: a spin that waits for its turn, one drawn with its side, an entry of the coupling.
 DEVICE_TURN, DEVICE_DRAW, DEVICE_ENTRY = 0.45, 0.15, 1.5e-5
 # A move of clusters, per spin and per entry of the coupling.

@@ -14,9 +14,10 @@ import numpy as np
 
 from spectralz._support.devices import device_for
 from spectralz.sampling.base_rates import base_rates
-from spectralz.sampling.engines.collapsed import collapsed_engine, sides_that_pay
+from spectralz.sampling.engines.collapsed import CollapsedEngine, collapsed_engine, sides_that_pay
 from spectralz.sampling.engines.dense import dense_engine
 from spectralz.sampling.engines.lanes import fits_single_precision
+from spectralz.sampling.engines.side_flips import flip_engine
 from spectralz.sampling.engines.sparse import SparseEngine, sparse_engine
 from spectralz.sampling.moves.blocks import blocks_of
 from spectralz.sampling.moves.clusters import suit
@@ -45,6 +46,8 @@ class Path:
         Whether states are drawn in double precision.
     sides
         The sides of a bipartite model of which one is summed out, or None.
+    flips
+        Whether the spins of the side that is not summed out are flipped one by one, instead of all together.
     blocks
         Blocks of spins that take turns with the sweeps on a sparse graph, or None.
     clusters
@@ -59,6 +62,7 @@ class Path:
     base: FloatArray
     in_double: bool = False
     sides: Sides | None = None
+    flips: bool = False
     blocks: BlockTurns | None = None
     clusters: bool = False
     subgraph: Subgraph | None = None
@@ -98,6 +102,8 @@ class Path:
             if self.sides is not None:
                 return device_collapsed_engine(self.model, self.sides, self.base, device)
             return device_dense_engine(theta, couplings, self.base, device)
+        if self.sides is not None and self.flips:
+            return flip_engine(self.model, self.sides, self.base)
         if self.sides is not None:
             return collapsed_engine(self.model, self.sides, self.base)
         if couplings.is_dense:
@@ -114,6 +120,11 @@ class Path:
     def can_turn_clusters(self) -> bool:
         """Whether chains can turn clusters of spins."""
         return not self.in_double and isinstance(self.engine, SparseEngine)
+
+    @property
+    def can_flip_sides(self) -> bool:
+        """Whether the spins of a side could be flipped one by one, with the other summed out."""
+        return isinstance(self.engine, CollapsedEngine)
 
     @property
     def can_begin_from_subgraph(self) -> bool:

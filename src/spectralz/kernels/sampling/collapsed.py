@@ -77,12 +77,12 @@ def sweep_collapsed(
             np.dot(path.weights, h, returned)
             draw_side(v, returned, state, beta, path.kept, path.kept_change)
             np.dot(path.weights.T, v, pushes)
-        _record(v, pushes, points[k], path, back[k], on[k])
+        record(v, pushes, points[k], path, back[k], on[k])
     return back, on
 
 
 @inlined
-def _record(
+def record(
     v: SingleArray, pushes: SingleArray, points: FloatArray, path: CollapsedPath, back: FloatArray, on: FloatArray
 ) -> None:
     """Write the log-weights at the first and the last of three points minus those at the second."""

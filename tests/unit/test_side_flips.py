@@ -1,0 +1,156 @@
+"""Flips of one side of a bipartite model with the other summed out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import spectralz as sz
+from spectralz.kernels.sampling.side_flips import Tables, _find_probabilities, _log_product, _product, fill_tables
+from spectralz.portfolio.steps import anneal as anneal_step
+from spectralz.portfolio.steps import way
+from spectralz.sampling.engines.collapsed import sides_of
+from spectralz.sampling.engines.side_flips import flip_engine
+from spectralz.sampling.path import from_fields
+from spectralz.sampling.populations import Run
+from spectralz.sampling.run import anneal
+from tests.reference.states import all_states, places_of
+
+
+def machine(kept=4, summed=6, scale=0.5, seed=0):
+    rng = np.random.default_rng(seed)
+    W = scale * rng.standard_normal((summed, kept))
+    return sz.RBM(4.0 * W, rng.standard_normal(summed), rng.standard_normal(kept)).to_ising()
+
+
+def log_weights_at(engine, v, beta):
+    """The log-weights of kept sides on the path, in plain words and double precision."""
+    path = engine.path
+    kept = path.kept + beta * path.kept_change
+    summed = path.summed + beta * (path.summed_change + v.astype(float) @ path.weights.astype(float))
+    return v @ kept + np.log(2.0 * np.cosh(summed)).sum(axis=1)
+
+
+@pytest.mark.parametrize("beta", [0.3, 1.0])
+def test_chains_visit_states_by_their_weights(beta):
+    model = machine()
+    sides = sides_of(model)
+    engine = flip_engine(model, sides, 0.5 * model.field)
+    at, size, rounds = np.array([beta]), 6400, 12
+    chains = engine.start(size, np.random.default_rng(1))
+    counts = np.zeros(2 ** len(sides.kept))
+    for k in range(rounds + 6):
+        chains.sweep(at, at, at, 1)
+        if k >= 6:
+            counts += np.bincount(places_of(chains.states()[:, sides.kept]), minlength=len(counts))
+    log_weight = log_weights_at(engine, all_states(len(sides.kept)), beta)
+    p = np.exp(log_weight - np.logaddexp.reduce(log_weight))
+    # Successive states of a chain are correlated: their number counts as that of the chains.
+    error = np.sqrt(p * (1.0 - p) / size)
+    assert np.all(np.abs(counts / counts.sum() - p) < 4.5 * error)
+    assert error.max() < 0.01
+
+
+@pytest.mark.parametrize(("scale", "slack"), [(0.05, 1e-5), (1.0, 1e-4), (6.0, 1e-3)])
+def test_ratios_of_flips_are_those_of_double_precision(scale, slack):
+    """Also where couplings are so strong that 1 - tanh(y) tanh(2 J) would lose all digits."""
+    model = machine(20, 300, scale, seed=3)
+    sides, beta = sides_of(model), 0.8
+    engine = flip_engine(model, sides, np.zeros(model.n))
+    path = engine.path
+    shape = path.weights.shape
+    tables = Tables(np.empty(shape, np.float32), np.empty(shape, np.float32), np.empty((shape[0], 2)))
+    fill_tables(0, shape[0], beta, path, tables)
+    v = np.random.default_rng(0).choice(np.array([-1, 1], np.int8), size=(30, shape[0]))
+    v[0] = np.where(path.weights.sum(axis=1) > 0.0, 1, -1)
+    pushes = (v.astype(float) @ path.weights).astype(np.float32)
+    fields = (2.0 * (path.summed + beta * path.summed_change)).astype(np.float32)
+    up, down = np.empty(shape[1], np.float32), np.empty(shape[1], np.float32)
+    here = log_weights_at(engine, v, beta)
+    is_any_direct = False
+    for r in range(len(v)):
+        _find_probabilities(up, down, pushes[r], fields, np.float32(2.0 * beta))
+        for j in range(shape[0]):
+            flipped = v[r].copy()
+            flipped[j] *= -1
+            wanted = log_weights_at(engine, flipped[None], beta)[0] - here[r]
+            rows = (tables.less[j], tables.more[j]) if v[r, j] > 0 else (tables.more[j], tables.less[j])
+            gain = tables.gain[j, 0 if v[r, j] > 0 else 1]
+            assert gain + _log_product(up, down, *rows) == pytest.approx(wanted, abs=slack)
+            direct = float(_product(up, down, *rows))
+            if 1e-30 < direct < 1e30:
+                is_any_direct = True
+                assert gain + math.log(direct) == pytest.approx(wanted, abs=slack)
+    assert is_any_direct or scale > 0.05
+
+
+def test_fields_of_the_summed_side_are_kept_up_to_date():
+    model = machine(30, 90, 0.2, seed=5)
+    chains = flip_engine(model, sides_of(model), model.field).start(100, np.random.default_rng(0))
+    at = np.linspace(0.1, 1.0, 10)
+    before = chains._v.copy()
+    chains.sweep(at, at, at, 2)
+    assert np.mean(before != chains._v) > 0.1
+    wanted = np.matmul(chains._path.weights.T, chains._v)
+    assert chains._pushes == pytest.approx(wanted, abs=1e-5)
+
+
+def test_the_mean_weight_is_z_however_few_points():
+    model = machine(5, 8, 0.7, seed=2)
+    sides = sides_of(model)
+    path = replace(from_fields(model, 0.3 * model.field, sides=sides), flips=True)
+    points = np.array([0.0, 0.4, 0.7, 1.0])
+    runs = [anneal(path, points, 4000, np.random.default_rng(seed)) for seed in range(6)]
+    z = np.exp([run.log_z + model.constant - sz.log_z(model, "exact").log_z for run in runs])
+    error = math.sqrt(np.mean([run.variance for run in runs]) / len(runs))
+    assert abs(z.mean() - 1.0) < 4.0 * error < 0.1
+    # The changes of log-weights there and back are those of the path.
+    chains = path.engine.start(64, np.random.default_rng(0))
+    back, on = chains.sweep(np.array([0.2]), np.array([0.5]), np.array([0.9]), 1)
+    v = chains.states()[:, sides.kept]
+    here = log_weights_at(path.engine, v, 0.5)
+    assert back[0] == pytest.approx(log_weights_at(path.engine, v, 0.2) - here, abs=1e-4)
+    assert on[0] == pytest.approx(log_weights_at(path.engine, v, 0.9) - here, abs=1e-4)
+
+
+# ------------------------------------------------------------------------------------------------- in auto
+
+
+@pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
+@pytest.mark.parametrize("is_best", [(False, False), (False, True), (True, False), (True, True)])
+def test_auto_takes_the_sweeps_and_the_base_with_the_largest_mean_log_weight(monkeypatch, is_best):
+    tried, taken = [], []
+
+    def mean_log_weight(way, seconds):
+        what = (way.path.flips, bool(way.path.base.any()))
+        tried.append((what, seconds, way.one))
+        return 1.0 if what == is_best else 0.0
+
+    def recorded(progress, whole):
+        taken.append((progress.way.path.flips, bool(progress.way.path.base.any())))
+        return iter(())
+
+    monkeypatch.setattr(way, "_mean_log_weight_of_trial", mean_log_weight)
+    monkeypatch.setattr(anneal_step, "_rounds", recorded)
+    sz.log_z(machine(20, 60, 0.3, seed=1), exclude=["exact", "quadrature", "mps", "ep"], work=1e9)
+    assert sorted(what for what, _, _ in tried) == [(False, False), (False, True), (True, False), (True, True)]
+    assert len({seconds for _, seconds, _ in tried}) == 1  # the same time for all
+    assert taken == [is_best]
+
+
+def test_mean_log_weights_are_below_log_z_by_what_is_lost():
+    weight = np.array([0.1, 0.2, 0.3, 0.4])
+    run = Run(5.0, np.ones((4, 2), np.int8), weight, np.arange(4), 0.0)
+    assert way.mean_log_weight(run) == pytest.approx(5.0 + np.log(4.0 * weight).mean())
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0])
+def test_answers_of_auto_on_trained_and_frozen_machines(scale):
+    model = machine(12, 80, scale, seed=7)
+    truth = sz.log_z(model, "exact").log_z
+    found = sz.log_z(model, exclude=["exact", "quadrature", "states", "mps"], work=1e9)
+    assert abs(found.log_z - truth) < 4.0 * found.std_error
+    assert found.std_error < 0.2
