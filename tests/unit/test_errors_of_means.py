@@ -12,11 +12,12 @@ from matplotlib.figure import Figure
 
 import spectralz as sz
 from spectralz._support.deadline import Deadline
-from spectralz.parts.outcome import MarginalOutcome, exact_outcome
+from spectralz.parts.outcome import MarginalOutcome, Outcome, exact_outcome
 from spectralz.portfolio.answers import Answers, Problem
 from spectralz.portfolio.components import joined, parts_of
 from spectralz.portfolio.schedule import marginals_of as marginals_of_answers
 from spectralz.report import estimate_page
+from spectralz.result import Kind, Status
 from spectralz.sampling.populations import Run, Scatter, marginals_of
 from tests.helpers import answer, bracket
 from tests.reference import states
@@ -217,3 +218,13 @@ def test_errors_are_printed_drawn_and_written(run, tmp_path):
     assert {entry["std_error"] for entry in exact["marginals"]} == {None}
     page = estimate_page(found.estimate, "a model", "6 spins", found)
     assert f"{found.std_error[0]:.6g}" in page
+
+
+def test_states_that_an_untrusted_log_z_allows_for_may_have_other_means():
+    model = glass(8, 0.5)
+    run = population(model, 100, 20, seed=1)
+    doubted = Outcome(log_z=0.0, kind=Kind.ESTIMATE, status=Status("a test"), std_error=math.log(2.0), trusted=False)
+    trusted, wide = (marginals_of(model, [run], outcome) for outcome in (OUTCOME, doubted))
+    half = 0.5 * np.sqrt(1.0 / 3.0 + trusted.mean**2)  # others may hold half of P(x)
+    assert wide.std_error == pytest.approx(np.hypot(trusted.std_error, half))
+    assert wide.mean == pytest.approx(trusted.mean)

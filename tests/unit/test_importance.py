@@ -159,6 +159,16 @@ def test_contractions_and_a_sample_differ_by_so_much_that_the_bond_is_too_small(
         assert why in judge_contractions(replace(SAME, **answers), SAMPLE).why
 
 
+def test_the_error_of_a_sample_covers_a_share_of_its_difference_from_the_contraction():
+    """Both distributions may lose the same region: then the sample is too small by more than its weights scatter."""
+    even = replace(SAMPLE, log_weight=np.full(400, 10.0))
+    answer = 10.006
+    found = judge_contractions(replace(SAME, log_z=answer, coarse=answer + 0.1, reverse=answer), even)
+    assert found.trusted
+    assert found.log_z == pytest.approx(10.0)
+    assert found.std_error == pytest.approx(0.3 * 0.006)  # without the difference, 0.01 times 0.1
+
+
 def test_contractions_and_a_sample_agree_up_to_four_errors():
     uneven = replace(SAMPLE, log_weight=10.0 + np.tile([-1.5, 1.5], 200))
     for errors, trusted in ((3.6, True), (4.4, False)):

@@ -11,8 +11,10 @@ from benchmarks.first_order_models import Molecules, alone, coupling_of, of_grou
 
 import spectralz as sz
 from spectralz.parts.leading import leading_directions
+from spectralz.parts.outcome import exact_outcome
 from spectralz.portfolio import schedule
-from spectralz.sampling.candidates import candidates
+from spectralz.portfolio.steps import anneal as anneal_step
+from spectralz.sampling.candidates import random_candidates, turned_candidates
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.path import path_to
 from spectralz.sampling.phases import Phase, Phases, Stratum, find_phases, heaviest_of, seed_states
@@ -22,7 +24,7 @@ from spectralz.sampling.run import anneal
 from spectralz.sampling.spread import anneal_many, crew_for
 from spectralz.sampling.strata import annealed_to_phases, merged, outside, path_to_stratum, run_by_run, within
 from spectralz.trust.judgment import Judgment
-from spectralz.trust.strata import beside_unmeasured, judge_strata, may_add, summary_of_strata
+from spectralz.trust.strata import beside_unmeasured, judge_share, judge_strata, may_add, summary_of_strata
 from tests.reference.states import all_states, log_z, solve
 
 pytestmark = pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
@@ -198,7 +200,63 @@ def test_more_phases_than_can_be_counted_leave_no_trust():
     assert judged.std_error == pytest.approx(math.log(2.0))
 
 
+def test_a_sum_is_doubted_if_the_runs_that_measure_its_share_contradict_it():
+    groups = [[run_with(3.0, 1000), run_with(3.001, 1000)]]
+    agreeing, larger = Judgment(5.001, 1e-4, True), Judgment(5.1, 1e-4, True)
+    assert judge_share(agreeing, Phases(), groups, 2.0) == agreeing
+    judged = judge_share(larger, Phases(), groups, 2.0)
+    assert not judged.trusted
+    assert judged.std_error == pytest.approx(5.1 - summary_of_strata(groups).log_z - 2.0)
+    assert "they have missed states" in judged.why
+
+
 # -------------------------------------------------------------------------------------------------------- the search
+
+
+def test_states_of_a_population_that_is_partly_in_a_phase_lie_midway_between_it_and_the_others():
+    """A few families are in the phase, with half of the weight: means are midway, and no bound for states."""
+    model, _ = trap(40, 5.0)
+    path, rng = path_to(model), np.random.default_rng(0)
+    ordered = np.sign(leading_directions(model.storage, 1)[0]).astype(np.int8)
+    (run, *_) = made(path, size=200)
+    x = run.x.copy()
+    x[:10] = np.where(rng.random((10, 80)) < 0.02, -1, 1) * ordered
+    weight = np.r_[np.full(10, 0.05), np.full(190, 0.5 / 190)]
+    mixed = replace(run, x=x, weight=weight, family=np.arange(200))
+    phases = find_phases(path, [mixed], [ordered.astype(float)], rng)
+    phase = max(phases.phases, key=lambda phase: float(phase.overlaps(ordered[None])[0]))
+    assert phase.overlaps(x[:10]).mean() == pytest.approx(1.0, abs=0.1)
+    assert phase.overlaps(x[10:]).mean() == pytest.approx(0.0, abs=0.1)
+
+
+def test_quenched_random_states_include_the_heaviest_that_were_not_tried():
+    model = sz.generators.sk(14, 2.0, seed=0, field=0.1)
+    x = all_states(14)
+    weights = model.log_weight(x)
+    neighbors = np.arange(len(x))[:, None] ^ (1 << np.arange(14))
+    tops = np.all(weights[:, None] >= weights[neighbors], axis=1)
+    heaviest = x[tops][np.argsort(-weights[tops])][:6]
+    path, rng = path_to(model), np.random.default_rng(0)
+    found = [state for state, _ in random_candidates(path, heaviest[:2], rng, one_after_the_other)]
+    keys = {state.tobytes() for state in found}
+    assert {state.tobytes() for state in heaviest[2:]} <= keys
+    assert not {state.tobytes() for state in heaviest[:2]} & keys
+    assert random_candidates(path, heaviest, rng, one_after_the_other, 0) == []
+
+
+def test_no_run_finds_states_and_measures_their_share(monkeypatch):
+    seen = []
+
+    def recorded(problem, deadline, answers, way, finding, testing, doubted):
+        seen.append({id(run.x) for run in finding} & {id(run.x) for runs in testing for run in runs})
+        return answers
+
+    monkeypatch.setattr(anneal_step, "collect", recorded)
+    monkeypatch.setattr(anneal_step, "_active", lambda progress: set() if progress.runs_to[0] else {0})
+    model, _ = trap(30, 5.0)
+    sz.log_z(model, exclude=["exact", "quadrature"], work=1e9)
+    assert len(seen) > 1  # in the second round no more runs are made to the phase
+    assert not any(seen)
 
 
 def test_a_phase_behind_a_first_order_transition_is_found_and_measured():
@@ -239,7 +297,7 @@ def test_without_fields_one_of_two_phases_that_mirror_each_other_is_annealed_tow
     with crew_for(path) as crew:
         _, groups = annealed_to_phases(crew, path, runs, np.random.default_rng(0), lambda to: made(to, 100))
     assert summary_of_strata(groups).log_z == pytest.approx(truth, abs=0.02)
-    assert np.abs(marginals_of(model, [merged(groups)], None).mean).max() < 0.2
+    assert np.abs(marginals_of(model, [merged(groups)], exact_outcome(truth, 0.0, "a test")).mean).max() < 0.2
 
 
 def test_one_of_several_linked_parts_is_tried_alone():
@@ -251,7 +309,7 @@ def test_one_of_several_linked_parts_is_tried_alone():
     path = path_to(known.model)
     x = np.ones((4, 120), np.int8)
     directions = leading_directions(known.model.storage, 4)
-    starts = candidates(path, x, directions, np.random.default_rng(0), 32, one_after_the_other)
+    starts = turned_candidates(path, x, directions, np.random.default_rng(0), 32, one_after_the_other)
     parts = sorted({int(where.sum()) for _, where in starts})
     assert 30 <= parts[0] <= 40
     assert parts[-1] == 120

@@ -59,5 +59,8 @@ def test_rounds_of_a_few_sizes():
     assert plan_round(64 * 16, math.inf, math.inf) == Round(points=16, size=64, runs=1)
     assert plan_round(64 * 16 - 1, math.inf, math.inf) is None
     assert plan_round(1e9, math.inf, 63.0) is None
-    assert plan_round(1e9, 0.0, 64.0) == Round(points=16, size=64, runs=1)
+    assert plan_round(1e9, 0.0, 64.0) == Round(points=4743, size=64, runs=1)
+    # With sweeps to spare, ten times as many points, and as many times the states, as a hundredth of them would get.
+    assert plan_round(1e6, 1.0, math.inf) == Round(points=150, size=1664, runs=4)
+    assert plan_round(1e8, 1.0, math.inf) == Round(points=1500, size=16640, runs=4)
     assert plan_round(math.inf, math.inf, math.inf).points == policy.MOST_POINTS

@@ -158,9 +158,9 @@ def test_the_share_is_that_of_the_states_found_again():
     share = share_held(pool, found)
     is_in = np.concatenate([pool.contains(run.x) for run in found])
     assert share.share == pytest.approx(is_in.mean())
-    # Independent states: the binomial error, and one part in 40,000 for what all of them missed.
+    # Independent states: the binomial error, and two parts in 40,000 for what all of them missed.
     binomial = math.sqrt(share.share * (1 - share.share) / 40_000) / share.share
-    assert share.std_error == pytest.approx(math.hypot(binomial, 1 / 40_000), rel=1e-4)
+    assert share.std_error == pytest.approx(math.hypot(binomial, 2 / 40_000), rel=1e-4)
     assert abs(math.log(share.share / truth)) < 3 * share.std_error
     outcome = pool_outcome(pool, share)
     assert outcome.log_z == pytest.approx(pool.log_sum - math.log(share.share), abs=1e-12)

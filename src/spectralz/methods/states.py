@@ -22,7 +22,7 @@ from spectralz.sampling.pool import MOST_STATES, Share, StatePool, collect, pool
 from spectralz.sampling.spread import anneal_many, crew_for
 from spectralz.sampling.strata import annealed_to_phases, halves
 from spectralz.trust.pools import can_measure, is_measured, judge_pool, share_by_strata
-from spectralz.trust.strata import beside_unmeasured
+from spectralz.trust.strata import judge_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,7 +126,7 @@ class States(Method):
                 lambda share: math.inf if is_measured(share) else 0.0,
                 crew.parallel,
             )
-        doubted = partial(beside_unmeasured, phases=phases, groups=groups, constant=model.constant)
+        doubted = partial(judge_share, phases=phases, groups=groups, constant=model.constant)
         return pool, share, saying(pool_outcome(pool, share, doubted), crew.workers.complaint)
 
 

@@ -80,12 +80,16 @@ class MarginalOutcome:
         return replace(self, probability=probability, mean=mean, pair_mean=pair_mean)
 
     def with_rest(self, share: float) -> MarginalOutcome:
-        """Return the same with errors, for means over a part of the states: all others hold this share of P(x).
+        """Return the same with wider errors, for means over a part of the states: others hold this share of P(x).
 
         Their means may be anything between -1 and 1, and on average the square of the change is share^2 (1/3 + mean^2).
         """
         error, pair_error = (share * np.sqrt(1.0 / 3.0 + means**2) for means in (self.mean, self.pair_mean))
-        return replace(self, std_error=error, pair_std_error=pair_error)
+        return replace(
+            self,
+            std_error=error if self.std_error is None else np.hypot(self.std_error, error),
+            pair_std_error=pair_error if self.pair_std_error is None else np.hypot(self.pair_std_error, pair_error),
+        )
 
     def checked_by(self, other: MarginalOutcome) -> MarginalOutcome:
         """Return the same with errors that others, which have errors, allow: what they differ by, and their errors."""

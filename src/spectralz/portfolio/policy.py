@@ -46,6 +46,9 @@ WARM = 2.0
 # both. This is the desired variance of log-weights. The variance falls at least as this power of the number of points.
 STATES_TOGETHER, FEWEST_RUNS, RUNS_PER_ROUND = 64, 2, 4
 SPREAD_WANTED, SPREAD_POWER = 0.25, 0.7
+# Beyond that, more points are worth as much as more states, and also help states over low barriers. So there are at
+# least this many times the root of all sweeps.
+POINTS_PER_ROOT = 0.15
 # If the variance of log-weights would exceed this over the number of spins, within these limits, all of the time goes
 # to states that go both ways: with many spins log-weights are a sum of many parts and nearly normal. Going both ways
 # takes this many times as long.

@@ -46,6 +46,7 @@ class Marginals(Shown, Record):
     std_error, pair_std_error
         Standard errors of ``mean`` and ``pair_mean``; None if the means are exact, or if the method has no errors for
         them. They assume, as the error of log Z does, that no important states were missed: see ``estimate.trusted``.
+        If log Z from samples is not trusted, they also cover what its error allows for.
 
     Examples
     --------

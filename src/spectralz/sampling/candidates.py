@@ -32,8 +32,10 @@ FEWEST_SPINS = 6
 # Parts are held together by couplings above a gap: logarithms of sizes that differ by this much, with none in between.
 # At most this many of the widest gaps are tried, in couplings of up to this many entries.
 WIDE_GAP, MOST_GAPS, MOST_ENTRIES = 0.4, 3, 4_000_000
-# Most parts that are turned, and the number of random states that are quenched.
-MOST_PARTS, RANDOM_STATES = 6, 8
+# Most parts that are turned.
+MOST_PARTS = 6
+# Of quenched random states, as many of the heaviest and as many others are candidates; so many are quenched for each.
+HEAVIEST, OTHERS, QUENCHES_EACH = 8, 4, 16
 # However little time there is, so many are returned.
 FEWEST = 2
 
@@ -41,7 +43,7 @@ FEWEST = 2
 Candidate = tuple["NDArray[np.int8]", "NDArray[np.bool_]"]
 
 
-def candidates(
+def turned_candidates(
     path: Path,
     x: NDArray[np.int8],
     directions: Sequence[FloatArray],
@@ -55,17 +57,30 @@ def candidates(
     were turned come first.
     """
     turned = list(_turned(path.model, x, directions, rng))[: int(max(most, FEWEST))]
-    starts = sorted(turned, key=lambda start: int(start[1].sum()))
-    return [*_quenched(path, starts, parallel), *random_candidates(path, rng, parallel, most - len(starts))]
+    return _quenched(path, sorted(turned, key=lambda start: int(start[1].sum())), parallel)
 
 
 def random_candidates(
-    path: Path, rng: np.random.Generator, parallel: Parallel, most: float = RANDOM_STATES
+    path: Path,
+    tried: Sequence[NDArray[np.int8]],
+    rng: np.random.Generator,
+    parallel: Parallel,
+    most: float = HEAVIEST + OTHERS,
 ) -> list[Candidate]:
-    """Return random states that were quenched."""
-    count = int(max(min(most, RANDOM_STATES), 0))
-    random = rng.choice(np.array([-1, 1], dtype=np.int8), size=(count, path.n))
-    return _quenched(path, [(state, np.ones(path.n, dtype=np.bool_)) for state in random], parallel)
+    """Return quenched random states that were not tried: the heaviest, and some others.
+
+    The heaviest lead to valleys that few quenches find, the others to phases that hold their share of Z by entropy.
+    """
+    most = max(min(most, HEAVIEST + OTHERS), 0)
+    random = rng.choice(np.array([-1, 1], dtype=np.int8), size=(int(QUENCHES_EACH * most), path.n))
+    known = {state.tobytes() for state in tried}
+    everywhere = np.ones(path.n, dtype=np.bool_)
+    found = _quenched(path, [(state, everywhere) for state in random], parallel)
+    new = [start for start in found if start[0].tobytes() not in known]
+    weights = path.model.log_weight(np.array([state for state, _ in new], dtype=np.int8).reshape(-1, path.n))
+    heaviest = np.argsort(-weights, kind="stable")[: int(most * HEAVIEST / (HEAVIEST + OTHERS))].tolist()
+    others = [k for k in range(len(new)) if k not in heaviest][: int(most) - len(heaviest)]
+    return [new[k] for k in (*heaviest, *others)]
 
 
 def _quenched(path: Path, starts: Sequence[Candidate], parallel: Parallel) -> list[Candidate]:

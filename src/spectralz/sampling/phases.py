@@ -7,6 +7,7 @@ the population show that it is one. What it weighs is found by annealing towards
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -16,11 +17,12 @@ import numpy as np
 
 from spectralz._support import deadline
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.sampling.candidates import candidates, random_candidates, strongest_forest
+from spectralz.sampling.candidates import random_candidates, strongest_forest, turned_candidates
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.populations import log_mean_z, sample_of, weights_of
 from spectralz.sampling.quench import fields, quench
 from spectralz.sampling.run import relax
+from spectralz.sampling.state_space import KeptSide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,13 +36,13 @@ if TYPE_CHECKING:
 
 # Chains from each candidate. They are disturbed a few times: this share of their spins is drawn anew, and then all are
 # swept. Spins that only hold each other, such as those of a pair, forget their state; what a phase holds does not.
-CHAINS, DISTURBANCES, SHARE_DISTURBED, SWEEPS = 16, 12, 0.08, 2
+CHAINS, DISTURBANCES, SHARE_DISTURBED, SWEEPS = 16, 8, 0.08, 2
 # No more spins are swept together than this.
 SPINS_AT_ONCE = 20_000_000
 # A phase is what chains hold after so many disturbances, if they agree to within this deviation of their overlap, and
 # still hold this share of it at the end. In a glass without phases slow spins forget their states one by one. Less is
 # enough if few chains, this share, are about halfway: then each of them is either in the phase or has left it.
-EARLY, LARGEST_DEVIATION, LEAST_LEFT, LEAST_LEFT_OF_TWO = 2, 0.35, 0.85, 0.75
+EARLY, LARGEST_DEVIATION, LEAST_LEFT, LEAST_LEFT_OF_TWO = 2, 0.35, 0.85, 0.6
 BETWEEN, MOST_BETWEEN = 0.2, 0.15
 SWEEPS_PER_CHAIN = DISTURBANCES * SWEEPS
 SWEEPS_PER_CANDIDATE = CHAINS * SWEEPS_PER_CHAIN
@@ -51,17 +53,23 @@ MOST_CANDIDATES = 32
 # A phase holds spins whose means differ by at least this from those of the population; it holds at least so many.
 HELD, FEWEST_HELD = 0.5, 3
 # Chains in a stratum that is worth measuring.
-FEWEST_IN_STRATUM = 4
+FEWEST_IN_STRATUM = 3
 # States are in a phase if they overlap with it by this much; chains stay in it if this share of them is there.
-HALF, LEAST_STAYING = 0.5, 0.3
+HALF, LEAST_STAYING = 0.5, 0.12
 # The population has met a phase if states as close to it as the chains, within this many deviations, descend from this
-# many independent families, or as many as this share of all states. If there are too many phases, those with as many
-# families as the last of these may be left out.
-CHAIN_DEVIATIONS, FEWEST_FAMILIES, SHARE_OF_STATES, FEW_FAMILIES = 4.0, 15.0, 1.0 / 15.0, 3.0
+# many independent families; in a small population, from this many times the root of the number of states.
+CHAIN_DEVIATIONS, FEWEST_FAMILIES, FAMILIES_PER_ROOT = 2.0, 15.0, 0.25
+# The more they weigh the more families are needed, or a few heavy ones decide: these many times their share of the
+# weight, and of the states, up to this number.
+FAMILIES_PER_SHARE, FAMILIES_PER_STATE, FEWEST_FAMILIES_OF_HEAVY = 90.0, 1.0 / 25.0, 30.0
+# If there are too many phases, those with as many families as this may be left out.
+FEW_FAMILIES = 3.0
 # Most phases, most combinations of phases that hold different spins, and most strata.
 MOST_PHASES, MOST_COMBINATIONS, MOST_STRATA = 20, 24, 16
 # A phase is of no interest if its share of Z is at most this, as a logarithm; chains know it only roughly.
 LOG_NEGLIGIBLE, LOG_ROUGHLY = -8.0, -2.0
+# Rounds in which the states of a population are divided into those of a phase and others.
+ROUNDS_TO_CENTER = 4
 # Largest field of independent spins that a path to a phase begins from.
 LARGEST_FIELD = 4.0
 # States of the population in which parts are turned.
@@ -226,7 +234,10 @@ def find_phases(
     here = _Population(path, runs, _means_of(runs))
     most = min(most, SPINS_AT_ONCE / (CHAINS * path.n))
     x, chains, before = sample_of(runs, STATES_TO_TURN, rng), np.empty((0, path.n), dtype=np.int8), -1
-    starts = candidates(path, x, directions, rng, most, parallel)
+    starts = turned_candidates(path, x, directions, rng, most, parallel)
+    tried = [*quench(path, x, parallel), *(state for state, _ in starts)]
+    new = random_candidates(path, tried, rng, parallel, most - len(starts))
+    starts, tried = [*starts, *new], [*tried, *(state for state, _ in new)]
     while len(found.phases) > before and (before < 0 or not deadline.is_past()):
         before = len(found.phases)
         early, late = _chains_from(path, [state for state, _ in starts], rng, parallel)
@@ -234,10 +245,12 @@ def find_phases(
             part = slice(CHAINS * k, CHAINS * (k + 1))
             found = _with_phase_of(found, here, where, early[part], late[part])
         chains = np.concatenate([chains, late])
-        starts = random_candidates(path, rng, parallel)  # as long as there are new phases, there may be more
+        starts = random_candidates(path, tried, rng, parallel)  # as long as there are new phases, there may be more
+        tried += [state for state, _ in starts]
     if not found.phases:
         return found
-    combined = [_combined(found, chosen, x[0]) for chosen in found.combinations()]
+    alone = [(k,) for k in range(len(found.phases))]
+    combined = [_combined(found, chosen, x[0]) for chosen in (*alone, *found.combinations())]
     _, late = _chains_from(path, combined, rng, parallel)
     return _with_strata(found, here, np.concatenate([chains, late]))
 
@@ -252,8 +265,27 @@ class _Population:
 
     @cached_property
     def forest(self) -> NDArray[np.int64]:
-        """A forest of the strongest couplings."""
-        return strongest_forest(self.path.model)
+        """A forest of the strongest couplings between spins that are not summed out."""
+        return strongest_forest(self.path.model) if self.path.sides is None else np.empty((0, 2), dtype=np.int64)
+
+    @cached_property
+    def _kept_side(self) -> KeptSide | None:
+        sides = self.path.sides
+        return None if sides is None else KeptSide(self.path.model, sides)
+
+    def mean_log_weight(self, x: NDArray[np.int8]) -> float:
+        """Return the mean log-weight of states, without constants, the same side summed out as on the path."""
+        if self._kept_side is not None:
+            return float(self._kept_side.log_weight(self._kept_side.of_states(x)).mean())
+        return float((self.path.model.log_weight(x) - self.path.model.constant).mean())
+
+    @cached_property
+    def is_kept(self) -> NDArray[np.bool_]:
+        """Which spins are not summed out; the others follow them."""
+        is_kept = np.ones(self.path.n, dtype=np.bool_)
+        if self.path.sides is not None:
+            is_kept[self.path.sides.summed] = False
+        return is_kept
 
     def may_miss(self, most: float) -> bool:
         """Return whether something of at most that log-weight may hold a share of Z."""
@@ -261,16 +293,22 @@ class _Population:
 
     def has_met(self, is_there: Callable[[NDArray[np.int8]], NDArray[np.bool_]]) -> bool:
         """Return whether enough families are among the states of a set."""
-        enough = min(FEWEST_FAMILIES, SHARE_OF_STATES * sum(run.size for run in self.runs))
-        return self.families_in(is_there) >= enough
+        share, families = self._share_and_families_in(is_there)
+        states = sum(run.size for run in self.runs)
+        of_light = min(FEWEST_FAMILIES, FAMILIES_PER_ROOT * math.sqrt(states))
+        of_heavy = min(FEWEST_FAMILIES_OF_HEAVY, FAMILIES_PER_STATE * states, FAMILIES_PER_SHARE * share)
+        return families >= max(of_light, of_heavy)
 
     def families_in(self, is_there: Callable[[NDArray[np.int8]], NDArray[np.bool_]]) -> float:
         """Return the effective number of independent families among the states of a set."""
+        return self._share_and_families_in(is_there)[1]
+
+    def _share_and_families_in(self, is_there: Callable[[NDArray[np.int8]], NDArray[np.bool_]]) -> tuple[float, float]:
         total = squares = 0.0
         for run, weight in zip(self.runs, weights_of(self.runs), strict=True):
             families = float(weight.sum()) * run.family_weights(is_there(run.x).astype(np.float64))
             total, squares = total + float(families.sum()), squares + float((families**2).sum())
-        return total**2 / squares if squares > 0.0 else 0.0
+        return total, total**2 / squares if squares > 0.0 else 0.0
 
 
 def _means_of(runs: Sequence[Run]) -> FloatArray:
@@ -291,7 +329,8 @@ def _with_phase_of(
     if len(found.phases) >= MOST_PHASES:
         is_met = here.families_in(lambda y: phase.overlaps(y) >= HALF) >= FEW_FAMILIES
         return replace(found, is_complete=found.is_complete and is_met)
-    added = (phase, phase.mirrored()) if found.is_mirrored else (phase,)
+    apart = _apart_from_others(phase, here)
+    added = (apart, apart.mirrored()) if found.is_mirrored else (apart,)
     return replace(found, phases=(*found.phases, *added))
 
 
@@ -340,18 +379,35 @@ def _phase_of(
     if phase is None:
         return None
     deviation = max(float(phase.overlaps(x).std()), 1.0 / np.count_nonzero(phase.pattern))
-    near = max(1.0 - CHAIN_DEVIATIONS * deviation, 0.0)
+    near = max(1.0 - CHAIN_DEVIATIONS * deviation, HALF)
     return None if here.has_met(lambda y: phase.overlaps(y) >= near) else phase
 
 
 def _held(here: _Population, where: NDArray[np.bool_], x: NDArray[np.int8]) -> Phase | None:
     """Return the phase of the spins that chains hold in another state than the population, None if these are few."""
     apart = np.tanh(fields(here.path, x)).mean(axis=0) - here.mean
-    apart = np.where(where & (np.abs(apart) >= HELD), apart, 0.0)
+    apart = np.where(where & here.is_kept & (np.abs(apart) >= HELD), apart, 0.0)
     length = float(apart @ (x.mean(axis=0) - here.mean))
     if np.count_nonzero(apart) < FEWEST_HELD or length <= 0.0:
         return None
     return Phase(apart / length, float(apart @ here.mean) / length)
+
+
+def _apart_from_others(phase: Phase, here: _Population) -> Phase:
+    """Return the phase with scales at which the states of the population that are not in it have the overlap 0.
+
+    The means of a population of which a part, by few families, is in the phase lie between the two. States midway from
+    there would not be midway between the phase and the others.
+    """
+    overlaps = np.concatenate([phase.overlaps(run.x) for run in here.runs])
+    weights = np.concatenate(weights_of(here.runs))
+    others = 0.0
+    for _ in range(ROUNDS_TO_CENTER):
+        weight = weights * (overlaps < 0.5 * (1.0 + others))
+        if not weight.any():
+            break
+        others = min(float(weight @ overlaps) / float(weight.sum()), 0.0)
+    return Phase(phase.pattern / (1.0 - others), (phase.offset + others) / (1.0 - others))
 
 
 def _with_strata(found: Phases, here: _Population, chains: NDArray[np.int8]) -> Phases:
@@ -388,16 +444,15 @@ def _most(here: _Population, x: NDArray[np.int8]) -> float:
     """Return a bound on the log-weight of what chains are in: their mean log-weight plus a bound on their entropy.
 
     The entropy is at most that of independent spins with the same means, less the information that spins have about
-    each other along a forest.
+    each other along a forest. Spins that are summed out are part of the log-weights.
     """
-    model, (i, j) = here.path.model, here.forest.T
-    up = 0.5 * (1.0 + np.tanh(fields(here.path, x)).mean(axis=0))
-    energy = float((model.log_weight(x) - model.constant).mean())
+    i, j = here.forest.T
+    up = 0.5 * (1.0 + np.tanh(fields(here.path, x)).mean(axis=0)[here.is_kept])
     first, second, both = (np.mean(seen > 0, axis=0) for seen in (x[:, i], x[:, j], np.minimum(x[:, i], x[:, j])))
     alone = _entropies(first, 1.0 - first) + _entropies(second, 1.0 - second)
     together = _entropies(both, first - both, second - both, 1.0 - first - second + both)
     shared = np.maximum(alone - together - 0.5 / len(x), 0.0)  # so few chains seem to share a little in any case
-    return energy + float(_entropies(up, 1.0 - up).sum()) - float(shared.sum())
+    return here.mean_log_weight(x) + float(_entropies(up, 1.0 - up).sum()) - float(shared.sum())
 
 
 def _entropies(*shares: FloatArray) -> FloatArray:

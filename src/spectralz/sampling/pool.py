@@ -51,6 +51,8 @@ LOG_SMALLEST_SHARE = math.log(1e-5)
 SWEEPS_OF_AN_ASCENT = 6.0
 # Number of random states of a side that are quenched with the other side summed out.
 FROM_RANDOM = 100
+# A share of P(x) of this over the number of independent states may not have been seen by any of them.
+UNSEEN = 2.0
 # All states of a side are listed if their log-weights have at most this many entries: about a second.
 MOST_ENTRIES = 1e9
 
@@ -247,7 +249,7 @@ def share_held(pool: StatePool, runs: Sequence[Run]) -> Share:
     """Return the share of P(x) that the pool holds, from populations that were not used to find it.
 
     States of one family are not independent, so the variance is that of families. If no family was missed it would be
-    0, but all families may well miss states that hold less than one over their number.
+    0, but all families may well miss states that hold two over their number.
     """
     if pool.is_complete:
         return Share(1.0, 0.0, math.inf)
@@ -264,7 +266,7 @@ def share_held(pool: StatePool, runs: Sequence[Run]) -> Share:
     families = 1.0 / concentration
     if total == 0.0:
         return Share(0.0, math.inf, families)
-    return Share(total, math.sqrt(variance / total**2 + 1.0 / families**2), families)
+    return Share(total, math.hypot(math.sqrt(variance) / total, UNSEEN / families), families)
 
 
 def share_of_strata(pool: StatePool, groups: Sequence[Sequence[Run]], errors: Sequence[float]) -> Share:

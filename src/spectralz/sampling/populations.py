@@ -161,7 +161,8 @@ def marginals_of(model: Ising, runs: Sequence[Run], outcome: Outcome) -> Margina
     spin, is less noisy, and keeps its digits where the spin is almost fixed.
 
     States of one family are not independent, families are. So the families are put into groups, and the error is that
-    of the jackknife over groups, or over runs if that is larger.
+    of the jackknife over groups, or over runs if that is larger. If log Z is not trusted, the states that its error
+    allows for may have other means.
     """
     pairs = pairs_of(model)
     weights = weights_of(runs)
@@ -180,7 +181,7 @@ def marginals_of(model: Ising, runs: Sequence[Run], outcome: Outcome) -> Margina
     error = np.hypot(error, _reach(model, pairs) / families + ROUNDINGS * UNIT_ROUNDOFF)
     error = np.minimum(error, 1.0 + np.abs(groups.mean))  # no mean is farther away
     total = up + down  # 1 but for rounding
-    return MarginalOutcome(
+    marginals = MarginalOutcome(
         probability=np.stack([down, up], axis=1) / total[:, None],
         mean=(up - down) / total,
         pair_mean=np.clip(groups.mean[model.n :], -1.0, 1.0),
@@ -189,6 +190,7 @@ def marginals_of(model: Ising, runs: Sequence[Run], outcome: Outcome) -> Margina
         std_error=error[: model.n],
         pair_std_error=error[model.n :],
     )
+    return marginals if outcome.is_trusted else marginals.with_rest(-math.expm1(-(outcome.std_error or 0.0)))
 
 
 def _sums_over(

@@ -49,7 +49,7 @@ def annealed_to_phases(
 
 def path_to_stratum(path: Path, stratum: Stratum) -> Path:
     """Return the path to the same model that begins in the fields of a stratum."""
-    return from_fields(path.model, stratum.base, sides=path.sides)
+    return replace(from_fields(path.model, stratum.base, sides=path.sides), flips=path.flips)
 
 
 def counted(phases: Phases, runs: Sequence[Run], runs_to: Sequence[Sequence[Run]]) -> list[list[Run]]:

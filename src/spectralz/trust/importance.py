@@ -46,7 +46,7 @@ ROOTS_OF_DISCARDED = 3.0
 # A sample gives no information on regions with fewer expected draws than this; contractions may disagree about these.
 UNSEEN_DRAWS = 5.0
 # Both orders may have lost the same region, which their samples do not show. So this share of the disagreement of
-# contractions is also part of the sample's error.
+# contractions, with each other and with the sample, is also part of the sample's error.
 SHARE_UNSEEN = 0.3
 # If contractions are further than this from the sample, the bond is too small for anything to be trusted.
 LARGEST_APART = 0.5
@@ -220,11 +220,13 @@ def judge_contractions(contractions: Contractions, sample: Weighted | None) -> J
         return Judgment(best, wide, False, words)
     if not contractions.is_checked:
         return Judgment(sample.log_z, max(statistical, LARGEST_ERROR_ALONE), False, "; the checks were not made")
+    difference = abs(contractions.log_z - sample.log_z)
     if error < statistical:
         log_z, std_error, limit = contractions.log_z, error, DEVIATIONS * statistical
     else:
-        log_z, std_error, limit = sample.log_z, statistical, DEVIATIONS * (statistical + error)
-    if abs(contractions.log_z - sample.log_z) <= limit:
+        log_z, std_error = sample.log_z, max(statistical, SHARE_UNSEEN * difference)
+        limit = DEVIATIONS * (statistical + error)
+    if difference <= limit:
         return Judgment(log_z, std_error, True, "")
     words = f"; contraction and sample differ by {apart:.2g}, too much for both"
     return Judgment(sample.log_z, max(std_error, apart, contractions.spread), False, words)

@@ -9,6 +9,7 @@ import numpy as np
 
 from spectralz.sampling.populations import log_mean_z
 from spectralz.sampling.strata import is_measured
+from spectralz.trust.agreement import agree
 from spectralz.trust.judgment import Judgment
 from spectralz.trust.runs import Summary, judge_runs, summary_of
 
@@ -77,6 +78,22 @@ def beside_unmeasured(judged: Judgment, phases: Phases, groups: Sequence[Sequenc
         error, trusted = max(error, math.log(2.0)), False
         why += "; there are more phases than could be measured one by one"
     return Judgment(log_z, error, trusted, why)
+
+
+def judge_share(judged: Judgment, phases: Phases, groups: Sequence[Sequence[Run]], constant: float) -> Judgment:
+    """Judge a sum over states beside the runs that measured their share of P(x).
+
+    The same runs estimate log Z by themselves. If they contradict the sum, they have missed some of its states, and may
+    have missed others: the share is too large.
+    """
+    judged = beside_unmeasured(judged, phases, groups, constant)
+    summary = summary_of_strata(groups)
+    seen = summary.log_z + constant
+    if agree((judged.log_z, judged.std_error), (seen, summary.std_error)):
+        return judged
+    gap = abs(judged.log_z - seen)
+    why = f"{judged.why}; the runs that measured their share differ by {gap:.2g}: they have missed states, do not trust"
+    return Judgment(judged.log_z, max(judged.std_error, gap), False, why)
 
 
 def may_add(phases: Phases, groups: Sequence[Sequence[Run]], log_z: float) -> float:

@@ -37,10 +37,10 @@ from spectralz.sampling.plan import LEAST_POINTS, Survey, seconds_per_point
 from spectralz.sampling.populations import log_mean_z, marginals_of
 from spectralz.sampling.run import RESAMPLE_BELOW, prolonged
 from spectralz.sampling.spread import anneal_many, crew_for, there_and_back_many
-from spectralz.sampling.strata import counted, halves, is_measured, together
+from spectralz.sampling.strata import counted, is_measured, together
 from spectralz.trust.round_trips import inconsistency_of, judge_round_trip
-from spectralz.trust.runs import centered
-from spectralz.trust.strata import beside_unmeasured, in_words, judge_strata, summary_of_strata
+from spectralz.trust.runs import FEWEST_FAMILIES, centered
+from spectralz.trust.strata import beside_unmeasured, in_words, judge_share, judge_strata, summary_of_strata
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -215,7 +215,12 @@ def _round(progress: _Progress, plan: Round) -> Generator[Answers, None, _Progre
 
 
 def _searched(progress: _Progress) -> _Progress:
-    """Search for phases that the populations have missed, and begin ways to their strata."""
+    """Search for phases that the populations have missed, and begin ways to their strata.
+
+    Where a side is flipped, nearly every state that few families have met looks like a phase: more runs come first.
+    """
+    if progress.way.path.flips and summary_of_strata(progress.groups).families < FEWEST_FAMILIES:
+        return progress
     phases = _phases_beside(progress.way, progress.groups, progress.phases)
     ways = tuple(way_to_stratum(progress.way, stratum) for stratum in phases.strata[len(progress.ways) :])
     runs_to = (*progress.runs_to, *(() for _ in ways))
@@ -260,17 +265,21 @@ def _active(progress: _Progress) -> set[int]:
 
 
 def _collected(progress: _Progress, before: _Progress) -> Answers:
-    """Add the sum over the states that runs before this round have met; runs of this round measure their share."""
+    """Add the sum over the states that earlier runs have met; those of this round measure their share."""
     way, groups = progress.way, progress.groups
-    if before.runs:
-        finding = [run for runs in (before.runs, *before.runs_to) for run in runs]
-        latest = (runs[len(old) :] or runs for runs, old in zip_longest(progress.runs_to, before.runs_to, fillvalue=()))
-        testing = replace(progress, runs=progress.runs[len(before.runs) :], runs_to=tuple(latest)).groups
-        testing = [runs for runs in testing if is_measured(runs)]
-    else:
-        finding, testing = halves(groups)
-    doubted = partial(beside_unmeasured, phases=progress.phases, groups=groups, constant=way.problem.model.constant)
+    found, tested = _divided(progress.runs, before.runs)
+    parts = [_divided(*runs) for runs in zip_longest(progress.runs_to, before.runs_to, fillvalue=())]
+    finding = [run for runs in (found, *(first for first, _ in parts)) for run in runs]
+    testing = replace(progress, runs=tested, runs_to=tuple(second for _, second in parts)).groups
+    testing = [runs for runs in testing if is_measured(runs)]
+    doubted = partial(judge_share, phases=progress.phases, groups=groups, constant=way.problem.model.constant)
     return collect(way.problem, way.deadline, progress.answers, way, finding, testing, doubted)
+
+
+def _divided(runs: tuple[Run, ...], earlier: tuple[Run, ...]) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
+    """Divide runs into earlier and new ones, or in halves if there are none of either: no run does both tasks."""
+    count = len(earlier) if 0 < len(earlier) < len(runs) else len(runs) // 2
+    return runs[:count], runs[count:]
 
 
 def _spacing(way: Way, runs: Sequence[Run]) -> Survey:

@@ -43,7 +43,9 @@ def collect(
     model = problem.model
     if "states" in problem.exclude or not finding or not testing:
         return answers
-    if model.n > policy.MOST_SPINS_TO_COLLECT and not any(_has_repeats(run.x) for runs in testing for run in runs):
+    kept = slice(None) if way.path.sides is None else way.path.sides.kept
+    drawn = (run.x[:, kept] for runs in testing for run in runs)
+    if model.n > policy.MOST_SPINS_TO_COLLECT and not any(_has_repeats(x) for x in drawn):
         why = "no two of the states drawn are the same: none holds a useful share of Z"
         return answers if "states" in answers.by_method else answers.without(why, "states")
     began = clock.seconds()

@@ -2,11 +2,12 @@
 
 With T points of the path, the log-weights of annealed states have the variance D / T. The error of log Z from R states
 is then the root of (exp(D / T) - 1) / R. For a given T R it decreases with T, but hardly any more once D / T is a
-quarter: points first, then states.
+quarter: points first, then states, and in the end both alike.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from spectralz.portfolio import policy
@@ -67,7 +68,7 @@ def plan_round(
     if most_states < together or sweeps < together * LEAST_POINTS:
         return None
     fewest = min(max(few * together, policy.FEWEST_SPINS / max(spins, policy.STATES_TOGETHER // 8)), most_states)
-    wanted = max(dissipation / policy.SPREAD_WANTED, LEAST_POINTS)
+    wanted = max(dissipation / policy.SPREAD_WANTED, policy.POINTS_PER_ROOT * math.sqrt(sweeps), LEAST_POINTS)
     points = int(min(max(min(wanted, sweeps / fewest), LEAST_POINTS), policy.MOST_POINTS))
     states = min(sweeps / points, most_states, policy.LARGEST_POPULATION)
     runs = next((runs for runs in (many, few, policy.FEWEST_RUNS) if states >= runs * together), 1)

@@ -84,8 +84,9 @@ class Way:
     def plan(self, sweeps: float, dissipation: float, runs: Sequence[Run] = ()) -> Round | None:
         """Divide so many sweeps into points, states and runs, beside runs that are kept."""
         room = self.problem.max_memory / bytes_per_state(self.path) - sum(run.size for run in runs)
-        engine = self.path.engine
-        return plan_round(sweeps, dissipation, room, self.worker_count, self.problem.model.n, engine.together)
+        sides, engine = self.path.sides, self.path.engine
+        spins = self.path.n if sides is None else len(sides.kept)
+        return plan_round(sweeps, dissipation, room, self.worker_count, spins, engine.together)
 
 
 def way_along(problem: Problem, deadline: Deadline, crew: Crew, path: Path) -> Way:
@@ -103,12 +104,14 @@ def way_to_stratum(way: Way, stratum: Stratum) -> Way:
 
 
 def begun(way: Way, *, tries_subgraph: bool) -> Way:
-    """Choose the base of the path, and survey it.
+    """Choose the base of the path, and on a bipartite model how states are swept, and survey it.
 
     The path from a subgraph is shorter. But it is as cold as the model all along, and states may freeze on it. So it is
     tried, and taken if log-weights vary less than on the other path, and vary less with more points.
     """
     path = way.path
+    if path.can_flip_sides:
+        return _begun_between_sides(way)
     if not tries_subgraph:
         return _surveyed(way)
     point = seconds_per_point(path, policy.STATES_TOGETHER, parallel=way.crew.parallel)
@@ -130,11 +133,43 @@ def begun(way: Way, *, tries_subgraph: bool) -> Way:
     return other if is_other_better else shorter
 
 
+def _begun_between_sides(way: Way) -> Way:
+    """Choose whether a side of a bipartite model is drawn at once or flipped spin by spin, and the base of the path.
+
+    All get the same time for a few states. Their mean log-weight is below log Z by what is lost on the way, so the
+    largest is the best.
+    """
+    path = way.path
+    bases = [path.base] if not path.base.any() else [path.base, np.zeros(path.n)]
+    _, *others = (replace(path, base=base, flips=flips) for base in bases for flips in (False, True))
+    ways = [way, *(replace(way_along(way.problem, way.deadline, way.crew, one), rng=way.rng) for one in others)]
+    slowest = max(one.one for one in ways) * policy.STATES_TOGETHER
+    seconds = min(policy.TRIAL_SHARE * way.deadline.seconds, policy.MOST_POINTS_OF_TRIAL * slowest)
+    if seconds < policy.TRIAL_TIMES * LEAST_POINTS * slowest:
+        return _surveyed(way)
+    return max((_surveyed(one) for one in ways), key=lambda one: _mean_log_weight_of_trial(one, seconds))
+
+
+def _mean_log_weight_of_trial(way: Way, seconds: float) -> float:
+    """Return the mean log-weight of a few states after so many seconds on a path."""
+    return mean_log_weight(_trial(way, seconds / (way.one * policy.STATES_TOGETHER)))
+
+
+def mean_log_weight(run: Run) -> float:
+    """Return the mean log-weight of the states of a run without resampling."""
+    with np.errstate(divide="ignore"):  # a weight may underflow
+        return run.log_z + float(np.log(run.size * run.weight).mean())
+
+
 def _spread_of_trial(way: Way, points: float) -> float:
     """Return the variance of the log-weights of a few states at the end of a path."""
+    return float(_trial(way, points).spread[-1])
+
+
+def _trial(way: Way, points: float) -> Run:
+    """Take a few states along a path."""
     at, states = way.spacing.spaced(points), policy.STATES_TOGETHER
-    run = anneal(way.path, at, states, way.rng, resample_below=0.0, parallel=way.crew.parallel)
-    return float(run.spread[-1])
+    return anneal(way.path, at, states, way.rng, resample_below=0.0, parallel=way.crew.parallel)
 
 
 def _surveyed(way: Way) -> Way:
