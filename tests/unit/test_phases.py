@@ -17,7 +17,19 @@ from spectralz.portfolio.steps import anneal as anneal_step
 from spectralz.sampling.candidates import random_candidates, turned_candidates
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.path import path_to
-from spectralz.sampling.phases import Phase, Phases, Stratum, find_phases, heaviest_of, seed_states
+from spectralz.sampling.phases import (
+    CHAINS_GOING_ON,
+    TIMES_SEEN,
+    Phase,
+    Phases,
+    Stratum,
+    _Population,
+    _summed_around,
+    _with_most_entropy,
+    find_phases,
+    heaviest_of,
+    seed_states,
+)
 from spectralz.sampling.plan import STEP, spaced_by
 from spectralz.sampling.populations import Run, log_mean_z, marginals_of
 from spectralz.sampling.run import anneal
@@ -227,6 +239,56 @@ def test_states_of_a_population_that_is_partly_in_a_phase_lie_midway_between_it_
     phase = max(phases.phases, key=lambda phase: float(phase.overlaps(ordered[None])[0]))
     assert phase.overlaps(x[:10]).mean() == pytest.approx(1.0, abs=0.1)
     assert phase.overlaps(x[10:]).mean() == pytest.approx(0.0, abs=0.1)
+
+
+def drawn_in(model, path, is_there, rng):
+    """Return the exact log-weight of a set, and states of it, drawn exactly, as of chains that go on."""
+    x = all_states(model.n).astype(np.int8)
+    x = x[is_there(x)]
+    log_weight = model.log_weight(x) - model.constant
+    exact = float(np.logaddexp.reduce(log_weight))
+    places = rng.choice(len(x), size=(TIMES_SEEN, CHAINS_GOING_ON), p=np.exp(log_weight - exact))
+    here = _Population(path, [], np.zeros(model.n), rng, one_after_the_other)
+    return exact, here, list(x[places])
+
+
+def layers(strength, seed):
+    rng = np.random.default_rng(seed)
+    pairs = [(i, j) for i in range(5) for j in range(5, 14)]
+    return sz.Ising.from_edges(14, pairs, strength * rng.standard_normal(len(pairs)), field=rng.standard_normal(14))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("is_bipartite", [False, True])
+def test_what_a_cold_set_weighs_is_summed_around_its_states(is_bipartite, seed):
+    model = layers(1.5, seed) if is_bipartite else sz.generators.complete(14, 1.5, seed=seed)
+    path, rng = path_to(model), np.random.default_rng(seed)
+    first = (np.arange(14) < 5).astype(float)  # of a bipartite model all of the side that is kept
+    heaviest = max(all_states(14).astype(np.int8), key=lambda x: float(model.log_weight(x[None])[0]))
+    phase = Phase(first * heaviest / 5.0, 0.0)
+    for one in (phase, phase.mirrored()):
+        exact, here, states = drawn_in(model, path, one.has, rng)
+        assert _summed_around(here, states, one.has) == pytest.approx(exact, abs=0.25)
+        assert _with_most_entropy(here, np.concatenate(states)) > exact - 0.1
+
+
+def test_what_a_warm_set_weighs_is_bounded_by_its_entropy():
+    """Chains meet no state of 40 free spins twice."""
+    path, rng = path_to(sz.Ising(np.zeros(40), np.zeros((40, 40)))), np.random.default_rng(0)
+    here, everything = _Population(path, [], np.zeros(40), rng, one_after_the_other), Phase(np.zeros(40), -1.0)
+    states = list(rng.choice(np.array([-1, 1], dtype=np.int8), size=(TIMES_SEEN, CHAINS_GOING_ON, 40)))
+    assert _summed_around(here, states, everything.has) == math.inf
+    assert _with_most_entropy(here, np.concatenate(states)) == pytest.approx(40.0 * math.log(2.0), abs=0.1)
+
+
+@pytest.mark.slow
+def test_valleys_of_a_cold_glass_are_weighed_one_by_one():
+    """Spins of chains in several valleys look independent: what they could weigh was 10 to 30 nats too much."""
+    model = sz.generators.complete(100, 0.5, seed=3)
+    result = sz.log_z(model, work=1e10, exclude=["ep", "mps"])
+    assert result.trusted
+    assert abs(result.log_z - 420.6506) < 3.0 * result.std_error  # 1e6 states hold 99.9997% of P(x)
+    assert result.std_error < 0.2
 
 
 def test_quenched_random_states_include_the_heaviest_that_were_not_tried():

@@ -19,10 +19,11 @@ from spectralz._support import deadline
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.sampling.candidates import random_candidates, strongest_forest, turned_candidates
 from spectralz.sampling.engines.protocol import one_after_the_other
+from spectralz.sampling.pool import StatePool
 from spectralz.sampling.populations import log_mean_z, sample_of, weights_of
 from spectralz.sampling.quench import fields, quench
 from spectralz.sampling.run import relax
-from spectralz.sampling.state_space import KeptSide
+from spectralz.sampling.state_space import KeptSide, WholeStates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from spectralz.sampling.engines.protocol import Parallel
     from spectralz.sampling.path import Path
     from spectralz.sampling.populations import Run
+    from spectralz.sampling.state_space import StateSpace
+
+    # A set of states: which of some states are in it.
+    Set = Callable[[NDArray[np.int8]], NDArray[np.bool_]]
 
 # Chains from each candidate. They are disturbed a few times: this share of their spins is drawn anew, and then all are
 # swept. Spins that only hold each other, such as those of a pair, forget their state; what a phase holds does not.
@@ -74,6 +79,12 @@ ROUNDS_TO_CENTER = 4
 LARGEST_FIELD = 4.0
 # States of the population in which parts are turned.
 STATES_TO_TURN = 64
+# So many chains go on without being disturbed, and are seen so many times. A stratum is one that this share of them
+# does not leave: chains of a population cross to others by themselves.
+CHAINS_GOING_ON, TIMES_SEEN, LEAST_REMAINING = 32, 8, 0.04
+# To sum over the states around these, their neighbors count if they are lighter by less than this many nats, and if
+# there are no more than this many. States found again must be so many that their share is known.
+LIGHTEST_NEIGHBOR, MOST_NEIGHBORS, FEWEST_HITS = 6.0, 3000, 5
 # States count as equally heavy if their log-weights differ by less than this share.
 LEVEL = 1e-9
 
@@ -95,8 +106,12 @@ class Phase:
     offset: float
 
     def overlaps(self, x: NDArray[np.int8]) -> FloatArray:
-        """Return how close states are to the phase; from a half on they belong to it."""
+        """Return how close states are to the phase."""
         return np.asarray(x @ self.pattern) - self.offset
+
+    def has(self, x: NDArray[np.int8]) -> NDArray[np.bool_]:
+        """Return which states belong to the phase."""
+        return np.asarray(self.overlaps(x) >= HALF)
 
     def mirrored(self) -> Phase:
         """Return the phase of the same states with all spins turned."""
@@ -114,8 +129,7 @@ class Stratum:
     base
         Fields in which independent spins have about the means of the stratum.
     most
-        A bound on the log of its weight, without the constants of the model, as far as chains know its mean energy and
-        the means of its spins: the entropy is at most that of independent spins.
+        About the most that the log of its weight can be, without the constants of the model, as far as chains know it.
     """
 
     number: int
@@ -231,7 +245,7 @@ def find_phases(
     found = known if known is not None and known.phases else Phases(is_mirrored=not path.theta.any())
     if path.n < FEWEST_HELD:
         return found
-    here = _Population(path, runs, _means_of(runs))
+    here = _Population(path, runs, _means_of(runs), rng, parallel)
     most = min(most, SPINS_AT_ONCE / (CHAINS * path.n))
     x, chains, before = sample_of(runs, STATES_TO_TURN, rng), np.empty((0, path.n), dtype=np.int8), -1
     starts = turned_candidates(path, x, directions, rng, most, parallel)
@@ -257,11 +271,13 @@ def find_phases(
 
 @dataclass(frozen=True, eq=False)
 class _Population:
-    """Populations of a model, and their means."""
+    """Populations of a model, and their means; random numbers and threads for chains beside them."""
 
     path: Path
     runs: Sequence[Run]
     mean: FloatArray
+    rng: np.random.Generator
+    parallel: Parallel
 
     @cached_property
     def forest(self) -> NDArray[np.int64]:
@@ -269,15 +285,18 @@ class _Population:
         return strongest_forest(self.path.model) if self.path.sides is None else np.empty((0, 2), dtype=np.int64)
 
     @cached_property
-    def _kept_side(self) -> KeptSide | None:
+    def space(self) -> StateSpace:
+        """The states and their log-weights, without constants, the same side summed out as on the path."""
         sides = self.path.sides
-        return None if sides is None else KeptSide(self.path.model, sides)
+        return WholeStates(self.path.model) if sides is None else KeptSide(self.path.model, sides)
 
-    def mean_log_weight(self, x: NDArray[np.int8]) -> float:
-        """Return the mean log-weight of states, without constants, the same side summed out as on the path."""
-        if self._kept_side is not None:
-            return float(self._kept_side.log_weight(self._kept_side.of_states(x)).mean())
-        return float((self.path.model.log_weight(x) - self.path.model.constant).mean())
+    def whole(self, v: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Return states given by the spins that identify them, with 0 for those that are summed out."""
+        if self.path.sides is None:
+            return v
+        x = np.zeros((len(v), self.path.n), dtype=np.int8)
+        x[:, self.path.sides.kept] = v
+        return x
 
     @cached_property
     def is_kept(self) -> NDArray[np.bool_]:
@@ -291,7 +310,7 @@ class _Population:
         """Return whether something of at most that log-weight may hold a share of Z."""
         return most > log_mean_z(self.runs) + LOG_NEGLIGIBLE + LOG_ROUGHLY
 
-    def has_met(self, is_there: Callable[[NDArray[np.int8]], NDArray[np.bool_]]) -> bool:
+    def has_met(self, is_there: Set) -> bool:
         """Return whether enough families are among the states of a set."""
         share, families = self._share_and_families_in(is_there)
         states = sum(run.size for run in self.runs)
@@ -299,11 +318,11 @@ class _Population:
         of_heavy = min(FEWEST_FAMILIES_OF_HEAVY, FAMILIES_PER_STATE * states, FAMILIES_PER_SHARE * share)
         return families >= max(of_light, of_heavy)
 
-    def families_in(self, is_there: Callable[[NDArray[np.int8]], NDArray[np.bool_]]) -> float:
+    def families_in(self, is_there: Set) -> float:
         """Return the effective number of independent families among the states of a set."""
         return self._share_and_families_in(is_there)[1]
 
-    def _share_and_families_in(self, is_there: Callable[[NDArray[np.int8]], NDArray[np.bool_]]) -> tuple[float, float]:
+    def _share_and_families_in(self, is_there: Set) -> tuple[float, float]:
         total = squares = 0.0
         for run, weight in zip(self.runs, weights_of(self.runs), strict=True):
             families = float(weight.sum()) * run.family_weights(is_there(run.x).astype(np.float64))
@@ -324,10 +343,13 @@ def _with_phase_of(
     Too many are left out, which matters for those that the population has hardly met.
     """
     phase = _phase_of(found, here, where, early, x)
-    if phase is None or not here.may_miss(_most(here, x[phase.overlaps(x) >= HALF])):
+    if phase is None:
+        return found
+    x = x[phase.has(x)]
+    if not here.may_miss(_most(here, x, _going_on(here, x), phase.has)):
         return found
     if len(found.phases) >= MOST_PHASES:
-        is_met = here.families_in(lambda y: phase.overlaps(y) >= HALF) >= FEW_FAMILIES
+        is_met = here.families_in(phase.has) >= FEW_FAMILIES
         return replace(found, is_complete=found.is_complete and is_met)
     apart = _apart_from_others(phase, here)
     added = (apart, apart.mirrored()) if found.is_mirrored else (apart,)
@@ -418,8 +440,8 @@ def _with_strata(found: Phases, here: _Population, chains: NDArray[np.int8]) -> 
         is_known = number in known or (found.is_mirrored and found.mirror(number) in known)
         if number == 0 or is_known or count < FEWEST_IN_STRATUM:
             continue
-        stratum = _stratum(found, here, number, chains[numbers == number])
-        if here.may_miss(stratum.most) and not here.has_met(partial(found.are_in, number)):
+        stratum = _stratum(found, here, number, chains, np.flatnonzero(numbers == number))
+        if stratum is not None and here.may_miss(stratum.most) and not here.has_met(partial(found.are_in, number)):
             new.append(stratum)
             known.add(number)
     strata = (*found.strata, *sorted(new, key=lambda stratum: -stratum.most))
@@ -427,21 +449,75 @@ def _with_strata(found: Phases, here: _Population, chains: NDArray[np.int8]) -> 
     return replace(found, strata=strata[:MOST_STRATA], is_complete=is_complete)
 
 
-def _stratum(found: Phases, here: _Population, number: int, x: NDArray[np.int8]) -> Stratum:
-    """Return a stratum as chains in it know it.
+def _stratum(
+    found: Phases, here: _Population, number: int, chains: NDArray[np.int8], inside: NDArray[np.int64]
+) -> Stratum | None:
+    """Return a stratum as the chains inside know it, None if they leave it.
 
     Its base has their means for the spins that its phases hold. The others have only their own fields: parts that may
     turn must be free to do so, or half of the stratum, and perhaps the heavier one, would be missed.
     """
+    x, is_there = chains[inside], partial(found.are_in, number)
+    states = _going_on(here, x)
+    if np.mean(is_there(states[-1])) < LEAST_REMAINING:
+        return None
     held = np.any([phase.pattern for k, phase in enumerate(found.phases) if number >> k & 1], axis=0)
     certain = 1.0 - UNIT_ROUNDOFF
     mean = np.clip(np.tanh(fields(here.path, x)).mean(axis=0), -certain, certain)
     base = np.where(held, np.clip(np.arctanh(mean), -LARGEST_FIELD, LARGEST_FIELD), here.path.theta)
-    return Stratum(number, base, _most(here, x))
+    origin = inside // CHAINS  # chains of one candidate are in one valley, those of several perhaps in several
+    valleys = [_with_most_entropy(here, x[origin == k]) for k in np.unique(origin)]
+    most = min(_most(here, x, states, is_there), float(np.logaddexp.reduce(valleys)))
+    return Stratum(number, base, most)
 
 
-def _most(here: _Population, x: NDArray[np.int8]) -> float:
-    """Return a bound on the log-weight of what chains are in: their mean log-weight plus a bound on their entropy.
+def _going_on(here: _Population, x: NDArray[np.int8]) -> list[NDArray[np.int8]]:
+    """Return the states that chains from some states meet, one after the other."""
+    chosen = np.sort(np.resize(here.rng.permutation(len(x)), CHAINS_GOING_ON))  # copies of one chain in the same half
+    states = [x[chosen]]
+    for _ in range(TIMES_SEEN):
+        states.append(relax(here.path, states[-1], SWEEPS, here.rng, here.parallel))
+    return states[1:]
+
+
+def _most(here: _Population, x: NDArray[np.int8], later: Sequence[NDArray[np.int8]], is_there: Set) -> float:
+    """Return about the most that the log-weight of a set can be that chains are in, some of which go on."""
+    return min(_with_most_entropy(here, x), _summed_around(here, later, is_there))
+
+
+def _summed_around(here: _Population, states: Sequence[NDArray[np.int8]], is_there: Set) -> float:
+    """Return the log-weight of what chains are in, from the weights of states around them; infinity if they are many.
+
+    The weights of the states that half of the chains meet, and of their neighbors, add up to a part of it. Which part
+    it is, the other half of the chains shows: the share of their states that are among these. In a glass this is far
+    below what spins that are independent would weigh. The share is taken to be smaller by one deviation.
+    """
+    half = CHAINS_GOING_ON // 2
+    halves = (np.concatenate([x[part] for x in states]) for part in (slice(half), slice(half, None)))
+    first, second = (x[is_there(x)] for x in halves)
+    return max(_summed_beside(here, first, second, is_there), _summed_beside(here, second, first, is_there))
+
+
+def _summed_beside(here: _Population, x: NDArray[np.int8], others: NDArray[np.int8], is_there: Set) -> float:
+    """Return the log-weight of a set by the states around some of its states, whose share others measure."""
+    v = np.unique(here.space.of_states(x), axis=0)
+    rows, spins = np.nonzero(here.space.flip_changes(v, here.path, here.parallel) > -LIGHTEST_NEIGHBOR)
+    if len(rows) > MOST_NEIGHBORS:
+        return math.inf
+    neighbors = v[rows]
+    neighbors[np.arange(len(rows)), spins] *= -1
+    pool = StatePool(here.path.model, here.space, len(v) + len(rows) + 1)
+    pool.add_identified(v)
+    pool.add_identified(neighbors[is_there(here.whole(neighbors))])
+    hits = float(np.count_nonzero(pool.contains(others)))
+    if hits < FEWEST_HITS:
+        return math.inf
+    share = (hits - math.sqrt(hits)) / len(others)
+    return float(np.logaddexp.reduce(pool.log_weight)) - math.log(share)
+
+
+def _with_most_entropy(here: _Population, x: NDArray[np.int8]) -> float:
+    """Return the mean log-weight of what chains are in plus a bound on their entropy.
 
     The entropy is at most that of independent spins with the same means, less the information that spins have about
     each other along a forest. Spins that are summed out are part of the log-weights.
@@ -452,7 +528,8 @@ def _most(here: _Population, x: NDArray[np.int8]) -> float:
     alone = _entropies(first, 1.0 - first) + _entropies(second, 1.0 - second)
     together = _entropies(both, first - both, second - both, 1.0 - first - second + both)
     shared = np.maximum(alone - together - 0.5 / len(x), 0.0)  # so few chains seem to share a little in any case
-    return here.mean_log_weight(x) + float(_entropies(up, 1.0 - up).sum()) - float(shared.sum())
+    mean = float(here.space.log_weight(here.space.of_states(x)).mean())
+    return mean + float(_entropies(up, 1.0 - up).sum()) - float(shared.sum())
 
 
 def _entropies(*shares: FloatArray) -> FloatArray:
