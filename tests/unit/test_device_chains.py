@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,10 @@ import spectralz as sz
 from spectralz._support import devices
 from spectralz.errors import DeviceError, MissingDependencyError
 from spectralz.sampling.engines import device as device_engines
-from spectralz.sampling.path import path_to
+from spectralz.sampling.engines.collapsed import sides_of
+from spectralz.sampling.path import from_fields, path_to
+from spectralz.sampling.run import anneal
+from tests.reference.states import all_states, log_z
 
 if importlib.util.find_spec("jax") is None:
     pytest.skip("needs JAX, of the extra gpu", allow_module_level=True)
@@ -20,7 +24,7 @@ if importlib.util.find_spec("jax") is None:
 import jax
 import jax.numpy as jnp
 
-from spectralz.kernels.device import collapsed_sweeps, dense_sweeps
+from spectralz.kernels.device import collapsed_sweeps, dense_sweeps, side_flips
 
 CPU = jax.devices("cpu")[0]
 STATES = 64
@@ -150,12 +154,56 @@ def test_sides_are_drawn_and_weighed_as_they_should(computing):
     assert np.array_equal(found, wanted)
     points = np.array([0.3, 0.6, 0.8])
     changes = np.asarray(collapsed_sweeps.changes_of_weight(found, new_pushes, points, path))
+    assert np.asarray(new_pushes) == pytest.approx(W.T @ wanted, abs=1e-5)
 
     def weight(point):  # the sum over the other side, state by state, would be a product of sums
         return point * (dk * wanted).sum(axis=0) + np.log(2.0 * np.cosh(s + point * (ds + W.T @ wanted))).sum(axis=0)
 
     assert changes[0] == pytest.approx(weight(0.3) - weight(0.6), abs=1e-5)
     assert changes[1] == pytest.approx(weight(0.8) - weight(0.6), abs=1e-5)
+
+
+@pytest.mark.parametrize("scale", [0.5, 3.0, 30.0])
+def test_flips_of_a_side_are_those_of_the_sum_over_the_other(computing, scale):
+    rng = np.random.default_rng(6)
+    kept, summed, beta = 5, 30, 0.7
+    W = (scale * rng.normal(size=(kept, summed))).astype(np.float32)
+    fields = [scale * rng.normal(size=size) for size in (kept, kept, summed, summed)]
+    path = collapsed_sweeps.SidesPath(jnp.asarray(W), *map(jnp.asarray, fields))
+    v = rng.choice([-1.0, 1.0], (kept, STATES))
+    noise = scale * rng.logistic(size=(kept, STATES))
+    found, pushes = side_flips.flip_side(
+        jnp.asarray(v, jnp.float32), jnp.asarray(W.T @ v, jnp.float32), beta, path, jnp.asarray(noise)
+    )
+    k, dk, s, ds = (each[:, None] for each in fields)
+
+    def weight(v):  # in double precision
+        field = s + beta * (ds + W.astype(np.float64).T @ v)
+        return ((k + beta * dk) * v).sum(axis=0) + np.logaddexp(field, -field).sum(axis=0)
+
+    for j in range(kept):
+        flipped = np.where(np.arange(kept)[:, None] == j, -v, v)
+        strength, log_odds = 2.0 * beta * W[j], 2.0 * (s + beta * (ds + W.T @ v))
+        ratio = side_flips.log_ratio(*(jnp.asarray(array, jnp.float32) for array in (log_odds, strength, v[j])))
+        wanted = weight(flipped) - weight(v) + 2.0 * (k[j] + beta * dk[j]) * v[j]
+        assert np.asarray(ratio) == pytest.approx(wanted, abs=1e-4 * max(scale, 1.0))
+        v = np.where(weight(flipped) - weight(v) > noise[j], flipped, v)
+    assert np.array_equal(found, v)
+    assert np.asarray(pushes) == pytest.approx(W.T @ v, rel=1e-5, abs=1e-4)
+
+
+def test_flips_on_a_device_follow_the_law(on_jax):
+    """The mean weight of states is Z by enumeration, whatever the points; so are the states at the end."""
+    model = sz.Ising.from_edges(10, [(i, j) for i in range(4) for j in range(4, 10)], np.linspace(-1.5, 1.6, 24))
+    model = sz.Ising(np.linspace(-0.5, 0.8, 10), model.coupling)
+    x = all_states(10).astype(np.int8)
+    exact_log_z = float(log_z(model))
+    exact = np.exp(model.log_weight(x) - exact_log_z)
+    path = replace(from_fields(model, np.full(10, 0.2), sides=sides_of(model)), flips=True)
+    with devices.using_device("gpu"):
+        run = anneal(path, np.linspace(0.0, 1.0, 12), 20_000, np.random.default_rng(0))
+    assert abs(run.log_z + model.constant - exact_log_z) < 4.0 * math.sqrt(run.variance) < 0.1
+    assert run.weight @ run.x == pytest.approx(exact @ x, abs=0.04)
 
 
 @pytest.mark.slow

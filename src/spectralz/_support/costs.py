@@ -17,8 +17,9 @@ DOUBLE_UPDATE, DOUBLE_ENTRY, DOUBLE_SPARSE_TIMES = 25.0, 0.25, 6.0
 SIDE_DRAW, SIDE_SUM, SIDE_ENTRY = 1.1, 2.8, 0.034
 # The same for single flips: a flip, an entry of W, and a spin that is summed out.
 FLIP, FLIP_ENTRY, FLIP_SUM = 60.0, 0.42, 6.0
-# On an H200 with 1,024 states: a spin that waits for its turn, one drawn with its side, an entry of the coupling.
-DEVICE_TURN, DEVICE_DRAW, DEVICE_ENTRY = 0.45, 0.15, 1.5e-5
+# On an H200 with 1,024 states: a spin that waits for its turn, one drawn with its side, an entry of the coupling, and
+# one that a single flip reads.
+DEVICE_TURN, DEVICE_DRAW, DEVICE_ENTRY, DEVICE_FLIP_ENTRY = 0.45, 0.15, 1.5e-5, 4e-3
 # A move of clusters, per spin and per entry of the coupling.
 CLUSTER_SPIN, CLUSTER_ENTRY = 20.0, 5.0
 # Blocks: a spin, and an entry of their tables, in updates of single spins of 64 states together; such an update.

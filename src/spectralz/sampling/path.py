@@ -14,7 +14,7 @@ import numpy as np
 
 from spectralz._support.devices import device_for
 from spectralz.sampling.base_rates import base_rates
-from spectralz.sampling.engines.collapsed import CollapsedEngine, collapsed_engine, sides_that_pay
+from spectralz.sampling.engines.collapsed import collapsed_engine, sides_that_pay
 from spectralz.sampling.engines.dense import dense_engine
 from spectralz.sampling.engines.lanes import fits_single_precision
 from spectralz.sampling.engines.side_flips import flip_engine
@@ -100,7 +100,7 @@ class Path:
             from spectralz.sampling.engines.device import device_collapsed_engine, device_dense_engine
 
             if self.sides is not None:
-                return device_collapsed_engine(self.model, self.sides, self.base, device)
+                return device_collapsed_engine(self.model, self.sides, self.base, device, flips=self.flips)
             return device_dense_engine(theta, couplings, self.base, device)
         if self.sides is not None and self.flips:
             return flip_engine(self.model, self.sides, self.base)
@@ -124,7 +124,7 @@ class Path:
     @property
     def can_flip_sides(self) -> bool:
         """Whether the spins of a side could be flipped one by one, with the other summed out."""
-        return isinstance(self.engine, CollapsedEngine)
+        return self.sides is not None and self.origin is None
 
     @property
     def can_begin_from_subgraph(self) -> bool:

@@ -1,18 +1,22 @@
-"""Sweeps of bipartite models with one side summed out, in JAX: layer by layer, each a product over all states.
+"""Sweeps of bipartite models with one side summed out, in JAX: layer by layer, or by single flips.
 
-The path and its weights are those of ``kernels/sampling/collapsed.py``. States are columns. Products are in single
+The path and its weights are those of ``kernels/sampling/collapsed.py``. A layer is a product over all states, which are
+columns. Products are in single
 precision in full, log-weights in double.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from spectralz.kernels.device.dense_sweeps import logistic
 from spectralz.kernels.device.products import product
+from spectralz.kernels.device.side_flips import flip_side
 
 if TYPE_CHECKING:
     from jax import Array
@@ -48,15 +52,34 @@ def log_weights(v: Array, pushes: Array, beta: Array, path: SidesPath) -> Array:
     return linear + jnp.logaddexp(field, -field).sum(axis=0)
 
 
-@jax.jit
-def sweep_sides_at_random(v: Array, pushes: Array, key: Any, beta: Array, path: SidesPath) -> tuple[Array, Array, Any]:
-    """Sweep once with random numbers of the key; return the kept side, its pushes and the next key."""
-    key, first, second = jax.random.split(key, 3)
-    noises = (logistic(first, pushes.shape), logistic(second, v.shape))
-    return *sweep_sides(v, pushes, beta, path, noises), key
+@partial(jax.jit, static_argnames=("flips",))
+def sweep_along(
+    v: Array, pushes: Array, key: Any, points: Array, count: int, sweeps: int, path: SidesPath, *, flips: bool
+) -> tuple[Array, Array, Any, Array]:
+    """Sweep at the first ``count`` of some points of the path, with random numbers of the key.
+
+    Each row of ``points`` has the point before, the point, and the point after. Returns the kept side, its pushes, the
+    next key, and by how much log-weights change from each point to the ones before and after, as two rows per point.
+    Numbers of points and sweeps are not compiled for.
+    """
+
+    def sweep_at(k: Any, state: tuple[Array, Array, Any]) -> tuple[Array, Array, Any]:
+        v, pushes, key = state
+        key, first, second = jax.random.split(key, 3)
+        noise = logistic(second, v.shape)
+        if flips:
+            return *flip_side(v, pushes, points[k, 1], path, noise), key
+        return *sweep_sides(v, pushes, points[k, 1], path, (logistic(first, pushes.shape), noise)), key
+
+    def pass_point(k: Any, state: tuple[Any, ...]) -> tuple[Any, ...]:
+        v, pushes, key = lax.fori_loop(0, sweeps, lambda _, state: sweep_at(k, state), state[:3])
+        return v, pushes, key, state[3].at[k].set(changes_of_weight(v, pushes, points[k], path))
+
+    changes = jnp.zeros((len(points), 2, v.shape[1]), jnp.float64)
+    ends: tuple[Array, Array, Any, Array] = lax.fori_loop(0, count, pass_point, (v, pushes, key, changes))
+    return ends
 
 
-@jax.jit
 def changes_of_weight(v: Array, pushes: Array, points: Array, path: SidesPath) -> Array:
     """Return how log-weights change from the second of three points to the first and to the third, as two rows."""
     before, at, after = (log_weights(v, pushes, point, path) for point in points)

@@ -143,7 +143,7 @@ def _begun_between_sides(way: Way) -> Way:
     bases = [path.base] if not path.base.any() else [path.base, np.zeros(path.n)]
     _, *others = (replace(path, base=base, flips=flips) for base in bases for flips in (False, True))
     ways = [way, *(replace(way_along(way.problem, way.deadline, way.crew, one), rng=way.rng) for one in others)]
-    slowest = max(one.one for one in ways) * policy.STATES_TOGETHER
+    slowest = max(one.one for one in ways) * path.engine.together
     seconds = min(policy.TRIAL_SHARE * way.deadline.seconds, policy.MOST_POINTS_OF_TRIAL * slowest)
     if seconds < policy.TRIAL_TIMES * LEAST_POINTS * slowest:
         return _surveyed(way)
@@ -152,7 +152,7 @@ def _begun_between_sides(way: Way) -> Way:
 
 def _mean_log_weight_of_trial(way: Way, seconds: float) -> float:
     """Return the mean log-weight of a few states after so many seconds on a path."""
-    return mean_log_weight(_trial(way, seconds / (way.one * policy.STATES_TOGETHER)))
+    return mean_log_weight(_trial(way, seconds / (way.one * way.path.engine.together)))
 
 
 def mean_log_weight(run: Run) -> float:
@@ -168,7 +168,7 @@ def _spread_of_trial(way: Way, points: float) -> float:
 
 def _trial(way: Way, points: float) -> Run:
     """Take a few states along a path."""
-    at, states = way.spacing.spaced(points), policy.STATES_TOGETHER
+    at, states = way.spacing.spaced(points), way.path.engine.together
     return anneal(way.path, at, states, way.rng, resample_below=0.0, parallel=way.crew.parallel)
 
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 TOGETHER = 1024
 # What an entry of a dense coupling takes at most, while its pieces are made.
 BYTES_PER_ENTRY = 14
+# Points that bipartite models pass in one program: starting it takes as long as several of them.
+POINTS_AT_ONCE = 64
 # Numbers in single precision that a spin of a state takes on the device: itself, its noise and room for the next.
 NUMBERS_PER_SPIN = 4
 
@@ -229,6 +231,8 @@ class DeviceCollapsedEngine(DeviceEngine):
         Which spins are kept and which are summed out.
     path
         The model on the device.
+    flips
+        Whether the kept spins are flipped one by one.
     compiled
         Numbers of states for which sweeps have been compiled.
     """
@@ -237,19 +241,23 @@ class DeviceCollapsedEngine(DeviceEngine):
     device: Any
     sides: Sides
     path: Any
+    flips: bool
     log_z_of_base: float
     operations: float
     compiled: set[int] = field(default_factory=set)
 
 
-def device_collapsed_engine(model: Ising, sides: Sides, base: FloatArray, device: Any) -> DeviceCollapsedEngine:
+def device_collapsed_engine(
+    model: Ising, sides: Sides, base: FloatArray, device: Any, *, flips: bool = False
+) -> DeviceCollapsedEngine:
     """Return an engine; it copies the model to the device."""
     from spectralz.kernels.device.collapsed_sweeps import SidesPath
 
     _refuse_model(device, model.n, 4.0 * len(sides.kept) * len(sides.summed))
     path = SidesPath(*(_put(np.asarray(array), device) for array in collapsed_path(model, sides, base)))
-    operations = costs.DEVICE_DRAW * model.n + 6.0 * costs.DEVICE_ENTRY * path.weights.size
-    return DeviceCollapsedEngine(model.n, device, sides, path, log_z_of_fields(base), operations)
+    each = costs.DEVICE_FLIP_ENTRY if flips else 6.0 * costs.DEVICE_ENTRY
+    operations = costs.DEVICE_DRAW * model.n + each * path.weights.size
+    return DeviceCollapsedEngine(model.n, device, sides, path, flips, log_z_of_fields(base), operations)
 
 
 class DeviceCollapsedChains(_Columns):
@@ -260,7 +268,7 @@ class DeviceCollapsedChains(_Columns):
 
     def __init__(self, engine: DeviceCollapsedEngine, size: int, rng: np.random.Generator, parallel: Parallel) -> None:
         super().__init__(engine, size, rng)
-        self._n, self._sides, self._path = engine.n, engine.sides, engine.path
+        self._n, self._sides, self._path, self._flips = engine.n, engine.sides, engine.path, engine.flips
         self._beta = 0.0
         # The summed side of states that were given, until the first sweep.
         self.given: NDArray[np.int8] | None = None
@@ -285,28 +293,33 @@ class DeviceCollapsedChains(_Columns):
         self.v, self.pushes = v, product(self._path.weights.T, v)
 
     def _compile(self) -> None:
-        from spectralz.kernels.device.collapsed_sweeps import changes_of_weight, sweep_sides_at_random
-
         state = self.v, self.pushes, self._key
         for _ in range(2):  # what comes from a device is compiled for apart from what is put there
-            state = sweep_sides_at_random(*state, 0.0, self._path)
-            changes_of_weight(*state[:2], np.zeros(3), self._path).block_until_ready()
+            state = self._swept(*state, np.zeros((1, 3)), 1)[:3]
+        state[0].block_until_ready()
+
+    def _swept(self, v: Any, pushes: Any, key: Any, points: FloatArray, sweeps: int) -> tuple[Any, Any, Any, Any]:
+        """Return the kept side, its pushes, the next key and the changes of log-weights, beside a few points."""
+        from spectralz.kernels.device.collapsed_sweeps import sweep_along
+
+        some = np.zeros((POINTS_AT_ONCE, 3))
+        some[: len(points)] = points
+        swept: tuple[Any, Any, Any, Any] = sweep_along(
+            v, pushes, key, some, len(points), sweeps, self._path, flips=self._flips
+        )
+        return swept
 
     def sweep(
         self, before: FloatArray, at: FloatArray, after: FloatArray, sweeps: int
     ) -> tuple[FloatArray, FloatArray]:
         """Sweep at one point of the path after the other."""
-        from spectralz.kernels.device.collapsed_sweeps import changes_of_weight, sweep_sides_at_random
-
-        rows = []
+        points, rows = np.stack([before, at, after], axis=1), []
         with self._computing():
-            for points in np.stack([before, at, after], axis=1):
-                for _ in range(sweeps):
-                    self.v, self.pushes, self._key = sweep_sides_at_random(
-                        self.v, self.pushes, self._key, float(points[1]), self._path
-                    )
-                rows.append(changes_of_weight(self.v, self.pushes, points, self._path))
-            changes = np.array([np.asarray(row) for row in rows]).reshape(len(at), 2, self.lanes)[:, :, : self.size]
+            for k in range(0, len(at), POINTS_AT_ONCE):
+                part = points[k : k + POINTS_AT_ONCE]
+                self.v, self.pushes, self._key, changes = self._swept(self.v, self.pushes, self._key, part, sweeps)
+                rows.append(changes[: len(part), :, : self.size])
+            changes = np.concatenate([np.empty((0, 2, self.size)), *(np.asarray(row) for row in rows)])
         if len(at):
             self._beta, self.given = float(at[-1]), None
         return changes[:, 0], changes[:, 1]
