@@ -136,7 +136,13 @@ def pool_outcome(
     """Return the estimate of log Z from a pool and its share; ``doubted`` takes account of what may be missing."""
     log_sum, lower = pool.log_sum, pool.lower
     families = share.families if share.families < math.inf else None
-    details = {"states": len(pool), "share": share.share, "families": families, "log_sum": log_sum}
+    details = {
+        "states": len(pool),
+        "share": share.share,
+        "share_error": share.std_error,
+        "families": families,
+        "log_sum": log_sum,
+    }
     if pool.is_complete:
         return exact_outcome(log_sum, log_sum - lower, f"all {_counted(pool)} were found", details=details)
     judged = judge_pool(log_sum, share)

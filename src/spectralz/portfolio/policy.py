@@ -49,6 +49,9 @@ SPREAD_WANTED, SPREAD_POWER = 0.25, 0.7
 # Beyond that, more points are worth as much as more states, and also help states over low barriers. So there are at
 # least this many times the root of all sweeps.
 POINTS_PER_ROOT = 0.15
+# Where a side of a bipartite model is flipped, few of the states find the heaviest valleys. A run then has at least so
+# many, a round takes this share of what is left, and beside it only runs through this share of its points count.
+STATES_TO_FLIP, FLIPS_ROUND_SHARE, COMPARABLE = 512, 0.85, 0.5
 # If the variance of log-weights would exceed this over the number of spins, within these limits, all of the time goes
 # to states that go both ways: with many spins log-weights are a sum of many parts and nearly normal. Going both ways
 # takes this many times as long.

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 # trusted, with an error of this many times the share. Measured by `benchmarks.honesty` and `benchmarks.trust`
 # (docs/measurements/trust.md).
 LARGEST_SHARE, ERRORS_PER_SHARE = 0.02, 2.0
+# If the sum over states that runs have met contradicts the runs, these are still trusted up to this distance, with an
+# error that covers it.
+LARGEST_GAP = 0.05
 
 
 def summary_of_strata(groups: Sequence[Sequence[Run]]) -> Summary:
@@ -87,13 +90,27 @@ def judge_share(judged: Judgment, phases: Phases, groups: Sequence[Sequence[Run]
     have missed others: the share is too large.
     """
     judged = beside_unmeasured(judged, phases, groups, constant)
-    summary = summary_of_strata(groups)
-    seen = summary.log_z + constant
-    if agree((judged.log_z, judged.std_error), (seen, summary.std_error)):
+    gap = gap_to_runs(judged, groups, constant)
+    if not gap:
         return judged
-    gap = abs(judged.log_z - seen)
     why = f"{judged.why}; the runs that measured their share differ by {gap:.2g}: they have missed states, do not trust"
     return Judgment(judged.log_z, max(judged.std_error, gap), False, why)
+
+
+def gap_to_runs(judged: Judgment, groups: Sequence[Sequence[Run]], constant: float) -> float:
+    """Return how far a sum over states is from the log Z of runs, if that contradicts it; otherwise 0."""
+    summary = summary_of_strata(groups)
+    seen = summary.log_z + constant
+    agrees = agree((judged.log_z, judged.std_error), (seen, summary.std_error))
+    return 0.0 if agrees else abs(judged.log_z - seen)
+
+
+def beside_sum(judged: Judgment, gap: float) -> Judgment:
+    """Judge runs beside a sum over states that is so far from them: one of both has missed states."""
+    if not gap:
+        return judged
+    why = f"{judged.why}; the sum over states that they have met differs by {gap:.2g}"
+    return Judgment(judged.log_z, max(judged.std_error, gap), judged.trusted and gap <= LARGEST_GAP, why)
 
 
 def may_add(phases: Phases, groups: Sequence[Sequence[Run]], log_z: float) -> float:

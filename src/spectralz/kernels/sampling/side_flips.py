@@ -26,11 +26,15 @@ if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, RandomArray, SingleArray
     from spectralz.kernels.sampling.collapsed import CollapsedPath
 
-# States that are swept together, so that a row of the tables is read once for all of them.
-GROUP = 8
-# A product in single precision is exact to its digits within these limits, and its factor in double precision below the
-# last one; otherwise logarithms are added up.
-SMALLEST, LARGEST, LARGEST_LOG = 1e-30, 1e30, 600.0
+# States that are swept together, so that a row of the tables is read once for all of them. Two at a time share what is
+# read.
+GROUP = 4
+# So many factors are multiplied in single precision, which is exact to its digits within these limits, and their
+# products in double precision. Beyond its limits, logarithms are added up now and then.
+AT_ONCE, SMALLEST, LARGEST = 112, 1e-30, 1e30
+AT_ONCE_IN_DOUBLE, SMALLEST_IN_DOUBLE, LARGEST_LOG = 16, 1e-250, 600.0
+# Largest logarithm of the part of a product that each factor of the tables takes over.
+LARGEST_PART = 30.0
 
 
 class Tables(NamedTuple):
@@ -39,7 +43,7 @@ class Tables(NamedTuple):
     Attributes
     ----------
     less, more
-        1 - T and 1 + T, kept side x summed side.
+        1 - T and 1 + T, kept side x summed side, each times the same part of the product of cosh.
     gain
         For each kept spin, the log of what multiplies the weight beside the products: if it flips from +1, and from -1.
     """
@@ -61,6 +65,11 @@ def fill_tables(begin: int, end: int, beta: float, path: CollapsedPath, tables: 
             smaller *= larger
             less[i] = smaller if row[i] > ZERO else larger
             more[i] = larger if row[i] > ZERO else smaller
+        # With a part of prod_i cosh in each factor, products are about 1 and fit into single precision.
+        part = np.float32(math.exp(min(-0.5 * _log_of_products(less, more) / max(len(row), 1), LARGEST_PART)))
+        for i in range(len(row)):
+            less[i] *= part
+            more[i] *= part
         # From the rounded tables: then a flip and the flip back multiply the weight by exactly 1.
         log_cosh = -0.5 * _log_of_products(less, more)
         field = path.kept[begin + j] + beta * path.kept_change[begin + j]
@@ -103,19 +112,19 @@ def sweep_flips(
     """
     summed = len(pushes)
     pushed = np.empty((GROUP, summed), np.float32)
-    up, down = np.empty((GROUP, summed), np.float32), np.empty((GROUP, summed), np.float32)
-    fields = np.empty(summed, np.float32)
+    odds = np.empty((GROUP, 2, summed), np.float32)
+    fields, products = np.empty(summed, np.float32), np.empty(GROUP)
     for i in range(summed):
         fields[i] = 2.0 * (path.summed[i] + points[1] * path.summed_change[i])
     for first in range(0, LANES, GROUP):
         for k in range(GROUP):
             for i in range(summed):
                 pushed[k, i] = pushes[i, first + k]
-            _find_probabilities(up[k], down[k], pushed[k], fields, np.float32(2.0 * points[1]))
+            _find_probabilities(odds[k, 0], odds[k, 1], pushed[k], fields, np.float32(2.0 * points[1]))
         for _ in range(sweeps):
             for j in range(len(v)):
-                for k in range(GROUP):
-                    _draw(v, j, first + k, state, up[k], down[k], pushed[k], path.weights[j], tables)
+                spins = v[j, first : first + GROUP]
+                _draw(spins, first, state, odds, pushed, path.weights[j], j, tables, products)
         for k in range(GROUP):
             for i in range(summed):
                 pushes[i, first + k] = pushed[k, i]
@@ -137,46 +146,94 @@ def _find_probabilities(
 
 @inlined
 def _draw(
-    v: SingleArray,
-    j: int,
-    lane: int,
+    spins: SingleArray,
+    first: int,
     state: RandomArray,
-    up: SingleArray,
-    down: SingleArray,
+    odds: Any,
     pushed: SingleArray,
     weights: SingleArray,
+    j: int,
     tables: Tables,
+    products: FloatArray,
 ) -> None:
-    """Flip spin j of a state, or not."""
-    is_up = v[j, lane] > ZERO
-    a = tables.less[j] if is_up else tables.more[j]
-    b = tables.more[j] if is_up else tables.less[j]
-    gain = tables.gain[j, 0 if is_up else 1]
-    product = float(_product(up, down, a, b))
-    if SMALLEST < product < LARGEST and gain < LARGEST_LOG:
-        ratio = math.exp(gain) * product
-    else:
-        ratio = math.exp(min(gain + _log_product(up, down, a, b), LARGEST_LOG))
-    u = np.float64(np.int32(next_word(state, lane) >> U8)) * 2.0**-24
-    if u * (1.0 + ratio) < ratio:
-        _turn(up, down, pushed, a, b, weights, -TWO * v[j, lane])
-        v[j, lane] = -v[j, lane]
+    """Flip spin j of each state of a group, or not."""
+    less, more = tables.less[j], tables.more[j]
+    s0, s1, s2, s3 = _is_down(spins[0]), _is_down(spins[1]), _is_down(spins[2]), _is_down(spins[3])
+    _find_products(odds[0, s0], odds[0, 1 - s0], odds[1, s1], odds[1, 1 - s1], less, more, products[:2])
+    _find_products(odds[2, s2], odds[2, 1 - s2], odds[3, s3], odds[3, 1 - s3], less, more, products[2:])
+    for k in range(GROUP):
+        is_down = _is_down(spins[k])
+        a, b = odds[k, is_down], odds[k, 1 - is_down]
+        gain, product = tables.gain[j, is_down], products[k]
+        if SMALLEST_IN_DOUBLE < product < LARGEST and gain < LARGEST_LOG:
+            ratio = math.exp(gain) * product
+        else:
+            ratio = math.exp(min(gain + _log_product(a, b, less, more), LARGEST_LOG))
+        u = (np.float64(np.int32(next_word(state, first + k) >> U8)) + 0.5) * 2.0**-24
+        if u * (1.0 + ratio) < ratio:
+            _turn(a, b, pushed[k], less, more, weights, -TWO * spins[k])
+            spins[k] = -spins[k]
+
+
+@inlined
+def _is_down(spin: float) -> int:
+    return 0 if spin > ZERO else 1
+
+
+@inlined
+def _find_products(
+    a: SingleArray,
+    b: SingleArray,
+    c: SingleArray,
+    d: SingleArray,
+    less: SingleArray,
+    more: SingleArray,
+    products: FloatArray,
+) -> None:
+    """Write the products of two states; 0 if single precision is too short."""
+    products[0] = products[1] = 1.0
+    for begin in range(0, len(less), AT_ONCE):
+        end = min(begin + AT_ONCE, len(less))
+        first, second = _two_products(
+            a[begin:end], b[begin:end], c[begin:end], d[begin:end], less[begin:end], more[begin:end]
+        )
+        products[0] *= np.float64(first) if SMALLEST < first < LARGEST else 0.0
+        products[1] *= np.float64(second) if SMALLEST < second < LARGEST else 0.0
 
 
 @compiled_in_any_order
-def _product(up: SingleArray, down: SingleArray, a: SingleArray, b: SingleArray) -> Any:
-    product = ONE
-    for i in range(len(up)):
-        product *= up[i] * a[i] + down[i] * b[i]
-    return product
+def _two_products(
+    a: SingleArray, b: SingleArray, c: SingleArray, d: SingleArray, less: SingleArray, more: SingleArray
+) -> Any:
+    """Return the products of two states, which share what is read of the tables."""
+    first = second = ONE
+    for i in range(len(less)):
+        first *= a[i] * less[i] + b[i] * more[i]
+        second *= c[i] * less[i] + d[i] * more[i]
+    return first, second
 
 
-@compiled
-def _log_product(up: SingleArray, down: SingleArray, a: SingleArray, b: SingleArray) -> float:
+@inlined
+def _log_product(a: SingleArray, b: SingleArray, less: SingleArray, more: SingleArray) -> float:
+    """Return the log of the product of a state, however small it is."""
     total, product = 0.0, 1.0
-    for i in range(len(up)):
-        total, product = _multiplied(total, product, np.float64(up[i] * a[i] + down[i] * b[i]))
+    for begin in range(0, len(less), AT_ONCE_IN_DOUBLE):
+        end = min(begin + AT_ONCE_IN_DOUBLE, len(less))
+        factor = _product_in_double(a[begin:end], b[begin:end], less[begin:end], more[begin:end])
+        if factor > SMALLEST_IN_DOUBLE:
+            total, product = _multiplied(total, product, factor)
+        else:
+            for i in range(begin, end):
+                total, product = _multiplied(total, product, np.float64(a[i] * less[i] + b[i] * more[i]))
     return total + math.log(product)
+
+
+@compiled_in_any_order
+def _product_in_double(a: SingleArray, b: SingleArray, less: SingleArray, more: SingleArray) -> float:
+    product = 1.0
+    for i in range(len(less)):
+        product *= np.float64(a[i] * less[i] + b[i] * more[i])
+    return product
 
 
 @compiled_in_any_order

@@ -17,10 +17,12 @@ from spectralz._support.devices import device_for
 from spectralz._support.progress import report
 from spectralz.methods.annealing import outcome_of_runs
 from spectralz.methods.base import estimated
+from spectralz.parts.outcome import saying
 from spectralz.portfolio import policy
 from spectralz.portfolio.answers import Answer
 from spectralz.portfolio.steps.collect import collect
 from spectralz.portfolio.steps.way import Way, begun, way_along, way_to_stratum
+from spectralz.result import Kind
 from spectralz.sampling.engines.dense import dense_operations
 from spectralz.sampling.moves.clusters import CLUSTERED_TOGETHER, move_operations
 from spectralz.sampling.path import from_coins, path_to
@@ -34,13 +36,24 @@ from spectralz.sampling.phases import (
     heaviest_of,
 )
 from spectralz.sampling.plan import LEAST_POINTS, Survey, seconds_per_point
+from spectralz.sampling.pool import Share
 from spectralz.sampling.populations import log_mean_z, marginals_of
 from spectralz.sampling.run import RESAMPLE_BELOW, prolonged
 from spectralz.sampling.spread import anneal_many, crew_for, there_and_back_many
 from spectralz.sampling.strata import counted, is_measured, together
+from spectralz.trust.judgment import Judgment
+from spectralz.trust.pools import judge_pool
 from spectralz.trust.round_trips import inconsistency_of, judge_round_trip
 from spectralz.trust.runs import FEWEST_FAMILIES, centered
-from spectralz.trust.strata import beside_unmeasured, in_words, judge_share, judge_strata, summary_of_strata
+from spectralz.trust.strata import (
+    beside_sum,
+    beside_unmeasured,
+    gap_to_runs,
+    in_words,
+    judge_share,
+    judge_strata,
+    summary_of_strata,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -161,13 +174,15 @@ def _next_plan(progress: _Progress) -> tuple[Round | None, bool]:
     if not runs or growth <= 1.0 or way.deadline.left <= policy.LEAST_LEFT * way.deadline.seconds:
         return None, False
     last = runs[-1]
-    share = policy.NEXT_ROUND_SHARE / (1.0 + len(_active(progress)))
+    share = policy.FLIPS_ROUND_SHARE if way.path.flips else policy.NEXT_ROUND_SHARE
+    share /= 1.0 + len(_active(progress))
     affordable = share * way.deadline.left / max(progress.pace, policy.TICK)
     plan = way.plan(affordable, last.dissipation)
     if plan is None:
         return None, False
     spread = last.spread[-1] * (len(last.points) / plan.points) ** policy.SPREAD_POWER
-    is_stuck = len(runs) > plan.runs and "annealing" in answers.by_method and not answers.trusts("annealing")
+    is_doubted = "annealing" in answers.by_method and not answers.trusts("annealing")
+    is_stuck = is_doubted and len(runs) > plan.runs and not way.path.flips
     if not answers.trusts("states") and (spread > _hopeless_spread(way.path) or is_stuck):
         return plan, True
     wanted = sum(run.effort for run in runs) * growth
@@ -177,7 +192,13 @@ def _next_plan(progress: _Progress) -> tuple[Round | None, bool]:
 
 
 def _hopeless_spread(path: Path) -> float:
-    """Return from which variance on the weights of states are of no use."""
+    """Return from which variance on the weights of states are of no use.
+
+    States of a side that is flipped fall into few valleys, whose weights are anything but normal: going both ways would
+    not help, large populations do.
+    """
+    if path.flips:
+        return math.inf
     if path.engine.together < policy.STATES_TOGETHER:  # each takes long, and so there are few of them
         return policy.HOPELESS_SPREAD_OF_FEW
     most = min(policy.HOPELESS_SPREAD_SPINS / path.n, policy.MOST_HOPELESS_SPREAD)
@@ -200,7 +221,7 @@ def _round(progress: _Progress, plan: Round) -> Generator[Answers, None, _Progre
             runs.append(run)
     finally:  # the runs that were done before an interrupt count too
         if earlier or runs:
-            progress = replace(progress, runs=(*earlier, *runs))
+            progress = replace(progress, runs=(*_comparable(way.path, earlier, len(points)), *runs))
             answers = _judged(progress, clock.seconds() - began)
             yield answers
     seconds = clock.now() - started
@@ -212,6 +233,15 @@ def _round(progress: _Progress, plan: Round) -> Generator[Answers, None, _Progre
     progress = replace(progress, answers=_collected(progress, before))
     yield progress.answers
     return progress
+
+
+def _comparable(path: Path, runs: tuple[Run, ...], points: int) -> tuple[Run, ...]:
+    """Return the runs that count beside others through so many points.
+
+    Where a side is flipped, a short run has few heavy families. Its Z is unbiased, but often the largest of all, and
+    would then hide what better runs have found.
+    """
+    return tuple(run for run in runs if not path.flips or len(run.points) >= policy.COMPARABLE * points)
 
 
 def _searched(progress: _Progress) -> _Progress:
@@ -272,14 +302,29 @@ def _collected(progress: _Progress, before: _Progress) -> Answers:
     finding = [run for runs in (found, *(first for first, _ in parts)) for run in runs]
     testing = replace(progress, runs=tested, runs_to=tuple(second for _, second in parts)).groups
     testing = [runs for runs in testing if is_measured(runs)]
-    doubted = partial(judge_share, phases=progress.phases, groups=groups, constant=way.problem.model.constant)
-    return collect(way.problem, way.deadline, progress.answers, way, finding, testing, doubted)
+    constant = way.problem.model.constant
+    doubted = partial(judge_share, phases=progress.phases, groups=groups, constant=constant)
+    answers = collect(way.problem, way.deadline, progress.answers, way, finding, testing, doubted)
+    return _beside_sum(answers, groups, constant)
+
+
+def _beside_sum(answers: Answers, groups: list[list[Run]], constant: float) -> Answers:
+    """Widen the error of runs that the sum over their states contradicts."""
+    runs, states = (answers.by_method.get(name) for name in ("annealing", "states"))
+    if runs is None or runs.outcome.std_error is None or states is None or states.outcome.kind is not Kind.ESTIMATE:
+        return answers
+    details = states.outcome.details
+    share = Share(details["share"], details["share_error"], details["families"])
+    gap = gap_to_runs(judge_pool(details["log_sum"], share), groups, constant)
+    judged = beside_sum(Judgment(runs.log_z, runs.error, runs.outcome.is_trusted), gap)
+    outcome = saying(runs.outcome, judged.why, std_error=judged.std_error, trusted=judged.trusted)
+    return replace(answers, by_method={**answers.by_method, "annealing": replace(runs, outcome=outcome)})
 
 
 def _divided(runs: tuple[Run, ...], earlier: tuple[Run, ...]) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
     """Divide runs into earlier and new ones, or in halves if there are none of either: no run does both tasks."""
-    count = len(earlier) if 0 < len(earlier) < len(runs) else len(runs) // 2
-    return runs[:count], runs[count:]
+    new = tuple(run for run in runs if not any(run is other for other in earlier))
+    return (earlier, new) if earlier and new else (runs[: len(runs) // 2], runs[len(runs) // 2 :])
 
 
 def _spacing(way: Way, runs: Sequence[Run]) -> Survey:

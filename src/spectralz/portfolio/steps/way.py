@@ -84,9 +84,11 @@ class Way:
     def plan(self, sweeps: float, dissipation: float, runs: Sequence[Run] = ()) -> Round | None:
         """Divide so many sweeps into points, states and runs, beside runs that are kept."""
         room = self.problem.max_memory / bytes_per_state(self.path) - sum(run.size for run in runs)
-        sides, engine = self.path.sides, self.path.engine
+        sides, together = self.path.sides, self.path.engine.together
         spins = self.path.n if sides is None else len(sides.kept)
-        return plan_round(sweeps, dissipation, room, self.worker_count, spins, engine.together)
+        many = max(together, policy.STATES_TO_FLIP) if self.path.flips else together
+        plan = plan_round(sweeps, dissipation, room, self.worker_count, spins, many)
+        return plan or plan_round(sweeps, dissipation, room, self.worker_count, spins, together)
 
 
 def way_along(problem: Problem, deadline: Deadline, crew: Crew, path: Path) -> Way:
