@@ -501,13 +501,15 @@ def _summed_around(here: _Population, states: Sequence[NDArray[np.int8]], is_the
 def _summed_beside(here: _Population, x: NDArray[np.int8], others: NDArray[np.int8], is_there: Set) -> float:
     """Return the log-weight of a set by the states around some of its states, whose share others measure."""
     v = np.unique(here.space.of_states(x), axis=0)
+    pool = StatePool(here.path.model, here.space, len(v) + MOST_NEIGHBORS)
+    pool.add_identified(v)
+    if not pool.contains(others).any():
+        return math.inf  # neighbors would hardly help, and take longer
     rows, spins = np.nonzero(here.space.flip_changes(v, here.path, here.parallel) > -LIGHTEST_NEIGHBOR)
     if len(rows) > MOST_NEIGHBORS:
         return math.inf
     neighbors = v[rows]
     neighbors[np.arange(len(rows)), spins] *= -1
-    pool = StatePool(here.path.model, here.space, len(v) + len(rows) + 1)
-    pool.add_identified(v)
     pool.add_identified(neighbors[is_there(here.whole(neighbors))])
     hits = float(np.count_nonzero(pool.contains(others)))
     if hits < FEWEST_HITS:

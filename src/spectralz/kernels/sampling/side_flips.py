@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 GROUP = 4
 # So many factors are multiplied in single precision, which is exact to its digits within these limits, and their
 # products in double precision. Beyond its limits, logarithms are added up now and then.
-AT_ONCE, SMALLEST, LARGEST = 112, 1e-30, 1e30
-AT_ONCE_IN_DOUBLE, SMALLEST_IN_DOUBLE, LARGEST_LOG = 16, 1e-250, 600.0
+AT_ONCE, SMALLEST, LARGEST = 196, 1e-30, 1e30
+AT_ONCE_IN_DOUBLE, SMALLEST_IN_DOUBLE, LARGEST_IN_DOUBLE, LARGEST_LOG = 16, 1e-250, 1e40, 600.0
 # Largest logarithm of the part of a product that each factor of the tables takes over.
 LARGEST_PART = 30.0
 
@@ -165,7 +165,7 @@ def _draw(
         is_down = _is_down(spins[k])
         a, b = odds[k, is_down], odds[k, 1 - is_down]
         gain, product = tables.gain[j, is_down], products[k]
-        if SMALLEST_IN_DOUBLE < product < LARGEST and gain < LARGEST_LOG:
+        if SMALLEST_IN_DOUBLE < product < LARGEST_IN_DOUBLE and gain < LARGEST_LOG:
             ratio = math.exp(gain) * product
         else:
             ratio = math.exp(min(gain + _log_product(a, b, less, more), LARGEST_LOG))
@@ -190,15 +190,21 @@ def _find_products(
     more: SingleArray,
     products: FloatArray,
 ) -> None:
-    """Write the products of two states; 0 if single precision is too short."""
+    """Write the products of two states."""
     products[0] = products[1] = 1.0
     for begin in range(0, len(less), AT_ONCE):
         end = min(begin + AT_ONCE, len(less))
         first, second = _two_products(
             a[begin:end], b[begin:end], c[begin:end], d[begin:end], less[begin:end], more[begin:end]
         )
-        products[0] *= np.float64(first) if SMALLEST < first < LARGEST else 0.0
-        products[1] *= np.float64(second) if SMALLEST < second < LARGEST else 0.0
+        if SMALLEST < first < LARGEST:
+            products[0] *= np.float64(first)
+        else:
+            products[0] *= _product_in_double(a[begin:end], b[begin:end], less[begin:end], more[begin:end])
+        if SMALLEST < second < LARGEST:
+            products[1] *= np.float64(second)
+        else:
+            products[1] *= _product_in_double(c[begin:end], d[begin:end], less[begin:end], more[begin:end])
 
 
 @compiled_in_any_order
@@ -230,6 +236,7 @@ def _log_product(a: SingleArray, b: SingleArray, less: SingleArray, more: Single
 
 @compiled_in_any_order
 def _product_in_double(a: SingleArray, b: SingleArray, less: SingleArray, more: SingleArray) -> float:
+    """Return the product of a state in double precision."""
     product = 1.0
     for i in range(len(less)):
         product *= np.float64(a[i] * less[i] + b[i] * more[i])

@@ -297,6 +297,8 @@ def _active(progress: _Progress) -> set[int]:
 def _collected(progress: _Progress, before: _Progress) -> Answers:
     """Add the sum over the states that earlier runs have met; those of this round measure their share."""
     way, groups = progress.way, progress.groups
+    if way.path.flips and not before.runs and way.deadline.left > policy.LEAST_LEFT * way.deadline.seconds:
+        return progress.answers  # a larger round measures shares better
     found, tested = _divided(progress.runs, before.runs)
     parts = [_divided(*runs) for runs in zip_longest(progress.runs_to, before.runs_to, fillvalue=())]
     finding = [run for runs in (found, *(first for first, _ in parts)) for run in runs]

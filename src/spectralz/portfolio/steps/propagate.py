@@ -18,6 +18,7 @@ from spectralz.parts.expectation_propagation.problem import MANY_SPINS, step_ope
 from spectralz.portfolio import policy
 from spectralz.portfolio.answers import Answer
 from spectralz.result import Kind, Status
+from spectralz.sampling.engines.collapsed import sides_that_pay
 from spectralz.trust.judgment import with_rounding
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ def propagate(problem: Problem, deadline: Deadline, answers: Answers) -> Iterato
         return
     if answers.is_compressed(problem.tol):
         yield answers.without("not needed: mps has answered, and has samples of its own", "ep")
+        return
+    if model.n >= policy.MANY_SPINS_OF_SIDES and sides_that_pay(model) is not None:
+        yield answers.without("annealing with one of the two sides summed out does better", "ep", "bp")
         return
     if model.storage.for_kernels().mean_strength >= 1.0:
         deadline = deadline.share(policy.STRONG_EP_PART)
@@ -61,7 +65,7 @@ def pass_messages(problem: Problem, deadline: Deadline, answers: Answers) -> Ite
     model, edges = problem.model, problem.model.edge_count
     has_few_spins = model.n < policy.FEWEST_BP_SPINS
     is_ep_enough = answers.trusts("ep") or (has_few_spins and "ep" not in answers.not_run)
-    if "bp" in problem.exclude or answers.is_compressed(problem.tol) or is_ep_enough:
+    if {"bp"} & {*problem.exclude, *answers.not_run} or answers.is_compressed(problem.tol) or is_ep_enough:
         return
     needed = operations_of_bp(model.n, edges, policy.FEWEST_BP_ITERATIONS) / clock.OPERATIONS_PER_SECOND
     if needed > deadline.seconds:

@@ -141,20 +141,29 @@ def _begun_between_sides(way: Way) -> Way:
     All get the same time for a few states. Their mean log-weight is below log Z by what is lost on the way, so the
     largest is the best.
     """
-    path = way.path
-    bases = [path.base] if not path.base.any() else [path.base, np.zeros(path.n)]
-    _, *others = (replace(path, base=base, flips=flips) for base in bases for flips in (False, True))
-    ways = [way, *(replace(way_along(way.problem, way.deadline, way.crew, one), rng=way.rng) for one in others)]
-    slowest = max(one.one for one in ways) * path.engine.together
-    seconds = min(policy.TRIAL_SHARE * way.deadline.seconds, policy.MOST_POINTS_OF_TRIAL * slowest)
-    if seconds < policy.TRIAL_TIMES * LEAST_POINTS * slowest:
-        return _surveyed(way)
-    return max((_surveyed(one) for one in ways), key=lambda one: _mean_log_weight_of_trial(one, seconds))
+    path, first = way.path, _surveyed(way)
+    ways = [first] if not path.base.any() else [first, _surveyed(_along(first, replace(path, base=np.zeros(path.n))))]
+    # Points are spaced alike for both kinds of sweeps: by variances in equilibrium.
+    ways += [_along(one, replace(one.path, flips=True)) for one in ways]
+    seconds = policy.SIDES_TRIAL_SHARE * way.deadline.seconds
+    tried = [(_mean_log_weight_of_trial(one, seconds), one) for one in ways if _points_in(one, seconds) >= LEAST_POINTS]
+    return max(tried, key=lambda trial: trial[0])[1] if len(tried) > 1 else first
+
+
+def _along(way: Way, path: Path) -> Way:
+    """Return the way along another path, with points spaced alike."""
+    other = way_along(way.problem, way.deadline, way.crew, path)
+    return replace(other, rng=way.rng, spacing=way.spacing)
+
+
+def _points_in(way: Way, seconds: float) -> float:
+    """Return how many points a few states pass in so many seconds."""
+    return min(seconds / (way.one * way.path.engine.together), policy.MOST_POINTS_OF_TRIAL)
 
 
 def _mean_log_weight_of_trial(way: Way, seconds: float) -> float:
     """Return the mean log-weight of a few states after so many seconds on a path."""
-    return mean_log_weight(_trial(way, seconds / (way.one * way.path.engine.together)))
+    return mean_log_weight(_trial(way, _points_in(way, seconds)))
 
 
 def mean_log_weight(run: Run) -> float:
