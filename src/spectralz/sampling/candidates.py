@@ -13,7 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
+from spectralz._support import deadline
 from spectralz.parts.leading import leading_directions
+from spectralz.sampling.pool import fill, search, state_pool
 from spectralz.sampling.quench import quench
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ WIDE_GAP, MOST_GAPS, MOST_ENTRIES = 0.4, 3, 4_000_000
 MOST_PARTS = 6
 # Of quenched random states, as many of the heaviest and as many others are candidates; so many are quenched for each.
 HEAVIEST, OTHERS, QUENCHES_EACH = 8, 4, 16
+# To search for heavy states of a side: most states to keep, random ones to begin with, and seconds.
+STATES_OF_SIDE, QUENCHES_OF_SIDE, SECONDS_TO_SEARCH = 20_000, 30, 5.0
 # However little time there is, so many are returned.
 FEWEST = 2
 
@@ -81,6 +85,26 @@ def random_candidates(
     heaviest = np.argsort(-weights, kind="stable")[: int(most * HEAVIEST / (HEAVIEST + OTHERS))].tolist()
     others = [k for k in range(len(new)) if k not in heaviest][: int(most) - len(heaviest)]
     return [new[k] for k in (*heaviest, *others)]
+
+
+def heavy_candidates(
+    path: Path, x: NDArray[np.int8], rng: np.random.Generator, parallel: Parallel, most: float
+) -> list[Candidate]:
+    """Return the heaviest states of a model whose side is flipped that no flip makes heavier.
+
+    They are searched for with the other side summed out, among the neighbors of states ``x`` of a population and of
+    quenched random ones: strong weights freeze whole states long before.
+    """
+    if not path.flips or most < 1.0:
+        return []
+    pool = state_pool(path.model, STATES_OF_SIDE)
+    fill(pool, path, [], QUENCHES_OF_SIDE, rng, parallel)
+    pool.add(x)
+    search(pool, path, min(deadline.current().left, SECONDS_TO_SEARCH), parallel)
+    ends = pool.space.quench(pool.heaviest(len(pool)))
+    ends = ends[np.argsort(-pool.space.log_weight(ends), kind="stable")[: int(most)]]
+    everywhere = np.ones(path.n, dtype=np.bool_)
+    return [(state, everywhere) for state in np.where(pool.space.given(ends).mean >= 0.0, 1, -1).astype(np.int8)]
 
 
 def _quenched(path: Path, starts: Sequence[Candidate], parallel: Parallel) -> list[Candidate]:

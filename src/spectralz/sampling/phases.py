@@ -17,7 +17,7 @@ import numpy as np
 
 from spectralz._support import deadline
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.sampling.candidates import random_candidates, strongest_forest, turned_candidates
+from spectralz.sampling.candidates import heavy_candidates, random_candidates, strongest_forest, turned_candidates
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.pool import StatePool
 from spectralz.sampling.populations import log_mean_z, sample_of, weights_of
@@ -53,8 +53,8 @@ SWEEPS_PER_CHAIN = DISTURBANCES * SWEEPS
 SWEEPS_PER_CANDIDATE = CHAINS * SWEEPS_PER_CHAIN
 # Leading eigenvectors that candidates lie along, by default.
 DIRECTIONS = 4
-# Most candidates at first.
-MOST_CANDIDATES = 32
+# Most candidates at first, and most of those that are heavy states of the smaller side of a bipartite model.
+MOST_CANDIDATES, MOST_HEAVY = 32, 8
 # A phase holds spins whose means differ by at least this from those of the population; it holds at least so many.
 HELD, FEWEST_HELD = 0.5, 3
 # Chains in a stratum that is worth measuring.
@@ -82,9 +82,9 @@ STATES_TO_TURN = 64
 # So many chains go on without being disturbed, and are seen so many times. A stratum is one that this share of them
 # does not leave: chains of a population cross to others by themselves.
 CHAINS_GOING_ON, TIMES_SEEN, LEAST_REMAINING = 32, 8, 0.04
-# To sum over the states around these, their neighbors count if they are lighter by less than this many nats, and if
-# there are no more than this many. States found again must be so many that their share is known.
-LIGHTEST_NEIGHBOR, MOST_NEIGHBORS, FEWEST_HITS = 6.0, 3000, 5
+# To sum over the states around these, neighbors of the heaviest count if they are lighter by less than this many nats,
+# and if there are no more than this many. States found again must be so many that their share is known.
+STATES_WITH_NEIGHBORS, LIGHTEST_NEIGHBOR, MOST_NEIGHBORS, FEWEST_HITS = 64, 6.0, 3000, 5
 # States count as equally heavy if their log-weights differ by less than this share.
 LEVEL = 1e-9
 
@@ -248,7 +248,8 @@ def find_phases(
     here = _Population(path, runs, _means_of(runs), rng, parallel)
     most = min(most, SPINS_AT_ONCE / (CHAINS * path.n))
     x, chains, before = sample_of(runs, STATES_TO_TURN, rng), np.empty((0, path.n), dtype=np.int8), -1
-    starts = turned_candidates(path, x, directions, rng, most, parallel)
+    starts = heavy_candidates(path, x, rng, parallel, min(most, MOST_HEAVY))
+    starts += turned_candidates(path, x, directions, rng, most - len(starts), parallel)
     tried = [*quench(path, x, parallel), *(state for state, _ in starts)]
     new = random_candidates(path, tried, rng, parallel, most - len(starts))
     starts, tried = [*starts, *new], [*tried, *(state for state, _ in new)]
@@ -455,7 +456,8 @@ def _stratum(
     """Return a stratum as the chains inside know it, None if they leave it.
 
     Its base has their means for the spins that its phases hold. The others have only their own fields: parts that may
-    turn must be free to do so, or half of the stratum, and perhaps the heavier one, would be missed.
+    turn must be free to do so, or half of the stratum, and perhaps the heavier one, would be missed. Spins that are
+    summed out are free in any field, and begin in that of the stratum.
     """
     x, is_there = chains[inside], partial(found.are_in, number)
     states = _going_on(here, x)
@@ -465,6 +467,8 @@ def _stratum(
     certain = 1.0 - UNIT_ROUNDOFF
     mean = np.clip(np.tanh(fields(here.path, x)).mean(axis=0), -certain, certain)
     base = np.where(held, np.clip(np.arctanh(mean), -LARGEST_FIELD, LARGEST_FIELD), here.path.theta)
+    if here.path.sides is not None:
+        base = np.where(here.is_kept, base, fields(here.path, x).mean(axis=0))
     origin = inside // CHAINS  # chains of one candidate are in one valley, those of several perhaps in several
     valleys = [_with_most_entropy(here, x[origin == k]) for k in np.unique(origin)]
     most = min(_most(here, x, states, is_there), float(np.logaddexp.reduce(valleys)))
@@ -505,6 +509,7 @@ def _summed_beside(here: _Population, x: NDArray[np.int8], others: NDArray[np.in
     pool.add_identified(v)
     if not pool.contains(others).any():
         return math.inf  # neighbors would hardly help, and take longer
+    v = v[np.argsort(-here.space.log_weight(v), kind="stable")[:STATES_WITH_NEIGHBORS]]
     rows, spins = np.nonzero(here.space.flip_changes(v, here.path, here.parallel) > -LIGHTEST_NEIGHBOR)
     if len(rows) > MOST_NEIGHBORS:
         return math.inf

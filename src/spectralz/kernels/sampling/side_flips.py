@@ -29,12 +29,10 @@ if TYPE_CHECKING:
 # States that are swept together, so that a row of the tables is read once for all of them. Two at a time share what is
 # read.
 GROUP = 4
-# So many factors are multiplied in single precision, which is exact to its digits within these limits, and their
-# products in double precision. Beyond its limits, logarithms are added up now and then.
-AT_ONCE, SMALLEST, LARGEST = 196, 1e-30, 1e30
-AT_ONCE_IN_DOUBLE, SMALLEST_IN_DOUBLE, LARGEST_IN_DOUBLE, LARGEST_LOG = 16, 1e-250, 1e40, 600.0
-# Largest logarithm of the part of a product that each factor of the tables takes over.
-LARGEST_PART = 30.0
+# So many factors, each at most 2, are multiplied. A product above the smallest has lost no digits on the way; otherwise
+# one factor after the other is multiplied, and logarithms are added up beyond the other limits.
+AT_ONCE, SMALLEST_PRODUCT, SMALLEST, LARGEST = 400, 1e-180, 1e-30, 1e30
+LARGEST_LOG = 600.0
 
 
 class Tables(NamedTuple):
@@ -43,7 +41,7 @@ class Tables(NamedTuple):
     Attributes
     ----------
     less, more
-        1 - T and 1 + T, kept side x summed side, each times the same part of the product of cosh.
+        1 - T and 1 + T, kept side x summed side.
     gain
         For each kept spin, the log of what multiplies the weight beside the products: if it flips from +1, and from -1.
     """
@@ -65,11 +63,6 @@ def fill_tables(begin: int, end: int, beta: float, path: CollapsedPath, tables: 
             smaller *= larger
             less[i] = smaller if row[i] > ZERO else larger
             more[i] = larger if row[i] > ZERO else smaller
-        # With a part of prod_i cosh in each factor, products are about 1 and fit into single precision.
-        part = np.float32(math.exp(min(-0.5 * _log_of_products(less, more) / max(len(row), 1), LARGEST_PART)))
-        for i in range(len(row)):
-            less[i] *= part
-            more[i] *= part
         # From the rounded tables: then a flip and the flip back multiply the weight by exactly 1.
         log_cosh = -0.5 * _log_of_products(less, more)
         field = path.kept[begin + j] + beta * path.kept_change[begin + j]
@@ -113,7 +106,7 @@ def sweep_flips(
     summed = len(pushes)
     pushed = np.empty((GROUP, summed), np.float32)
     odds = np.empty((GROUP, 2, summed), np.float32)
-    fields, products = np.empty(summed, np.float32), np.empty(GROUP)
+    fields, logs = np.empty(summed, np.float32), np.empty(GROUP)
     for i in range(summed):
         fields[i] = 2.0 * (path.summed[i] + points[1] * path.summed_change[i])
     for first in range(0, LANES, GROUP):
@@ -124,7 +117,7 @@ def sweep_flips(
         for _ in range(sweeps):
             for j in range(len(v)):
                 spins = v[j, first : first + GROUP]
-                _draw(spins, first, state, odds, pushed, path.weights[j], j, tables, products)
+                _draw(spins, first, state, odds, pushed, path.weights[j], j, tables, logs)
         for k in range(GROUP):
             for i in range(summed):
                 pushes[i, first + k] = pushed[k, i]
@@ -154,24 +147,19 @@ def _draw(
     weights: SingleArray,
     j: int,
     tables: Tables,
-    products: FloatArray,
+    logs: FloatArray,
 ) -> None:
     """Flip spin j of each state of a group, or not."""
     less, more = tables.less[j], tables.more[j]
     s0, s1, s2, s3 = _is_down(spins[0]), _is_down(spins[1]), _is_down(spins[2]), _is_down(spins[3])
-    _find_products(odds[0, s0], odds[0, 1 - s0], odds[1, s1], odds[1, 1 - s1], less, more, products[:2])
-    _find_products(odds[2, s2], odds[2, 1 - s2], odds[3, s3], odds[3, 1 - s3], less, more, products[2:])
+    _find_logs(odds[0, s0], odds[0, 1 - s0], odds[1, s1], odds[1, 1 - s1], less, more, logs[:2])
+    _find_logs(odds[2, s2], odds[2, 1 - s2], odds[3, s3], odds[3, 1 - s3], less, more, logs[2:])
     for k in range(GROUP):
         is_down = _is_down(spins[k])
-        a, b = odds[k, is_down], odds[k, 1 - is_down]
-        gain, product = tables.gain[j, is_down], products[k]
-        if SMALLEST_IN_DOUBLE < product < LARGEST_IN_DOUBLE and gain < LARGEST_LOG:
-            ratio = math.exp(gain) * product
-        else:
-            ratio = math.exp(min(gain + _log_product(a, b, less, more), LARGEST_LOG))
+        ratio = math.exp(min(tables.gain[j, is_down] + logs[k], LARGEST_LOG))
         u = (np.float64(np.int32(next_word(state, first + k) >> U8)) + 0.5) * 2.0**-24
         if u * (1.0 + ratio) < ratio:
-            _turn(a, b, pushed[k], less, more, weights, -TWO * spins[k])
+            _turn(odds[k, is_down], odds[k, 1 - is_down], pushed[k], less, more, weights, -TWO * spins[k])
             spins[k] = -spins[k]
 
 
@@ -181,66 +169,50 @@ def _is_down(spin: float) -> int:
 
 
 @inlined
-def _find_products(
+def _find_logs(
     a: SingleArray,
     b: SingleArray,
     c: SingleArray,
     d: SingleArray,
     less: SingleArray,
     more: SingleArray,
-    products: FloatArray,
+    logs: FloatArray,
 ) -> None:
-    """Write the products of two states."""
-    products[0] = products[1] = 1.0
+    """Write the logs of the products of two states."""
+    first = second = 1.0
+    logs[0] = logs[1] = 0.0
     for begin in range(0, len(less), AT_ONCE):
         end = min(begin + AT_ONCE, len(less))
-        first, second = _two_products(
-            a[begin:end], b[begin:end], c[begin:end], d[begin:end], less[begin:end], more[begin:end]
-        )
-        if SMALLEST < first < LARGEST:
-            products[0] *= np.float64(first)
-        else:
-            products[0] *= _product_in_double(a[begin:end], b[begin:end], less[begin:end], more[begin:end])
-        if SMALLEST < second < LARGEST:
-            products[1] *= np.float64(second)
-        else:
-            products[1] *= _product_in_double(c[begin:end], d[begin:end], less[begin:end], more[begin:end])
+        x, y = less[begin:end], more[begin:end]
+        one, other = _two_products(a[begin:end], b[begin:end], c[begin:end], d[begin:end], x, y)
+        logs[0], first = _multiplied_by(logs[0], first, one, a[begin:end], b[begin:end], x, y)
+        logs[1], second = _multiplied_by(logs[1], second, other, c[begin:end], d[begin:end], x, y)
+    logs[0] += math.log(first)
+    logs[1] += math.log(second)
 
 
 @compiled_in_any_order
 def _two_products(
     a: SingleArray, b: SingleArray, c: SingleArray, d: SingleArray, less: SingleArray, more: SingleArray
-) -> Any:
+) -> tuple[float, float]:
     """Return the products of two states, which share what is read of the tables."""
-    first = second = ONE
+    first = second = 1.0
     for i in range(len(less)):
-        first *= a[i] * less[i] + b[i] * more[i]
-        second *= c[i] * less[i] + d[i] * more[i]
+        first *= np.float64(a[i] * less[i] + b[i] * more[i])
+        second *= np.float64(c[i] * less[i] + d[i] * more[i])
     return first, second
 
 
 @inlined
-def _log_product(a: SingleArray, b: SingleArray, less: SingleArray, more: SingleArray) -> float:
-    """Return the log of the product of a state, however small it is."""
-    total, product = 0.0, 1.0
-    for begin in range(0, len(less), AT_ONCE_IN_DOUBLE):
-        end = min(begin + AT_ONCE_IN_DOUBLE, len(less))
-        factor = _product_in_double(a[begin:end], b[begin:end], less[begin:end], more[begin:end])
-        if factor > SMALLEST_IN_DOUBLE:
-            total, product = _multiplied(total, product, factor)
-        else:
-            for i in range(begin, end):
-                total, product = _multiplied(total, product, np.float64(a[i] * less[i] + b[i] * more[i]))
-    return total + math.log(product)
-
-
-@compiled_in_any_order
-def _product_in_double(a: SingleArray, b: SingleArray, less: SingleArray, more: SingleArray) -> float:
-    """Return the product of a state in double precision."""
-    product = 1.0
+def _multiplied_by(
+    total: float, product: float, factor: float, a: SingleArray, b: SingleArray, less: SingleArray, more: SingleArray
+) -> tuple[float, float]:
+    """Multiply by a product of factors, or if it is too small by one after the other."""
+    if factor > SMALLEST_PRODUCT:
+        return _multiplied(total, product, factor)
     for i in range(len(less)):
-        product *= np.float64(a[i] * less[i] + b[i] * more[i])
-    return product
+        total, product = _multiplied(total, product, np.float64(a[i] * less[i] + b[i] * more[i]))
+    return total, product
 
 
 @compiled_in_any_order

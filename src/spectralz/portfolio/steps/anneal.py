@@ -249,12 +249,17 @@ def _searched(progress: _Progress) -> _Progress:
 
     Where a side is flipped, nearly every state that few families have met looks like a phase: more runs come first.
     """
-    if progress.way.path.flips and summary_of_strata(progress.groups).families < FEWEST_FAMILIES:
+    if _has_few_families(progress):
         return progress
     phases = _phases_beside(progress.way, progress.groups, progress.phases)
     ways = tuple(way_to_stratum(progress.way, stratum) for stratum in phases.strata[len(progress.ways) :])
     runs_to = (*progress.runs_to, *(() for _ in ways))
     return replace(progress, phases=phases, ways=(*progress.ways, *ways), runs_to=runs_to)
+
+
+def _has_few_families(progress: _Progress) -> bool:
+    """Return whether a side is flipped and few families have found its heavy valleys."""
+    return progress.way.path.flips and summary_of_strata(progress.groups).families < FEWEST_FAMILIES
 
 
 def _phases_beside(way: Way, groups: list[list[Run]], known: Phases | None = None) -> Phases:
@@ -297,7 +302,8 @@ def _active(progress: _Progress) -> set[int]:
 def _collected(progress: _Progress, before: _Progress) -> Answers:
     """Add the sum over the states that earlier runs have met; those of this round measure their share."""
     way, groups = progress.way, progress.groups
-    if way.path.flips and not before.runs and way.deadline.left > policy.LEAST_LEFT * way.deadline.seconds:
+    is_early = not before.runs and way.deadline.left > policy.LEAST_LEFT * way.deadline.seconds
+    if is_early and _has_few_families(progress):
         return progress.answers  # a larger round measures shares better
     found, tested = _divided(progress.runs, before.runs)
     parts = [_divided(*runs) for runs in zip_longest(progress.runs_to, before.runs_to, fillvalue=())]
