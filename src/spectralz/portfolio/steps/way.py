@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -86,9 +86,9 @@ class Way:
         room = self.problem.max_memory / bytes_per_state(self.path) - sum(run.size for run in runs)
         sides, together = self.path.sides, self.path.engine.together
         spins = self.path.n if sides is None else len(sides.kept)
-        many = max(together, policy.STATES_TO_FLIP) if self.path.flips else together
-        plan = plan_round(sweeps, dissipation, room, self.worker_count, spins, many)
-        return plan or plan_round(sweeps, dissipation, room, self.worker_count, spins, together)
+        divided = partial(plan_round, sweeps, dissipation, room, self.worker_count, spins)
+        many = divided(policy.STATES_TO_FLIP) if self.path.flips and together < policy.STATES_TO_FLIP else None
+        return many if many is not None and many.runs >= policy.FEWEST_RUNS else divided(together)
 
 
 def way_along(problem: Problem, deadline: Deadline, crew: Crew, path: Path) -> Way:
