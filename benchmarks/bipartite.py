@@ -1,4 +1,7 @@
-"""Measure trained RBMs with one side summed out: ``python -m benchmarks.bipartite [FILE.npz ...]``, in two minutes.
+"""Measure trained RBMs with one side summed out: ``python -m benchmarks.bipartite [--rival] [FILE.npz ...]``.
+
+With ``--rival``, in a quarter of an hour, ``auto`` against annealed importance sampling as in the textbook
+(``textbook_ais.py``) for the same time, on machines with weak and strong weights. Otherwise, in two minutes:
 
 ``sweeps``: the time of a sweep over one state, collapsed and spin by spin, and the scatter of the weights of annealed
 importance sampling with both at equal time. ``states``: the sum over the states of the smaller side. RBMs are
@@ -7,14 +10,17 @@ trained here on scikit-learn's digits; files with ``W``, ``visible`` and ``hidde
 
 from __future__ import annotations
 
-import sys
+import argparse
+import math
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import spectralz as sz
+from benchmarks import textbook_ais
 from benchmarks.harness import processor, table
 from spectralz.kernels.coupling import Couplings
 from spectralz.sampling.base_rates import base_rates
@@ -28,6 +34,10 @@ from spectralz.sampling.spread import crew_for
 
 SHAPES = ((64, 100), (64, 500), (784, 10), (784, 20), (784, 500))
 STATES, SECONDS, SEEDS = 256, 1.0, (1, 2, 3)
+# Visible and hidden units, passes over the data: more passes make weights strong. Seconds for each answer, seeds for
+# small and for large machines, and how many times as long the reference takes.
+RIVAL_SHAPES = ((64, 100, 20), (64, 100, 200), (64, 500, 20), (784, 20, 20), (784, 100, 100), (784, 500, 20))
+BUDGET, SEEDS_OF_SMALL, SEEDS_OF_LARGE, REFERENCE_TIMES = 10.0, 10, 3, 6.0
 
 
 def trained(visible: int, hidden: int, passes: int = 20, seed: int = 0) -> sz.RBM:
@@ -44,10 +54,10 @@ def trained(visible: int, hidden: int, passes: int = 20, seed: int = 0) -> sz.RB
     return sz.RBM.from_sklearn(rbm.fit(data))
 
 
-def read(path: str) -> sz.Ising:
+def read(path: str) -> sz.RBM:
     """Return the RBM of a file."""
     kept = np.load(path)
-    return sz.RBM(kept["W"], kept["visible"], kept["hidden"]).to_ising()
+    return sz.RBM(kept["W"], kept["visible"], kept["hidden"])
 
 
 def annealed(engine: Any, betas: np.ndarray, seed: int) -> np.ndarray:
@@ -112,14 +122,53 @@ def states(models: dict[str, sz.Ising]) -> str:
     return table(["machine", "kept spins", "states", "log of their sum", "which is", "seconds"], lines)
 
 
-def main(paths: list[str]) -> None:
-    """Print both tables."""
-    models = {f"{visible} x {hidden}": trained(visible, hidden).to_ising() for visible, hidden in SHAPES}
-    models |= {Path(path).stem: read(path) for path in paths}
+def rival(machines: dict[str, sz.RBM], budget: float) -> str:
+    """Return the errors of `auto` and of the textbook in the same time, against a longer run of `auto`."""
+    lines = []
+    for name, rbm in machines.items():
+        seeds = SEEDS_OF_SMALL if rbm.n <= 200 else SEEDS_OF_LARGE
+        reference = sz.log_z(rbm, budget=REFERENCE_TIMES * budget, seed=99)
+        ours = [sz.log_z(rbm, budget=budget, seed=seed) for seed in range(seeds)]
+        theirs = [textbook_ais.in_seconds(rbm, budget, seed) for seed in range(seeds)]
+        mine = [(one.log_z, one.std_error or math.inf) for one in ours]
+        rms = [_rms(answers, reference.log_z) for answers in (mine, theirs)]
+        known = f"{reference.log_z:.4f} ± {reference.std_error:.2g}" + ("" if reference.trusted else ", not trusted")
+        trusted = f"{sum(one.trusted for one in ours)} of {seeds}"
+        cells = [name, known, f"{rms[0]:.2g}", trusted, f"{max(one.seconds for one in ours):.1f}", f"{rms[1]:.2g}"]
+        lines.append([*cells, f"{theirs[0][2]}", f"{_worst(theirs, reference.log_z):.2g}", f"{rms[1] / rms[0]:.2g}"])
+        print(lines[-1], flush=True)
+    heads = ["machine", "log Z", "rms error", "trusted", "seconds", "textbook: rms error", "temperatures"]
+    return table([*heads, "error / its error bar, at worst", "ratio of rms errors"], lines)
+
+
+def _rms(answers: list[tuple[Any, ...]], truth: float) -> float:
+    return math.sqrt(np.mean([(answer[0] - truth) ** 2 for answer in answers]))
+
+
+def _worst(answers: list[tuple[Any, ...]], truth: float) -> float:
+    return max(abs(answer[0] - truth) / answer[1] for answer in answers)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("files", nargs="*", metavar="FILE", help="machines to add: arrays W, visible and hidden")
+    parser.add_argument("--rival", action="store_true", help="compare with annealed importance sampling")
+    parser.add_argument("--budget", type=float, default=BUDGET, help="seconds for each answer beside the rival")
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore", sz.errors.InaccurateWarning)
+    files = {Path(path).stem: read(path) for path in asked.files}
+    if asked.rival:
+        shapes = {f"{v} x {h}, {passes} passes": trained(v, h, passes) for v, h, passes in RIVAL_SHAPES}
+        print(f"{processor()}; {asked.budget:g} s for each answer\n")
+        print(rival(shapes | files, asked.budget))
+        return
+    machines = {f"{visible} x {hidden}": trained(visible, hidden) for visible, hidden in SHAPES} | files
+    models = {name: rbm.to_ising() for name, rbm in machines.items()}
     print(f"{processor()}; {STATES} states, {SECONDS:g} s for each run, {len(SEEDS)} seeds\n")
     print(sweeps(models), end="\n\n")
     print(states(models))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

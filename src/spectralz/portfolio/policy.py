@@ -55,8 +55,10 @@ SPREAD_WANTED, SPREAD_POWER = 0.25, 0.7
 # least this many times the root of all sweeps.
 POINTS_PER_ROOT = 0.15
 # Where a side of a bipartite model is flipped, few of the states find the heaviest valleys. A run then has at least so
-# many, a round takes this share of what is left, and beside it only runs through this share of its points count.
-STATES_TO_FLIP, FLIPS_ROUND_SHARE, COMPARABLE = 512, 0.85, 0.5
+# many, on a device the other number, the second round and later ones take these shares of what is left, and
+# beside them only runs through this share of their points count.
+STATES_TO_FLIP, STATES_TO_FLIP_ON_DEVICE = 512, 4096
+SECOND_FLIPS_SHARE, LATER_FLIPS_SHARE, COMPARABLE = 0.25, 0.85, 0.75
 # If the variance of log-weights would exceed this over the number of spins, within these limits, all of the time goes
 # to states that go both ways: with many spins log-weights are a sum of many parts and nearly normal. Going both ways
 # takes this many times as long.
@@ -112,6 +114,8 @@ SEARCH_SHARE = 0.5
 # The search for phases that populations have missed gets this share of what is left after each round. There is none if
 # the shortest would take this share of all.
 SEARCH_FOR_PHASES_SHARE, MOST_SEARCH_SHARE = 0.05, 0.2
+# Nor is there one if a side is flipped, and a trusted sum over its states holds this share of P(x).
+SHARE_WITHOUT_SEARCH = 0.5
 LARGEST_POPULATION = 200_000
 QUENCHES, QUENCHES_SHARE = 1000, 0.1
 # With more spins than this, states are collected only if annealing has reached the same state twice.

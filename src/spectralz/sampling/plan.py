@@ -83,17 +83,18 @@ class Survey:
         return np.unique(points)
 
     @classmethod
-    def of_variance(cls, points: FloatArray, variance: FloatArray) -> Survey:
+    def of_variance(cls, points: FloatArray, variance: FloatArray, *, is_rare: bool = False) -> Survey:
         """Return the survey that minimizes ``variance``, that of log-weights annealed up to each point.
 
         A part of the path with k points contributes v to it, and would contribute v k / m with m points. For a given
-        total number of points, the sum is least if m is proportional to the root of v k.
+        total number of points, the sum is least if m is proportional to the root of v k. If few states find heavy
+        valleys (``is_rare``), more points there find more valleys, and v hardly falls: m is proportional to v.
         """
         edges = np.unique(np.linspace(0, len(points) - 1, PARTS + 1).astype(int))
         counts = np.diff(edges)
         added = np.maximum(np.diff(np.maximum.accumulate(variance)[edges]), 0.0)
         added = np.maximum(added, LEAST_SHARE * added.mean())
-        distances = np.sqrt(added * counts)
+        distances = added if is_rare else np.sqrt(added * counts)
         return cls(points[edges], np.concatenate([[0.0], np.cumsum(distances)]))
 
 

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Progress:
-    """The runs so far, the time of a sweep in the last, the phases that they have missed, and the answers.
+    """The runs so far, the number of rounds, the time of a sweep in the last, phases they have missed, and answers.
 
     ``ways`` lead to the strata of these phases, and ``runs_to`` are the runs along each.
     """
@@ -78,6 +78,7 @@ class _Progress:
     way: Way
     answers: Answers
     runs: tuple[Run, ...] = ()
+    rounds: int = 0
     pace: float = 0.0
     phases: Phases = field(default_factory=Phases)
     ways: tuple[Way, ...] = ()
@@ -174,7 +175,9 @@ def _next_plan(progress: _Progress) -> tuple[Round | None, bool]:
     if not runs or growth <= 1.0 or way.deadline.left <= policy.LEAST_LEFT * way.deadline.seconds:
         return None, False
     last = runs[-1]
-    share = policy.FLIPS_ROUND_SHARE if way.path.flips else policy.NEXT_ROUND_SHARE
+    share = policy.NEXT_ROUND_SHARE
+    if way.path.flips:  # the second round shows where points are needed
+        share = policy.SECOND_FLIPS_SHARE if progress.rounds == 1 else policy.LATER_FLIPS_SHARE
     share /= 1.0 + len(_active(progress))
     affordable = share * way.deadline.left / max(progress.pace, policy.TICK)
     plan = way.plan(affordable, last.dissipation)
@@ -227,12 +230,27 @@ def _round(progress: _Progress, plan: Round) -> Generator[Answers, None, _Progre
     seconds = clock.now() - started
     pace = seconds / (len(points) * plan.size * plan.runs)
     began = clock.seconds()
-    progress = _to_strata(_searched(replace(progress, answers=answers, pace=pace)), seconds)
+    progress = replace(progress, answers=answers, pace=pace, rounds=progress.rounds + 1)
+    if way.path.flips:
+        progress = replace(progress, answers=_collected(progress, before))
+        if _has_most_states(progress.answers):
+            yield progress.answers
+            return progress
+    progress = _to_strata(_searched(progress), seconds)
     if progress.phases.strata or not progress.phases.is_complete:
         progress = replace(progress, answers=_judged(progress, clock.seconds() - began))
-    progress = replace(progress, answers=_collected(progress, before))
+    if progress.phases.strata or not way.path.flips:
+        progress = replace(progress, answers=_collected(progress, before))
     yield progress.answers
     return progress
+
+
+def _has_most_states(answers: Answers) -> bool:
+    """Return whether a trusted sum over states holds most of P(x): it would hold another phase as well."""
+    states = answers.by_method.get("states")
+    if states is None or not answers.trusts("states"):
+        return False
+    return states.outcome.kind is Kind.EXACT or states.outcome.details["share"] >= policy.SHARE_WITHOUT_SEARCH
 
 
 def _comparable(path: Path, runs: tuple[Run, ...], points: int) -> tuple[Run, ...]:
@@ -302,7 +320,7 @@ def _active(progress: _Progress) -> set[int]:
 def _collected(progress: _Progress, before: _Progress) -> Answers:
     """Add the sum over the states that earlier runs have met; those of this round measure their share."""
     way, groups = progress.way, progress.groups
-    is_early = not before.runs and way.deadline.left > policy.LEAST_LEFT * way.deadline.seconds
+    is_early = way.deadline.left > policy.LEAST_LEFT * way.deadline.seconds
     if is_early and _has_few_families(progress):
         return progress.answers  # a larger round measures shares better
     found, tested = _divided(progress.runs, before.runs)
@@ -339,7 +357,7 @@ def _spacing(way: Way, runs: Sequence[Run]) -> Survey:
     """Return how points are spaced: by the variance that the last run has seen, or by the survey."""
     if not runs or not runs[-1].spread[-1] > 0.0:
         return way.spacing
-    return Survey.of_variance(runs[-1].points, runs[-1].spread)
+    return Survey.of_variance(runs[-1].points, runs[-1].spread, is_rare=way.path.flips)
 
 
 def _teller(deadline: Deadline) -> Callable[[float], None]:

@@ -87,7 +87,9 @@ class Way:
         sides, together = self.path.sides, self.path.engine.together
         spins = self.path.n if sides is None else len(sides.kept)
         divided = partial(plan_round, sweeps, dissipation, room, self.worker_count, spins)
-        many = divided(policy.STATES_TO_FLIP) if self.path.flips and together < policy.STATES_TO_FLIP else None
+        on_device = together > policy.STATES_TOGETHER
+        states = policy.STATES_TO_FLIP_ON_DEVICE if on_device else policy.STATES_TO_FLIP
+        many = divided(states) if self.path.flips else None
         return many if many is not None and many.runs >= policy.FEWEST_RUNS else divided(together)
 
 

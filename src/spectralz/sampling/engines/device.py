@@ -296,6 +296,8 @@ class DeviceCollapsedChains(_Columns):
         state = self.v, self.pushes, self._key
         for _ in range(2):  # what comes from a device is compiled for apart from what is put there
             state = self._swept(*state, np.zeros((1, 3)), 1)[:3]
+            v, pushes = (array[:, self._columns(np.arange(self.size))] for array in state[:2])
+            state = v, pushes, state[2]
         state[0].block_until_ready()
 
     def _swept(self, v: Any, pushes: Any, key: Any, points: FloatArray, sweeps: int) -> tuple[Any, Any, Any, Any]:
@@ -318,8 +320,8 @@ class DeviceCollapsedChains(_Columns):
             for k in range(0, len(at), POINTS_AT_ONCE):
                 part = points[k : k + POINTS_AT_ONCE]
                 self.v, self.pushes, self._key, changes = self._swept(self.v, self.pushes, self._key, part, sweeps)
-                rows.append(changes[: len(part), :, : self.size])
-            changes = np.concatenate([np.empty((0, 2, self.size)), *(np.asarray(row) for row in rows)])
+                rows.append(np.asarray(changes)[: len(part), :, : self.size])  # on a device each length is compiled for
+            changes = np.concatenate([np.empty((0, 2, self.size)), *rows])
         if len(at):
             self._beta, self.given = float(at[-1]), None
         return changes[:, 0], changes[:, 1]
