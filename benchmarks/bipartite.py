@@ -122,17 +122,19 @@ def states(models: dict[str, sz.Ising]) -> str:
     return table(["machine", "kept spins", "states", "log of their sum", "which is", "seconds"], lines)
 
 
-def rival(machines: dict[str, sz.RBM], budget: float) -> str:
+def rival(machines: dict[str, sz.RBM], budget: float, device: str) -> str:
     """Return the errors of `auto` and of the textbook in the same time, against a longer run of `auto`."""
     lines = []
     for name, rbm in machines.items():
         seeds = SEEDS_OF_SMALL if rbm.n <= 200 else SEEDS_OF_LARGE
-        reference = sz.log_z(rbm, budget=REFERENCE_TIMES * budget, seed=99)
-        ours = [sz.log_z(rbm, budget=budget, seed=seed) for seed in range(seeds)]
-        theirs = [textbook_ais.in_seconds(rbm, budget, seed) for seed in range(seeds)]
-        mine = [(one.log_z, one.std_error or math.inf) for one in ours]
+        textbook = textbook_ais.on_device if device == "gpu" else textbook_ais.in_seconds
+        reference = sz.log_z(rbm, budget=REFERENCE_TIMES * budget, seed=99, device=device)
+        ours = [sz.log_z(rbm, budget=budget, seed=seed, device=device) for seed in range(seeds)]
+        theirs = [textbook(rbm, budget, seed) for seed in range(seeds)]
+        mine = [(one.log_z,) for one in ours]
         rms = [_rms(answers, reference.log_z) for answers in (mine, theirs)]
-        known = f"{reference.log_z:.4f} ± {reference.std_error:.2g}" + ("" if reference.trusted else ", not trusted")
+        known = f"{reference.log_z:.4f} ± {reference.std_error or 0.0:.2g}"
+        known += "" if reference.trusted else ", not trusted"
         trusted = f"{sum(one.trusted for one in ours)} of {seeds}"
         cells = [name, known, f"{rms[0]:.2g}", trusted, f"{max(one.seconds for one in ours):.1f}", f"{rms[1]:.2g}"]
         lines.append([*cells, f"{theirs[0][2]}", f"{_worst(theirs, reference.log_z):.2g}", f"{rms[1] / rms[0]:.2g}"])
@@ -155,13 +157,16 @@ def main() -> None:
     parser.add_argument("files", nargs="*", metavar="FILE", help="machines to add: arrays W, visible and hidden")
     parser.add_argument("--rival", action="store_true", help="compare with annealed importance sampling")
     parser.add_argument("--budget", type=float, default=BUDGET, help="seconds for each answer beside the rival")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "gpu"], help="where both compute")
+    parser.add_argument("--only-files", action="store_true", help="train no machines")
     asked = parser.parse_args()
     warnings.simplefilter("ignore", sz.errors.InaccurateWarning)
     files = {Path(path).stem: read(path) for path in asked.files}
     if asked.rival:
-        shapes = {f"{v} x {h}, {passes} passes": trained(v, h, passes) for v, h, passes in RIVAL_SHAPES}
+        trained_here = () if asked.only_files else RIVAL_SHAPES
+        shapes = {f"{v} x {h}, {passes} passes": trained(v, h, passes) for v, h, passes in trained_here}
         print(f"{processor()}; {asked.budget:g} s for each answer\n")
-        print(rival(shapes | files, asked.budget))
+        print(rival(shapes | files, asked.budget, asked.device))
         return
     machines = {f"{visible} x {hidden}": trained(visible, hidden) for visible, hidden in SHAPES} | files
     models = {name: rbm.to_ising() for name, rbm in machines.items()}

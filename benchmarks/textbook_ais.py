@@ -1,7 +1,7 @@
 """Annealed importance sampling as in the textbook: layers in turn, from base rates, without resampling.
 
 This is the rival of ``benchmarks.bipartite``: what one writes down in an hour (Neal 2001; Salakhutdinov and Murray
-2008), compiled by numba, on all cores.
+2008): compiled by numba on all cores, or in JAX on a device.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numba
 import numpy as np
 
 CHAINS, PILOT_SWEEPS = 128, 200
+CHAINS_ON_DEVICE, STEPS_AT_ONCE = 4096, 500
 
 
 @numba.njit(parallel=True, fastmath=True, cache=True)
@@ -82,6 +83,47 @@ def in_seconds(rbm: Any, seconds: float, seed: int) -> tuple[float, float, int]:
     each = (time.perf_counter() - pilot) / 50
     temperatures = max(int((seconds - (time.perf_counter() - began)) / each), 10)
     return (*log_mean(annealed(W, visible, hidden, base, temperatures, rng)), temperatures)
+
+
+def on_device(rbm: Any, seconds: float, seed: int) -> tuple[float, float, int]:
+    """Return the same from JAX, with many chains."""
+    import jax
+    import jax.numpy as jnp
+
+    arrays = [np.asarray(array, np.float32) for array in (rbm.weights, rbm.visible, rbm.hidden)]
+    base = np.asarray(base_rates(*arrays, np.random.default_rng(seed)), np.float32)
+    W, visible, hidden, b = (jnp.asarray(array) for array in (*arrays, base))
+
+    def drawn(key: Any, log_odds: Any) -> Any:
+        return (jax.random.logistic(key, log_odds.shape, jnp.float32) < log_odds).astype(jnp.float32)
+
+    def step(state: tuple[Any, ...], betas: Any) -> tuple[tuple[Any, ...], None]:
+        v, log_weight, key = state
+        key, first, second = jax.random.split(key, 3)
+        pushes = hidden + jnp.matmul(v, W, precision="highest")
+        sums = [jnp.logaddexp(0.0, beta * pushes).sum(axis=1) for beta in betas]
+        log_weight += (betas[1] - betas[0]) * (v @ (visible - b)) + sums[1] - sums[0]
+        h = drawn(first, betas[1] * pushes)
+        field = visible + jnp.matmul(h, W.T, precision="highest")
+        return (drawn(second, (1.0 - betas[1]) * b + betas[1] * field), log_weight, key), None
+
+    passed = jax.jit(lambda state, betas: jax.lax.scan(step, state, betas)[0])
+
+    def run(temperatures: int) -> np.ndarray:
+        key, first = jax.random.split(jax.random.key(seed))
+        v = drawn(first, jnp.broadcast_to(b, (CHAINS_ON_DEVICE, len(base))))
+        state = v, jnp.zeros(CHAINS_ON_DEVICE), key
+        betas = np.linspace(0.0, 1.0, temperatures + 1, dtype=np.float32)
+        pairs = np.stack([betas[:-1], betas[1:]], axis=1)
+        for k in range(0, temperatures, STEPS_AT_ONCE):
+            state = passed(state, pairs[k : k + STEPS_AT_ONCE])
+        return np.asarray(state[1], np.float64) + np.logaddexp(0.0, base).sum() + len(arrays[2]) * math.log(2.0)
+
+    run(STEPS_AT_ONCE)  # compiles
+    began = time.perf_counter()
+    run(STEPS_AT_ONCE)
+    temperatures = int(seconds / (time.perf_counter() - began)) * STEPS_AT_ONCE
+    return (*log_mean(run(max(temperatures, STEPS_AT_ONCE))), temperatures)
 
 
 def log_mean(log_weight: np.ndarray) -> tuple[float, float]:

@@ -57,7 +57,7 @@ def main(out: Path, side: int = SIDE) -> None:
 
 def solve_beyond_exact(picture: Path) -> None:
     """Solve a glass that is too large for exact methods, by several estimates and proven bounds."""
-    glass = sz.generators.complete(n=100, strength=0.3, seed=3)
+    glass = sz.generators.complete(n=100, strength=0.5, seed=3)
     print("A glass of 100 spins, all coupled to each other, is too large for exact methods; 10 billion operations give")
     answer = sz.log_z(glass, work=1e10)  # operations are counted, so that the answer is the same everywhere
     proven = f"proven between {answer.lower:.4f} and {answer.upper:.4f}"

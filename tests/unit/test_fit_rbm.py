@@ -9,6 +9,7 @@ import pytest
 
 import spectralz as sz
 from spectralz.errors import ModelError, OptionError
+from spectralz.learning import machines
 from spectralz.learning.machines import free_energies, reverse_annealed
 
 RNG = np.random.default_rng(0)
@@ -59,6 +60,27 @@ def test_forwards_and_backwards_are_compared():
     assert "backwards" in str(found)
     assert found.to_dict()["reverse_rows"] == 50
     assert rbm.log_likelihood(X, "annealing", population=200, check=False).reverse is None
+
+
+def test_no_value_beyond_a_proven_bound_is_shown(monkeypatch):
+    rbm, X = sz.RBM(WEIGHTS, VISIBLE, HIDDEN), bits(5, "01")
+    options = {"work": 1e8, "exclude": ["exact", "states", "mps"]}
+    monkeypatch.setattr(machines, "reverse_annealed", lambda rbm, spins, *_: np.full(len(spins), 5.0))
+    found = rbm.log_likelihood(X, **options)
+    assert found.reverse == found.upper
+    assert "backwards cut to a proven bound" in found.status
+    monkeypatch.setattr(machines, "reverse_annealed", lambda rbm, spins, *_: np.full(len(spins), -99.0))
+    assert rbm.log_likelihood(X, **options).reverse == pytest.approx(found.lower)
+
+
+def test_the_scatter_of_the_rows_is_an_error_of_its_own():
+    rbm, X = sz.RBM(WEIGHTS, VISIBLE, HIDDEN), bits(5, "01")
+    found = rbm.log_likelihood(X)
+    variance = sum((p - found.log_likelihood) ** 2 for p in found.log_prob) / 31
+    assert found.sampling_error == pytest.approx((variance / 32) ** 0.5)
+    assert found.to_dict()["sampling_error"] == found.sampling_error
+    assert "sampling error" in str(found)
+    assert rbm.log_likelihood(X[:1]).sampling_error is None
 
 
 def test_a_machine_learns_patterns():

@@ -152,29 +152,38 @@ def log_likelihood(rbm: RBM, X: Any, method: Any = "auto", *, check: bool = True
         difference = reverse_annealed(rbm, spins[chosen], TEMPERATURES, rng, spins.mean(axis=0)) - log_prob[chosen]
         reverse = value + float(difference.mean())
         reverse_error = float(difference.std(ddof=1) / np.sqrt(rows)) if rows > 1 else None
+    lower = None if estimate.upper is None else energy - estimate.upper
+    upper = None if estimate.lower is None else energy - estimate.lower
+    found = reverse
+    if reverse is not None:
+        reverse = min(max(reverse, -np.inf if lower is None else lower), np.inf if upper is None else upper)
+    words = "" if found == reverse else ", backwards cut to a proven bound"
     return DataLikelihood(
         log_likelihood=value,
         std_error=error,
-        lower=None if estimate.upper is None else energy - estimate.upper,
-        upper=None if estimate.lower is None else energy - estimate.lower,
+        sampling_error=float(log_prob.std(ddof=1) / np.sqrt(len(log_prob))) if len(log_prob) > 1 else None,
+        lower=lower,
+        upper=upper,
         log_prob=log_prob,
         estimate=estimate,
         reverse=reverse,
         reverse_error=reverse_error,
         reverse_rows=rows,
-        status=_verdict(estimate.status, value, error, reverse, reverse_error),
+        status=_verdict(estimate.status, value, error, reverse, reverse_error, words),
     )
 
 
-def _verdict(status: Status, value: float, error: float | None, reverse: float | None, noise: float | None) -> Status:
+def _verdict(
+    status: Status, value: float, error: float | None, reverse: float | None, noise: float | None, words: str
+) -> Status:
     if reverse is None:
         return Status(f"log Z: {status}", converged=status.converged)
     apart = value - reverse
     if agree_per_row(value, error or 0.0, reverse, noise or 0.0):
-        agreement = f"forwards and backwards agree to {abs(apart):.2g} nats per row"
+        agreement = f"forwards and backwards agree to {abs(apart):.2g} nats per row{words}"
         return Status(f"{agreement}; log Z: {status}", converged=status.converged)
     return Status(
-        f"forwards and backwards differ by {apart:.2g} nats per row: the likelihood is probably between them. "
+        f"forwards and backwards differ by {apart:.2g} nats per row{words}: the likelihood is probably between them. "
         f"The data may be unlike what the machine produces, or log Z may be too small ({status})",
         converged=False,
     )

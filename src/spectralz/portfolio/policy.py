@@ -45,8 +45,8 @@ SURVEY_SHARE, SURVEY_TIMES = 0.25, 2.0
 TRIAL_SHARE, MOST_POINTS_OF_TRIAL, TRIAL_MARGIN = 0.04, 512, 2.0
 HARMLESS_SPREAD, TRIAL_TIMES, LEAST_FALL = 3.0, 4, 1.75
 WARM = 2.0
-# The same share for each way to sweep the sides of a bipartite model.
-SIDES_TRIAL_SHARE = 0.025
+# The same share for each way to sweep the sides of a bipartite model; single flips must be better by so many nats.
+SIDES_TRIAL_SHARE, FLIPS_MARGIN = 0.025, 0.5
 # A round of annealing has at least this many runs of as many states as are swept together; with more states, more of
 # both. This is the desired variance of log-weights. The variance falls at least as this power of the number of points.
 STATES_TOGETHER, FEWEST_RUNS, RUNS_PER_ROUND = 64, 2, 4

@@ -25,6 +25,8 @@ class DataLikelihood(Compared):
         The mean of ``log_prob``.
     std_error
         The error of log Z, common to all rows, or None if it is exact. It does not include that the rows are a sample.
+    sampling_error
+        The standard error of the mean because the rows are a sample, or None if there is one row.
     lower, upper
         Proven bounds on ``log_likelihood`` if log Z has proven bounds, or None.
     log_prob
@@ -34,13 +36,15 @@ class DataLikelihood(Compared):
     reverse, reverse_error
         The same mean from annealing backwards from some of the rows (``reverse_rows`` of them), corrected for the
         choice of rows, and its standard error; None if not asked for. Annealing forwards finds too little of Z,
-        so that the likelihood is too high; backwards it is too low. If the two agree, both are right.
+        so that the likelihood is too high; backwards it is too low. If the two agree, both are right. A value beyond
+        the proven bounds is replaced by the bound.
     status
         How the two compare, as a sentence; ``status.converged`` says whether they agree.
     """
 
     log_likelihood: float
     std_error: float | None
+    sampling_error: float | None
     lower: float | None
     upper: float | None
     log_prob: NDArray[np.float64]
@@ -55,14 +59,16 @@ class DataLikelihood(Compared):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for ``json.dumps``."""
-        names = "log_likelihood std_error lower upper log_prob reverse reverse_error reverse_rows estimate status"
-        return {**entries(self, names), "converged": self.status.converged}
+        names = "log_likelihood std_error sampling_error lower upper log_prob reverse reverse_error reverse_rows"
+        return {**entries(self, f"{names} estimate status"), "converged": self.status.converged}
 
     def __repr__(self) -> str:
         return f"DataLikelihood({_number(self.log_likelihood, self.std_error)} per row, {len(self.log_prob)} rows)"
 
     def __str__(self) -> str:
         lines = [f"log-likelihood  {_number(self.log_likelihood, self.std_error)} per row, {len(self.log_prob)} rows"]
+        if self.sampling_error is not None:
+            lines.append(f"sampling error  {self.sampling_error:.2g}, since the rows are a sample; ± is that of log Z")
         if self.reverse is not None:
             shown = _number(self.reverse, self.reverse_error)
             lines.append(f"backwards       {shown} per row, from {self.reverse_rows} of them")

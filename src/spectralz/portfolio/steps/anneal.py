@@ -176,7 +176,7 @@ def _next_plan(progress: _Progress) -> tuple[Round | None, bool]:
         return None, False
     last = runs[-1]
     share = policy.NEXT_ROUND_SHARE
-    if way.path.flips:  # the second round shows where points are needed
+    if _has_few_families(progress):  # the second round shows where points are needed
         share = policy.SECOND_FLIPS_SHARE if progress.rounds == 1 else policy.LATER_FLIPS_SHARE
     share /= 1.0 + len(_active(progress))
     affordable = share * way.deadline.left / max(progress.pace, policy.TICK)
@@ -357,7 +357,8 @@ def _spacing(way: Way, runs: Sequence[Run]) -> Survey:
     """Return how points are spaced: by the variance that the last run has seen, or by the survey."""
     if not runs or not runs[-1].spread[-1] > 0.0:
         return way.spacing
-    return Survey.of_variance(runs[-1].points, runs[-1].spread, is_rare=way.path.flips)
+    is_rare = way.path.flips and runs[-1].families < FEWEST_FAMILIES
+    return Survey.of_variance(runs[-1].points, runs[-1].spread, is_rare=is_rare)
 
 
 def _teller(deadline: Deadline) -> Callable[[float], None]:

@@ -148,7 +148,11 @@ def _begun_between_sides(way: Way) -> Way:
     # Points are spaced alike for both kinds of sweeps: by variances in equilibrium.
     ways += [_along(one, replace(one.path, flips=True)) for one in ways]
     seconds = policy.SIDES_TRIAL_SHARE * way.deadline.seconds
-    tried = [(_mean_log_weight_of_trial(one, seconds), one) for one in ways if _points_in(one, seconds) >= LEAST_POINTS]
+    tried = [
+        (_mean_log_weight_of_trial(one, seconds) - policy.FLIPS_MARGIN * one.path.flips, one)
+        for one in ways
+        if _points_in(one, seconds) >= LEAST_POINTS
+    ]
     return max(tried, key=lambda trial: trial[0])[1] if len(tried) > 1 else first
 
 
