@@ -290,7 +290,7 @@ def test_samples_follow_weights_with_few_repeats():
 
 
 def test_samples_of_a_population_without_families_come_with_a_warning():
-    model = sz.generators.grid(side=12, strength=8.0, seed=0)
+    model = sz.generators.grid(side=6, strength=8.0, seed=0)
     with pytest.warns(sz.errors.InaccurateWarning, match="families"):
         sz.sample(model, 10, sz.Annealing(population=20, runs=1, step=1.0))
 

@@ -192,6 +192,7 @@ def test_flips_of_a_side_are_those_of_the_sum_over_the_other(computing, scale):
     assert np.asarray(pushes) == pytest.approx(W.T @ v, rel=1e-5, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_flips_on_a_device_follow_the_law(on_jax):
     """The mean weight of states is Z by enumeration, whatever the points; so are the states at the end."""
     model = sz.Ising.from_edges(10, [(i, j) for i in range(4) for j in range(4, 10)], np.linspace(-1.5, 1.6, 24))

@@ -14,9 +14,10 @@ from spectralz.parts.leading import leading_directions
 from spectralz.parts.outcome import exact_outcome
 from spectralz.portfolio import schedule
 from spectralz.portfolio.steps import anneal as anneal_step
-from spectralz.sampling.candidates import random_candidates, turned_candidates
+from spectralz.sampling.candidates import heavy_candidates, random_candidates, turned_candidates
+from spectralz.sampling.engines.collapsed import sides_of
 from spectralz.sampling.engines.protocol import one_after_the_other
-from spectralz.sampling.path import path_to
+from spectralz.sampling.path import from_fields, path_to
 from spectralz.sampling.phases import (
     CHAINS_GOING_ON,
     TIMES_SEEN,
@@ -36,7 +37,15 @@ from spectralz.sampling.run import anneal
 from spectralz.sampling.spread import anneal_many, crew_for
 from spectralz.sampling.strata import annealed_to_phases, merged, outside, path_to_stratum, run_by_run, within
 from spectralz.trust.judgment import Judgment
-from spectralz.trust.strata import beside_unmeasured, judge_share, judge_strata, may_add, summary_of_strata
+from spectralz.trust.strata import (
+    beside_sum,
+    beside_unmeasured,
+    gap_to_runs,
+    judge_share,
+    judge_strata,
+    may_add,
+    summary_of_strata,
+)
 from tests.reference.states import all_states, log_z, solve
 
 pytestmark = pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
@@ -222,6 +231,20 @@ def test_a_sum_is_doubted_if_the_runs_that_measure_its_share_contradict_it():
     assert "they have missed states" in judged.why
 
 
+def test_runs_that_the_sum_over_their_states_contradicts_have_a_wider_error():
+    groups = [[run_with(3.0, 1000), run_with(3.001, 1000)]]
+    seen = summary_of_strata(groups).log_z + 2.0
+    assert gap_to_runs(Judgment(seen + 1e-4, 1e-4, True), groups, 2.0) == 0.0
+    gap = gap_to_runs(Judgment(5.03, 1e-4, True), groups, 2.0)
+    assert gap == pytest.approx(5.03 - seen)
+    runs = Judgment(seen, 1e-3, True)
+    assert beside_sum(runs, 0.0) == runs
+    judged = beside_sum(runs, gap)
+    assert (judged.std_error, judged.trusted) == (gap, True)
+    assert not beside_sum(runs, 0.06).trusted
+    assert not beside_sum(replace(runs, trusted=False), gap).trusted
+
+
 # -------------------------------------------------------------------------------------------------------- the search
 
 
@@ -259,9 +282,11 @@ def layers(strength, seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("strength", [0.4, 1.5])
 @pytest.mark.parametrize("is_bipartite", [False, True])
-def test_what_a_cold_set_weighs_is_summed_around_its_states(is_bipartite, seed):
-    model = layers(1.5, seed) if is_bipartite else sz.generators.complete(14, 1.5, seed=seed)
+def test_what_a_cold_set_weighs_is_summed_around_its_states(is_bipartite, strength, seed):
+    """At the smaller strength its states are met in part only."""
+    model = layers(strength, seed) if is_bipartite else sz.generators.complete(14, strength, seed=seed)
     path, rng = path_to(model), np.random.default_rng(seed)
     first = (np.arange(14) < 5).astype(float)  # of a bipartite model all of the side that is kept
     heaviest = max(all_states(14).astype(np.int8), key=lambda x: float(model.log_weight(x[None])[0]))
@@ -289,6 +314,26 @@ def test_valleys_of_a_cold_glass_are_weighed_one_by_one():
     assert result.trusted
     assert abs(result.log_z - 420.6506) < 3.0 * result.std_error  # 1e6 states hold 99.9997% of P(x)
     assert result.std_error < 0.2
+
+
+def test_heavy_states_of_a_flipped_side_are_candidates():
+    """They are local maxima with the other side summed out, the heaviest of all among them."""
+    model = layers(1.5, seed=4)
+    path = replace(from_fields(model, np.zeros(14), sides=sides_of(model)), flips=True)
+    x = np.random.default_rng(0).choice(np.array([-1, 1], dtype=np.int8), size=(3, 14))
+    found = heavy_candidates(path, x, np.random.default_rng(1), one_after_the_other, 8)
+    weights = {}
+    for state in all_states(14).astype(np.int8):
+        kept = tuple(state[path.sides.kept].tolist())
+        weights[kept] = np.logaddexp(weights.get(kept, -math.inf), float(model.log_weight(state[None])[0]))
+    for state, where in found:
+        kept = state[path.sides.kept]
+        flipped = [tuple(np.where(np.arange(len(kept)) == k, -kept, kept).tolist()) for k in range(len(kept))]
+        assert max(weights[other] for other in flipped) <= weights[tuple(kept.tolist())] + 1e-9
+        assert where.all()
+    heaviest = [tuple(state[path.sides.kept].tolist()) for state, _ in found]
+    assert heaviest[0] == max(weights, key=weights.get)
+    assert heavy_candidates(replace(path, flips=False), x, np.random.default_rng(1), one_after_the_other, 8) == []
 
 
 def test_quenched_random_states_include_the_heaviest_that_were_not_tried():
@@ -338,7 +383,7 @@ def test_a_phase_behind_a_first_order_transition_is_found_and_measured():
     "model",
     [
         sz.generators.complete(30, 0.5, 1),
-        sz.generators.sk(60, 1.5, 2),
+        pytest.param(sz.generators.sk(60, 1.5, 2), marks=pytest.mark.slow),
         sz.generators.torus(8, 8, 0.6),
         sz.Ising(coupling=sz.generators.curie_weiss(80, 1.4).coupling),
         sz.Ising(field=[0.5, 1.0]),
@@ -445,7 +490,7 @@ def test_curves_through_the_trap_are_right():
     assert abs(found.energy[1] + slope) <= 4.0 * found.energy_error[1]
 
 
-@pytest.mark.parametrize("strength", [4.2, pytest.param(4.72, marks=pytest.mark.slow), 5.0])
+@pytest.mark.parametrize("strength", [*(pytest.param(s, marks=pytest.mark.slow) for s in (4.2, 4.72)), 5.0])
 def test_ratios_in_the_trap_are_right(strength):
     (above, log_above), (below, log_below) = trap(30, strength + 0.3, seed=3), trap(30, strength, seed=3)
     found = sz.log_ratio(above, below, work=1e9, seed=1)

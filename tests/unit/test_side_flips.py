@@ -152,3 +152,13 @@ def test_answers_of_auto_on_trained_and_frozen_machines(scale):
     found = sz.log_z(model, exclude=["exact", "quadrature", "states", "mps"], work=1e9)
     assert abs(found.log_z - truth) < 4.0 * found.std_error
     assert found.std_error < 0.2
+
+
+def test_short_runs_of_flips_do_not_count_beside_long_ones():
+    short, long = (
+        Run(0.0, np.ones((2, 3), np.int8), np.full(2, 0.5), np.arange(2), variance=0.1, points=np.zeros(points))
+        for points in (70, 80)
+    )
+    path = from_fields(machine(4, 6, 0.2, seed=0), np.zeros(10))
+    assert anneal_step._comparable(replace(path, flips=True), (short, long), 100) == (long,)
+    assert anneal_step._comparable(path, (short, long), 100) == (short, long)

@@ -246,3 +246,10 @@ def test_the_rounding_of_a_mean_is_no_deviation():
     assert deviation_of(np.array([-1.0, 1.0])) == 1.0
     assert deviation_of(np.array([-1e300, 1e300])) == 1e300
     assert deviation_of(1e6 + np.array([-1e-6, 1e-6])) == pytest.approx(1e-6, rel=1e-3)
+
+
+def test_where_few_states_find_valleys_points_are_as_dense_as_variance():
+    points = np.linspace(0.0, 1.0, 24 * 10 + 1)
+    variance = np.interp(points, [0.0, 0.5, 1.0], [0.0, 1.0, 4.0])
+    found = Survey.of_variance(points, variance, is_rare=True).spaced(400)
+    assert np.mean(found > 0.5) == pytest.approx(3.0 / 4.0, abs=0.03)
