@@ -36,11 +36,12 @@ from benchmarks.first_order_models import FIRST_ORDER
 from benchmarks.harness import processor, table
 from benchmarks.known_models import FAMILIES as ORDINARY
 from benchmarks.known_models import Known
+from benchmarks.machine_models import MACHINES
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 EXCLUDED = ("exact", "quadrature")
 MOST_ERRORS = 5.0
-FAMILIES = ORDINARY | FIRST_ORDER
+FAMILIES = ORDINARY | FIRST_ORDER | MACHINES
 # Operations per model; more at a first-order transition with more spins than this.
 WORK, SPINS_OF_MORE_WORK, MORE_WORK = 1e9, 150, 1e10
 # The references are rounded; answers that agree within that are right, whatever their error bars.
@@ -180,8 +181,8 @@ def honesty_table(rows: Sequence[Row]) -> str:
 
 
 def by_group(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
-    """Return the rows of ordinary families and those of first-order transitions, with a name for each."""
-    groups = {"ordinary": ORDINARY, "first order": FIRST_ORDER}
+    """Return the rows of ordinary families, of first-order transitions and of machines, with a name for each."""
+    groups = {"ordinary": ORDINARY, "first order": FIRST_ORDER, "machines": MACHINES}
     parts = [(name, [row for row in rows if row["family"] in families]) for name, families in groups.items()]
     return [(name, part) for name, part in parts if part]
 
@@ -227,7 +228,7 @@ def section(title: str, rows: Sequence[Row]) -> str:
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    groups = {"ordinary": list(ORDINARY), "first_order": list(FIRST_ORDER)}
+    groups = {"ordinary": list(ORDINARY), "first_order": list(FIRST_ORDER), "machines": list(MACHINES)}
     parser.add_argument("--families", nargs="+", choices=[*groups, *FAMILIES], default=list(groups), metavar="NAME")
     parser.add_argument("--models", type=int, default=10, help="models of each family")
     parser.add_argument("--first", type=int, default=0, help="number of the first model of each family")
