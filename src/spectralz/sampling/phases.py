@@ -67,6 +67,9 @@ CHAIN_DEVIATIONS, FEWEST_FAMILIES, FAMILIES_PER_ROOT = 2.0, 15.0, 0.25
 # The more they weigh the more families are needed, or a few heavy ones decide: these many times their share of the
 # weight, and of the states, up to this number.
 FAMILIES_PER_SHARE, FAMILIES_PER_STATE, FEWEST_FAMILIES_OF_HEAVY = 90.0, 1.0 / 25.0, 30.0
+# A stratum may lack weight although many families have met it: if that is more than this, and than this part of what it
+# has, it is measured by runs of its own.
+LACKING, LACKING_OF_SHARE = 0.005, 0.3
 # If there are too many phases, those with as many families as this may be left out.
 FEW_FAMILIES = 3.0
 # Most phases, most combinations of phases that hold different spins, and most strata.
@@ -79,9 +82,9 @@ ROUNDS_TO_CENTER = 4
 LARGEST_FIELD = 4.0
 # States of the population in which parts are turned.
 STATES_TO_TURN = 64
-# So many chains go on without being disturbed, and are seen so many times. A stratum is one that this share of them
-# does not leave: chains of a population cross to others by themselves.
-CHAINS_GOING_ON, TIMES_SEEN, LEAST_REMAINING = 32, 8, 0.04
+# So many chains go on without being disturbed, and are seen so many times. If no more than this share of them remains
+# in a set, they come and go, and the share is about that of the set in all that they reach.
+CHAINS_GOING_ON, TIMES_SEEN, MOST_REMAINING = 32, 8, 0.25
 # To sum over the states around these, neighbors of the heaviest count if they are lighter by less than this many nats,
 # and if there are no more than this many. States found again must be so many that their share is known.
 STATES_WITH_NEIGHBORS, LIGHTEST_NEIGHBOR, MOST_NEIGHBORS, FEWEST_HITS = 64, 6.0, 3000, 5
@@ -319,6 +322,12 @@ class _Population:
         of_heavy = min(FEWEST_FAMILIES_OF_HEAVY, FAMILIES_PER_STATE * states, FAMILIES_PER_SHARE * share)
         return families >= max(of_light, of_heavy)
 
+    def may_lack(self, is_there: Set, most: float) -> bool:
+        """Return whether the states of a set may weigh much more than those that were met: many light families do."""
+        share = self._share_and_families_in(is_there)[0]
+        lacking = math.exp(min(most - log_mean_z(self.runs), 0.0)) - share
+        return lacking > max(LACKING, LACKING_OF_SHARE * share)
+
     def families_in(self, is_there: Set) -> float:
         """Return the effective number of independent families among the states of a set."""
         return self._share_and_families_in(is_there)[1]
@@ -442,7 +451,8 @@ def _with_strata(found: Phases, here: _Population, chains: NDArray[np.int8]) -> 
         if number == 0 or is_known or count < FEWEST_IN_STRATUM:
             continue
         stratum = _stratum(found, here, number, chains, np.flatnonzero(numbers == number))
-        if stratum is not None and here.may_miss(stratum.most) and not here.has_met(partial(found.are_in, number)):
+        is_there = partial(found.are_in, number)
+        if here.may_miss(stratum.most) and (not here.has_met(is_there) or here.may_lack(is_there, stratum.most)):
             new.append(stratum)
             known.add(number)
     strata = (*found.strata, *sorted(new, key=lambda stratum: -stratum.most))
@@ -452,8 +462,8 @@ def _with_strata(found: Phases, here: _Population, chains: NDArray[np.int8]) -> 
 
 def _stratum(
     found: Phases, here: _Population, number: int, chains: NDArray[np.int8], inside: NDArray[np.int64]
-) -> Stratum | None:
-    """Return a stratum as the chains inside know it, None if they leave it.
+) -> Stratum:
+    """Return a stratum as the chains inside know it.
 
     Its base has their means for the spins that its phases hold. The others have only their own fields: parts that may
     turn must be free to do so, or half of the stratum, and perhaps the heavier one, would be missed. Spins that are
@@ -461,8 +471,6 @@ def _stratum(
     """
     x, is_there = chains[inside], partial(found.are_in, number)
     states = _going_on(here, x)
-    if np.mean(is_there(states[-1])) < LEAST_REMAINING:
-        return None
     held = np.any([phase.pattern for k, phase in enumerate(found.phases) if number >> k & 1], axis=0)
     certain = 1.0 - UNIT_ROUNDOFF
     mean = np.clip(np.tanh(fields(here.path, x)).mean(axis=0), -certain, certain)
@@ -486,7 +494,15 @@ def _going_on(here: _Population, x: NDArray[np.int8]) -> list[NDArray[np.int8]]:
 
 def _most(here: _Population, x: NDArray[np.int8], later: Sequence[NDArray[np.int8]], is_there: Set) -> float:
     """Return about the most that the log-weight of a set can be that chains are in, some of which go on."""
-    return min(_with_most_entropy(here, x), _summed_around(here, later, is_there))
+    limits = _with_most_entropy(here, x), _summed_around(here, later, is_there), _of_remaining(here, later, is_there)
+    return min(limits)
+
+
+def _of_remaining(here: _Population, states: Sequence[NDArray[np.int8]], is_there: Set) -> float:
+    """Return the log-weight of a set that chains leave, from the share of them that is left; otherwise infinity."""
+    late = is_there(np.concatenate(states[len(states) // 2 :]))
+    share = (np.count_nonzero(late) + 0.5) / (len(late) + 1.0)
+    return log_mean_z(here.runs) + math.log(share) if share <= MOST_REMAINING else math.inf
 
 
 def _summed_around(here: _Population, states: Sequence[NDArray[np.int8]], is_there: Set) -> float:
