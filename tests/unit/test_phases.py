@@ -24,6 +24,7 @@ from spectralz.sampling.phases import (
     Phase,
     Phases,
     Stratum,
+    _of_remaining,
     _Population,
     _summed_around,
     _with_most_entropy,
@@ -314,6 +315,29 @@ def test_valleys_of_a_cold_glass_are_weighed_one_by_one():
     assert result.trusted
     assert abs(result.log_z - 420.6506) < 3.0 * result.std_error  # 1e6 states hold 99.9997% of P(x)
     assert result.std_error < 0.2
+
+
+def test_what_chains_leave_weighs_as_much_as_the_share_that_is_left():
+    path, up = path_to(sz.Ising(np.zeros(4))), Phase(np.full(4, 0.25), 0.0)
+    run = replace(made(path, size=10, runs=1)[0], log_z=3.0)
+    here = _Population(path, [run], np.zeros(4), np.random.default_rng(0), one_after_the_other)
+    x = -np.ones((CHAINS_GOING_ON, 4), dtype=np.int8)
+    later = x.copy()
+    later[:3] = 1
+    states = [np.ones_like(x), np.ones_like(x), x, later]  # of which the first half does not count
+    assert _of_remaining(here, states, up.has) == pytest.approx(3.0 + math.log(3.5 / (2 * CHAINS_GOING_ON + 1)))
+    assert _of_remaining(here, [x, np.ones_like(x)], up.has) == math.inf  # they stay
+
+
+def test_a_set_may_lack_weight_although_many_families_have_met_it():
+    path, up = path_to(sz.Ising(np.zeros(4))), Phase(np.full(4, 0.25), 0.0)
+    x = -np.ones((1000, 4), dtype=np.int8)
+    x[:20] = 1
+    run = replace(made(path, size=1000, runs=1)[0], log_z=3.0, x=x, weight=np.full(1000, 1e-3), family=np.arange(1000))
+    here = _Population(path, [run], np.zeros(4), np.random.default_rng(0), one_after_the_other)
+    assert here.has_met(up.has)
+    assert not here.may_lack(up.has, 3.0 + math.log(0.025))
+    assert here.may_lack(up.has, 3.0 + math.log(0.027))
 
 
 def test_heavy_states_of_a_flipped_side_are_candidates():
