@@ -17,21 +17,16 @@ from spectralz.portfolio.steps import anneal as anneal_step
 from spectralz.sampling.candidates import heavy_candidates, random_candidates, turned_candidates
 from spectralz.sampling.engines.collapsed import sides_of
 from spectralz.sampling.engines.protocol import one_after_the_other
-from spectralz.sampling.path import from_fields, path_to
-from spectralz.sampling.phases import (
+from spectralz.sampling.met import (
     CHAINS_GOING_ON,
     TIMES_SEEN,
-    Phase,
-    Phases,
-    Stratum,
+    Population,
     _of_remaining,
-    _Population,
     _summed_around,
-    _with_most_entropy,
-    find_phases,
-    heaviest_of,
-    seed_states,
+    with_most_entropy,
 )
+from spectralz.sampling.path import from_fields, path_to
+from spectralz.sampling.phases import Phase, Phases, Stratum, find_phases, heaviest_of, seed_states
 from spectralz.sampling.plan import STEP, spaced_by
 from spectralz.sampling.populations import Run, log_mean_z, marginals_of
 from spectralz.sampling.run import anneal
@@ -272,7 +267,7 @@ def drawn_in(model, path, is_there, rng):
     log_weight = model.log_weight(x) - model.constant
     exact = float(np.logaddexp.reduce(log_weight))
     places = rng.choice(len(x), size=(TIMES_SEEN, CHAINS_GOING_ON), p=np.exp(log_weight - exact))
-    here = _Population(path, [], np.zeros(model.n), rng, one_after_the_other)
+    here = Population(path, [], np.zeros(model.n), rng, one_after_the_other)
     return exact, here, list(x[places])
 
 
@@ -295,16 +290,16 @@ def test_what_a_cold_set_weighs_is_summed_around_its_states(is_bipartite, streng
     for one in (phase, phase.mirrored()):
         exact, here, states = drawn_in(model, path, one.has, rng)
         assert _summed_around(here, states, one.has) == pytest.approx(exact, abs=0.25)
-        assert _with_most_entropy(here, np.concatenate(states)) > exact - 0.1
+        assert with_most_entropy(here, np.concatenate(states)) > exact - 0.1
 
 
 def test_what_a_warm_set_weighs_is_bounded_by_its_entropy():
     """Chains meet no state of 40 free spins twice."""
     path, rng = path_to(sz.Ising(np.zeros(40), np.zeros((40, 40)))), np.random.default_rng(0)
-    here, everything = _Population(path, [], np.zeros(40), rng, one_after_the_other), Phase(np.zeros(40), -1.0)
+    here, everything = Population(path, [], np.zeros(40), rng, one_after_the_other), Phase(np.zeros(40), -1.0)
     states = list(rng.choice(np.array([-1, 1], dtype=np.int8), size=(TIMES_SEEN, CHAINS_GOING_ON, 40)))
     assert _summed_around(here, states, everything.has) == math.inf
-    assert _with_most_entropy(here, np.concatenate(states)) == pytest.approx(40.0 * math.log(2.0), abs=0.1)
+    assert with_most_entropy(here, np.concatenate(states)) == pytest.approx(40.0 * math.log(2.0), abs=0.1)
 
 
 @pytest.mark.slow
@@ -320,7 +315,7 @@ def test_valleys_of_a_cold_glass_are_weighed_one_by_one():
 def test_what_chains_leave_weighs_as_much_as_the_share_that_is_left():
     path, up = path_to(sz.Ising(np.zeros(4))), Phase(np.full(4, 0.25), 0.0)
     run = replace(made(path, size=10, runs=1)[0], log_z=3.0)
-    here = _Population(path, [run], np.zeros(4), np.random.default_rng(0), one_after_the_other)
+    here = Population(path, [run], np.zeros(4), np.random.default_rng(0), one_after_the_other)
     x = -np.ones((CHAINS_GOING_ON, 4), dtype=np.int8)
     later = x.copy()
     later[:3] = 1
@@ -334,7 +329,7 @@ def test_a_set_may_lack_weight_although_many_families_have_met_it():
     x = -np.ones((1000, 4), dtype=np.int8)
     x[:20] = 1
     run = replace(made(path, size=1000, runs=1)[0], log_z=3.0, x=x, weight=np.full(1000, 1e-3), family=np.arange(1000))
-    here = _Population(path, [run], np.zeros(4), np.random.default_rng(0), one_after_the_other)
+    here = Population(path, [run], np.zeros(4), np.random.default_rng(0), one_after_the_other)
     assert here.has_met(up.has)
     assert not here.may_lack(up.has, 3.0 + math.log(0.025))
     assert here.may_lack(up.has, 3.0 + math.log(0.027))

@@ -7,9 +7,8 @@ the population show that it is one. What it weighs is found by annealing towards
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -17,16 +16,15 @@ import numpy as np
 
 from spectralz._support import deadline
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.sampling.candidates import heavy_candidates, random_candidates, strongest_forest, turned_candidates
+from spectralz.sampling.candidates import heavy_candidates, random_candidates, turned_candidates
 from spectralz.sampling.engines.protocol import one_after_the_other
-from spectralz.sampling.pool import StatePool
-from spectralz.sampling.populations import log_mean_z, sample_of, weights_of
+from spectralz.sampling.met import Population, going_on, most_of, with_most_entropy
+from spectralz.sampling.populations import sample_of, weights_of
 from spectralz.sampling.quench import fields, quench
 from spectralz.sampling.run import relax
-from spectralz.sampling.state_space import KeptSide, WholeStates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -34,10 +32,6 @@ if TYPE_CHECKING:
     from spectralz.sampling.engines.protocol import Parallel
     from spectralz.sampling.path import Path
     from spectralz.sampling.populations import Run
-    from spectralz.sampling.state_space import StateSpace
-
-    # A set of states: which of some states are in it.
-    Set = Callable[[NDArray[np.int8]], NDArray[np.bool_]]
 
 # Chains from each candidate. They are disturbed a few times: this share of their spins is drawn anew, and then all are
 # swept. Spins that only hold each other, such as those of a pair, forget their state; what a phase holds does not.
@@ -57,37 +51,22 @@ DIRECTIONS = 4
 MOST_CANDIDATES, MOST_HEAVY = 32, 8
 # A phase holds spins whose means differ by at least this from those of the population; it holds at least so many.
 HELD, FEWEST_HELD = 0.5, 3
-# Chains in a stratum that is worth measuring.
-FEWEST_IN_STRATUM = 3
+# Chains in a stratum that is worth measuring. They leave it if less than this share is still there after they go on.
+FEWEST_IN_STRATUM, LEAST_TO_STAY = 3, 0.9
 # States are in a phase if they overlap with it by this much; chains stay in it if this share of them is there.
 HALF, LEAST_STAYING = 0.5, 0.12
-# The population has met a phase if states as close to it as the chains, within this many deviations, descend from this
-# many independent families; in a small population, from this many times the root of the number of states.
-CHAIN_DEVIATIONS, FEWEST_FAMILIES, FAMILIES_PER_ROOT = 2.0, 15.0, 0.25
-# The more they weigh the more families are needed, or a few heavy ones decide: these many times their share of the
-# weight, and of the states, up to this number.
-FAMILIES_PER_SHARE, FAMILIES_PER_STATE, FEWEST_FAMILIES_OF_HEAVY = 90.0, 1.0 / 25.0, 30.0
-# A stratum may lack weight although many families have met it: if that is more than this, and than this part of what it
-# has, it is measured by runs of its own.
-LACKING, LACKING_OF_SHARE = 0.005, 0.3
+# States as close to a phase as the chains, within this many deviations, count as those of the population that met it.
+CHAIN_DEVIATIONS = 2.0
 # If there are too many phases, those with as many families as this may be left out.
 FEW_FAMILIES = 3.0
 # Most phases, most combinations of phases that hold different spins, and most strata.
 MOST_PHASES, MOST_COMBINATIONS, MOST_STRATA = 20, 24, 16
-# A phase is of no interest if its share of Z is at most this, as a logarithm; chains know it only roughly.
-LOG_NEGLIGIBLE, LOG_ROUGHLY = -8.0, -2.0
 # Rounds in which the states of a population are divided into those of a phase and others.
 ROUNDS_TO_CENTER = 4
 # Largest field of independent spins that a path to a phase begins from.
 LARGEST_FIELD = 4.0
 # States of the population in which parts are turned.
 STATES_TO_TURN = 64
-# So many chains go on without being disturbed, and are seen so many times. If no more than this share of them remains
-# in a set, they come and go, and the share is about that of the set in all that they reach.
-CHAINS_GOING_ON, TIMES_SEEN, MOST_REMAINING = 32, 8, 0.25
-# To sum over the states around these, neighbors of the heaviest count if they are lighter by less than this many nats,
-# and if there are no more than this many. States found again must be so many that their share is known.
-STATES_WITH_NEIGHBORS, LIGHTEST_NEIGHBOR, MOST_NEIGHBORS, FEWEST_HITS = 64, 6.0, 3000, 5
 # States count as equally heavy if their log-weights differ by less than this share.
 LEVEL = 1e-9
 
@@ -133,11 +112,14 @@ class Stratum:
         Fields in which independent spins have about the means of the stratum.
     most
         About the most that the log of its weight can be, without the constants of the model, as far as chains know it.
+    is_left
+        Whether chains leave it by themselves.
     """
 
     number: int
     base: FloatArray
     most: float
+    is_left: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +230,7 @@ def find_phases(
     found = known if known is not None and known.phases else Phases(is_mirrored=not path.theta.any())
     if path.n < FEWEST_HELD:
         return found
-    here = _Population(path, runs, _means_of(runs), rng, parallel)
+    here = Population(path, runs, _means_of(runs), rng, parallel)
     most = min(most, SPINS_AT_ONCE / (CHAINS * path.n))
     x, chains, before = sample_of(runs, STATES_TO_TURN, rng), np.empty((0, path.n), dtype=np.int8), -1
     starts = heavy_candidates(path, x, rng, parallel, min(most, MOST_HEAVY))
@@ -273,80 +255,13 @@ def find_phases(
     return _with_strata(found, here, np.concatenate([chains, late]))
 
 
-@dataclass(frozen=True, eq=False)
-class _Population:
-    """Populations of a model, and their means; random numbers and threads for chains beside them."""
-
-    path: Path
-    runs: Sequence[Run]
-    mean: FloatArray
-    rng: np.random.Generator
-    parallel: Parallel
-
-    @cached_property
-    def forest(self) -> NDArray[np.int64]:
-        """A forest of the strongest couplings between spins that are not summed out."""
-        return strongest_forest(self.path.model) if self.path.sides is None else np.empty((0, 2), dtype=np.int64)
-
-    @cached_property
-    def space(self) -> StateSpace:
-        """The states and their log-weights, without constants, the same side summed out as on the path."""
-        sides = self.path.sides
-        return WholeStates(self.path.model) if sides is None else KeptSide(self.path.model, sides)
-
-    def whole(self, v: NDArray[np.int8]) -> NDArray[np.int8]:
-        """Return states given by the spins that identify them, with 0 for those that are summed out."""
-        if self.path.sides is None:
-            return v
-        x = np.zeros((len(v), self.path.n), dtype=np.int8)
-        x[:, self.path.sides.kept] = v
-        return x
-
-    @cached_property
-    def is_kept(self) -> NDArray[np.bool_]:
-        """Which spins are not summed out; the others follow them."""
-        is_kept = np.ones(self.path.n, dtype=np.bool_)
-        if self.path.sides is not None:
-            is_kept[self.path.sides.summed] = False
-        return is_kept
-
-    def may_miss(self, most: float) -> bool:
-        """Return whether something of at most that log-weight may hold a share of Z."""
-        return most > log_mean_z(self.runs) + LOG_NEGLIGIBLE + LOG_ROUGHLY
-
-    def has_met(self, is_there: Set) -> bool:
-        """Return whether enough families are among the states of a set."""
-        share, families = self._share_and_families_in(is_there)
-        states = sum(run.size for run in self.runs)
-        of_light = min(FEWEST_FAMILIES, FAMILIES_PER_ROOT * math.sqrt(states))
-        of_heavy = min(FEWEST_FAMILIES_OF_HEAVY, FAMILIES_PER_STATE * states, FAMILIES_PER_SHARE * share)
-        return families >= max(of_light, of_heavy)
-
-    def may_lack(self, is_there: Set, most: float) -> bool:
-        """Return whether the states of a set may weigh much more than those that were met: many light families do."""
-        share = self._share_and_families_in(is_there)[0]
-        lacking = math.exp(min(most - log_mean_z(self.runs), 0.0)) - share
-        return lacking > max(LACKING, LACKING_OF_SHARE * share)
-
-    def families_in(self, is_there: Set) -> float:
-        """Return the effective number of independent families among the states of a set."""
-        return self._share_and_families_in(is_there)[1]
-
-    def _share_and_families_in(self, is_there: Set) -> tuple[float, float]:
-        total = squares = 0.0
-        for run, weight in zip(self.runs, weights_of(self.runs), strict=True):
-            families = float(weight.sum()) * run.family_weights(is_there(run.x).astype(np.float64))
-            total, squares = total + float(families.sum()), squares + float((families**2).sum())
-        return total, total**2 / squares if squares > 0.0 else 0.0
-
-
 def _means_of(runs: Sequence[Run]) -> FloatArray:
     """Return the means of spins over populations."""
     return np.asarray(sum(weight @ run.x for run, weight in zip(runs, weights_of(runs), strict=True)))
 
 
 def _with_phase_of(
-    found: Phases, here: _Population, where: NDArray[np.bool_], early: NDArray[np.int8], x: NDArray[np.int8]
+    found: Phases, here: Population, where: NDArray[np.bool_], early: NDArray[np.int8], x: NDArray[np.int8]
 ) -> Phases:
     """Add the phase that chains stay in, and its mirror image if that is one, unless the population has met it.
 
@@ -356,7 +271,7 @@ def _with_phase_of(
     if phase is None:
         return found
     x = x[phase.has(x)]
-    if not here.may_miss(_most(here, x, _going_on(here, x), phase.has)):
+    if not here.may_miss(most_of(here, x, going_on(here, x), phase.has)):
         return found
     if len(found.phases) >= MOST_PHASES:
         is_met = here.families_in(phase.has) >= FEW_FAMILIES
@@ -385,7 +300,7 @@ def _combined(found: Phases, chosen: Sequence[int], state: NDArray[np.int8]) -> 
 
 
 def _phase_of(
-    found: Phases, here: _Population, where: NDArray[np.bool_], early: NDArray[np.int8], x: NDArray[np.int8]
+    found: Phases, here: Population, where: NDArray[np.bool_], early: NDArray[np.int8], x: NDArray[np.int8]
 ) -> Phase | None:
     """Return the phase that chains stay in, or None if the population, or a phase found, has such states.
 
@@ -415,7 +330,7 @@ def _phase_of(
     return None if here.has_met(lambda y: phase.overlaps(y) >= near) else phase
 
 
-def _held(here: _Population, where: NDArray[np.bool_], x: NDArray[np.int8]) -> Phase | None:
+def _held(here: Population, where: NDArray[np.bool_], x: NDArray[np.int8]) -> Phase | None:
     """Return the phase of the spins that chains hold in another state than the population, None if these are few."""
     apart = np.tanh(fields(here.path, x)).mean(axis=0) - here.mean
     apart = np.where(where & here.is_kept & (np.abs(apart) >= HELD), apart, 0.0)
@@ -425,7 +340,7 @@ def _held(here: _Population, where: NDArray[np.bool_], x: NDArray[np.int8]) -> P
     return Phase(apart / length, float(apart @ here.mean) / length)
 
 
-def _apart_from_others(phase: Phase, here: _Population) -> Phase:
+def _apart_from_others(phase: Phase, here: Population) -> Phase:
     """Return the phase with scales at which the states of the population that are not in it have the overlap 0.
 
     The means of a population of which a part, by few families, is in the phase lie between the two. States midway from
@@ -442,7 +357,7 @@ def _apart_from_others(phase: Phase, here: _Population) -> Phase:
     return Phase(phase.pattern / (1.0 - others), (phase.offset + others) / (1.0 - others))
 
 
-def _with_strata(found: Phases, here: _Population, chains: NDArray[np.int8]) -> Phases:
+def _with_strata(found: Phases, here: Population, chains: NDArray[np.int8]) -> Phases:
     """Add the strata that chains are in, that the population has not met, and that may hold a share of Z."""
     numbers, known = found.numbers(chains), {stratum.number for stratum in found.strata}
     new: list[Stratum] = []
@@ -452,7 +367,8 @@ def _with_strata(found: Phases, here: _Population, chains: NDArray[np.int8]) -> 
             continue
         stratum = _stratum(found, here, number, chains, np.flatnonzero(numbers == number))
         is_there = partial(found.are_in, number)
-        if here.may_miss(stratum.most) and (not here.has_met(is_there) or here.may_lack(is_there, stratum.most)):
+        may_lack = not stratum.is_left and here.may_lack(is_there, stratum.most)
+        if here.may_miss(stratum.most) and (may_lack or not here.has_met(is_there)):
             new.append(stratum)
             known.add(number)
     strata = (*found.strata, *sorted(new, key=lambda stratum: -stratum.most))
@@ -461,7 +377,7 @@ def _with_strata(found: Phases, here: _Population, chains: NDArray[np.int8]) -> 
 
 
 def _stratum(
-    found: Phases, here: _Population, number: int, chains: NDArray[np.int8], inside: NDArray[np.int64]
+    found: Phases, here: Population, number: int, chains: NDArray[np.int8], inside: NDArray[np.int64]
 ) -> Stratum:
     """Return a stratum as the chains inside know it.
 
@@ -470,7 +386,7 @@ def _stratum(
     summed out are free in any field, and begin in that of the stratum.
     """
     x, is_there = chains[inside], partial(found.are_in, number)
-    states = _going_on(here, x)
+    states = going_on(here, x)
     held = np.any([phase.pattern for k, phase in enumerate(found.phases) if number >> k & 1], axis=0)
     certain = 1.0 - UNIT_ROUNDOFF
     mean = np.clip(np.tanh(fields(here.path, x)).mean(axis=0), -certain, certain)
@@ -478,85 +394,6 @@ def _stratum(
     if here.path.sides is not None:
         base = np.where(here.is_kept, base, fields(here.path, x).mean(axis=0))
     origin = inside // CHAINS  # chains of one candidate are in one valley, those of several perhaps in several
-    valleys = [_with_most_entropy(here, x[origin == k]) for k in np.unique(origin)]
-    most = min(_most(here, x, states, is_there), float(np.logaddexp.reduce(valleys)))
-    return Stratum(number, base, most)
-
-
-def _going_on(here: _Population, x: NDArray[np.int8]) -> list[NDArray[np.int8]]:
-    """Return the states that chains from some states meet, one after the other."""
-    chosen = np.sort(np.resize(here.rng.permutation(len(x)), CHAINS_GOING_ON))  # copies of one chain in the same half
-    states = [x[chosen]]
-    for _ in range(TIMES_SEEN):
-        states.append(relax(here.path, states[-1], SWEEPS, here.rng, here.parallel))
-    return states[1:]
-
-
-def _most(here: _Population, x: NDArray[np.int8], later: Sequence[NDArray[np.int8]], is_there: Set) -> float:
-    """Return about the most that the log-weight of a set can be that chains are in, some of which go on."""
-    limits = _with_most_entropy(here, x), _summed_around(here, later, is_there), _of_remaining(here, later, is_there)
-    return min(limits)
-
-
-def _of_remaining(here: _Population, states: Sequence[NDArray[np.int8]], is_there: Set) -> float:
-    """Return the log-weight of a set that chains leave, from the share of them that is left; otherwise infinity."""
-    late = is_there(np.concatenate(states[len(states) // 2 :]))
-    share = (np.count_nonzero(late) + 0.5) / (len(late) + 1.0)
-    return log_mean_z(here.runs) + math.log(share) if share <= MOST_REMAINING else math.inf
-
-
-def _summed_around(here: _Population, states: Sequence[NDArray[np.int8]], is_there: Set) -> float:
-    """Return the log-weight of what chains are in, from the weights of states around them; infinity if they are many.
-
-    The weights of the states that half of the chains meet, and of their neighbors, add up to a part of it. Which part
-    it is, the other half of the chains shows: the share of their states that are among these. In a glass this is far
-    below what spins that are independent would weigh. The share is taken to be smaller by one deviation.
-    """
-    half = CHAINS_GOING_ON // 2
-    halves = (np.concatenate([x[part] for x in states]) for part in (slice(half), slice(half, None)))
-    first, second = (x[is_there(x)] for x in halves)
-    return max(_summed_beside(here, first, second, is_there), _summed_beside(here, second, first, is_there))
-
-
-def _summed_beside(here: _Population, x: NDArray[np.int8], others: NDArray[np.int8], is_there: Set) -> float:
-    """Return the log-weight of a set by the states around some of its states, whose share others measure."""
-    v = np.unique(here.space.of_states(x), axis=0)
-    pool = StatePool(here.path.model, here.space, len(v) + MOST_NEIGHBORS)
-    pool.add_identified(v)
-    if not pool.contains(others).any():
-        return math.inf  # neighbors would hardly help, and take longer
-    v = v[np.argsort(-here.space.log_weight(v), kind="stable")[:STATES_WITH_NEIGHBORS]]
-    rows, spins = np.nonzero(here.space.flip_changes(v, here.path, here.parallel) > -LIGHTEST_NEIGHBOR)
-    if len(rows) > MOST_NEIGHBORS:
-        return math.inf
-    neighbors = v[rows]
-    neighbors[np.arange(len(rows)), spins] *= -1
-    pool.add_identified(neighbors[is_there(here.whole(neighbors))])
-    hits = float(np.count_nonzero(pool.contains(others)))
-    if hits < FEWEST_HITS:
-        return math.inf
-    share = (hits - math.sqrt(hits)) / len(others)
-    return float(np.logaddexp.reduce(pool.log_weight)) - math.log(share)
-
-
-def _with_most_entropy(here: _Population, x: NDArray[np.int8]) -> float:
-    """Return the mean log-weight of what chains are in plus a bound on their entropy.
-
-    The entropy is at most that of independent spins with the same means, less the information that spins have about
-    each other along a forest. Spins that are summed out are part of the log-weights.
-    """
-    i, j = here.forest.T
-    up = 0.5 * (1.0 + np.tanh(fields(here.path, x)).mean(axis=0)[here.is_kept])
-    first, second, both = (np.mean(seen > 0, axis=0) for seen in (x[:, i], x[:, j], np.minimum(x[:, i], x[:, j])))
-    alone = _entropies(first, 1.0 - first) + _entropies(second, 1.0 - second)
-    together = _entropies(both, first - both, second - both, 1.0 - first - second + both)
-    shared = np.maximum(alone - together - 0.5 / len(x), 0.0)  # so few chains seem to share a little in any case
-    mean = float(here.space.log_weight(here.space.of_states(x)).mean())
-    return mean + float(_entropies(up, 1.0 - up).sum()) - float(shared.sum())
-
-
-def _entropies(*shares: FloatArray) -> FloatArray:
-    """Return the entropies of distributions, given the probabilities of each outcome in all of them."""
-    from scipy.special import entr
-
-    return np.asarray(sum(entr(np.maximum(share, 0.0)) for share in shares))
+    valleys = [with_most_entropy(here, x[origin == k]) for k in np.unique(origin)]
+    most = min(most_of(here, x, states, is_there), float(np.logaddexp.reduce(valleys)))
+    return Stratum(number, base, most, is_left=bool(np.mean(is_there(states[-1])) < LEAST_TO_STAY))

@@ -17,17 +17,16 @@ from spectralz._support.devices import device_for
 from spectralz._support.progress import report
 from spectralz.methods.annealing import outcome_of_runs
 from spectralz.methods.base import estimated
-from spectralz.parts.outcome import saying
 from spectralz.portfolio import policy
 from spectralz.portfolio.answers import Answer
-from spectralz.portfolio.steps.collect import collect
+from spectralz.portfolio.steps.collect import collect, runs_beside_sum
 from spectralz.portfolio.steps.way import Way, begun, way_along, way_to_stratum
 from spectralz.result import Kind
 from spectralz.sampling.engines.dense import dense_operations
+from spectralz.sampling.met import LOG_NEGLIGIBLE
 from spectralz.sampling.moves.clusters import CLUSTERED_TOGETHER, move_operations
 from spectralz.sampling.path import from_coins, path_to
 from spectralz.sampling.phases import (
-    LOG_NEGLIGIBLE,
     MOST_CANDIDATES,
     SWEEPS_PER_CANDIDATE,
     SWEEPS_PER_CHAIN,
@@ -36,19 +35,14 @@ from spectralz.sampling.phases import (
     heaviest_of,
 )
 from spectralz.sampling.plan import LEAST_POINTS, Survey, seconds_per_point
-from spectralz.sampling.pool import Share
 from spectralz.sampling.populations import log_mean_z, marginals_of
 from spectralz.sampling.run import RESAMPLE_BELOW, prolonged
 from spectralz.sampling.spread import anneal_many, crew_for, there_and_back_many
 from spectralz.sampling.strata import counted, is_measured, together
-from spectralz.trust.judgment import Judgment
-from spectralz.trust.pools import judge_pool
 from spectralz.trust.round_trips import inconsistency_of, judge_round_trip
 from spectralz.trust.runs import FEWEST_FAMILIES, centered
 from spectralz.trust.strata import (
-    beside_sum,
     beside_unmeasured,
-    gap_to_runs,
     in_words,
     judge_share,
     judge_strata,
@@ -331,20 +325,7 @@ def _collected(progress: _Progress, before: _Progress) -> Answers:
     constant = way.problem.model.constant
     doubted = partial(judge_share, phases=progress.phases, groups=groups, constant=constant)
     answers = collect(way.problem, way.deadline, progress.answers, way, finding, testing, doubted)
-    return _beside_sum(answers, groups, constant)
-
-
-def _beside_sum(answers: Answers, groups: list[list[Run]], constant: float) -> Answers:
-    """Widen the error of runs that the sum over their states contradicts."""
-    runs, states = (answers.by_method.get(name) for name in ("annealing", "states"))
-    if runs is None or runs.outcome.std_error is None or states is None or states.outcome.kind is not Kind.ESTIMATE:
-        return answers
-    details = states.outcome.details
-    share = Share(details["share"], details["share_error"], details["families"])
-    gap = gap_to_runs(judge_pool(details["log_sum"], share), groups, constant)
-    judged = beside_sum(Judgment(runs.log_z, runs.error, runs.outcome.is_trusted), gap)
-    outcome = saying(runs.outcome, judged.why, std_error=judged.std_error, trusted=judged.trusted)
-    return replace(answers, by_method={**answers.by_method, "annealing": replace(runs, outcome=outcome)})
+    return runs_beside_sum(answers, groups, constant)
 
 
 def _divided(runs: tuple[Run, ...], earlier: tuple[Run, ...]) -> tuple[tuple[Run, ...], tuple[Run, ...]]:

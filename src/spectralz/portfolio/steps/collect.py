@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from spectralz._support import clock
 from spectralz.methods.states import pool_outcome
+from spectralz.parts.outcome import saying
 from spectralz.portfolio import policy
 from spectralz.portfolio.answers import Answer
+from spectralz.result import Kind
 from spectralz.sampling import pool as pools
+from spectralz.sampling.pool import Share
 from spectralz.sampling.quench import SWEEPS_OF_A_QUENCH
-from spectralz.trust.pools import share_by_strata
+from spectralz.trust.judgment import Judgment
+from spectralz.trust.pools import judge_pool, share_by_strata
+from spectralz.trust.strata import beside_sum, gap_to_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,9 +28,7 @@ if TYPE_CHECKING:
     from spectralz._support.deadline import Deadline
     from spectralz.portfolio.answers import Answers, Problem
     from spectralz.portfolio.steps.way import Way
-    from spectralz.sampling.pool import Share
     from spectralz.sampling.populations import Run
-    from spectralz.trust.judgment import Judgment
 
 
 def collect(
@@ -67,3 +71,16 @@ def collect(
 def _has_repeats(x: NDArray[np.int8]) -> bool:
     """Return whether a state occurs twice."""
     return len({row.tobytes() for row in x}) < len(x)
+
+
+def runs_beside_sum(answers: Answers, groups: list[list[Run]], constant: float) -> Answers:
+    """Widen the error of runs that the sum over their states contradicts."""
+    runs, states = (answers.by_method.get(name) for name in ("annealing", "states"))
+    if runs is None or runs.outcome.std_error is None or states is None or states.outcome.kind is not Kind.ESTIMATE:
+        return answers
+    details = states.outcome.details
+    share = Share(details["share"], details["share_error"], details["families"])
+    gap = gap_to_runs(judge_pool(details["log_sum"], share), groups, constant)
+    judged = beside_sum(Judgment(runs.log_z, runs.error, runs.outcome.is_trusted), gap)
+    outcome = saying(runs.outcome, judged.why, std_error=judged.std_error, trusted=judged.trusted)
+    return replace(answers, by_method={**answers.by_method, "annealing": replace(runs, outcome=outcome)})
