@@ -18,7 +18,6 @@ from spectralz.sampling.candidates import strongest_forest
 from spectralz.sampling.pool import StatePool
 from spectralz.sampling.populations import log_mean_z, weights_of
 from spectralz.sampling.quench import fields
-from spectralz.sampling.run import relax
 from spectralz.sampling.state_space import KeptSide, WholeStates
 
 if TYPE_CHECKING:
@@ -118,15 +117,6 @@ class Population:
             families = float(weight.sum()) * run.family_weights(is_there(run.x).astype(np.float64))
             total, squares = total + float(families.sum()), squares + float((families**2).sum())
         return total, total**2 / squares if squares > 0.0 else 0.0
-
-
-def going_on(here: Population, x: NDArray[np.int8]) -> list[NDArray[np.int8]]:
-    """Return the states that chains from some states meet, one after the other."""
-    chosen = np.sort(np.resize(here.rng.permutation(len(x)), CHAINS_GOING_ON))  # copies of one chain in the same half
-    states = [x[chosen]]
-    for _ in range(TIMES_SEEN):
-        states.append(relax(here.path, states[-1], SWEEPS_BETWEEN, here.rng, here.parallel))
-    return states[1:]
 
 
 def most_of(here: Population, x: NDArray[np.int8], later: Sequence[NDArray[np.int8]], is_there: Set) -> float:

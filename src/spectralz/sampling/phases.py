@@ -18,7 +18,14 @@ from spectralz._support import deadline
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.sampling.candidates import heavy_candidates, random_candidates, turned_candidates
 from spectralz.sampling.engines.protocol import one_after_the_other
-from spectralz.sampling.met import Population, going_on, most_of, with_most_entropy
+from spectralz.sampling.met import (
+    CHAINS_GOING_ON,
+    SWEEPS_BETWEEN,
+    TIMES_SEEN,
+    Population,
+    most_of,
+    with_most_entropy,
+)
 from spectralz.sampling.populations import sample_of, weights_of
 from spectralz.sampling.quench import fields, quench
 from spectralz.sampling.run import relax
@@ -271,7 +278,7 @@ def _with_phase_of(
     if phase is None:
         return found
     x = x[phase.has(x)]
-    if not here.may_miss(most_of(here, x, going_on(here, x), phase.has)):
+    if not here.may_miss(most_of(here, x, _going_on(here, x), phase.has)):
         return found
     if len(found.phases) >= MOST_PHASES:
         is_met = here.families_in(phase.has) >= FEW_FAMILIES
@@ -291,6 +298,15 @@ def _chains_from(
         x = relax(path, np.where(rng.random(x.shape) < SHARE_DISTURBED, drawn, x), SWEEPS, rng, parallel)
         early = x if k < EARLY else early
     return early, x
+
+
+def _going_on(here: Population, x: NDArray[np.int8]) -> list[NDArray[np.int8]]:
+    """Return the states that chains from some states meet, one after the other."""
+    chosen = np.sort(np.resize(here.rng.permutation(len(x)), CHAINS_GOING_ON))  # copies of one chain in the same half
+    states = [x[chosen]]
+    for _ in range(TIMES_SEEN):
+        states.append(relax(here.path, states[-1], SWEEPS_BETWEEN, here.rng, here.parallel))
+    return states[1:]
 
 
 def _combined(found: Phases, chosen: Sequence[int], state: NDArray[np.int8]) -> NDArray[np.int8]:
@@ -386,7 +402,7 @@ def _stratum(
     summed out are free in any field, and begin in that of the stratum.
     """
     x, is_there = chains[inside], partial(found.are_in, number)
-    states = going_on(here, x)
+    states = _going_on(here, x)
     held = np.any([phase.pattern for k, phase in enumerate(found.phases) if number >> k & 1], axis=0)
     certain = 1.0 - UNIT_ROUNDOFF
     mean = np.clip(np.tanh(fields(here.path, x)).mean(axis=0), -certain, certain)
