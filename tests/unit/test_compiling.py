@@ -226,6 +226,17 @@ def test_what_is_left_out_is_left_out_once_however_it_is_nested():
     assert 0.02 <= counted <= passed - 0.04
 
 
+def test_seconds_are_left_out_afterwards_unless_they_were_already():
+    began = clock.seconds()
+    clock.leave_out(5.0)
+    assert -5.0 <= clock.seconds() - began < -4.0
+    clock.begin_leaving_out()
+    inside = clock.seconds()
+    clock.leave_out(5.0)
+    assert clock.seconds() == inside
+    clock.end_leaving_out()
+
+
 def test_compiling_in_another_thread_is_left_out_too():
     began = clock.seconds()
     worker = threading.Thread(target=lambda: (clock.begin_leaving_out(), time.sleep(0.05), clock.end_leaving_out()))

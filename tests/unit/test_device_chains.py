@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import spectralz as sz
-from spectralz._support import devices
+from spectralz._support import clock, devices
 from spectralz.errors import DeviceError, MissingDependencyError
 from spectralz.sampling.engines import device as device_engines
 from spectralz.sampling.engines.collapsed import sides_of
@@ -240,6 +241,19 @@ def test_chains_begin_where_they_should_and_take_what_they_should(on_jax, bipart
         assert not back.any()
         assert not on.any()
         assert not engine.takes_threads
+
+
+def test_budgets_do_not_count_what_jax_compiles():
+    devices._jax()
+    program = jax.jit(lambda x: sum(jnp.sin(x + k) @ x for k in range(200)))
+    x = np.ones((50, 50), np.float32)
+    before, wall = clock.left_out(), time.perf_counter()
+    program(x).block_until_ready()
+    passed, left_out = time.perf_counter() - wall, clock.left_out() - before
+    assert 0.3 * passed < left_out < passed
+    before = clock.left_out()
+    program(x).block_until_ready()
+    assert clock.left_out() == before
 
 
 def test_the_larger_model_decides_and_so_does_the_user(on_jax, monkeypatch):

@@ -45,6 +45,11 @@ class _LeftOut:
             if self._open == 0:
                 self._total += time.perf_counter() - self._since
 
+    def add(self, seconds: float) -> None:
+        with self._lock:
+            if self._open == 0:  # otherwise they are in the interval that is open
+                self._total += seconds
+
     def total(self) -> float:
         with self._lock:
             return self._total + (time.perf_counter() - self._since if self._open else 0.0)
@@ -56,8 +61,9 @@ class _LeftOut:
 
 _left_out = _LeftOut()
 # The time between a call of the first and one of the second is left out, in any thread; pairs may be nested. The third
-# returns all that was left out, in seconds.
-begin_leaving_out, end_leaving_out, left_out = _left_out.begin, _left_out.end, _left_out.total
+# leaves out seconds that have just passed, the fourth returns all that was left out.
+begin_leaving_out, end_leaving_out = _left_out.begin, _left_out.end
+leave_out, left_out = _left_out.add, _left_out.total
 
 
 def seconds() -> float:

@@ -12,6 +12,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from spectralz._support import clock
 from spectralz._support.extras import from_extra
 from spectralz._support.options import bytes_in_words, choice, option
 from spectralz._support.settings import settings, using_settings
@@ -25,6 +26,8 @@ DEVICES = ("auto", "cpu", "gpu")
 FEWEST_SPINS = 2000
 # Matrices of fewer rows stay on the CPU even where a GPU is asked for: JAX compiles for each size, a second at least.
 FEWEST_ROWS = 30
+# What JAX calls the steps of compiling a program, one after the other.
+COMPILING = ("/jax/core/compile/jaxpr_to_mlir_module_duration", "/jax/core/compile/backend_compile_duration")
 # Of the free memory of a device this share may be planned with.
 USABLE_MEMORY = 0.9
 
@@ -64,7 +67,7 @@ def device_for(spins: int, *, suits: bool = True) -> Any | None:
     is_worth_it = suits and (wanted == "gpu" or spins >= FEWEST_SPINS)
     if wanted == "cpu" or not is_worth_it or (wanted == "auto" and find_spec("jax") is None):
         return None
-    jax = from_extra("jax", "gpu", "device='gpu'")
+    jax = _jax()
     gpus = _gpus(jax)
     if gpus or wanted == "auto":
         return gpus[0] if gpus else None
@@ -80,12 +83,36 @@ def device_for_matrix(rows: int, *, suits: bool = True) -> Any | None:
     return device_for(rows, suits=suits and rows >= FEWEST_ROWS)
 
 
+def _jax() -> Any:
+    """Import JAX, which budgets leave out like what it compiles."""
+    clock.begin_leaving_out()
+    try:
+        jax = from_extra("jax", "gpu", "device='gpu'")
+    finally:
+        clock.end_leaving_out()
+    _listen_to(jax)
+    return jax
+
+
+@cache
+def _listen_to(jax: Any) -> None:
+    jax.monitoring.register_event_duration_secs_listener(_leave_out_compiling)
+
+
+def _leave_out_compiling(event: str, seconds: float, **_: Any) -> None:
+    if event in COMPILING:
+        clock.leave_out(seconds)
+
+
 @cache  # JAX looks for a platform that it knows nothing of again each time
 def _gpus(jax: Any) -> list[Any]:
+    clock.begin_leaving_out()  # the first time it loads libraries
     try:
         return list(jax.devices("gpu"))
     except RuntimeError:  # JAX knows no such platform
         return []
+    finally:
+        clock.end_leaving_out()
 
 
 @contextmanager

@@ -6,21 +6,18 @@ up to a multiple of 1,024, which take as long as one; each new number of states 
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from spectralz._support import clock, costs
+from spectralz._support import costs
 from spectralz._support.devices import computing_on, refuse_too_large
 from spectralz.sampling.engines.collapsed import collapsed_path
 from spectralz.sampling.engines.dense import POINTS_PER_REFRESH
 from spectralz.sampling.engines.lanes import CompiledEngine, log_z_of_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from spectralz.kernels.coupling import Couplings
@@ -79,8 +76,6 @@ class DeviceDenseEngine(DeviceEngine):
         The model on the device.
     is_fused
         Whether a block of spins is one kernel, as on a GPU.
-    compiled
-        Numbers of states for which sweeps have been compiled.
     """
 
     n: int
@@ -89,7 +84,6 @@ class DeviceDenseEngine(DeviceEngine):
     is_fused: bool
     log_z_of_base: float
     operations: float
-    compiled: set[int] = field(default_factory=set)
 
 
 def device_dense_engine(theta: FloatArray, couplings: Couplings, base: FloatArray, device: Any) -> DeviceDenseEngine:
@@ -116,7 +110,6 @@ class _Columns:
         from spectralz.kernels.device.dense_sweeps import random_key
 
         self._device = engine.device
-        self._compiled = engine.compiled
         self.size = size
         self.lanes = engine.lanes_of(size)
         with computing_on(self._device):
@@ -129,23 +122,6 @@ class _Columns:
         with computing_on(self._device):
             self._key, key = jax.random.split(self._key)
         return key
-
-    @contextmanager
-    def _computing(self) -> Iterator[None]:
-        """Compute on the device, once a sweep of so many states has been compiled, which does not count in budgets."""
-        with computing_on(self._device):
-            if self.lanes not in self._compiled:
-                clock.begin_leaving_out()
-                try:
-                    self._compile()
-                finally:
-                    clock.end_leaving_out()
-                self._compiled.add(self.lanes)
-            yield
-
-    def _compile(self) -> None:
-        """Make one sweep whose result is not used."""
-        raise NotImplementedError
 
     def _columns(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return what to take for all lanes."""
@@ -177,14 +153,6 @@ class DeviceDenseChains(_Columns):
         with computing_on(self._device):
             self.x = _put(columns, self._device).astype(self._path.pieces[0].dtype)
 
-    def _compile(self) -> None:
-        from spectralz.kernels.device.dense_sweeps import energies, sweep_at_random
-
-        state = self.x + 0, energies(self.x, self._path), self._key
-        for _ in range(2):  # what comes from a device is compiled for apart from what is put there
-            state = sweep_at_random(*state, np.float32(0.0), self._path, self._is_fused)
-        state[0].block_until_ready()
-
     def sweep(
         self, before: FloatArray, at: FloatArray, after: FloatArray, sweeps: int
     ) -> tuple[FloatArray, FloatArray]:
@@ -192,7 +160,7 @@ class DeviceDenseChains(_Columns):
         from spectralz.kernels.device.dense_sweeps import energies, sweep_at_random
 
         rows = []
-        with self._computing():
+        with computing_on(self._device):
             if self._points_left <= 0:
                 self._energy = energies(self.x, self._path)
                 self._points_left = POINTS_PER_REFRESH
@@ -233,8 +201,6 @@ class DeviceCollapsedEngine(DeviceEngine):
         The model on the device.
     flips
         Whether the kept spins are flipped one by one.
-    compiled
-        Numbers of states for which sweeps have been compiled.
     """
 
     n: int
@@ -244,7 +210,6 @@ class DeviceCollapsedEngine(DeviceEngine):
     flips: bool
     log_z_of_base: float
     operations: float
-    compiled: set[int] = field(default_factory=set)
 
 
 def device_collapsed_engine(
@@ -292,14 +257,6 @@ class DeviceCollapsedChains(_Columns):
 
         self.v, self.pushes = v, product(self._path.weights.T, v)
 
-    def _compile(self) -> None:
-        state = self.v, self.pushes, self._key
-        for _ in range(2):  # what comes from a device is compiled for apart from what is put there
-            state = self._swept(*state, np.zeros((1, 3)), 1)[:3]
-            v, pushes = (array[:, self._columns(np.arange(self.size))] for array in state[:2])
-            state = v, pushes, state[2]
-        state[0].block_until_ready()
-
     def _swept(self, v: Any, pushes: Any, key: Any, points: FloatArray, sweeps: int) -> tuple[Any, Any, Any, Any]:
         """Return the kept side, its pushes, the next key and the changes of log-weights, beside a few points."""
         from spectralz.kernels.device.collapsed_sweeps import sweep_along
@@ -316,7 +273,7 @@ class DeviceCollapsedChains(_Columns):
     ) -> tuple[FloatArray, FloatArray]:
         """Sweep at one point of the path after the other."""
         points, rows = np.stack([before, at, after], axis=1), []
-        with self._computing():
+        with computing_on(self._device):
             for k in range(0, len(at), POINTS_AT_ONCE):
                 part = points[k : k + POINTS_AT_ONCE]
                 self.v, self.pushes, self._key, changes = self._swept(self.v, self.pushes, self._key, part, sweeps)
