@@ -10,8 +10,10 @@ import pytest
 
 import spectralz as sz
 from spectralz.kernels.sampling.side_flips import Tables, _find_logs, _find_probabilities, fill_tables
+from spectralz.portfolio import policy
 from spectralz.portfolio.steps import anneal as anneal_step
 from spectralz.portfolio.steps import way
+from spectralz.sampling.base_rates import LARGEST_BIAS, weak_biases
 from spectralz.sampling.engines.collapsed import sides_of
 from spectralz.sampling.engines.side_flips import flip_engine
 from spectralz.sampling.path import from_fields
@@ -143,6 +145,55 @@ def test_mean_log_weights_are_below_log_z_by_what_is_lost():
     weight = np.array([0.1, 0.2, 0.3, 0.4])
     run = Run(5.0, np.ones((4, 2), np.int8), weight, np.arange(4), 0.0)
     assert way.mean_log_weight(run) == pytest.approx(5.0 + np.log(4.0 * weight).mean())
+
+
+def test_weak_biases_are_those_of_units_0_and_1():
+    rng = np.random.default_rng(0)
+    rbm = sz.RBM(rng.normal(size=(6, 4)), 0.8 * rng.normal(size=6), 3.0 * rng.normal(size=4))
+    assert max(abs(rbm.hidden)) > 2.0 * LARGEST_BIAS > 2.0 * min(abs(rbm.hidden))  # some are limited
+    biases = np.concatenate([rbm.visible, rbm.hidden]) / 2.0
+    assert weak_biases(rbm.to_ising()) == pytest.approx(np.clip(biases, -LARGEST_BIAS, LARGEST_BIAS))
+
+
+def test_log_z_without_the_heaviest_family():
+    weight = np.array([0.1, 0.2, 0.3, 0.4])
+    run = Run(5.0, np.ones((4, 2), np.int8), weight, np.array([0, 1, 1, 3]), 0.0)
+    assert way.log_z_without_heaviest(run) == pytest.approx(5.0 + math.log(0.5))
+    alone = replace(run, family=np.zeros(4, dtype=np.int64))
+    assert -50.0 < way.log_z_without_heaviest(alone) < -30.0
+
+
+@pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
+@pytest.mark.parametrize(
+    ("families", "gain", "is_taken"),
+    [(2, 0.0, True), (2, -0.9, True), (2, -1.1, False), (40, 5.0, False)],
+)
+def test_weak_biases_are_taken_if_few_families_find_more_from_the_base(monkeypatch, families, gain, is_taken):
+    """Of populations that flip a side: unless many families have found what is heavy, or the other base loses Z."""
+    model, taken = machine(20, 60, 0.3, seed=1), []
+    weak = weak_biases(model)
+
+    def trial(one, points, states, resample_below=0.0):
+        begins_weak = bool((one.path.base == weak).all())
+        assert resample_below > 0.0
+        assert states == policy.STATES_TO_FLIP
+        return Run(
+            7.0 + gain * begins_weak,
+            np.ones((80, 80), np.int8),
+            np.full(80, 1.0 / 80),
+            np.arange(80) % families,
+            0.0,
+        )
+
+    def recorded(progress, whole):
+        taken.append(bool((progress.way.path.base == weak).all()))
+        return iter(())
+
+    monkeypatch.setattr(way, "_mean_log_weight_of_trial", lambda one, seconds: float(one.path.flips))
+    monkeypatch.setattr(way, "_trial", trial)
+    monkeypatch.setattr(anneal_step, "_rounds", recorded)
+    sz.log_z(model, exclude=["exact", "quadrature", "mps", "ep"], work=1e9)
+    assert taken == [is_taken]
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0])

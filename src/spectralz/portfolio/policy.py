@@ -22,9 +22,9 @@ TOL_AT_TEN_SECONDS = 1e-3
 # Shares of the budget: for bounds, and for the first round of annealing, from which the next is planned.
 BOUNDS_SHARE = 0.15
 SECONDS_FOR_BOUNDS = 1.0
-# Where a side of a bipartite model with many spins is summed out, annealing does far better than expectation and belief
-# propagation, which are left out, and bounds are wide: they get this part of their time.
-MANY_SPINS_OF_SIDES, BOUNDS_PART_OF_SIDES = 300, 0.25
+# Where a side of a bipartite model with many spins is summed out, bounds are wide: they get this part of their time.
+# Couplings stronger than this on average are for annealing; expectation and belief propagation are left out.
+MANY_SPINS_OF_SIDES, BOUNDS_PART_OF_SIDES, STRONGEST_EP_OF_SIDES = 300, 0.25, 0.5
 # Of the time that a first call may compile, for bounds; estimates need the rest.
 BOUNDS_COMPILING_SHARE = 0.5
 FIRST_ROUND_SHARE = 0.05
@@ -46,7 +46,9 @@ TRIAL_SHARE, MOST_POINTS_OF_TRIAL, TRIAL_MARGIN = 0.04, 512, 2.0
 HARMLESS_SPREAD, TRIAL_TIMES, LEAST_FALL = 3.0, 4, 1.75
 WARM = 2.0
 # The same share for each way to sweep the sides of a bipartite model; single flips must be better by so many nats.
-SIDES_TRIAL_SHARE, FLIPS_MARGIN = 0.025, 0.5
+# If they are, the base and weak biases get the next share each, for populations. The base is kept if it finds a Z that
+# is larger by more nats than this.
+SIDES_TRIAL_SHARE, FLIPS_MARGIN, BASES_TRIAL_SHARE, BASES_MARGIN = 0.02, 0.5, 0.05, 1.0
 # A round of annealing has at least this many runs of as many states as are swept together; with more states, more of
 # both. This is the desired variance of log-weights. The variance falls at least as this power of the number of points.
 STATES_TOGETHER, FEWEST_RUNS, RUNS_PER_ROUND = 64, 2, 4

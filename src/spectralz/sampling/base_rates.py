@@ -33,6 +33,8 @@ LOST = 2.0
 # A base reaches states whose log-probability is at most this many deviations below its mean; this share of the states
 # may be beyond.
 REACH, MOST_OUT_OF_REACH = 3.0, 0.02
+# Largest field of a base that only says which units are mostly off.
+LARGEST_BIAS = 1.0
 # Factor by which fields are multiplied to reach more, and how often.
 WEAKER, MOST_WEAKENINGS = 0.7, 12
 
@@ -80,6 +82,16 @@ def base_rates(model: Ising, sides: Sides) -> FloatArray:
     heaviest = max(run.heaviest for run in runs)
     fit = [run for run in runs if run.log_z > largest - LOST and run.heaviest > heaviest - LOST]
     return max(fit or runs[:1], key=lambda run: run.mean_log_weight).base
+
+
+def weak_biases(model: Ising) -> FloatArray:
+    """Return the biases of the model's spins as units 0 and 1, which are their fields if all others are -1, limited.
+
+    In a machine with large weights, the means that short runs find are those of a wrong valley. These fields only say
+    which units are mostly off, and leave states free to find others.
+    """
+    fields = model.field - model.storage.for_kernels().times(np.ones(model.n))
+    return np.clip(fields, -LARGEST_BIAS, LARGEST_BIAS)
 
 
 def pilot(model: Ising, sides: Sides, base: FloatArray) -> Pilot:

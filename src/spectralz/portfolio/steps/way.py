@@ -11,17 +11,20 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz._support.deadline import Deadline
+from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.parts.leading import DIRECTIONS as SEED_DIRECTIONS
 from spectralz.parts.leading import leading_directions
 from spectralz.portfolio import policy
 from spectralz.portfolio.steps.rounds import plan_round
+from spectralz.sampling.base_rates import weak_biases
 from spectralz.sampling.path import from_subgraph
 from spectralz.sampling.phases import DIRECTIONS, seed_states
 from spectralz.sampling.plan import LEAST_POINTS, Survey, bytes_per_state, seconds_per_point, seconds_per_sweep, survey
 from spectralz.sampling.plan import SWEEPS as SURVEY_SWEEPS
-from spectralz.sampling.run import anneal
+from spectralz.sampling.run import RESAMPLE_BELOW, anneal
 from spectralz.sampling.strata import path_to_stratum
 from spectralz.sampling.subgraph import width_of
+from spectralz.trust.runs import FEWEST_FAMILIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,9 +90,7 @@ class Way:
         sides, together = self.path.sides, self.path.engine.together
         spins = self.path.n if sides is None else len(sides.kept)
         divided = partial(plan_round, sweeps, dissipation, room, self.worker_count, spins)
-        on_device = together > policy.STATES_TOGETHER
-        states = policy.STATES_TO_FLIP_ON_DEVICE if on_device else policy.STATES_TO_FLIP
-        many = divided(states) if self.path.flips else None
+        many = divided(_states_to_flip(self.path)) if self.path.flips else None
         return many if many is not None and many.runs >= policy.FEWEST_RUNS else divided(together)
 
 
@@ -153,7 +154,40 @@ def _begun_between_sides(way: Way) -> Way:
         for one in ways
         if _points_in(one, seconds) >= LEAST_POINTS
     ]
-    return max(tried, key=lambda trial: trial[0])[1] if len(tried) > 1 else first
+    best = max(tried, key=lambda trial: trial[0])[1] if len(tried) > 1 else first
+    return _from_best_base(best) if best.path.flips else best
+
+
+def _from_best_base(way: Way) -> Way:
+    """Return the way from weak biases instead, if few states find heavy valleys, unless they find a smaller Z.
+
+    Mean log-weights do not show that. An unbiased estimate is rarely much too large, and less so without its heaviest
+    family.
+    """
+    states, seconds = _states_to_flip(way.path), policy.BASES_TRIAL_SHARE * way.deadline.seconds
+    points = way.sweeps_in(seconds) / states
+    if points < LEAST_POINTS:
+        return way
+    run = _trial(way, points, states, RESAMPLE_BELOW)
+    if run.families >= FEWEST_FAMILIES:
+        return way
+    layers = replace(way.path, base=weak_biases(way.problem.model), flips=False)
+    other = _along(_surveyed(_along(way, layers)), replace(layers, flips=True))
+    other_run = _trial(other, points, states, RESAMPLE_BELOW)
+    is_lost = log_z_without_heaviest(other_run) < log_z_without_heaviest(run) - policy.BASES_MARGIN
+    return way if is_lost else other
+
+
+def log_z_without_heaviest(run: Run) -> float:
+    """Return the log Z of a run without its heaviest family."""
+    others = np.sort(run.family_weights())[:-1].sum()
+    return run.log_z + float(np.log(max(others, UNIT_ROUNDOFF)))
+
+
+def _states_to_flip(path: Path) -> int:
+    """Return the fewest states of a run that flips a side."""
+    on_device = path.engine.together > policy.STATES_TOGETHER
+    return policy.STATES_TO_FLIP_ON_DEVICE if on_device else policy.STATES_TO_FLIP
 
 
 def _along(way: Way, path: Path) -> Way:
@@ -169,7 +203,7 @@ def _points_in(way: Way, seconds: float) -> float:
 
 def _mean_log_weight_of_trial(way: Way, seconds: float) -> float:
     """Return the mean log-weight of a few states after so many seconds on a path."""
-    return mean_log_weight(_trial(way, _points_in(way, seconds)))
+    return mean_log_weight(_trial(way, _points_in(way, seconds), way.path.engine.together))
 
 
 def mean_log_weight(run: Run) -> float:
@@ -180,13 +214,13 @@ def mean_log_weight(run: Run) -> float:
 
 def _spread_of_trial(way: Way, points: float) -> float:
     """Return the variance of the log-weights of a few states at the end of a path."""
-    return float(_trial(way, points).spread[-1])
+    return float(_trial(way, points, way.path.engine.together).spread[-1])
 
 
-def _trial(way: Way, points: float) -> Run:
-    """Take a few states along a path."""
-    at, states = way.spacing.spaced(points), way.path.engine.together
-    return anneal(way.path, at, states, way.rng, resample_below=0.0, parallel=way.crew.parallel)
+def _trial(way: Way, points: float, states: int, resample_below: float = 0.0) -> Run:
+    """Take some states along a path."""
+    at = way.spacing.spaced(points)
+    return anneal(way.path, at, states, way.rng, resample_below=resample_below, parallel=way.crew.parallel)
 
 
 def _surveyed(way: Way) -> Way:
