@@ -135,12 +135,11 @@ def pool_outcome(
 ) -> Outcome:
     """Return the estimate of log Z from a pool and its share; ``doubted`` takes account of what may be missing."""
     log_sum, lower = pool.log_sum, pool.lower
-    families = share.families if share.families < math.inf else None
     details = {
         "states": len(pool),
         "share": share.share,
-        "share_error": share.std_error,
-        "families": families,
+        "share_error": _finite(share.std_error),
+        "families": _finite(share.families),
         "log_sum": log_sum,
     }
     if pool.is_complete:
@@ -161,6 +160,11 @@ def pool_outcome(
         )
     words = f"{_counted(pool)} hold {100.0 * share.share:.6g}% of P(x)"
     return estimated(doubted(judged), words, lower=lower, details=details)
+
+
+def _finite(number: float) -> float | None:
+    """Return a number, or None if it is infinite, which JSON has no word for."""
+    return number if number < math.inf else None
 
 
 def _counted(pool: StatePool) -> str:

@@ -127,8 +127,9 @@ def exact_outcome(log_z: float, rounding: float, words: str, **others: Any) -> O
 
 
 def saying(outcome: Outcome, words: str, **changes: Any) -> Outcome:
-    """Return an outcome whose status goes on with these words."""
-    return replace(outcome, status=Status(f"{outcome.status}{words}", converged=outcome.status.converged), **changes)
+    """Return an outcome whose status goes on with these words; it has not converged if it is no longer trusted."""
+    converged = outcome.status.converged and changes.get("trusted", True)
+    return replace(outcome, status=Status(f"{outcome.status}{words}", converged=converged), **changes)
 
 
 def with_proven_kind(outcome: Outcome) -> Outcome:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from spectralz.portfolio import policy
 from spectralz.result import Bounds, Kind
+from spectralz.sampling.engines.collapsed import sides_that_pay
 from spectralz.trust.agreement import LARGEST_CHECKING_ERROR, agree, is_within
 
 if TYPE_CHECKING:
@@ -43,6 +45,11 @@ class Problem:
     seed: int = 0
     max_memory: int = 4 * 2**30
     with_means: bool = False
+
+    @cached_property
+    def sums_out_many(self) -> bool:
+        """Whether the model has many spins, and annealing sums out one of its two sides."""
+        return self.model.n >= policy.MANY_SPINS_OF_SIDES and sides_that_pay(self.model) is not None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from spectralz._support.compile_times import compiling_for_share
 from spectralz.portfolio import policy
 from spectralz.portfolio.bounders import NAMES
 from spectralz.portfolio.bracket import bracket
-from spectralz.sampling.engines.collapsed import sides_that_pay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +23,7 @@ def bound(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[An
         return
     # The sum over states comes later, from the same populations as the rest.
     exclude = {*problem.exclude, "states"} & set(NAMES)
-    if problem.model.n >= policy.MANY_SPINS_OF_SIDES and sides_that_pay(problem.model) is not None:
+    if problem.sums_out_many:
         deadline = deadline.share(policy.BOUNDS_PART_OF_SIDES)
     with compiling_for_share(policy.BOUNDS_COMPILING_SHARE):
         bounds = bracket(problem.model, deadline, exclude, known=answers.bounds, tells_of_exact=False)

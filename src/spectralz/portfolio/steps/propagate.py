@@ -18,7 +18,6 @@ from spectralz.parts.expectation_propagation.problem import MANY_SPINS, step_ope
 from spectralz.portfolio import policy
 from spectralz.portfolio.answers import Answer
 from spectralz.result import Kind, Status
-from spectralz.sampling.engines.collapsed import sides_that_pay
 from spectralz.trust.judgment import with_rounding
 
 if TYPE_CHECKING:
@@ -38,10 +37,11 @@ def propagate(problem: Problem, deadline: Deadline, answers: Answers) -> Iterato
     if answers.is_compressed(problem.tol):
         yield answers.without("not needed: mps has answered, and has samples of its own", "ep")
         return
-    if model.n >= policy.MANY_SPINS_OF_SIDES and sides_that_pay(model) is not None:
+    strength = model.storage.for_kernels().mean_strength
+    if problem.sums_out_many and strength > policy.STRONGEST_EP_OF_SIDES:
         yield answers.without("annealing with one of the two sides summed out does better", "ep", "bp")
         return
-    if model.storage.for_kernels().mean_strength >= 1.0:
+    if strength >= 1.0:
         deadline = deadline.share(policy.STRONG_EP_PART)
     needed = policy.FEWEST_EP_STEPS * step_operations(model.n) / clock.OPERATIONS_PER_SECOND
     if needed <= policy.HOPELESS_EP_TIMES * deadline.seconds:  # otherwise not even worth timing
