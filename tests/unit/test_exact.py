@@ -93,22 +93,42 @@ def test_rounding_bound_is_the_documented_sum(model):
     weight = {frozenset(pair): abs(w) for pair, w in zip(edges.tolist(), J.tolist(), strict=True)}
     below: dict[int, set[int]] = {}  # what the table in a slot has eliminated
     total = 0.0
+
+    def joined(slot):
+        separator = set(tree.separators[slot])
+        return sum(w for pair, w in weight.items() if len(pair & below[slot]) == 1 and pair - below[slot] <= separator)
+
     for step, v in enumerate(tree.order):
         children = tree.children[step]
         eliminated = {v}.union(*(below[c] for c in children))
         pairs = [weight[frozenset((v, u))] for u in tree.separators[step] if frozenset((v, u)) in weight]
-        joined = sum(
-            w
-            for pair, w in weight.items()
-            for c in children
-            if len(pair & below[c]) == 1 and pair - below[c] <= set(tree.separators[c])
-        )
-        size = abs(model.field[v]) + sum(pairs) + 2 * joined + 0.7
-        total += (len(pairs) + len(children) + 4) * size + 8
+        size = abs(model.field[v]) + sum(pairs) + 2 * sum(joined(c) for c in children) + 0.7
+        total += (len(pairs) + len(children) + (4 if children else 28)) * size + 8
         slot = tree.slots[step]
         below[slot] = below.get(slot, set()) | eliminated
+        total += 2 * joined(slot) if slot != step else 0.0
     program = Program.of_tree(tree, edges, J, model.field)
     assert program.rounding_bound() == pytest.approx(1.01 * 2.0**-53 * total, rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 0.3, 3.0, 100.0, 1e5])
+@pytest.mark.parametrize(("kept", "others"), [(9, 2), (9, 16), (10, 17), (11, 40)])
+def test_many_spins_with_the_same_neighbors_are_summed_out_together(kept, others, scale):
+    """Against a sum over the states of the few; with huge weights products would underflow."""
+    rng = np.random.default_rng(kept * others)
+    W, a, c = scale * rng.normal(size=(others, kept)), scale * rng.normal(size=others), rng.normal(size=kept)
+    a[0] = -W[0].sum()  # its field vanishes in one state: the smallest factor that a product can have
+    A = np.zeros((kept + others, kept + others))
+    A[kept:, :kept] = W
+    model = sz.Ising(np.concatenate([c, a]), (A + A.T) / 2.0)
+    h = states.all_states(kept).astype(float)
+    terms = h @ c + np.logaddexp(h @ W.T + a, -(h @ W.T + a)).sum(axis=1)
+    truth = float(np.logaddexp.reduce(terms))
+    answer = sz.log_z(model, "exact", algorithm="elimination")
+    assert answer.log_z == pytest.approx(truth, rel=2e-14, abs=1e-12)
+    assert answer.lower <= truth <= answer.upper
+    drawn = sz.marginals(model, "exact", algorithm="elimination").mean[:kept]
+    assert drawn == pytest.approx(np.exp(terms - truth) @ h, abs=1e-9)
 
 
 @pytest.mark.parametrize("algorithm", ["enumeration", "elimination"])

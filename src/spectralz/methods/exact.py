@@ -97,6 +97,12 @@ class ExactPlan:
         return self.tree.terms + sum(slices.terms for slices in self.sliced) + listed
 
     @property
+    def effort(self) -> float:
+        """The same, but spins that are summed out together count as one."""
+        listed = sum(1 << len(spins) for spins in self.enumerated)
+        return self.tree.effort + sum(slices.terms for slices in self.sliced) + listed
+
+    @property
     def memory(self) -> int:
         """Bytes that log Z needs, in one thread."""
         return ENTRY_BYTES * max([self.tree.peak, *(slices.tree.peak for slices in self.sliced)])

@@ -47,11 +47,11 @@ def most_nodes(n: int, most: int, deadline: Deadline) -> int:
 
 def operations_of_plan(plan: ExactPlan, *, with_means: bool) -> float:
     """Return the operations of a plan."""
-    return (costs.EXACT_MEANS_TERM if with_means else costs.EXACT_TERM) * float(plan.terms)
+    return costs.EXACT_MEANS_TERM * float(plan.terms) if with_means else costs.EXACT_TERM * plan.effort
 
 
 def _seconds_of(plan: ExactPlan, *, with_means: bool) -> float:
-    """Predict the time of a plan from that of a small one, by the number of terms."""
+    """Predict the time of a plan from that of a small one."""
     few = policy.TIMED_EXACT_SPINS
     model = Ising(None, np.full((few, few), 1.0 / few))
     exact = Exact(algorithm="enumeration" if plan.enumerated else "elimination")
@@ -63,4 +63,5 @@ def _seconds_of(plan: ExactPlan, *, with_means: bool) -> float:
         solve(model, small)
         clock.charge(operations_of_plan(small, with_means=with_means))
         times.append(clock.now() - began)
-    return min(times) * plan.terms / small.terms
+    ratio = operations_of_plan(plan, with_means=with_means) / operations_of_plan(small, with_means=with_means)
+    return min(times) * ratio

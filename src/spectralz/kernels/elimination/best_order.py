@@ -53,7 +53,7 @@ class Search(NamedTuple):
         steps = self.steps if self.steps is None else self.steps // count
         return self._replace(steps=steps, most_time=self.most_time / count)
 
-    def steps_for(self, terms: int, n: int) -> int:
+    def steps_for(self, terms: float, n: int) -> int:
         """Return how many turns to try, given the table entries of the best order so far."""
         if n > MOST_SPINS_TO_ANNEAL:
             return 0
@@ -132,9 +132,11 @@ def improved(
     An order is better if it takes less work, or about as much work and less memory.
     """
     spins = starts[0]
-    steps = search.steps_for(terms, len(spins))
-    if not steps or len(spins) < 3 or terms < 2 << degeneracy(spins, adjacency):
+    if not search.steps_for(terms, len(spins)) or len(spins) < 3 or terms < 2 << degeneracy(spins, adjacency):
         return None  # not worth it, or as narrow as any order can be
+    steps = search.steps_for(EliminationTree.of_order(spins, adjacency).effort, len(spins))
+    if not steps:
+        return None
     # More than one table is alive: the widest must be smaller than the memory.
     order = annealed_order(starts, adjacency, steps, max_width - 1, search.report)
     return None if order == list(spins) else EliminationTree.of_order(order, adjacency)

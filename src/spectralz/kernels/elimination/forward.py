@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support.compiling import compiled
+from spectralz._support.compiling import compiled, inner
+from spectralz.kernels.elimination.leaves import count_alike, fill_together
 from spectralz.kernels.elimination.tables import BLOCK_BITS, Block, Tables, compressed, fill_block
 from spectralz.kernels.logsum import log_add_exp
 from spectralz.kernels.sums import add
@@ -48,21 +49,13 @@ def forward(
     With ``keep``, used tables stay where they are and new ones go above them.
     """
     arena, where = tables
-    for t in range(begin, end):
+    t = begin
+    while t < end:
         width = steps.width[t]
-        low = width if width < BLOCK_BITS else BLOCK_BITS
-        size = 1 << low
-        shift = 0.0
-        for number in range(1 << (width - low)):
-            fill_block(steps, t, number, low, tables, block)
-            # In place: here the compiler sees that no index is negative, and vectorizes the loop.
-            for i in range(size):
-                block.plus[i] = log_add_exp(block.plus[i], block.minus[i])
-            if number == 0:
-                shift = block.plus[0]
-            out = arena[top + number * size : top + (number + 1) * size]
-            for i in range(size):
-                out[i] = block.plus[i] - shift
+        count = count_alike(steps, t, end)
+        out = arena[top : top + (1 << width)]
+        is_alone = count == 1
+        shift = _fill(steps, t, out, tables, block) if is_alone else fill_together(steps, t, count, out, block.leaves)
         total[0], total[1] = add(total[0], total[1], shift)
 
         # The table just written above the stack is given its place: its own, its sister's, or none.
@@ -82,7 +75,28 @@ def forward(
                     arena[base + i] = arena[top + i]
             where[t] = base
             top = base + size
+        t += count
     return top
+
+
+@inner
+def _fill(steps: Steps, t: int, out: FloatArray, tables: Tables, block: Block) -> float:
+    """Write the table of one step, shifted to begin with 0; return the shift."""
+    width = steps.width[t]
+    low = width if width < BLOCK_BITS else BLOCK_BITS
+    size = 1 << low
+    shift = 0.0
+    for number in range(1 << (width - low)):
+        fill_block(steps, t, number, low, tables, block)
+        # In place: here the compiler sees that no index is negative, and vectorizes the loop.
+        for i in range(size):
+            block.plus[i] = log_add_exp(block.plus[i], block.minus[i])
+        if number == 0:
+            shift = block.plus[0]
+        part = out[number * size : (number + 1) * size]
+        for i in range(size):
+            part[i] = block.plus[i] - shift
+    return shift
 
 
 def sampling_entries(tree: EliminationTree) -> int:

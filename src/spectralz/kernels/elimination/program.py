@@ -134,8 +134,10 @@ class Program:
         """Bound the rounding error of log Z.
 
         Log-sum-exp is non-expansive, so errors only add up. A step with d pairs and c children makes d + c + 4
-        roundings of numbers no larger than its own weights, log 2 and its children's tables. A table's entries differ
-        from the first one by at most twice the weights |J| that join its separator to the eliminated spins.
+        roundings of numbers no larger than its own weights, log 2 and its children's tables; one without children makes
+        up to 24 more, if its spin is summed out together with 15 others (``leaves.py``). A table's entries differ from
+        the first one by at most twice the weights |J| that join its separator to the eliminated spins; they are rounded
+        once more where a table is added to another.
         """
         return 1.01 * UNIT_ROUNDOFF * _rounding_units(self)
 
@@ -148,11 +150,13 @@ def _rounding_units(program: Program) -> float:
     pair_sizes = np.bincount(step_of_pair, weights=size, minlength=program.steps)
     ending = np.bincount(program.pair_end, weights=size, minlength=program.steps)  # to spins eliminated before
     # The weights that join a slot's separator to what has been eliminated below it come from step to step.
-    joined, below = [0.0] * program.steps, [0.0] * program.steps
+    joined, below, added = [0.0] * program.steps, [0.0] * program.steps, 0.0
     starts, slots, child_slot = program.child_start.tolist(), program.slot.tolist(), program.child_slot.tolist()
     for t, (slot, pair_size, ending_of_t) in enumerate(zip(slots, pair_sizes.tolist(), ending.tolist(), strict=True)):
         for k in range(starts[t], starts[t + 1]):
             below[t] += joined[child_slot[k]]
         joined[slot] += max(below[t] - ending_of_t, 0.0) + pair_size
+        added += 2.0 * joined[slot] if slot != t else 0.0
     sizes = np.abs(program.field) + pair_sizes + 2.0 * np.array(below) + 0.7
-    return float(((pairs + children + 4) * sizes + 8.0).sum())
+    together = np.where(children == 0, 24, 0)
+    return float(((pairs + children + 4 + together) * sizes + 8.0).sum()) + added

@@ -6,10 +6,12 @@ the live tables form a stack. Its greatest height is the memory needed, which is
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from spectralz.kernels.elimination.leaves import LOW_BITS, TOGETHER
 from spectralz.kernels.forest import post_order
 
 if TYPE_CHECKING:
@@ -75,6 +77,18 @@ class EliminationTree:
     def terms(self) -> int:
         """Table entries to be filled."""
         return sum(1 << len(separator) for separator in self.separators)
+
+    @property
+    def effort(self) -> float:
+        """The same, but spins that are summed out together (``leaves.py``) count as one."""
+        siblings = Counter(self.slots)
+
+        def count(step: int) -> float:
+            width, is_leaf = len(self.separators[step]), not self.children[step]
+            together = min(siblings[self.slots[step]], TOGETHER) if is_leaf and width >= LOW_BITS else 1
+            return float(1 << width) / together
+
+        return sum(map(count, range(len(self.order))))
 
     def stack_heights(self) -> list[int]:
         """Return the entries on the stack before each step, and after the last."""
