@@ -137,7 +137,8 @@ def rival(machines: dict[str, sz.RBM], budget: float, device: str) -> str:
         known += "" if reference.trusted else ", not trusted"
         trusted = f"{sum(one.trusted for one in ours)} of {seeds}"
         cells = [name, known, f"{rms[0]:.2g}", trusted, f"{max(one.seconds for one in ours):.1f}", f"{rms[1]:.2g}"]
-        lines.append([*cells, f"{theirs[0][2]}", f"{_worst(theirs, reference.log_z):.2g}", f"{rms[1] / rms[0]:.2g}"])
+        ratio = f"{rms[1] / rms[0]:.2g}" if rms[0] else "exact"
+        lines.append([*cells, f"{theirs[0][2]}", f"{_worst(theirs, reference.log_z):.2g}", ratio])
         print(lines[-1], flush=True)
     heads = ["machine", "log Z", "rms error", "trusted", "seconds", "textbook: rms error", "temperatures"]
     return table([*heads, "error / its error bar, at worst", "ratio of rms errors"], lines)

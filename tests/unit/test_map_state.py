@@ -6,13 +6,18 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import spectralz as sz
 from spectralz.errors import FormatError, OptionError, TooLargeError
-from spectralz.inference.by_maxima import rounding_of
 from spectralz.io import read_map, write_map
+from spectralz.kernels.sampling import tabu
+from spectralz.sampling.crossing import best_of_both, mixed
+from spectralz.sampling.search import rounding_of
 from tests.contract.fuzz import random_model
 from tests.reference.states import all_states
+from tests.strategies import models
 
 MODELS = {
     "grid": sz.generators.grid(3, 1.0, seed=0),
@@ -78,6 +83,114 @@ def test_the_same_work_finds_the_same_state():
     first, second = (sz.map_state(model, "search", work=1e8, threads=threads) for threads in (1, 2))
     assert np.array_equal(first.state, second.state)
     assert first.upper == second.upper
+
+
+# ------------------------------------------------------------------------------------------------ several states
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("count", [2, 7, 40])
+def test_elimination_finds_the_heaviest_states(name, count):
+    model = MODELS[name]
+    found = sz.map_state(model, count=count)
+    weights = np.sort(model.log_weight(all_states(model.n)))[::-1][:count]
+    assert found.proven
+    assert found.log_weights == pytest.approx(weights, rel=1e-12, abs=1e-12)
+    assert len(np.unique(found.states, axis=0)) == len(found.states) == min(count, 2**model.n)
+    assert found.log_weights == pytest.approx(model.log_weight(found.states))
+    assert np.array_equal(found.state, found.states[0])
+    assert found.log_weight == found.log_weights[0]
+
+
+@given(models(max_spins=8), st.integers(1, 60))
+@settings(max_examples=60)
+def test_the_heaviest_states_of_any_model(model, count):
+    found = sz.map_state(model, "exact", count=count)
+    weights = np.sort(model.log_weight(all_states(model.n)))[::-1][:count]
+    assert found.log_weights == pytest.approx(weights, rel=1e-9, abs=1e-9)
+    assert len(np.unique(found.states, axis=0)) == len(weights)
+
+
+def test_the_search_finds_the_heaviest_states_too():
+    model = sz.generators.complete(12, 1.0, seed=4)
+    found = sz.map_state(model, "search", count=5, work=2e8)
+    assert found.log_weights == pytest.approx(np.sort(model.log_weight(all_states(12)))[::-1][:5])
+
+
+# ------------------------------------------------------------------------------------------------------- the search
+
+
+def test_crossing_takes_the_best_of_each_region():
+    """On a chain cut into pieces: against all ways to take pieces from either state."""
+    rng = np.random.default_rng(1)
+    model = sz.Ising.from_edges(
+        24, [(i, i + 1) for i in range(23)], rng.normal(size=23), field=0.3 * rng.normal(size=24)
+    )
+    couplings = model.storage.for_kernels()
+    for _ in range(20):
+        x, other = rng.choice(np.array([-1, 1], dtype=np.int8), size=(2, 24))
+        child = best_of_both(model.field, couplings, x, other)
+        differs = np.flatnonzero(x != other)
+        pieces = np.split(differs, np.flatnonzero(np.diff(differs) > 1) + 1)
+        ways = np.repeat(x[None], 2 ** len(pieces), axis=0)
+        for k, piece in enumerate(pieces):
+            ways[np.ix_(np.arange(len(ways)) >> k & 1 == 1, piece)] = other[piece]
+        assert float(model.log_weight(child)) == pytest.approx(float(np.max(model.log_weight(ways))))
+        drawn = mixed(couplings, x, other, rng)
+        assert ((drawn == x) | (drawn == other)).all()
+        for piece in pieces:  # whole, unless there are few
+            assert len(pieces) < 4 or len({bool(drawn[i] == x[i]) for i in piece}) == 1
+
+
+@pytest.mark.parametrize("is_dense", [False, True])
+def test_tabu_search_leaves_local_maxima(is_dense):
+    model = sz.generators.complete(14, 1.0, seed=2) if is_dense else sz.generators.spin_glass_3d(3, 1.0, 5)
+    couplings, rng = model.storage.for_kernels(), np.random.default_rng(0)
+    assert couplings.is_dense == is_dense
+    x = rng.choice(np.array([-1, 1], dtype=np.int8), size=model.n)
+    h = model.field + couplings.times(x.astype(float))
+    best, random = np.empty_like(x), np.array([12345], dtype=np.uint32)
+    steps = tabu.search(x, h, couplings, 5000, 2000, np.array([2, 6]), random, best)
+    assert h == pytest.approx(model.field + couplings.times(x.astype(float)), abs=1e-9)  # kept up to date
+    assert 2000 < steps <= 5000
+    if is_dense:
+        assert float(model.log_weight(best)) == pytest.approx(heaviest(model))
+    assert float(model.log_weight(best)) >= float(model.log_weight(x))
+
+
+def test_exchange_ends_where_no_flip_and_no_coupled_pair_gains():
+    model = sz.generators.complete(12, 1.0, seed=3)
+    couplings = model.storage.for_kernels()
+    for seed in range(5):
+        x = np.random.default_rng(seed).choice(np.array([-1, 1], dtype=np.int8), size=12)
+        tabu.exchange(x, model.field + couplings.times(x.astype(float)), couplings, True)
+        flips = 1 - 2 * np.eye(12, dtype=np.int8)
+        near = np.concatenate([x * flips, *(x * flips * flips[k] for k in range(12))])
+        assert float(np.max(model.log_weight(near))) <= float(model.log_weight(x)) + 1e-9
+
+
+def test_penalties_do_not_stop_the_search():
+    """Choose 5 of 18: single flips break the penalty; against all states that keep it."""
+    rng = np.random.default_rng(7)
+    Q = np.triu(rng.normal(size=(18, 18)))
+    Q += 10.0 * (1.0 - 2.0 * 5.0 * np.eye(18))
+    model = sz.from_qubo(Q)
+    found = sz.map_state(model, "search", work=1e8)
+    assert found.log_weight == pytest.approx(heaviest(model))
+
+
+def test_an_interrupted_search_returns_the_best_so_far(monkeypatch):
+    model = sz.generators.complete(30, 1.0, seed=0)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("spectralz.inference.heaviest._bound", interrupt)
+    found = sz.map_state(model, "search", work=1e7)
+    assert found.interrupted
+    assert "interrupted" in found.status
+    assert not found.status.converged
+    assert found.upper >= found.log_weight == float(model.log_weight(found.state))
 
 
 def test_evidence_and_machines():

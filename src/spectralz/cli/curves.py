@@ -11,8 +11,9 @@ import numpy as np
 import typer
 
 import spectralz as sz
+from spectralz._support.interrupts import INTERRUPTED
 from spectralz.cli import options as opts
-from spectralz.cli.console import print_about, progress, warn
+from spectralz.cli.console import print_about, progress, say, warn
 from spectralz.cli.helping import examples
 from spectralz.cli.loading import load
 from spectralz.cli.outputs import check_outputs, check_states, write_all, write_picture, write_states
@@ -98,12 +99,15 @@ def temperatures_in(text: str) -> list[float]:
 @examples(
     "spectralz map grid.uai",
     "spectralz map grid.uai --map grid.MAP            # as a UAI answer",
-    "spectralz map glass.npz --budget 2 -m search --states best.csv",
+    "spectralz map glass.npz --budget 2 --count 10 --states best.csv",
     "spectralz map names.csv -g a=+1 --json",
 )
 def map_command(
     file: opts.ModelFile,
     method: Annotated[str, typer.Option("--method", "-m", metavar="NAME", help="exact, search, or auto.")] = "auto",
+    count: Annotated[
+        int, typer.Option("--count", "-k", min=1, metavar="K", help="How many of the heaviest states to find.")
+    ] = 1,
     budget: opts.Budget = None,
     work: opts.Work = None,
     seed: opts.Seed = 0,
@@ -115,7 +119,7 @@ def map_command(
     as_json: opts.AsJson = False,
     answer: Annotated[Path | None, typer.Option("--map", metavar="OUT", help="Write it as a UAI .MAP answer.")] = None,
     states: Annotated[
-        Path | None, typer.Option("--states", metavar="OUT", help="Write the state: .npy or .csv, or .gz of either.")
+        Path | None, typer.Option("--states", metavar="OUT", help="Write the states: .npy or .csv, or .gz of either.")
     ] = None,
     strict: opts.Strict = False,
 ) -> None:
@@ -126,7 +130,14 @@ def map_command(
     problem = load(file, evidence, given, beta, format)
     with progress(budget):
         heaviest = sz.map_state(
-            problem.model, method, given=problem.given, budget=budget, work=work, seed=seed, threads=threads
+            problem.model,
+            method,
+            count=count,
+            given=problem.given,
+            budget=budget,
+            work=work,
+            seed=seed,
+            threads=threads,
         )
     try:
         print_about(problem, heaviest, as_json)
@@ -136,7 +147,10 @@ def map_command(
     finally:
         write_all(
             (answer, partial(write_map, heaviest.state)),
-            (states, partial(write_states, heaviest.state[None], problem.model.names)),
+            (states, partial(write_states, heaviest.states, problem.model.names)),
         )
+    if heaviest.interrupted:
+        say("interrupted: this is the best state so far")
+        raise typer.Exit(INTERRUPTED)
     if strict and not heaviest.proven:
         raise typer.Exit(1)

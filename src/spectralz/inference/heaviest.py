@@ -1,4 +1,4 @@
-"""The heaviest state of a model."""
+"""The heaviest states of a model."""
 
 from __future__ import annotations
 
@@ -7,27 +7,47 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, costs
 from spectralz._support.deadline import Deadline, budgeted, checked_budget
-from spectralz._support.options import bytes_in_words, checked_bytes, checked_count, checked_threads
-from spectralz._support.threads import using_threads
-from spectralz.errors import ModelError, OptionError, TooLargeError, is_interrupt, showing_interrupts
-from spectralz.inference.by_maxima import by_maxima, rounding_of, table_entries
+from spectralz._support.options import checked_bytes, checked_count, checked_threads
+from spectralz._support.threads import NO_MATRICES, using_threads
+from spectralz.errors import (
+    ModelError,
+    OptionError,
+    SpectralzError,
+    TooLargeError,
+    is_interrupt,
+    showing_interrupts,
+)
 from spectralz.inference.evidence import ModelWithEvidence
-from spectralz.methods import Exact
+from spectralz.methods import Exact, MatrixProduct
+from spectralz.parts.compressed.contraction import Compressed
+from spectralz.portfolio import policy
 from spectralz.portfolio.bracket import bracket
 from spectralz.portfolio.exact_costs import exact_deadline, is_affordable
 from spectralz.result import MapState, Status
+from spectralz.sampling.search import by_search, rounding_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from spectralz.model import RBM, Ising, SpinArray
+    from numpy.typing import NDArray
+
+    from spectralz.methods.exact import ExactPlan
+    from spectralz.model import RBM, Ising
+    from spectralz.sampling.search import Pool
 
 METHODS = ("auto", "exact", "search")
-ENTRY_BYTES = 8
 # Of the time so much goes into the search, and the rest into bounds.
-SEARCH_SHARE = 0.6
+SEARCH_SHARE = 0.8
+# On graphs with a small frontier, this share of the search first draws so many states from contractions with these
+# bonds, of models in which a typical coupling is so many times the temperature. The first contraction may take the last
+# share of that time. With twice the bond, what is discarded must fall to this share.
+CONTRACTION_SHARE, DRAWN, FIRST_CONTRACTION = 0.5, 256, 0.2
+BONDS, COLDNESS, DISCARDED_FALL = (8, 16, 32, 64), (2.0, 3.0), 0.25
+# Drawing takes as long as this many contractions. Bounds are left out if they have fewer operations than this for every
+# spin and coupling.
+CONTRACTIONS, OPERATIONS_PER_BOUND = 3.0, 100.0
 # log Z of a model that is k times as cold, divided by k, is no less than its largest log-weight, and close to it if k
 # is large.
 COLDER = (8.0, 64.0)
@@ -37,6 +57,7 @@ def map_state(
     model: Ising | RBM,
     method: str = "auto",
     *,
+    count: int = 1,
     given: Mapping[Any, int] | None = None,
     budget: float | None = None,
     work: float | None = None,
@@ -44,10 +65,12 @@ def map_state(
     max_memory: int | str = 4 * 2**30,
     threads: int | None = None,
 ) -> MapState:
-    """Return the heaviest state of ``model`` found, with a bound on the weight of any state.
+    """Return the heaviest states of ``model`` found, with a bound on the weight of any state.
 
-    If the treewidth is small, spins are eliminated by maxima and the state is proven to be the heaviest. Otherwise
-    populations are cooled, slower each time, and quenched until the budget ends; Ctrl-C keeps the best state so far.
+    If the treewidth is small, spins are eliminated by maxima, and the states are proven to be the heaviest. Otherwise
+    they are searched for until the budget ends: populations are cooled, slower each time, and quenched; what they find
+    is crossed, and tabu search goes on from there (``sampling/search.py``). On graphs with a small frontier, such as
+    lattices, states of compressed contractions come first. Ctrl-C keeps the best states so far.
 
     Parameters
     ----------
@@ -55,6 +78,8 @@ def map_state(
         The model, an Ising or an RBM.
     method
         ``"exact"`` (elimination), ``"search"``, or ``"auto"``: exact if that is possible in time.
+    count
+        How many of the heaviest distinct states to return: ``states`` and ``log_weights`` of the answer.
     given
         Evidence, as in :func:`log_z`.
     budget
@@ -74,84 +99,130 @@ def map_state(
     >>> found = sz.map_state(sz.Ising.from_edges(3, [(0, 1), (1, 2)], [1.0, -2.0], field=[0.5, 0.0, 0.0]))
     >>> found.state.tolist(), found.log_weight, found.proven
     ([1, 1, -1], 3.5, True)
+    >>> sz.map_state(sz.generators.grid(6, 1.0, seed=0), count=3).log_weights.round(3).tolist()
+    [59.95, 59.546, 59.495]
     """
     if method not in METHODS:
         raise OptionError(f"method is {method!r}; the heaviest state is found by one of {', '.join(METHODS)}")
     memory = int(checked_bytes(max_memory, "max_memory"))
     limits = checked_budget(budget, work)
     limit = checked_threads(threads)
+    wanted = checked_count(count, "count", least=1)
     rng = np.random.default_rng(checked_count(seed, "seed", least=0))
     conditioned = ModelWithEvidence.checked(model, given)
     began = clock.seconds()
     free = conditioned.free
     with showing_interrupts(), using_threads(limit), budgeted(*limits) as deadline:
-        order = None if method == "search" else _order(free, memory, deadline, method == "exact")
-        answer = _searched(free, deadline, rng) if order is None else _eliminated(free, order, rng)
-    weight = float(free.log_weight(answer.state))
+        plan = None if method == "search" else _plan(free, memory, deadline, method == "exact")
+        answer = _searched(free, wanted, deadline, rng) if plan is None else _eliminated(free, wanted, plan)
+    weights = np.asarray(free.log_weight(answer.states))
+    heaviest_first = np.argsort(-weights, kind="stable")
+    states, weights = conditioned.states(answer.states[heaviest_first]), weights[heaviest_first]
     return MapState(
-        state=conditioned.states(answer.state[None])[0],
-        log_weight=weight,
-        upper=max(answer.upper, weight),
-        proven=answer.upper <= weight + answer.slack,
+        states=states,
+        log_weights=weights,
+        upper=max(answer.upper, float(weights[0])),
+        proven=bool(answer.upper <= weights[0] + answer.slack),
         method=answer.method,
         status=answer.status,
         seconds=clock.seconds() - began,
         names=conditioned.whole.names,
+        interrupted=answer.interrupted,
     )
 
 
 class _Answer(NamedTuple):
-    """A state, a bound on all log-weights, what of that bound may be rounding, and how they were found."""
+    """States, a bound on all log-weights, what of that bound may be rounding, and how they were found."""
 
-    state: SpinArray
+    states: NDArray[np.int8]
     upper: float
     slack: float
     method: str
     status: Status
+    interrupted: bool = False
 
 
-def _order(model: Ising, memory: int, deadline: Deadline, is_asked: bool) -> list[int] | None:
-    """Return an order of elimination whose tables fit, or None if there is none; say why if it is asked for."""
+def _plan(model: Ising, memory: int, deadline: Deadline, is_asked: bool) -> ExactPlan | None:
+    """Return how to eliminate with tables that fit, or None if that is impossible; say why if it is asked for."""
     exact = Exact(algorithm="elimination", max_memory=memory, max_sliced=0)
     plan = exact.plan(model)
-    refusal = plan.refusal
-    if refusal is None:
-        need = ENTRY_BYTES * table_entries(model, plan.tree.order, plan.width + 1)
-        if need > memory:
-            refusal = (
-                f"all tables together take {bytes_in_words(need)}; max_memory is {bytes_in_words(memory)}: raise it"
-            )
+    refusal = exact.refuses_samples(plan)
     if refusal is not None and is_asked:
         raise TooLargeError(refusal)
     if refusal is not None or not (is_asked or is_affordable(plan, exact_deadline(deadline.seconds), with_means=True)):
         return None
-    return [int(spin) for spin in plan.tree.order]
+    return plan
 
 
-def _eliminated(model: Ising, order: list[int], rng: np.random.Generator) -> _Answer:
-    maxima = by_maxima(model, order, model.n + 1, rng)
-    rounding = rounding_of(model)
-    upper, slack = maxima.upper + model.constant + rounding, 2.0 * (maxima.rounding + 2.0 * rounding)
-    return _Answer(maxima.state, upper, slack, "exact", Status(f"eliminated {model.n} spins by maxima"))
+def _eliminated(model: Ising, count: int, plan: ExactPlan) -> _Answer:
+    states, largest, error = Exact().heaviest_of_plan(model, plan, count)
+    rounding = error + rounding_of(model)
+    words = Status(f"eliminated {model.n} spins by maxima")
+    return _Answer(states, largest + model.constant + rounding, 4.0 * rounding, "exact", words)
 
 
-def _searched(model: Ising, deadline: Deadline, rng: np.random.Generator) -> _Answer:
-    from spectralz.sampling.search import by_search
-
-    state = np.where(model.field >= 0.0, 1, -1).astype(np.int8)
-    upper, times, words = np.inf, 0, "the search ended"
+def _searched(model: Ising, count: int, deadline: Deadline, rng: np.random.Generator) -> _Answer:
+    states = np.where(model.field >= 0.0, 1, -1).astype(np.int8)[None]
+    upper, rounds, words, interrupted = np.inf, 0, "the search ended", False
     try:
-        for best in by_search(model, deadline.share(SEARCH_SHARE), rng):
-            state, times = best, times + 1
-        for colder in COLDER:
-            share = Deadline.after((1.0 - SEARCH_SHARE) * deadline.seconds / len(COLDER))
-            with suppress(ModelError):  # of numbers that would become too large
-                upper = min(upper, bracket(model.scaled(colder), share, ("mf", "states")).upper / colder)
+        for pool in _search(model, count, deadline.share(SEARCH_SHARE), rng):
+            states, rounds = pool.states[:count], rounds + 1
+        upper = _bound(model, deadline)
     except (KeyboardInterrupt, SystemError) as error:
-        if not is_interrupt(error) or not times:
+        if not is_interrupt(error) or not rounds:
             raise
-        words = "interrupted: the search ended early"
+        words, interrupted = "interrupted: the search ended early", True
     if not np.isfinite(upper):
         upper = float(np.abs(model.field).sum() + np.abs(model.edges()[1]).sum()) + model.constant
     rounding = rounding_of(model)
-    return _Answer(state, upper + 2.0 * rounding, 4.0 * rounding, "search", Status(f"{words} after {times} coolings"))
+    status = Status(f"{words} after {rounds} rounds", converged=not interrupted)
+    return _Answer(states, upper + 2.0 * rounding, 4.0 * rounding, "search", status, interrupted)
+
+
+def _search(model: Ising, count: int, deadline: Deadline, rng: np.random.Generator) -> Iterator[Pool]:
+    """Yield what the search has found, first from states of contractions, if there are any."""
+    drawn = list(_drawn_from_contractions(model, deadline.share(CONTRACTION_SHARE), rng))
+    yield from by_search(model, deadline, rng, count, np.concatenate(drawn) if drawn else None)
+
+
+def _drawn_from_contractions(model: Ising, deadline: Deadline, rng: np.random.Generator) -> Iterator[NDArray[np.int8]]:
+    """Draw states of a colder model from compressed contractions, with larger bonds as long as there is time."""
+    degree, J = 2.0 * model.edge_count / max(model.n, 1), np.abs(model.edges()[1])
+    typical = float(J.mean()) if len(J) else 0.0
+    if degree > min(policy.MOST_MPS_DEGREE, policy.MOST_MPS_DENSITY * model.n) or typical <= 0.0:
+        return
+    method = MatrixProduct()
+    planning = model.n * costs.COMPRESSED_PLAN_SPIN / clock.OPERATIONS_PER_SECOND
+    if planning > policy.MPS_PLAN_SHARE * deadline.seconds:
+        return
+    pace, discarded = 1.0 / clock.OPERATIONS_PER_SECOND, np.inf
+    try:
+        layout = method.plan(model)
+        for bond in BONDS:
+            before, discarded = discarded, np.inf
+            for coldness in COLDNESS:
+                operations = CONTRACTIONS * layout.operations(bond)
+                if pace * operations > (deadline.left if before < np.inf else FIRST_CONTRACTION * deadline.seconds):
+                    return
+                began = clock.now()
+                with deadline.in_force(), using_threads(None, NO_MATRICES):
+                    chain = Compressed(model.scaled(coldness / typical), layout, bond, method.cutoff)
+                    discarded = min(discarded, chain.contract(remembers=True).discarded)
+                    yield chain.draw(DRAWN, rng).x
+                pace = (clock.now() - began) / operations
+                if discarded > DISCARDED_FALL * before:
+                    return  # no affordable bond is large enough
+    except SpectralzError:  # of numbers or tables that would become too large, or of too little time
+        return
+
+
+def _bound(model: Ising, deadline: Deadline) -> float:
+    """Return a proven bound on all log-weights: log Z of a much colder model."""
+    upper = np.inf
+    for k, colder in enumerate(COLDER):
+        share = Deadline.after(max(deadline.left, 0.0) / (len(COLDER) - k))
+        if share.seconds * clock.OPERATIONS_PER_SECOND < OPERATIONS_PER_BOUND * (model.n + 2 * model.edge_count):
+            break
+        with suppress(ModelError):  # of numbers that would become too large
+            upper = min(upper, bracket(model.scaled(colder), share, ("mf", "states")).upper / colder)
+    return upper

@@ -452,6 +452,18 @@ class Exact(Method):
             raise TooLargeError("the weights are so large that rounding would decide the states; scale the model down")
         return sample_program(program, model.n, size, rng, reporter_of("eliminating spins"))
 
+    def heaviest_of_plan(self, model: Ising, plan: ExactPlan, count: int) -> tuple[NDArray[np.int8], float, float]:
+        """Return the heaviest states, by a plan that `refuses_samples` does not refuse.
+
+        Beside them: the largest log-weight, without constants, and a bound on its rounding error.
+        """
+        from spectralz.kernels.elimination.maxima import heaviest_states
+        from spectralz.kernels.elimination.program import Program
+
+        program = Program.of_tree(plan.tree, *model.edges(), model.field)
+        states, largest = heaviest_states(program, model.n, count, reporter_of("eliminating spins"))
+        return states, largest, program.rounding_bound()
+
     def _outcome(self, model: Ising, plan: ExactPlan, values: Sequence[float], rounding: float) -> Outcome:
         log_z = math.fsum([*values, model.constant])
         # Each part is a rounded number, and so is their sum.

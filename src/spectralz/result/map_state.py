@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz.result.kinds import Record
+from spectralz.result.kinds import Record, entries
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -23,14 +23,14 @@ class MapState(Record):
 
     Attributes
     ----------
-    state
-        The state, -1 and +1; for an RBM, the values of its units.
-    log_weight
-        Its log-weight; the energy is minus this number.
+    states
+        The heaviest states found, the heaviest first, -1 and +1; for an RBM, the values of its units.
+    log_weights
+        Their log-weights; energies are minus these numbers.
     upper
         Proven upper bound on the log-weight of any state.
     proven
-        Whether it is proven that no state is heavier, up to rounding.
+        Whether it is proven that no state is heavier than the first, up to rounding; by ``exact`` so are the others.
     method
         Which method found it.
     status
@@ -39,6 +39,8 @@ class MapState(Record):
         Wall-clock time.
     names
         One name per spin, or None.
+    interrupted
+        Whether the search was interrupted.
 
     Examples
     --------
@@ -48,14 +50,29 @@ class MapState(Record):
     MapState(log-weight 171.510557, proven, by exact in ... s)
     """
 
-    state: NDArray[np.int8]
-    log_weight: float
+    states: NDArray[np.int8]
+    log_weights: NDArray[np.float64]
     upper: float
     proven: bool
     method: str
     status: Status
     seconds: float
     names: tuple[Hashable, ...] | None = None
+    interrupted: bool = False
+
+    @property
+    def state(self) -> NDArray[np.int8]:
+        """The heaviest state."""
+        return np.asarray(self.states[0])
+
+    @property
+    def log_weight(self) -> float:
+        """Its log-weight."""
+        return float(self.log_weights[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``; the heaviest state by itself, too."""
+        return {**entries(self, "state log_weight"), **super().to_dict()}
 
     @property
     def gap(self) -> float:

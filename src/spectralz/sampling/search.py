@@ -1,78 +1,279 @@
-"""Search for the heaviest state of a model: cool populations more and more slowly, and quench them."""
+"""Search for the heaviest states of a model: by cooling states, and by tabu search from what that has found.
+
+A pool keeps the heaviest states. States are cooled into it, more slowly each time (``kernels/sampling/cooling.py``),
+and on bipartite models also with one side summed out. A part of the time goes to the states of the pool: two of them
+are crossed (``crossing.py``), and tabu search goes on from there (``kernels/sampling/tabu.py``). Cooling finds the
+right valley of a glass, crossing puts together what several states have found, and tabu search passes the barriers that
+penalties put around each state.
+"""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectralz._support import clock, costs
 from spectralz._support.progress import report
+from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.sampling.crossing import best_of_both, mixed
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.plan import seconds_per_point
-from spectralz.sampling.quench import quench
 from spectralz.sampling.run import anneal
 from spectralz.sampling.spread import crew_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
     from spectralz._support.deadline import Deadline
-    from spectralz.model import Ising
+    from spectralz.kernels.coupling import Couplings
+    from spectralz.model import FloatArray, Ising
+    from spectralz.sampling.path import Path
+    from spectralz.sampling.spread import Crew
 
-# States that are cooled together, the initial number of points of their path, and its growth factor from one run to the
-# next: few states cooled slowly find more than many cooled fast.
-STATES, FIRST_POINTS, GROWTH = 64, 64, 2.0
+# States that are cooled or search together, which does not depend on the number of threads. The first are cooled in so
+# many sweeps, the next in twice as many, up to a limit, and in no more than this share of what is left.
+TOGETHER, FIRST_SWEEPS, GROWTH, MOST_SWEEPS, NEXT_SHARE = 8, 250, 2.0, 50_000, 0.5
+# With this share of the time left, the search ends.
+LEAST_LEFT = 0.03
 # The first temperature is this many times the typical field of a spin; at the last one a typical coupling is this many
 # times the temperature. In between, temperatures fall by equal factors.
-HOTTEST, COLDNESS = 3.0, 2.5
+HOTTEST, COLDNESS = 1.0, 4.0
 # Couplings and fields below this share of the largest are ignored for that, and so are numbers that are practically
 # zero.
 LEAST_SHARE, LEAST_NUMBER = 1e-3, 1e-290
-MOST_POINTS = 20_000
+# States of the pool at least. If several states are wanted, their neighbors are added so many times.
+POOL, MOST_EXPANSIONS = 32, 20
+# With more couplings than this, pairs of spins are not exchanged.
+MOST_ENTRIES = 2_000_000
+# Steps per spin without a heavier state after which a tabu search ends, and for which there must be time.
+PATIENCE, FEWEST_STEPS = 10, 2
+# A spin is tabu for at least one step in so many spins, and up to so many steps more.
+SPINS_PER_TENURE, MORE_TENURE = 100, 10
+# Tabu search takes this share of the time that states were cooled, less on sparse graphs, and half of that whenever it
+# has found nothing heavier, but no less than the last share.
+TABU_SHARE, SPARSE_TABU_SHARE, LEAST_SHARE_OF_TABU = 1.0, 0.5, 0.05
+# States of a bipartite model that are cooled with a side summed out, and the fewest points of their path.
+FLIPPED, FEWEST_POINTS = 64, 16
 
 
-def by_search(model: Ising, deadline: Deadline, rng: np.random.Generator) -> Iterator[NDArray[np.int8]]:
-    """Cool populations more and more slowly to a low temperature, quench them, and yield the heaviest state so far."""
-    cold = model.scaled(_coldness(model))
-    best: NDArray[np.int8] | None = None
-    weight = -np.inf
-    path = from_coins(cold, block_width=0)
-    with crew_for(path) as crew:
-        one = max(seconds_per_point(path, STATES, parallel=crew.parallel), 1e-9)
-        hottest = _hottest(cold)
-        points = float(FIRST_POINTS)
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """The heaviest states found so far, without repeats, the heaviest first, and their log-weights."""
+
+    states: NDArray[np.int8]
+    weights: FloatArray
+
+    def with_states(self, model: Ising, states: NDArray[np.int8], most: int) -> Pool:
+        """Return the heaviest of these states and others."""
+        distinct = {state.tobytes(): state for state in (*self.states, *states)}
+        states = np.array(list(distinct.values()))
+        weights = np.asarray(model.log_weight(states))
+        chosen = np.argsort(-weights, kind="stable")[:most]
+        return Pool(states[chosen], weights[chosen])
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What a search works with: the model, its fields and couplings, threads, random numbers, and the time."""
+
+    model: Ising
+    theta: FloatArray
+    couplings: Couplings
+    crew: Crew
+    rng: np.random.Generator
+    deadline: Deadline
+    most: int
+
+    def fields(self, x: NDArray[np.int8]) -> FloatArray:
+        """Return the fields of the spins of a state."""
+        return self.theta + self.couplings.times(x.astype(np.float64))
+
+    def states_by(self, count: int, work: Callable[[int, np.random.Generator], NDArray[np.int8]]) -> NDArray[np.int8]:
+        """Return states that are made by threads, each with random numbers of its own, polished by exchanges."""
+        from spectralz.kernels.sampling import tabu
+
+        found, streams = np.empty((count, self.model.n), dtype=np.int8), self.rng.spawn(count)
+
+        with_pairs = len(self.couplings.data) <= MOST_ENTRIES
+
+        def make(k: int) -> None:
+            found[k] = work(k, streams[k])
+            tabu.exchange(found[k], self.fields(found[k]), self.couplings, with_pairs)
+
+        self.crew.parallel(make, range(count))
+        return found
+
+
+def by_search(
+    model: Ising,
+    deadline: Deadline,
+    rng: np.random.Generator,
+    count: int = 1,
+    starts: NDArray[np.int8] | None = None,
+) -> Iterator[Pool]:
+    """Yield the heaviest states found so far, at least ``count`` if there are as many, until the time is up.
+
+    ``starts`` are states to begin from, beside those that are cooled.
+    """
+    path = from_coins(model, block_width=0)
+    pool = Pool(np.empty((0, model.n), dtype=np.int8), np.empty(0))
+    with crew_for(None) as crew:
+        search = _Search(model, path.theta, path.couplings, crew, rng, deadline, max(POOL, count))
+        if starts is not None:
+            pool = _absorbed(search, pool, search.states_by(len(starts), lambda k, _: starts[k]))
+            yield pool
+        usual = share = TABU_SHARE if path.couplings.is_dense else SPARSE_TABU_SHARE
+        sweeps, flips, pace = float(FIRST_SWEEPS), False, _operations_of_sweep(search) / clock.OPERATIONS_PER_SECOND
         while True:
-            at = np.concatenate([[0.0], np.geomspace(hottest, 1.0, int(points))])
-            run = anneal(path, at, STATES, rng.spawn(1)[0], resample_below=0.0, parallel=crew.parallel)
-            states = quench(path, run.x, crew.parallel)
-            weights = np.asarray(model.log_weight(states))
-            k = int(np.argmax(weights))
-            if weights[k] > weight:
-                best, weight = states[k], float(weights[k])
-            assert best is not None
-            yield best
+            began = clock.now()
+            states = max(min(TOGETHER, int(NEXT_SHARE * deadline.left / pace)), 1)
+            sweeps = max(min(sweeps, NEXT_SHARE * deadline.left / (pace * states)), 1.0)
+            made = _flipped(search, path, pace * states * sweeps) if flips else _cooled(search, states, int(sweeps))
+            spent = clock.now() - began
+            pace = pace if flips else spent / (states * int(sweeps))
+            pool = _absorbed(search, pool, made)
+            yield pool
+            until, before = clock.now() + min(share * spent, deadline.left), pool.weights[0]
+            while (steps := _steps_in(until - clock.now(), search)) >= FEWEST_STEPS * model.n:
+                pool = _absorbed(search, pool, _tabu(search, pool, steps))
+                report("looking for the heaviest state", deadline.done)
+            share = usual if pool.weights[0] > before else max(0.5 * share, LEAST_SHARE_OF_TABU)
+            pool = with_neighbors(search, pool, count)
+            yield pool
             report("looking for the heaviest state", deadline.done)
-            left = deadline.left
-            if left <= one * FIRST_POINTS:
+            if deadline.left <= LEAST_LEFT * deadline.seconds:
                 return
-            points = min(GROWTH * points, left / one, MOST_POINTS)
+            sweeps, flips = min(GROWTH * sweeps, MOST_SWEEPS), path.can_flip_sides and not flips
 
 
-def _hottest(model: Ising) -> float:
-    """Return the first point of the path, where the fields of spins are small compared with the temperature."""
-    (i, j), J = model.edges()[0].T, model.edges()[1]
-    squares = model.field**2 + np.bincount(i, J**2, model.n) + np.bincount(j, J**2, model.n)
-    typical = float(np.sqrt(squares.mean())) if model.n else 0.0
-    return 1.0 / (HOTTEST * typical) if HOTTEST * typical > 1.0 else 0.5
+def _absorbed(search: _Search, pool: Pool, states: NDArray[np.int8]) -> Pool:
+    """Add states to a pool; on a sparse graph the heaviest is also crossed with all of them, one after the other."""
+    pool = pool.with_states(search.model, states, search.most)
+    if search.couplings.is_dense:
+        return pool
+    x = before = pool.states[0]
+    for other in states:
+        if search.deadline.left <= 0.0:
+            break
+        clock.charge(costs.SPARSE_FIELD_ENTRY * (search.model.n + len(search.couplings.data)))
+        x = best_of_both(search.theta, search.couplings, x, other)
+    return pool if x is before else pool.with_states(search.model, x[None], search.most)
 
 
-def _coldness(model: Ising) -> float:
-    """Return a factor for log-weights such that nearly all spins are certain at the end of the path."""
-    J = np.abs(model.edges()[1])
-    largest = float(max(J.max(initial=0.0), np.abs(model.field).max(initial=0.0)))
+def with_neighbors(search: _Search, pool: Pool, count: int) -> Pool:
+    """Add single flips of the heaviest states as long as they are among the heaviest.
+
+    Of several states the second heaviest may be no local maximum, which is what the search ends in.
+    """
+    for _ in range(MOST_EXPANSIONS if count > 1 else 0):
+        x = pool.states
+        weights = pool.weights[:, None] - 2.0 * x * np.array([search.fields(state) for state in x])
+        heavy = np.argsort(-weights, axis=None)[: 2 * search.most]  # which has states of the pool again
+        rows, spins = np.unravel_index(heavy, weights.shape)
+        near = x[rows]
+        near[np.arange(len(near)), spins] *= -1
+        grown = pool.with_states(search.model, near, search.most)
+        if np.array_equal(grown.states, x):
+            break
+        pool = grown
+    return pool
+
+
+# --------------------------------------------------------------------------------------------------------- cooling
+
+
+def _operations_of_sweep(search: _Search) -> float:
+    return costs.COOL_SPIN * search.model.n + costs.COOL_ENTRY * len(search.couplings.data)
+
+
+def _cooled(search: _Search, count: int, sweeps: int) -> NDArray[np.int8]:
+    """Return states that were cooled in so many sweeps."""
+    from spectralz.kernels.sampling.cooling import cool
+
+    hottest, coldest = _temperatures(search.model)
+    betas = np.geomspace(1.0 / hottest, 1.0 / coldest, sweeps)
+    clock.charge(count * sweeps * _operations_of_sweep(search))
+
+    def work(_: int, rng: np.random.Generator) -> NDArray[np.int8]:
+        x = rng.choice(np.array([-1, 1], dtype=np.int8), size=search.model.n)
+        cool(x, search.fields(x), search.couplings, betas, _seed(rng))
+        return x
+
+    return search.states_by(count, work)
+
+
+def _flipped(search: _Search, path: Path, seconds: float) -> NDArray[np.int8]:
+    """Return states of a bipartite model that were cooled in so many seconds, with one side summed out."""
+    hottest, coldest = _temperatures(search.model)
+    cold = replace(from_coins(search.model.scaled(1.0 / coldest), block_width=0), sides=path.sides, flips=True)
+    one = seconds_per_point(cold, FLIPPED, parallel=search.crew.parallel)
+    points = np.geomspace(coldest / hottest, 1.0, int(max(seconds / max(one, 1e-9), FEWEST_POINTS)))
+    run = anneal(
+        cold, np.append(0.0, points), FLIPPED, search.rng.spawn(1)[0], resample_below=0.0, parallel=search.crew.parallel
+    )
+    return search.states_by(FLIPPED, lambda k, _: run.x[k])
+
+
+def _temperatures(model: Ising) -> tuple[float, float]:
+    """Return the first temperature, at which fields of spins are small, and the last, at which spins are certain."""
+    couplings = model.storage.for_kernels()
+    sizes, field = np.abs(couplings.data), np.abs(model.field)
+    largest = max(float(sizes.max(initial=0.0)), float(field.max(initial=0.0)))
+    if largest <= LEAST_NUMBER:
+        return 2.0, 1.0
     # The mean over those that count at all: tiny ones beside huge ones would make it too cold for any number.
-    seen = np.concatenate([J, np.abs(model.field)])
-    seen = seen[seen > LEAST_SHARE * largest]
-    return COLDNESS / float(seen.mean()) if len(seen) and seen.mean() > LEAST_NUMBER else 1.0
+    seen = [size[size > LEAST_SHARE * largest] for size in (sizes, field)]
+    coldest = float(sum(map(np.sum, seen)) / sum(map(len, seen))) / COLDNESS
+    typical = largest * math.hypot(couplings.mean_strength / largest, math.sqrt(float(((field / largest) ** 2).mean())))
+    return max(HOTTEST * typical, 2.0 * coldest), coldest
+
+
+def _seed(rng: np.random.Generator) -> NDArray[np.uint32]:
+    """Return a seed of a compiled search, which must not be 0."""
+    return rng.integers(1, 2**32 - 1, size=1, dtype=np.uint32)
+
+
+# ----------------------------------------------------------------------------------------------------- tabu search
+
+
+def _operations_of_step(search: _Search) -> float:
+    n = search.model.n
+    return costs.TABU_SPIN * n + costs.TABU_ENTRY * len(search.couplings.data) / max(n, 1)
+
+
+def _steps_in(seconds: float, search: _Search) -> int:
+    """Return how many steps of all tabu searches of a batch take so many seconds, in one thread."""
+    return int(seconds * clock.OPERATIONS_PER_SECOND / (TOGETHER * _operations_of_step(search)))
+
+
+def _tabu(search: _Search, pool: Pool, steps: int) -> NDArray[np.int8]:
+    """Return what tabu searches of up to so many steps have found, from crossings of states of a pool."""
+    from spectralz.kernels.sampling import tabu
+
+    n, couplings, patience = search.model.n, search.couplings, PATIENCE * search.model.n
+    tenure = min(1 + n // SPINS_PER_TENURE, max(n // 4, 1))
+    tenures = np.array([tenure, min(tenure + MORE_TENURE, max(n // 2, 1))])
+    made = np.zeros(TOGETHER, dtype=np.int64)
+
+    def work(k: int, rng: np.random.Generator) -> NDArray[np.int8]:
+        first, second = rng.integers(len(pool.states), size=2)
+        x = mixed(couplings, pool.states[first], pool.states[second], rng)
+        best = np.empty_like(x)
+        made[k] = tabu.search(x, search.fields(x), couplings, steps, patience, tenures, _seed(rng), best)
+        return best
+
+    found = search.states_by(TOGETHER, work)
+    clock.charge(_operations_of_step(search) * float(made.sum()))
+    return found
+
+
+def rounding_of(model: Ising) -> float:
+    """Return a bound on the rounding error of a log-weight."""
+    J = model.edges()[1]
+    sizes = float(np.abs(model.field).sum() + np.abs(J).sum()) + abs(model.constant)
+    return (len(J) + model.n + 16) * UNIT_ROUNDOFF * sizes + model.rounding

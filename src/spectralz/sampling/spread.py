@@ -76,12 +76,13 @@ class Crew:
 
 
 @contextmanager
-def crew_for(path: Path) -> Iterator[Crew]:
+def crew_for(path: Path | None) -> Iterator[Crew]:
     """Start threads for runs along a path; if its sweeps multiply matrices, linear algebra gets no other threads."""
     threads = thread_count()
     pool = ThreadPoolExecutor(threads)
     crew = Crew(pool, threads)
-    with using_threads(None, NO_MATRICES) if path.engine.multiplies else nullcontext():
+    multiplies = path is not None and path.engine.multiplies
+    with using_threads(None, NO_MATRICES) if multiplies else nullcontext():
         try:
             yield crew
         finally:
