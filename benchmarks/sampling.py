@@ -2,15 +2,14 @@
 
 ``kernel``: nanoseconds per spin update, 64 states together and one state at a time, one thread. ``threads``: the gain
 of a second core. ``rival``: `auto` compared with plain annealed importance sampling, as a user would write it in numba,
-at equal CPU seconds. ``large``: large models that only `auto` answers, new seeds. ``rbms``: trained RBMs, compared with
-textbook annealed importance sampling. ``long``, if asked for: `auto` compared with much longer runs by other settings,
-where there is no closed form. The tables are for docs/sampling.md and docs/measurements/sampling.md.
+at equal CPU seconds. ``large``: large models that only `auto` answers, new seeds. ``long``, if asked for: `auto`
+compared with much longer runs by other settings, where there is no closed form. The tables are for docs/sampling.md and
+docs/measurements/sampling.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import math
 import time
 import warnings
@@ -21,7 +20,6 @@ import numba
 import numpy as np
 
 import spectralz as sz
-from benchmarks.bipartite import trained
 from benchmarks.harness import processor, table
 from benchmarks.known_models import kac_ward_log_z
 from benchmarks.one_state_at_a_time import draw_states, heat_bath
@@ -259,61 +257,6 @@ for _side in (64, 256):
         )
 
 
-RBMS: dict[str, Callable[[int], sz.RBM]] = {
-    f"RBM trained on digits, {_visible} x {_hidden}": (
-        lambda seed, visible=_visible, hidden=_hidden: trained(visible, hidden, seed=seed)  # type: ignore[misc]
-    )
-    for _visible, _hidden in ((64, 100), (64, 500), (784, 500))
-}
-# In nats, at ten and at sixty seconds.
-RBM_TARGETS = 1.0, 0.3
-
-
-def textbook(rbm: sz.RBM, seconds: float, seed: int, chains: int = 100) -> tuple[float, float]:
-    """Return log Z of an RBM of units 0 and 1, and its error, by textbook annealed importance sampling.
-
-    The visible units keep their biases, and hidden units are summed out (Salakhutdinov and Murray, 2008).
-    """
-    rng = np.random.default_rng(seed)
-    W, a, b = rbm.weights, rbm.visible, rbm.hidden
-
-    def free(v: np.ndarray, beta: float) -> np.ndarray:
-        return np.logaddexp(0.0, beta * (v @ W + b)).sum(axis=1)
-
-    def anneal(temperatures: int) -> np.ndarray:
-        v = (rng.random((chains, len(a))) < 1.0 / (1.0 + np.exp(-a))).astype(float)
-        log_weights = np.full(chains, np.logaddexp(0.0, a).sum() + len(b) * math.log(2.0))
-        for before, beta in itertools.pairwise(np.linspace(0.0, 1.0, temperatures)):
-            log_weights += free(v, beta) - free(v, before)
-            h = rng.random((chains, len(b))) < 1.0 / (1.0 + np.exp(-beta * (v @ W + b)))
-            v = (rng.random(v.shape) < 1.0 / (1.0 + np.exp(-(beta * (h @ W.T) + a)))).astype(float)
-        return log_weights
-
-    began = time.perf_counter()
-    anneal(11)
-    return mean_of(anneal(int(10.0 * seconds / (time.perf_counter() - began)) + 2))
-
-
-def rbms(seconds: float, seeds: int, only: str) -> str:
-    """Return answers on trained RBMs at a budget, and those of textbook sampling after the same time."""
-    lines = []
-    target = RBM_TARGETS[0 if seconds < 30.0 else 1]
-    for name, make in RBMS.items():
-        if only not in name:
-            continue
-        for seed in range(FIRST_SEED, FIRST_SEED + seeds):
-            rbm = make(seed)
-            found = sz.log_z(rbm, budget=seconds, seed=seed)
-            value, error = textbook(rbm, seconds, seed)
-            cells = [f"{found.log_z:.3f}", f"{found.std_error:.1e}", f"{target:g}"]
-            cells += ["met" if found.std_error <= target else "missed", "yes" if found.trusted else "no"]
-            cells += [f"{value:.3f} ± {error:.1g}", f"{found.seconds:.1f}"]
-            lines.append([name, str(seed - FIRST_SEED), *cells])
-            print(" | ".join(lines[-1]), flush=True)
-    headings = ["model", "seed", "log Z", "std_error", "target", "", "trusted", "textbook's AIS", "seconds"]
-    return table(headings, lines)
-
-
 def large(seconds: float, seeds: int, only: str) -> str:
     """Return errors per spin at a budget, with the targets."""
     lines = []
@@ -369,7 +312,7 @@ def long(seconds: float, seeds: int, only: str) -> str:
 def main() -> None:
     """Print the tables asked for, or all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tables", nargs="*", default=["kernel", "threads", "rival", "large", "rbms"])
+    parser.add_argument("tables", nargs="*", default=["kernel", "threads", "rival", "large"])
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="", help="lines of the large table that have this in their name")
@@ -381,7 +324,6 @@ def main() -> None:
         "threads": threads,
         "rival": lambda: rival(asked.seconds, asked.seeds),
         "large": lambda: large(asked.seconds, asked.seeds, asked.only),
-        "rbms": lambda: rbms(asked.seconds, asked.seeds, asked.only),
         "long": lambda: long(asked.seconds, asked.seeds, asked.only),
     }
     for name in asked.tables:

@@ -264,3 +264,13 @@ def test_the_command(run, tmp_path):
     code, out, _ = run("map", "grid.uai", "--json", "-m", "search", "-w", "1e7")
     assert json.loads(out)["log_weight"] == pytest.approx(heaviest(MODELS["grid"]))
     assert run("map", "grid.uai", "--map", "grid.uai")[0] == 2
+
+
+def test_an_interrupted_command_exits_with_130(run, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("spectralz.inference.heaviest._bound", interrupt)
+    code, out, err = run("map", "grid.uai", "-m", "search", "-w", "1e6", "--count", "3", "--states", "three.csv")
+    assert (code, "best state so far" in err) == (130, True), out
+    assert np.loadtxt("three.csv", delimiter=",").shape == (3, 9)

@@ -34,6 +34,8 @@ FIELD_ENTRY, SPARSE_FIELD_ENTRY = 1.0, 2.0
 # Per spin of a state in a lookup, per entry of the coupling in its log-weight, per log-weight examined when choosing
 # which states to expand, and per coupling of a flipped spin to a summed-out spin.
 POOL_SPIN, POOL_ENTRY, POOL_LOOK, POOL_FLIP = 4.0, 0.3, 20.0, 3.0
+# Per state that is searched for, what is not compiled.
+SEARCHED_STATE = 2e5
 # Per spin that a step of tabu search looks at, and per coupling of the spin that it flips.
 TABU_SPIN, TABU_ENTRY = 2.0, 1.0
 # Per spin and per coupling of a sweep of a state that is cooled, averaged over the temperatures.

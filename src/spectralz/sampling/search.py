@@ -106,6 +106,7 @@ class _Search:
             tabu.exchange(found[k], self.fields(found[k]), self.couplings, with_pairs)
 
         self.crew.parallel(make, range(count))
+        clock.charge(costs.SEARCHED_STATE * count)
         return found
 
 
