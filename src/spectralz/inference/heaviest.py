@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from spectralz._support import clock, costs
 from spectralz._support.deadline import Deadline, budgeted, checked_budget
 from spectralz._support.options import checked_bytes, checked_count, checked_threads
+from spectralz._support.progress import reporter_of
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import (
     ModelError,
@@ -195,23 +197,24 @@ def _drawn_from_contractions(model: Ising, deadline: Deadline, rng: np.random.Ge
     planning = model.n * costs.COMPRESSED_PLAN_SPIN / clock.OPERATIONS_PER_SECOND
     if planning > policy.MPS_PLAN_SHARE * deadline.seconds:
         return
-    pace, discarded = 1.0 / clock.OPERATIONS_PER_SECOND, np.inf
+    pace, before = 1.0 / clock.OPERATIONS_PER_SECOND, dict.fromkeys(COLDNESS, np.inf)
+    tell = reporter_of("drawing states from contractions")
     try:
         layout = method.plan(model)
-        for bond in BONDS:
-            before, discarded = discarded, np.inf
-            for coldness in COLDNESS:
-                operations = CONTRACTIONS * layout.operations(bond)
-                if pace * operations > (deadline.left if before < np.inf else FIRST_CONTRACTION * deadline.seconds):
-                    return
-                began = clock.now()
-                with deadline.in_force(), using_threads(None, NO_MATRICES):
-                    chain = Compressed(model.scaled(coldness / typical), layout, bond, method.cutoff)
-                    discarded = min(discarded, chain.contract(remembers=True).discarded)
-                    yield chain.draw(DRAWN, rng).x
-                pace = (clock.now() - began) / operations
-                if discarded > DISCARDED_FALL * before:
-                    return  # no affordable bond is large enough
+        for bond, coldness in product(BONDS, COLDNESS):
+            operations = CONTRACTIONS * layout.operations(bond)
+            is_first = bond == BONDS[0]
+            if pace * operations > (FIRST_CONTRACTION * deadline.seconds if is_first else deadline.left):
+                return
+            began = clock.now()
+            with deadline.in_force(), using_threads(None, NO_MATRICES):
+                chain = Compressed(model.scaled(coldness / typical), layout, bond, method.cutoff)
+                discarded = chain.contract(tell, remembers=True).discarded
+                drawn = chain.draw(DRAWN, rng).x
+            yield drawn
+            if discarded > DISCARDED_FALL * before[coldness]:
+                return  # no affordable bond is large enough
+            pace, before[coldness] = (clock.now() - began) / operations, discarded
     except SpectralzError:  # of numbers or tables that would become too large, or of too little time
         return
 
