@@ -196,6 +196,17 @@ def test_weak_biases_are_taken_if_few_families_find_more_from_the_base(monkeypat
     assert taken == [is_taken]
 
 
+@pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
+@pytest.mark.parametrize(("scale", "runs"), [(0.01, True), (0.3, False)])
+def test_expectation_propagation_is_left_out_only_where_weights_are_strong(scale, runs):
+    model = sz.generators.rbm(200, 110, scale, 0)
+    assert model.n >= policy.MANY_SPINS_OF_SIDES
+    answer = sz.log_z(model, exclude=["exact", "quadrature", "mps", "annealing", "states"], work=1e9)
+    (ep,) = (trial for trial in answer.tried if trial.method == "ep")
+    assert (ep.verdict != "not run") == runs
+    assert answer.trusted == runs
+
+
 @pytest.mark.parametrize("scale", [0.1, 1.0])
 def test_answers_of_auto_on_trained_and_frozen_machines(scale):
     model = machine(12, 80, scale, seed=7)

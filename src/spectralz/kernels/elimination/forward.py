@@ -54,8 +54,10 @@ def forward(
         width = steps.width[t]
         count = count_alike(steps, t, end)
         out = arena[top : top + (1 << width)]
-        is_alone = count == 1
-        shift = _fill(steps, t, out, tables, block) if is_alone else fill_together(steps, t, count, out, block.leaves)
+        if count > 1:
+            shift = fill_together(steps, t, count, out, block.leaves)
+        else:
+            shift = fill(steps, t, out, tables, block, False)
         total[0], total[1] = add(total[0], total[1], shift)
 
         # The table just written above the stack is given its place: its own, its sister's, or none.
@@ -80,17 +82,21 @@ def forward(
 
 
 @inner
-def _fill(steps: Steps, t: int, out: FloatArray, tables: Tables, block: Block) -> float:
-    """Write the table of one step, shifted to begin with 0; return the shift."""
+def fill(steps: Steps, t: int, out: FloatArray, tables: Tables, block: Block, by_maxima: bool) -> float:
+    """Write the table of one step, of sums or of maxima, shifted to begin with 0; return the shift."""
     width = steps.width[t]
     low = width if width < BLOCK_BITS else BLOCK_BITS
     size = 1 << low
     shift = 0.0
     for number in range(1 << (width - low)):
         fill_block(steps, t, number, low, tables, block)
-        # In place: here the compiler sees that no index is negative, and vectorizes the loop.
-        for i in range(size):
-            block.plus[i] = log_add_exp(block.plus[i], block.minus[i])
+        # In place: here the compiler sees that no index is negative, and vectorizes the loops.
+        if by_maxima:
+            for i in range(size):
+                block.plus[i] = max(block.plus[i], block.minus[i])
+        else:
+            for i in range(size):
+                block.plus[i] = log_add_exp(block.plus[i], block.minus[i])
         if number == 0:
             shift = block.plus[0]
         part = out[number * size : (number + 1) * size]
@@ -128,19 +134,25 @@ def _draw(
     steps: Steps, spin: IntArray, start: IntArray, separator: IntArray, tables: Tables, random: FloatArray, x: SpinArray
 ) -> None:
     """Draw every spin, the last eliminated first, from its distribution given the spins of its separator."""
-    arena, where = tables
     for row in range(len(x)):
         for t in range(len(spin) - 1, -1, -1):
-            around = start[t]
-            state = 0
-            for k in range(start[t + 1] - around):
-                if x[row, separator[around + k]] > 0:
-                    state |= 1 << k
-            difference = 2.0 * steps.field[t]  # of the log-weights of +1 and -1
-            for k in range(steps.pair_start[t], steps.pair_start[t + 1]):
-                difference += 2.0 * steps.pair_weight[k] * x[row, separator[around + steps.pair_bit[k]]]
-            for k in range(steps.child_start[t], steps.child_start[t + 1]):
-                at = where[steps.child_slot[k]] + 2 * compressed(state, steps.child_mask[k])
-                difference += arena[at + 1] - arena[at]
+            difference = difference_of(steps, t, separator[start[t] : start[t + 1]], tables, x[row])
             up = random[row, t] * (1.0 + np.exp(-difference if difference > -700.0 else 700.0)) < 1.0
             x[row, spin[t]] = 1 if up else -1
+
+
+@inner
+def difference_of(steps: Steps, t: int, separator: IntArray, tables: Tables, x: SpinArray) -> float:
+    """Return by how much the log-weights of the two states of a step's spin differ, given those of its separator."""
+    arena, where = tables
+    state = 0
+    for k in range(len(separator)):
+        if x[separator[k]] > 0:
+            state |= 1 << k
+    difference = 2.0 * steps.field[t]
+    for k in range(steps.pair_start[t], steps.pair_start[t + 1]):
+        difference += 2.0 * steps.pair_weight[k] * x[separator[steps.pair_bit[k]]]
+    for k in range(steps.child_start[t], steps.child_start[t + 1]):
+        at = where[steps.child_slot[k]] + 2 * compressed(state, steps.child_mask[k])
+        difference += arena[at + 1] - arena[at]
+    return difference

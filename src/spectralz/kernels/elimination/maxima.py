@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support.compiling import compiled
-from spectralz.kernels.elimination.tables import BLOCK_BITS, Block, Tables, compressed, fill_block
+from spectralz.kernels.elimination.forward import difference_of, fill
+from spectralz.kernels.elimination.tables import Block, Tables
 from spectralz.kernels.sums import add
 
 if TYPE_CHECKING:
@@ -60,26 +61,14 @@ def _forward(steps: Steps, begin: int, end: int, tables: Tables, top: int, large
     """Run steps begin to end above the tables so far, all of which are kept; return the new top."""
     arena, where = tables
     for t in range(begin, end):
-        width = steps.width[t]
-        low = width if width < BLOCK_BITS else BLOCK_BITS
-        size = 1 << low
-        shift = 0.0
-        for number in range(1 << (width - low)):
-            fill_block(steps, t, number, low, tables, block)
-            for i in range(size):
-                block.plus[i] = max(block.plus[i], block.minus[i])
-            if number == 0:
-                shift = block.plus[0]
-            out = arena[top + number * size : top + (number + 1) * size]
-            for i in range(size):
-                out[i] = block.plus[i] - shift
+        size = 1 << steps.width[t]
+        shift = fill(steps, t, arena[top : top + size], tables, block, True)
         largest[0], largest[1] = add(largest[0], largest[1], shift)
-        size = 1 << width
         if steps.slot[t] != t:
             sister = where[steps.slot[t]]
             for i in range(size):
                 arena[sister + i] += arena[top + i]
-        elif width > 0:
+        elif size > 1:
             where[t] = top
             top += size
     return top
@@ -97,18 +86,7 @@ def _complete(
     losses: FloatArray,
 ) -> None:
     """Choose the spins of the steps before ``end``, backwards, so that nothing is lost; write what others lose."""
-    arena, where = tables
     for t in range(end - 1, -1, -1):
-        around = start[t]
-        state = 0
-        for k in range(start[t + 1] - around):
-            if x[separator[around + k]] > 0:
-                state |= 1 << k
-        difference = 2.0 * steps.field[t]  # of the log-weights of +1 and -1
-        for k in range(steps.pair_start[t], steps.pair_start[t + 1]):
-            difference += 2.0 * steps.pair_weight[k] * x[separator[around + steps.pair_bit[k]]]
-        for k in range(steps.child_start[t], steps.child_start[t + 1]):
-            at = where[steps.child_slot[k]] + 2 * compressed(state, steps.child_mask[k])
-            difference += arena[at + 1] - arena[at]
+        difference = difference_of(steps, t, separator[start[t] : start[t + 1]], tables, x)
         x[spin[t]] = 1 if difference >= 0.0 else -1
         losses[t] = abs(difference)
