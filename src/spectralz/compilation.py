@@ -18,7 +18,7 @@ from spectralz import kernels
 from spectralz._support.progress import report
 from spectralz._support.settings import using_settings
 from spectralz.errors import InaccurateWarning, SpectralzError
-from spectralz.inference import bounds, log_z, marginals, sample
+from spectralz.inference import bounds, log_z, map_state, marginals, sample
 from spectralz.model import Ising
 from spectralz.registry import METHODS
 
@@ -165,6 +165,8 @@ def _times_compiled(kernels: list[Any]) -> int:
 def _calls(model: Ising) -> Iterator[Callable[[], object]]:
     """Yield every call that can be made with a model."""
     yield partial(bounds, model, budget=0.1)
+    yield partial(map_state, model)
+    yield partial(map_state, model, "search", work=1e7)
     for name, method in METHODS.items():
         for options in SETTINGS.get(name, ({},)):
             yield partial(log_z, model, name, **options)

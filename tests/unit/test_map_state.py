@@ -209,6 +209,10 @@ def test_evidence_and_machines():
 def test_what_is_refused():
     with pytest.raises(OptionError, match="exact, search"):
         sz.map_state(MODELS["grid"], "quench")
+    with pytest.raises(OptionError, match="count"):
+        sz.map_state(MODELS["grid"], count=0)
+    with pytest.raises(OptionError, match=r"count is 1000000000: states of 1000 spins take .*max_memory"):
+        sz.map_state(sz.generators.chain(1000, 1.0), count=10**9)
     with pytest.raises(TooLargeError, match="out of reach"):
         sz.map_state(sz.generators.complete(80, 1.0, seed=0), "exact")
     with pytest.raises(TooLargeError, match="max_memory"):

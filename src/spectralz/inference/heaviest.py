@@ -10,7 +10,7 @@ import numpy as np
 
 from spectralz._support import clock, costs
 from spectralz._support.deadline import Deadline, budgeted, checked_budget
-from spectralz._support.options import checked_bytes, checked_count, checked_threads
+from spectralz._support.options import bytes_in_words, checked_bytes, checked_count, checked_threads
 from spectralz._support.progress import reporter_of
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import (
@@ -112,6 +112,10 @@ def map_state(
     wanted = checked_count(count, "count", least=1)
     rng = np.random.default_rng(checked_count(seed, "seed", least=0))
     conditioned = ModelWithEvidence.checked(model, given)
+    wanted = min(wanted, 1 << min(conditioned.free.n, 62))  # there are no more
+    if wanted * model.n > memory:
+        words = bytes_in_words(wanted * model.n), bytes_in_words(memory)
+        raise OptionError(f"count is {count}: states of {model.n} spins take {words[0]}, and max_memory is {words[1]}")
     began = clock.seconds()
     free = conditioned.free
     with showing_interrupts(), using_threads(limit), budgeted(*limits) as deadline:
