@@ -12,7 +12,7 @@ import numpy as np
 
 from spectralz._support.compiling import compiled
 from spectralz.kernels.logsum import exp_minus
-from spectralz.kernels.sampling.heat_bath import CERTAIN, GOLDEN, _flip, uniform
+from spectralz.kernels.sampling.heat_bath import CERTAIN, GOLDEN, tell_neighbors, uniform
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

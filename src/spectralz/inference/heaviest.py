@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spectralz._support import clock, costs
+from spectralz._support import clock
 from spectralz._support.deadline import Deadline, budgeted, checked_budget
 from spectralz._support.options import bytes_in_words, checked_bytes, checked_count, checked_threads
 from spectralz._support.progress import reporter_of
@@ -24,9 +24,9 @@ from spectralz.errors import (
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.methods import Exact, MatrixProduct
 from spectralz.parts.compressed.contraction import Compressed
-from spectralz.portfolio import policy
 from spectralz.portfolio.bracket import bracket
 from spectralz.portfolio.exact_costs import exact_deadline, is_affordable
+from spectralz.portfolio.steps.compress import refusal_of_frontier
 from spectralz.result import MapState, Status
 from spectralz.sampling.search import by_search, rounding_of
 
@@ -193,14 +193,10 @@ def _search(model: Ising, count: int, deadline: Deadline, rng: np.random.Generat
 
 def _drawn_from_contractions(model: Ising, deadline: Deadline, rng: np.random.Generator) -> Iterator[NDArray[np.int8]]:
     """Draw states of a colder model from compressed contractions, with larger bonds as long as there is time."""
-    degree, J = 2.0 * model.edge_count / max(model.n, 1), np.abs(model.edges()[1])
-    typical = float(J.mean()) if len(J) else 0.0
-    if degree > min(policy.MOST_MPS_DEGREE, policy.MOST_MPS_DENSITY * model.n) or typical <= 0.0:
+    J = np.abs(model.edges()[1])
+    if not J.any() or refusal_of_frontier(model, deadline):
         return
-    method = MatrixProduct()
-    planning = model.n * costs.COMPRESSED_PLAN_SPIN / clock.OPERATIONS_PER_SECOND
-    if planning > policy.MPS_PLAN_SHARE * deadline.seconds:
-        return
+    method, typical = MatrixProduct(), float(J.mean())
     pace, before = 1.0 / clock.OPERATIONS_PER_SECOND, dict.fromkeys(COLDNESS, np.inf)
     tell = reporter_of("drawing states from contractions")
     try:

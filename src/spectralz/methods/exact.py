@@ -99,8 +99,7 @@ class ExactPlan:
     @property
     def effort(self) -> float:
         """The same, but spins that are summed out together count as one."""
-        listed = sum(1 << len(spins) for spins in self.enumerated)
-        return self.tree.effort + sum(slices.terms for slices in self.sliced) + listed
+        return self.terms - self.tree.terms + self.tree.effort
 
     @property
     def memory(self) -> int:

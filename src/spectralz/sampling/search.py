@@ -79,11 +79,15 @@ class Pool:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """What a search works with: the model, its fields and couplings, threads, random numbers, and the time."""
+    """What a search works with: the model, its fields and couplings, threads, random numbers, and the time.
+
+    ``temperatures`` are the first and the last.
+    """
 
     model: Ising
     theta: FloatArray
     couplings: Couplings
+    temperatures: tuple[float, float]
     crew: Crew
     rng: np.random.Generator
     deadline: Deadline
@@ -124,7 +128,8 @@ def by_search(
     path = from_coins(model, block_width=0)
     pool = Pool(np.empty((0, model.n), dtype=np.int8), np.empty(0))
     with crew_for(None) as crew:
-        search = _Search(model, path.theta, path.couplings, crew, rng, deadline, max(POOL, count))
+        temperatures, most = _temperatures(model, path.couplings), max(POOL, count)
+        search = _Search(model, path.theta, path.couplings, temperatures, crew, rng, deadline, most)
         if starts is not None:
             pool = _absorbed(search, pool, search.states_by(len(starts), lambda k, _: starts[k]))
             yield pool
@@ -196,7 +201,7 @@ def _cooled(search: _Search, count: int, sweeps: int) -> NDArray[np.int8]:
     """Return states that were cooled in so many sweeps."""
     from spectralz.kernels.sampling.cooling import cool
 
-    hottest, coldest = _temperatures(search.model)
+    hottest, coldest = search.temperatures
     betas = np.geomspace(1.0 / hottest, 1.0 / coldest, sweeps)
     clock.charge(count * sweeps * _operations_of_sweep(search))
 
@@ -210,7 +215,7 @@ def _cooled(search: _Search, count: int, sweeps: int) -> NDArray[np.int8]:
 
 def _flipped(search: _Search, path: Path, seconds: float) -> NDArray[np.int8]:
     """Return states of a bipartite model that were cooled in so many seconds, with one side summed out."""
-    hottest, coldest = _temperatures(search.model)
+    hottest, coldest = search.temperatures
     cold = replace(from_coins(search.model.scaled(1.0 / coldest), block_width=0), sides=path.sides, flips=True)
     one = seconds_per_point(cold, FLIPPED, parallel=search.crew.parallel)
     points = np.geomspace(coldest / hottest, 1.0, int(max(seconds / max(one, 1e-9), FEWEST_POINTS)))
@@ -220,9 +225,8 @@ def _flipped(search: _Search, path: Path, seconds: float) -> NDArray[np.int8]:
     return search.states_by(FLIPPED, lambda k, _: run.x[k])
 
 
-def _temperatures(model: Ising) -> tuple[float, float]:
+def _temperatures(model: Ising, couplings: Couplings) -> tuple[float, float]:
     """Return the first temperature, at which fields of spins are small, and the last, at which spins are certain."""
-    couplings = model.storage.for_kernels()
     sizes, field = np.abs(couplings.data), np.abs(model.field)
     largest = max(float(sizes.max(initial=0.0)), float(field.max(initial=0.0)))
     if largest <= LEAST_NUMBER:

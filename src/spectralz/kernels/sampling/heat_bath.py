@@ -42,16 +42,16 @@ def uniform(counter: Any) -> float:
 
 
 @inlined
-def _flip(i: int, spin: int, h: FloatArray, r: int, couplings: Couplings) -> None:
-    """Update the neighbors of spin i of state r after it has become ``spin``."""
+def tell_neighbors(i: int, spin: int, h: FloatArray, couplings: Couplings) -> None:
+    """Update the fields of the neighbors of spin i after it has become ``spin``."""
     begin, end = couplings.indptr[i], couplings.indptr[i + 1]
     change = 2.0 * spin
     if couplings.is_dense:
         for j in range(end - begin):
-            h[r, j] += change * couplings.data[begin + j]
+            h[j] += change * couplings.data[begin + j]
     else:
         for place in range(begin, end):
-            h[r, couplings.indices[place]] += change * couplings.data[place]
+            h[couplings.indices[place]] += change * couplings.data[place]
 
 
 @compiled
@@ -78,7 +78,7 @@ def descend(x: SpinArray, h: FloatArray, sweeps: int, couplings: Couplings) -> N
             for i in range(n):
                 if x[r, i] * h[r, i] < 0.0:
                     x[r, i] = -x[r, i]
-                    _flip(i, x[r, i], h, r, couplings)
+                    tell_neighbors(i, x[r, i], h[r], couplings)
                     still = False
             if still:
                 break

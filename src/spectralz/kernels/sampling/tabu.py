@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support.compiling import compiled, inner
+from spectralz.kernels.sampling.heat_bath import tell_neighbors
 
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray, RandomArray, SpinArray
@@ -41,15 +42,8 @@ def random_below(most: int, state: RandomArray) -> int:
 @inner
 def flip(i: int, x: SpinArray, h: FloatArray, couplings: Couplings) -> None:
     """Flip spin i, and update the fields of its neighbors."""
-    data, indices, indptr, is_dense = couplings
     x[i] = -x[i]
-    push, begin = 2.0 * x[i], indptr[i]
-    if is_dense:
-        for j in range(len(x)):
-            h[j] += push * data[begin + j]
-    else:
-        for place in range(begin, indptr[i + 1]):
-            h[indices[place]] += push * data[place]
+    tell_neighbors(i, x[i], h, couplings)
 
 
 @compiled

@@ -44,7 +44,7 @@ def compress(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator
 def _best(problem: Problem, deadline: Deadline) -> Answer | str:
     """Return the best answer found in time, or why there is none."""
     model = problem.model
-    refusal = _refusal(model, deadline) or refusal_of(*_kernels(with_means=problem.with_means))
+    refusal = refusal_of_frontier(model, deadline) or refusal_of(*_kernels(with_means=problem.with_means))
     if refusal:
         return refusal
     method = MatrixProduct(
@@ -74,7 +74,8 @@ def _is_better(answer: Answer, other: Answer) -> bool:
     return answer.error <= other.error
 
 
-def _refusal(model: Ising, deadline: Deadline) -> str:
+def refusal_of_frontier(model: Ising, deadline: Deadline) -> str:
+    """Return why no small frontier is to be expected, or why looking for one would take too long; otherwise nothing."""
     degree = 2.0 * model.edge_count / max(model.n, 1)
     if degree > min(policy.MOST_MPS_DEGREE, policy.MOST_MPS_DENSITY * model.n):
         return f"spins have {degree:.3g} neighbors on average; the frontier is small only where they have few"
