@@ -67,7 +67,7 @@ def heat_bath(
                     spin = 1 if likely == (field >= 0.0) else -1
                 if spin != x[r, i]:
                     x[r, i] = spin
-                    _flip(i, spin, h, r, couplings)
+                    tell_neighbors(i, spin, h[r], couplings)
         counters[r] = counter
         total = 0.0
         for i in range(n):
