@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +13,14 @@ from spectralz._support.options import checked_count, checked_threads
 from spectralz._support.progress import report
 from spectralz._support.threads import using_threads
 from spectralz.errors import OptionError, TooLargeError, showing_interrupts, warn_inaccurate
+from spectralz.inference.contracted import contracted
 from spectralz.inference.evidence import ModelWithEvidence
+from spectralz.inference.moments import KNOWN, STENCIL, quantities, sums_of, with_what_is_certain
 from spectralz.methods import Exact, Method, Quadrature
 from spectralz.methods.base import has_few_pairs
-from spectralz.portfolio.exact_costs import exact_deadline, is_affordable
+from spectralz.portfolio.exact_costs import is_affordable
 from spectralz.result import Kind, Quantity, Status, Thermodynamics
+from spectralz.sampling.tempering import COPIES
 from spectralz.trust.strata import judge_strata, summary_of_strata
 
 if TYPE_CHECKING:
@@ -26,21 +29,17 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from spectralz.model import RBM, FloatArray, Ising
-    from spectralz.sampling.curves import Curves
 
-METHODS = ("auto", "exact", "quadrature", "annealing")
-# What exact methods give; states have the size of the magnetization, too.
-KNOWN = ("log_z", "energy", "entropy", "heat_capacity", "magnetization", "overlap")
-# The first of them are exact where rounding leaves digits; the heat capacity has an error of its own.
+METHODS = ("auto", "exact", "quadrature", "mps", "tempering", "annealing")
+# The first of what exact methods give is exact where rounding leaves digits; the heat capacity has its own error.
 DIGITS = 3
-# The variance of the energy is the slope of the mean energy, by differences of the fourth order; steps this long,
-# beside beta, lose about as many digits by rounding as by their length.
+# Steps this long beside beta, for the heat capacity, lose about as many digits by rounding as by their length.
 STEP = 3e-4
-STENCIL = (-2.0, -1.0, 1.0, 2.0)
-SLOPE = (1.0 / 12.0, -8.0 / 12.0, 8.0 / 12.0, -1.0 / 12.0)
 # Differences of large numbers lose digits. A number is called exact, and trusted, if rounding changes it by at most
 # these shares of it, or of 1.
 EXACT_SHARE, TRUSTED_SHARE = 1e-6, 0.01
+# Of the time that is left, so much goes into contractions, and into tempering if annealing may have to answer as well.
+CONTRACTING_SHARE, TEMPERING_SHARE = 0.9, 1.0
 
 
 def thermodynamics(
@@ -93,12 +92,15 @@ def thermodynamics(
         raise OptionError(f"method is {method!r}; curves are made by one of {', '.join(METHODS)}")
     limits = checked_budget(budget, work)
     limit = checked_threads(threads)
-    rng = np.random.default_rng(checked_count(seed, "seed", least=0))
+    seed = checked_count(seed, "seed", least=0)
     free = ModelWithEvidence.checked(model, given).free
     began = clock.seconds()
     with showing_interrupts(), using_threads(limit), budgeted(*limits) as deadline:
-        solver = _exact_method(free, at, method, deadline)
-        curves = _cooled(free, at, deadline, rng) if solver is None else _exact(free, at, solver)
+        solver = _exact_method(free, at, method, deadline) if method in ("auto", "exact", "quadrature") else None
+        if solver is not None:
+            curves = _exact(free, at, solver)
+        else:
+            curves = _estimated(free, at, "auto" if method == "quadrature" else method, deadline, seed)
     result = Thermodynamics(beta=at, n=free.n, seconds=clock.seconds() - began, **curves)
     if not np.all(result.trusted):
         warn_inaccurate(f"part of these curves is not to be trusted: {result.status}", stacklevel=3)
@@ -136,7 +138,7 @@ def entropy(model: Ising | RBM, method: str = "auto", **options: Any) -> Quantit
 def _at_beta_one(name: str, model: Ising | RBM, method: str, options: dict[str, Any]) -> Quantity:
     curves = thermodynamics(model, [1.0], method, **options)
     value, error = float(getattr(curves, name)[0]), float(getattr(curves, f"{name}_error")[0])
-    if curves.method == "annealing":
+    if curves.method not in ("exact", "quadrature"):
         return Quantity(value, error, curves.kind, bool(curves.trusted[0]), curves.status)
     kind = Kind.EXACT if _is_within(EXACT_SHARE, value, error) else Kind.ESTIMATE
     return Quantity(value, error, kind, bool(_is_within(TRUSTED_SHARE, value, error)), curves.status)
@@ -160,16 +162,13 @@ def _checked_betas(betas: Any) -> FloatArray:
 
 
 def _exact_method(model: Ising, betas: FloatArray, wanted: str, deadline: Deadline) -> Method | None:
-    """Return the exact method that can do it in time, or that was asked for; None for annealing."""
-    if wanted == "annealing":
-        return None
+    """Return the exact method that can do it in time, or that was asked for; None if there is none."""
     runs = (len(STENCIL) + 1) * len(betas)
     if wanted != "quadrature":
         exact = Exact()
         plan = exact.plan(model)
-        if plan.refusal is None and (
-            wanted == "exact" or is_affordable(plan, exact_deadline(deadline.seconds / runs), with_means=True)
-        ):
+        each = Deadline.after(deadline.left / runs)
+        if plan.refusal is None and (wanted == "exact" or is_affordable(plan, each, with_means=True)):
             return exact
         if wanted == "exact":
             raise TooLargeError(str(plan.refusal))
@@ -179,14 +178,48 @@ def _exact_method(model: Ising, betas: FloatArray, wanted: str, deadline: Deadli
     return quadrature if has_few_pairs(model) else None
 
 
+@dataclass(frozen=True)
+class _Found:
+    """What a method gives at K temperatures.
+
+    Attributes
+    ----------
+    quantities
+        Pairs of values and errors, K numbers each, by name.
+    trusted
+        K times whether to trust them.
+    by
+        The name of the method at each.
+    words
+        How they were found, a sentence by method.
+    """
+
+    quantities: dict[str, tuple[FloatArray, FloatArray]]
+    trusted: NDArray[np.bool_]
+    by: tuple[str, ...]
+    words: dict[str, str]
+
+    def replaced_by(self, other: _Found, where: NDArray[np.bool_]) -> _Found:
+        """Return this with another method's numbers at some temperatures, all that ``other`` has, in order."""
+        together: dict[str, tuple[FloatArray, FloatArray]] = {}
+        for name in self.quantities.keys() & other.quantities.keys():
+            value, error = (mine.copy() for mine in self.quantities[name])
+            value[where], error[where] = other.quantities[name]
+            together[name] = value, error
+        trusted, by = self.trusted.copy(), np.array(self.by, dtype=object)
+        trusted[where], by[where] = other.trusted, other.by
+        words = {**self.words, **other.words}
+        return _Found(together, trusted, tuple(by), {name: words[name] for name in words if name in by})
+
+
 def _exact(model: Ising, betas: FloatArray, method: Method) -> dict[str, Any]:
     """Solve at every temperature, and beside it for the slope of the energy."""
     rows = []
-    for k, beta in enumerate(betas):
+    for k, beta in enumerate(betas.tolist()):
         report("temperatures", k / len(betas))
-        rows.append(_at(model, float(beta), method))
+        rows.append(quantities(model, beta, sums_of(model, method), STEP))
     values, errors = np.array(rows).transpose(2, 1, 0)
-    values, errors = _with_what_is_certain(model.n, values, errors)
+    values, errors = with_what_is_certain(model.n, values, errors)
     trusted = _is_within(TRUSTED_SHARE, values, errors).all(axis=0)
     words = "summed up exactly at each temperature; the heat capacity by differences of the mean energy"
     if not trusted.all():
@@ -203,99 +236,102 @@ def _exact(model: Ising, betas: FloatArray, method: Method) -> dict[str, Any]:
     }
 
 
-def _with_what_is_certain(n: int, values: FloatArray, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Intersect values and their errors with what is known of every model: 0 <= entropy <= n log 2, and the like."""
-    highest = {"entropy": n * np.log(2.0), "heat_capacity": np.inf, "magnetization": 1.0, "overlap": 1.0}
-    lowest = {"magnetization": -1.0}
-    values, errors = values.copy(), errors.copy()
-    for name, high in highest.items():
-        k, low = KNOWN.index(name), lowest.get(name, 0.0)
-        first, last = np.clip(values[k] - errors[k], low, high), np.clip(values[k] + errors[k], low, high)
-        values[k] = np.clip(values[k], low, high)
-        errors[k] = np.maximum(values[k] - first, last - values[k])
-    return values, errors
-
-
-def _at(model: Ising, beta: float, method: Method) -> list[tuple[float, float]]:
-    """Return values and errors at one temperature."""
-    log_z, mean_energy, mean, rounding = _moments(model, beta, method)
-    if beta == 0.0:
-        capacity, off = 0.0, 0.0
-    else:
-        beside = np.array([_moments(model, beta * (1.0 + STEP * place), method)[1] for place in STENCIL])
-        # beta^2 times minus the slope of the energy by beta
-        capacity = -beta * float(np.dot(SLOPE, beside)) / STEP
-        rough = -beta * float(beside[2] - beside[1]) / (2.0 * STEP)
-        off = abs(capacity - rough) + 2.0 * beta * rounding / STEP
-    n = max(model.n, 1)
-    return [
-        (log_z, rounding * (1.0 + beta)),
-        (mean_energy, rounding),
-        (log_z + beta * mean_energy, rounding * (1.0 + 2.0 * beta)),
-        (capacity, off),
-        (float(mean.sum()) / n, rounding / n),
-        (float(mean @ mean) / n, 2.0 * rounding / n),
-    ]
-
-
-def _moments(model: Ising, beta: float, method: Method) -> tuple[float, float, FloatArray, float]:
-    """Return log Z, the mean energy, the means of spins, and how far rounding may be off."""
-    edges, J = model.edges()
-    if beta == 0.0:
-        # Spins are fair coins, and the products of two are 0 in the mean.
-        return model.n * float(np.log(2.0)), 0.0 - model.constant, np.zeros(model.n), 0.0
-    marginals = method.run_marginals(model.scaled(beta), pairs=True)
-    pair_mean = _aligned(marginals.edges, marginals.pair_mean, edges)
-    mean_energy = -float(model.field @ marginals.mean + J @ pair_mean) - model.constant
-    estimate = marginals.estimate
-    width = 0.0 if estimate.upper is None or estimate.lower is None else estimate.upper - estimate.lower
-    sizes = float(np.abs(model.field).sum() + np.abs(J).sum()) + abs(model.constant)
-    return estimate.log_z, mean_energy, marginals.mean, width + 1e-15 * sizes
-
-
-def _aligned(pairs: Any, values: FloatArray, edges: Any) -> FloatArray:
-    """Return numbers of pairs in the order of ``edges``; a pair that is not there has lost its coupling to rounding."""
-    if np.array_equal(pairs, edges):
-        return values
-    value_of = dict(zip(map(tuple, pairs.tolist()), values.tolist(), strict=True))
-    return np.array([value_of.get(tuple(pair), 0.0) for pair in edges.tolist()])
-
-
-def _cooled(model: Ising, betas: FloatArray, deadline: Deadline, rng: np.random.Generator) -> dict[str, Any]:
-    """Anneal through all temperatures; those of beta = 0 are known."""
-    from spectralz.sampling.curves import RUNS, curves
-
+def _estimated(model: Ising, betas: FloatArray, wanted: str, deadline: Deadline, seed: int) -> dict[str, Any]:
+    """Estimate the curves, by one method or by those that suit; at beta = 0 all is known."""
     rising, back = np.unique(betas, return_inverse=True)
-    positive = rising[rising > 0.0]
-    if not len(positive):
+    is_positive = rising > 0.0
+    if not is_positive.any():
         return _exact(model, betas, Exact())
-    cooled, judged = _judged(curves(model, positive, deadline, rng))
-    has_zero = len(positive) < len(rising)
-    at_zero = dict(zip(KNOWN, _at(model, 0.0, Exact()), strict=True)) if has_zero else {}
-    result: dict[str, Any] = {}
-    for name in (*KNOWN, "abs_magnetization"):
-        pair = getattr(cooled, name)
-        if pair is None or (has_zero and name not in at_zero):
-            continue
-        for part, suffix in enumerate(("", "_error")):
-            first = [at_zero[name][part]] if has_zero else []
-            result[name + suffix] = np.concatenate([first, pair[part]])[back]
-    trusted = np.concatenate([np.ones(len(rising) - len(positive), dtype=bool), judged])[back]
-    words = f"{cooled.states} states in {RUNS} runs through {cooled.points} points, and through half as many"
+    found = _first_of(model, rising[is_positive], wanted, deadline, seed)
+    if not is_positive.all():
+        at_zero = dict(zip(KNOWN, quantities(model, 0.0, sums_of(model, Exact()), STEP), strict=True))
+        room = {
+            name: (np.append(at_zero[name][0], value), np.append(at_zero[name][1], error))
+            for name, (value, error) in found.quantities.items()
+            if name in at_zero
+        }
+        found = _Found(room, np.concatenate([[True], found.trusted]), (found.by[0], *found.by), found.words)
+    trusted = found.trusted[back]
+    words = "; ".join(found.words.values())
     if not trusted.all():
-        words += f"; at {np.count_nonzero(~trusted)} temperatures they are out of equilibrium, too few, or miss a state"
+        words += f"; {np.count_nonzero(~trusted)} temperatures are not to be trusted"
+    parts = {
+        name + suffix: pair[part][back]
+        for name, pair in found.quantities.items()
+        for part, suffix in enumerate(("", "_error"))
+    }
     return {
-        **result,
+        **parts,
         "kind": Kind.ESTIMATE,
         "trusted": trusted,
         "status": Status(words, converged=bool(trusted.all())),
-        "method": "annealing",
+        "method": " and ".join(dict.fromkeys(found.by)),
     }
 
 
-def _judged(cooled: Curves) -> tuple[Curves, NDArray[np.bool_]]:
-    """Judge log Z at each temperature as that of any runs; return curves with its error, and what is trusted."""
+def _first_of(model: Ising, betas: FloatArray, wanted: str, deadline: Deadline, seed: int) -> _Found:
+    """Return the answer of each temperature from the first method that is trusted there, or from the last one."""
+    ways = {"mps": _contracted, "tempering": _tempered, "annealing": _cooled}
+    found, left = None, np.ones(len(betas), dtype=bool)
+    for name, way in ways.items() if wanted == "auto" else [(wanted, ways[wanted])]:
+        new = way(model, betas[left], deadline, seed, is_last=name == wanted)
+        if new is None:
+            continue
+        found = new if found is None else found.replaced_by(new, left)
+        left = ~found.trusted
+        if not left.any():
+            break
+    assert found is not None
+    return found
+
+
+def _contracted(model: Ising, betas: FloatArray, deadline: Deadline, seed: int, *, is_last: bool) -> _Found | None:
+    """Contract at each temperature; temperatures without an answer are not trusted."""
+    rows = contracted(model, betas, deadline.share(1.0 if is_last else CONTRACTING_SHARE), seed)
+    if is_last and (isinstance(rows, str) or len(rows) < len(betas)):
+        why = rows if isinstance(rows, str) else f"only {len(rows)} of {len(betas)} temperatures have an answer"
+        raise TooLargeError(f'{why}; ask for method "auto", or give it more time')
+    if isinstance(rows, str):
+        return None
+    empty = [(0.0, 0.0)] * len(KNOWN)
+    values, errors = np.array([rows.get(k, empty) for k in range(len(betas))]).transpose(2, 1, 0)
+    values, errors = with_what_is_certain(model.n, values, errors)
+    trusted = np.array([k in rows for k in range(len(betas))])
+    pairs = dict(zip(KNOWN, zip(values, errors, strict=True), strict=True))
+    words = f"{len(rows)} temperatures by contractions of compressed tables"
+    return _Found(pairs, trusted, ("mps",) * len(betas), {"mps": words})
+
+
+def _tempered(model: Ising, betas: FloatArray, deadline: Deadline, seed: int, *, is_last: bool) -> _Found | None:
+    """Let copies at all temperatures change places, if there is time for that."""
+    from spectralz.sampling.tempered_curves import tempered_curves
+    from spectralz.trust.tempering import trusted_temperatures
+
+    share = deadline.share(1.0 if is_last else TEMPERING_SHARE)
+    curves = tempered_curves(model, betas, share, np.random.default_rng(seed), is_asked=is_last)
+    if curves is None:
+        if is_last:
+            raise OptionError('tempering does not sum out a side of a bipartite model; ask for method "annealing"')
+        return None
+    words = f"{curves.rounds} rounds of {COPIES} copies at {curves.rungs} temperatures that change places"
+    trusted = trusted_temperatures(curves)
+    return _Found(curves.quantities, trusted, ("tempering",) * len(betas), {"tempering": words})
+
+
+def _cooled(model: Ising, betas: FloatArray, deadline: Deadline, seed: int, *, is_last: bool) -> _Found:
+    """Anneal through all temperatures, and judge log Z at each as that of any runs."""
+    from spectralz.sampling.curves import RUNS, curves
+
+    del is_last  # nothing comes after it
+    cooled = curves(model, betas, deadline.share(1.0), np.random.default_rng(seed))
     log_z, error = cooled.log_z
     judged = [judge_strata(summary_of_strata(groups), phases, groups, 0.0) for phases, groups in cooled.strata]
     errors = np.maximum(error, [verdict.std_error for verdict in judged])
-    return replace(cooled, log_z=(log_z, errors)), np.array([verdict.trusted for verdict in judged])
+    pairs = {
+        name: pair
+        for name in (*KNOWN, "abs_magnetization")
+        if (pair := (log_z, errors) if name == "log_z" else getattr(cooled, name)) is not None
+    }
+    words = f"{cooled.states} states in {RUNS} runs through {cooled.points} points, and through half as many"
+    trusted = np.array([verdict.trusted for verdict in judged])
+    return _Found(pairs, trusted, ("annealing",) * len(betas), {"annealing": words})

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 # Digits of proven bounds; more if the bounds are close together, up to all that a float has.
 DIGITS = 8
 ALL_DIGITS = 17
+# Most digits after the point of a number with an error.
+MOST_DECIMALS = 9
 # Outside this range a number is written with an exponent.
 SMALL, LARGE = 1e-5, 1e15
 
@@ -25,6 +27,8 @@ def with_error(value: float, std_error: float | None, plus_minus: str = "±") ->
     --------
     >>> with_error(386.412491, 0.0123)
     '386.412 ± 0.012'
+    >>> with_error(98.3, 312.0), with_error(0.0, 2e-12)
+    ('100 ± 310', '0.000000000 ± 2e-12')
     >>> with_error(386.412491, None)
     '386.412491'
     """
@@ -33,8 +37,11 @@ def with_error(value: float, std_error: float | None, plus_minus: str = "±") ->
     if std_error <= 1e-12 * abs(value):  # this would be more digits than the number has
         return f"{value:.12g} {plus_minus} {std_error:.2g}"
     exponent = int(f"{std_error:.1e}".split("e")[1])  # of the error as rounded: 0.0996 is 0.10
-    decimals = max(0, 1 - exponent)
-    return f"{value:.{decimals}f} {plus_minus} {std_error:.{decimals}f}"
+    decimals = 1 - exponent
+    if decimals > MOST_DECIMALS:
+        return f"{value:.{MOST_DECIMALS}f} {plus_minus} {std_error:.1g}"
+    value, std_error = round(value, decimals) + 0.0, round(std_error, decimals)
+    return f"{value:.{max(decimals, 0)}f} {plus_minus} {std_error:.{max(decimals, 0)}f}"
 
 
 def proven(lower: float | None, upper: float | None, least_digits: int = DIGITS) -> str:

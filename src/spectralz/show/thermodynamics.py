@@ -9,6 +9,7 @@ import numpy as np
 from spectralz.errors import OptionError
 from spectralz.show.canvas import check_format, empty_figure, saved
 from spectralz.show.curves import COLORS
+from spectralz.show.numbers import with_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +51,8 @@ def as_text(curves: Thermodynamics) -> str:
     widths = [max(len(row[c]) for row in rows) + 2 for c in range(len(rows[0]))]
     lines = ["".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     if not np.all(curves.trusted):
-        cause = "too few independent states; give it more time" if curves.method == "annealing" else "digits are lost"
+        is_exact = curves.method in ("exact", "quadrature")
+        cause = "digits are lost" if is_exact else "too few independent states; give it more time"
         lines.append(f"? not to be trusted: {cause}")
     return "\n".join([head, *lines])
 
@@ -59,8 +61,7 @@ def _number(curves: Thermodynamics, name: str, k: int) -> str:
     value, error = getattr(curves, name)[k], getattr(curves, f"{name}_error")[k]
     if curves.kind == "exact":
         return f"{value:.6f}"
-    digits = int(np.clip(np.ceil(-np.log10(error)) + 1, 0, 9)) if error > 0.0 else 9
-    return f"{value:.{digits}f} ({error:.1g})"
+    return with_error(value, error)
 
 
 def plot_of(curves: Thermodynamics, name: str, ax: Axes | None = None, color: str = COLORS[1]) -> Axes:

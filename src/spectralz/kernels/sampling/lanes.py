@@ -134,14 +134,26 @@ def draw_spins(x: Any, state: RandomArray, field: FloatArray) -> None:
 
 
 @compiled
-def take(x: Any, places: IntArray, taken: Any) -> None:
-    """Copy states so that ``places[r]`` becomes the r-th; arrays are (chunks, n, 64), and state r is lane r % 64."""
-    chunks, n, _ = x.shape
-    for chunk in range(chunks):
-        for i in range(n):
-            for lane in range(LANES):
-                place = places[chunk * LANES + lane]
-                taken[chunk, i, lane] = x[place // LANES, i, place % LANES]
+def take(x: Any, places: IntArray, taken: Any, chunk: int) -> None:
+    """Copy states into a chunk so that ``places[r]`` becomes the r-th; arrays are (chunks, n, 64), lane r % 64."""
+    _, n, _ = x.shape
+    chunks, lanes = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
+    for lane in range(LANES):
+        place = places[chunk * LANES + lane]
+        chunks[lane], lanes[lane] = place // LANES, place % LANES
+    for i in range(n):
+        for lane in range(LANES):
+            taken[chunk, i, lane] = x[chunks[lane], i, lanes[lane]]
+
+
+@compiled
+def swap_lanes(one: Any, other: Any, is_swapped: Any) -> None:
+    """Let some lanes of two chunks change places; chunks are (n, 64)."""
+    for i in range(len(one)):
+        for lane in range(LANES):
+            here, there = one[i, lane], other[i, lane]
+            one[i, lane] = there if is_swapped[lane] else here
+            other[i, lane] = here if is_swapped[lane] else there
 
 
 @compiled

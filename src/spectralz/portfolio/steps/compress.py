@@ -57,7 +57,7 @@ def _best(problem: Problem, deadline: Deadline) -> Answer | str:
     is_cold = _is_cold(model, layout)
     for_bonds = deadline.share(policy.BONDS_SHARE) if is_cold else deadline
     with for_bonds.in_force():
-        best = _with_growing_bonds(model, method, layout, for_bonds, problem.tol)
+        best = with_growing_bonds(model, method, layout, for_bonds, problem.tol)
     if not is_cold or (isinstance(best, Answer) and best.outcome.is_trusted):
         return best
     with deadline.in_force():
@@ -96,7 +96,7 @@ def _kernels(*, with_means: bool) -> list[Any]:
     return kernels_in(placing, chain, drawing, *([adjoint] if with_means else []))
 
 
-def _with_growing_bonds(
+def with_growing_bonds(
     model: Ising, method: MatrixProduct, layout: FrontierPlan, deadline: Deadline, tol: float
 ) -> Answer | str:
     """Double the bond as long as the next contractions are predicted to end in time and the answer changes."""

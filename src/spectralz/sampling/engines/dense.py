@@ -104,6 +104,12 @@ class DenseChains(SpinBySpin):
         super().take(places)
         self._h = self._taken_fields(places)
 
+    def _swap_chunks(self, chunk: int, is_swapped: NDArray[np.bool_]) -> None:
+        from spectralz.kernels.sampling.lanes import swap_lanes
+
+        super()._swap_chunks(chunk, is_swapped)
+        swap_lanes(self._h[chunk], self._h[chunk + 1], is_swapped)
+
     def _room_for_fields(self) -> NDArray[Any]:
         return np.empty_like(self._x)
 

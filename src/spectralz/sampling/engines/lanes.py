@@ -91,7 +91,8 @@ class Lanes:
         from spectralz.kernels.sampling.lanes import take
 
         taken = np.empty_like(x)
-        take(x, np.concatenate([places, np.arange(len(places), self._lanes)]), taken)
+        places = np.concatenate([places, np.arange(len(places), self._lanes)])
+        self._each(lambda chunk: take(x, places, taken, chunk))
         return taken
 
     def _joined(self, numbers: FloatArray) -> FloatArray:
@@ -143,6 +144,27 @@ class SpinBySpin(Lanes):
         self._parallel(partial(self._sweep, at, sweeps, energies), range(self._chunks))
         joined = self._joined(energies)
         return (before - at)[:, None] * joined, (after - at)[:, None] * joined
+
+    def sweep_ladder(self, points: FloatArray) -> FloatArray:
+        """Sweep 64 states at each of some points, all states together; return E - E_0 of all, one row per point."""
+        self._refresh(1)
+        energies = self._room(1, np.float64)
+        points = np.ascontiguousarray(points)
+        self._each(lambda chunk: self._sweep_rung(points, energies, chunk))
+        return np.asarray(energies[:, 0])
+
+    def swap(self, rungs: NDArray[np.int64], changes: NDArray[np.bool_]) -> None:
+        """Let copies at some rungs change places with those at the next; ``changes`` is (rungs, 64)."""
+        for rung, is_swapped in zip(rungs.tolist(), changes, strict=True):
+            self._swap_chunks(rung, is_swapped)
+
+    def _swap_chunks(self, chunk: int, is_swapped: NDArray[np.bool_]) -> None:
+        from spectralz.kernels.sampling.lanes import swap_lanes
+
+        swap_lanes(self._x[chunk], self._x[chunk + 1], is_swapped)
+
+    def _sweep_rung(self, at: FloatArray, energies: FloatArray, chunk: int) -> None:
+        self._sweep(at[chunk : chunk + 1], 1, energies, chunk)
 
     def _refresh(self, points: int) -> None:
         """Sum up anew what the sweeps at so many points change, if it is time."""

@@ -12,6 +12,7 @@ import numpy as np
 from spectralz._support import costs
 from spectralz.kernels.coupling import frozen
 from spectralz.sampling.engines.lanes import CompiledEngine, SpinBySpin, log_z_of_fields
+from spectralz.sampling.moves.blocks import COLD
 from spectralz.sampling.moves.clusters import CLUSTERED_TOGETHER, first_point, move_operations, turn_clusters
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from spectralz.sampling.engines.protocol import Parallel
     from spectralz.sampling.moves.blocks import BlockTurns
     from spectralz.sampling.subgraph import Subgraph
+
+# Copies at a point of a ladder form so many groups, which exchange nothing.
+GROUPS = 8
+# Clusters are exchanged once in so many rounds at low temperature; less often if they hold this share of the spins.
+ROUNDS_OF_SMALL, LARGEST_CLUSTER, ROUNDS_OF_LARGE = 1, 0.3, 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +140,9 @@ class SparseChains(SpinBySpin):
         self._clusters_from = engine.clusters_from
         self._counters = rng.integers(2**64, size=self._lanes, dtype=np.uint64)
         self._point = 0
+        self._waits = np.zeros(self._chunks, np.int64)
+        self._is_even = not (engine.theta.any() or engine.base.any())
+        self._cold = COLD / max(engine.couplings.mean_strength, 1e-300)
 
     def draw(self) -> None:
         """Draw the states from the base."""
@@ -158,6 +167,23 @@ class SparseChains(SpinBySpin):
             parts.append(super().sweep(before[begin:end], at[begin:end], after[begin:end], sweeps))
         back, on = zip(*parts, strict=True)
         return np.concatenate(back), np.concatenate(on)
+
+    def _sweep_rung(self, at: FloatArray, energies: FloatArray, chunk: int) -> None:
+        self._waits[chunk] -= 1
+        if at[chunk] >= self._cold and self._waits[chunk] <= 0:
+            self._exchange_clusters(chunk)
+        super()._sweep_rung(at, energies, chunk)
+
+    def _exchange_clusters(self, chunk: int) -> None:
+        """Exchange clusters between the copies of a rung, now and then where they span most of the spins."""
+        from spectralz.kernels.sampling.exchanged_clusters import exchange_clusters
+        from spectralz.kernels.sampling.lanes import LANES
+
+        x, path = self._x[chunk], self._path
+        group, indptr, indices = LANES // GROUPS, path.indptr, path.indices
+        exchanged = exchange_clusters(x, self._random[chunk], group, self._is_even, indptr, indices)
+        is_large = exchanged > LARGEST_CLUSTER * len(x) * (LANES // 2)
+        self._waits[chunk] = ROUNDS_OF_LARGE if is_large else ROUNDS_OF_SMALL
 
     def _draw_block(self, chunk: int, beta: float, block: Block) -> None:
         """Draw a block of every state of a chunk anew, as rows."""

@@ -1,0 +1,309 @@
+"""Curves over temperature by parallel tempering: every quantity is a mean over copies at the rungs next to it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz.parts.leading import leading_directions
+from spectralz.sampling.engines.sparse import GROUPS
+from spectralz.sampling.path import from_coins
+from spectralz.sampling.phases import DIRECTIONS, MOST_CANDIDATES, SWEEPS_PER_CANDIDATE, find_phases
+from spectralz.sampling.plan import seconds_per_point, survey
+from spectralz.sampling.populations import Run, systematic
+from spectralz.sampling.spread import crew_for
+from spectralz.sampling.tempering import COPIES, at, can_temper, grouped, respaced, rungs, temper
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from spectralz._support.deadline import Deadline
+    from spectralz.model import FloatArray, Ising
+    from spectralz.sampling.path import Path
+    from spectralz.sampling.spread import Crew
+    from spectralz.sampling.tempering import At, Tempered
+
+# Copies need about this many times the square of the number of rungs in rounds, and at least the second number of them,
+# to climb the ladder often enough.
+ROUNDS_PER_SQUARE, FEWEST_ROUNDS = 1.0, 300.0
+# How often the states are looked at for magnetization and overlap, and the most bytes of all these states.
+LOOKS, FEWEST_LOOKS, MOST_BYTES = 50, 4, 400_000_000
+# Of the time, so much goes into the search for phases that were missed; it begins from so many states.
+SHARE_OF_SEARCH, STATES_TO_SEARCH = 0.1, 512
+# Copies know a phase if this many of the states that were looked at are in it.
+FEWEST_MET = 3
+# The first rungs are those of a quick survey; after so much of the time they are placed anew.
+SHARE_OF_FIRST = 0.15
+# What is left to sum up everything.
+SHARE_OF_SUMS = 0.06
+# Errors of so few groups are a little too small: the quantiles of Student's distribution are this much larger.
+STUDENT = 1.25
+# If copies approach equilibrium exponentially, they lag behind it at most by this share of how far they came since the
+# rounds before those that count.
+LAG_SHARE = 0.5
+
+Quantities = dict[str, tuple[float, "FloatArray"]]
+
+
+@dataclass(frozen=True)
+class TemperedCurves:
+    """Values and errors at each of K temperatures by name, and what says whether to trust them.
+
+    Attributes
+    ----------
+    quantities
+        Pairs of values and errors, K numbers each, by name.
+    visitors
+        The copies that came to each temperature from the base.
+    drift
+        By how many of its errors the mean energy changed between the two halves of the rounds, at most up to there.
+    missed
+        Whether a phase was found at each temperature that the copies have never met.
+    rounds, rungs
+        Rounds made, and the rungs of the ladder.
+    """
+
+    quantities: dict[str, tuple[FloatArray, FloatArray]]
+    visitors: NDArray[np.int64]
+    drift: FloatArray
+    missed: NDArray[np.bool_]
+    rounds: int
+    rungs: int
+    interrupted: bool
+
+
+class _Sights:
+    """States of all copies that were looked at, (looks, rungs, copies, n), with their energies."""
+
+    def __init__(self) -> None:
+        self._x: list[NDArray[np.int8]] = []
+        self._energy: list[FloatArray] = []
+
+    def add(self, x: NDArray[np.int8], energy: FloatArray) -> None:
+        """Look at the states of all copies."""
+        self._x.append(x)
+        self._energy.append(energy)
+
+    @property
+    def are_any(self) -> bool:
+        """Whether anything was looked at."""
+        return bool(self._x)
+
+    def near(self, here: At) -> tuple[NDArray[np.int8], FloatArray]:
+        """Return the states at the rungs next to a point, and their weights, 1 on average."""
+        x = np.array([states[here.rungs] for states in self._x])
+        weight = np.exp(here.log_weight(np.array([energy[here.rungs] for energy in self._energy])))
+        return x, weight / weight.mean()
+
+
+def tempered_curves(
+    model: Ising, betas: FloatArray, deadline: Deadline, rng: np.random.Generator, *, is_asked: bool = False
+) -> TemperedCurves | None:
+    """Return curves at temperatures that rise and are above 0, by a deadline.
+
+    None if it cannot be done. Unless tempering was asked for, also if there is not enough time for it, or if there are
+    phases that the copies do not find; these are for :func:`~spectralz.sampling.curves.curves` to measure.
+    """
+    path = from_coins(model.scaled(float(betas[-1])), block_width=0)
+    if model.n == 0 or not can_temper(path):
+        return None
+    points = betas / betas[-1]
+    with crew_for(path) as crew:
+        ladder = _ladder(crew, path, deadline, rng, is_asked=is_asked)
+        if ladder is None:
+            return None
+        sights = _Sights()
+        tempered = temper(
+            path,
+            ladder,
+            deadline.share(SHARE_OF_FIRST),
+            rng,
+            look=sights.add,
+            looks=FEWEST_LOOKS,
+            parallel=crew.parallel,
+        )
+        missed = np.ones(len(betas), dtype=bool)
+        if not tempered.interrupted:
+            missed = _missed(crew, model, betas, tempered, sights, deadline.share(SHARE_OF_SEARCH), rng)
+            if missed.any() and not is_asked:
+                return None
+            ladder, start = respaced(tempered)
+            sights, looks = _Sights(), int(min(MOST_BYTES / (len(ladder) * COPIES * model.n), LOOKS))
+            tempered = temper(
+                path,
+                ladder,
+                deadline.share(1.0 - SHARE_OF_SUMS),
+                rng,
+                start=start,
+                look=sights.add,
+                looks=looks,
+                parallel=crew.parallel,
+            )
+    found = [
+        _with_errors(model, beta, point, tempered, sights)
+        for beta, point in zip(betas.tolist(), points.tolist(), strict=True)
+    ]
+    curves = {
+        name: (np.array([one[name][0] for one in found]), np.array([one[name][1] for one in found]))
+        for name in found[0]
+    }
+    above = np.minimum(np.searchsorted(ladder, points), len(ladder) - 1)
+    drift = np.maximum.accumulate(_drift(tempered))[above]
+    visitors = tempered.visitors[above]
+    return TemperedCurves(curves, visitors, drift, missed, tempered.rounds, len(ladder), tempered.interrupted)
+
+
+def _ladder(
+    crew: Crew, path: Path, deadline: Deadline, rng: np.random.Generator, *, is_asked: bool
+) -> FloatArray | None:
+    """Return the rungs, if there is time for as many rounds as they need, and memory for their states."""
+    with deadline.share(SHARE_OF_SEARCH).in_force():
+        ladder = rungs(survey(path, rng, crew.parallel))
+    if FEWEST_LOOKS * path.n * COPIES * len(ladder) > MOST_BYTES:
+        return None
+    one = seconds_per_point(path, COPIES * crew.threads, parallel=crew.parallel) / crew.threads * len(ladder)
+    needed = max(ROUNDS_PER_SQUARE * len(ladder) ** 2, FEWEST_ROUNDS)
+    return ladder if is_asked or needed * one < deadline.left else None
+
+
+def _thermal(model: Ising, beta: float, point: float, tempered: Tempered, here: At) -> Quantities:
+    """Return log Z and what follows from the energies at a temperature by name, and how far each group is off."""
+    energy = tempered.energy[:, here.rungs] * (-point / beta)
+    mean, off = _mean(energy, here.weight)
+    variance, off_variance = _mean((energy - mean) ** 2, here.weight)
+    log_z, mean = here.log_z + beta * model.constant, mean - model.constant
+    return {
+        "log_z": (log_z, here.apart),
+        "energy": (mean, off),
+        "entropy": (log_z + beta * mean, here.apart + beta * off),
+        "heat_capacity": (beta**2 * variance, beta**2 * off_variance),
+    }
+
+
+def _of_states(x: NDArray[np.int8], weight: FloatArray) -> Quantities:
+    """Return what follows from the states at a temperature by name, and how far each group is off."""
+    magnetization = x.mean(axis=-1, dtype=np.float64)
+    return {
+        "magnetization": _mean(magnetization, weight),
+        "abs_magnetization": _mean(np.abs(magnetization), weight),
+        "overlap": _overlap(x, weight),
+    }
+
+
+def _mean(values: FloatArray, weight: FloatArray) -> tuple[float, FloatArray]:
+    """Return the mean of numbers of copies, (rounds, rungs, copies), and how far each group is off."""
+    mean = float((weight * values).mean())
+    return mean, grouped(weight * (values - mean)).mean(axis=0)
+
+
+def _overlap(x: NDArray[np.int8], weight: FloatArray) -> tuple[float, FloatArray]:
+    """Return the mean overlap of the states of two groups, and how far that of each with the others is off."""
+    looks, rungs, _, n = x.shape
+    states = np.moveaxis(x.reshape(looks, rungs, GROUPS, -1, n), 2, 0).reshape(GROUPS, -1, n)
+    weights = np.moveaxis(weight.reshape(looks, rungs, GROUPS, -1), 2, 0).reshape(GROUPS, 1, -1).astype(np.float32)
+    means = np.array(
+        [(row @ part.astype(np.float32))[0] / part.shape[0] for row, part in zip(weights, states, strict=True)]
+    )
+    with_others = (means * (means.sum(axis=0) - means)).mean(axis=1, dtype=np.float64) / (GROUPS - 1)
+    return float(with_others.mean()), 2.0 * (with_others - with_others.mean())
+
+
+def _with_errors(
+    model: Ising, beta: float, point: float, tempered: Tempered, sights: _Sights
+) -> dict[str, tuple[float, float]]:
+    """Return values at a temperature by name, with errors.
+
+    These are what the groups show; a share of the difference from earlier rounds beyond its noise; and what states too
+    rare to be met could change: about one in all visitors may be in a state that is seen only at the next, warmer rung.
+    """
+    here = at(tempered, point)
+    quantities = _thermal(model, beta, point, tempered, here)
+    rare = 1.0 / max(int(tempered.visitors[here.rungs].min()), 1)
+    spread = float(tempered.energy[:, here.rungs.start].std()) * point / beta
+    unseen = {
+        "energy": rare * spread,
+        "entropy": rare * (1.0 + beta * spread),
+        "heat_capacity": rare * (beta * spread) ** 2,
+    }
+    lags = dict.fromkeys(quantities, 0.0)
+    if len(tempered.early):
+        before = replace(tempered, energy=tempered.early)
+        for name, (early, off_early) in _thermal(model, beta, point, before, at(before, point)).items():
+            value, off = quantities[name]
+            noise = float(_error(off_early) ** 2 + _error(off) ** 2)
+            lags[name] = LAG_SHARE * math.sqrt(max((value - early) ** 2 - noise, 0.0))
+    if sights.are_any:
+        quantities |= _of_states(*sights.near(here))
+    found = {}
+    for name, (value, off) in quantities.items():
+        error = math.hypot(float(_error(off)), lags.get(name, 0.0), unseen.get(name, rare))
+        found[name] = value, STUDENT * error
+    return found
+
+
+def _error(off: FloatArray) -> FloatArray:
+    """Return the standard error of the mean of groups, given how far each is off."""
+    return np.asarray(off.std(axis=-1, ddof=1) / np.sqrt(GROUPS))
+
+
+def _drift(tempered: Tempered) -> FloatArray:
+    """Return by how many of its errors the mean energy of each rung has changed between the halves of the rounds."""
+    half = len(tempered.energy) // 2
+    change = grouped(tempered.energy[half:]) - grouped(tempered.energy[:half])
+    size = np.maximum(np.abs(tempered.energy).max(axis=(0, 2)), 1.0)
+    return np.asarray(np.abs(change.mean(axis=1)) / np.maximum(_error(change), 1e-12 * size))
+
+
+def _missed(
+    crew: Crew,
+    model: Ising,
+    betas: FloatArray,
+    tempered: Tempered,
+    sights: _Sights,
+    deadline: Deadline,
+    rng: np.random.Generator,
+) -> NDArray[np.bool_]:
+    """Return at which temperatures there are phases that the copies have not met."""
+    missed = np.ones(len(betas), dtype=bool)
+    if not sights.are_any:
+        return missed
+    directions = leading_directions(model.storage, DIRECTIONS)  # the same at all temperatures
+    for k, beta in enumerate(betas.tolist()):
+        here = at(tempered, beta / float(betas[-1]))
+        share = deadline.share(1.0 / (len(betas) - k))
+        with share.in_force():
+            missed[k] = _misses_phase(crew, model.scaled(beta), directions, here, sights, share, rng)
+    return missed
+
+
+def _misses_phase(
+    crew: Crew,
+    model: Ising,
+    directions: Sequence[FloatArray],
+    here: At,
+    sights: _Sights,
+    deadline: Deadline,
+    rng: np.random.Generator,
+) -> bool:
+    """Return whether there is a phase that the copies next to a temperature have not met."""
+    x, weight = sights.near(here)
+    path = from_coins(model, block_width=0)
+    one = seconds_per_point(path, COPIES, parallel=crew.parallel) / COPIES
+    most = min(deadline.left / max(one * SWEEPS_PER_CANDIDATE, 1e-12), MOST_CANDIDATES)
+    share = weight.reshape(-1) / weight.sum()
+    states = x.reshape(len(share), -1)
+    places = np.repeat(np.arange(len(share)), systematic(share, rng.random(), STATES_TO_SEARCH))
+    run = Run(here.log_z, states[places], np.full(len(places), 1.0 / len(places)), np.arange(len(places)), 0.0)
+    found = find_phases(path, [run], directions, rng, None, most, crew.parallel)
+    numbers = found.numbers(states) if found.strata else np.empty(0)
+    for stratum in found.strata:
+        met = np.count_nonzero(numbers == stratum.number)
+        met += np.count_nonzero(numbers == found.mirror(stratum.number)) if found.is_mirrored else 0
+        if not stratum.is_left and met < FEWEST_MET:
+            return True
+    return False
