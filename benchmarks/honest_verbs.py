@@ -55,7 +55,7 @@ def row(what: str, value: float, error: float | None, truth: float, trusted: boo
 
 
 def of_curves(known: Known, options: dict[str, Any]) -> list[dict[str, Any]]:
-    found = sz.thermodynamics(known.model, BETAS, "annealing", **options)
+    found = sz.thermodynamics(known.model, BETAS, exclude=["exact", "quadrature"], **options)
     rows = []
     for k, beta in enumerate(BETAS.tolist()):
         truth = known.at(beta)

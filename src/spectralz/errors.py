@@ -108,6 +108,32 @@ def is_interrupt(error: BaseException) -> bool:
     return _comes_from(error, KeyboardInterrupt)
 
 
+class Interruption:
+    """Whether an interrupt has ended a ``with`` block of :func:`catching_interrupt`."""
+
+    happened = False
+
+
+@contextmanager
+def catching_interrupt() -> Iterator[Interruption]:
+    """End a ``with`` block, and nothing else, after an interrupt, so that what it has found can be returned.
+
+    Examples
+    --------
+    >>> with catching_interrupt() as interrupt:
+    ...     raise KeyboardInterrupt
+    >>> interrupt.happened
+    True
+    """
+    interruption = Interruption()
+    try:
+        yield interruption
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_interrupt(error):
+            raise
+        interruption.happened = True
+
+
 def is_broken_pipe(error: BaseException) -> bool:
     """Say whether the output pipe was closed, whatever error that became on the way."""
     return _comes_from(error, BrokenPipeError)

@@ -118,7 +118,7 @@ def test_errors_are_as_large_as_the_scatter():
     deviations = []
     for seed in range(25):
         with counting_operations():
-            log_z, apart = temper(path, points, Deadline.after(0.02), np.random.default_rng(seed)).log_z
+            log_z, apart = temper(path, points, Deadline.after(0.1), np.random.default_rng(seed)).log_z
         deviations.append((log_z[-1] - truth) / (apart[-1].std(ddof=1) / np.sqrt(GROUPS)))
     assert 0.7 < np.sqrt(np.mean(np.square(deviations))) < 1.8
 
@@ -131,7 +131,7 @@ def test_ladders_are_sums_over_all_states(model, make):
     seen = []
     with counting_operations():
         found = temper(
-            path, points, Deadline.after(0.1), np.random.default_rng(5), look=lambda x, _: seen.append(x[-1]), looks=100
+            path, points, Deadline.after(0.6), np.random.default_rng(5), look=lambda x, _: seen.append(x[-1]), looks=100
         )
     x = all_states(model.n)
     base = x @ path.base
@@ -157,7 +157,7 @@ def test_ladders_are_sums_over_all_states(model, make):
 def test_a_point_between_rungs_is_seen_from_both():
     path = from_coins(GRID)
     with counting_operations():
-        found = temper(path, np.array([0.0, 0.5, 1.0]), Deadline.after(0.1), np.random.default_rng(6))
+        found = temper(path, np.array([0.0, 0.5, 1.0]), Deadline.after(0.6), np.random.default_rng(6))
     weight = np.asarray(GRID.log_weight(all_states(GRID.n)))
     for point in (0.25, 0.5, 0.8, 1.0):
         here = at(found, point)
@@ -250,7 +250,7 @@ def test_contracted_curves_are_those_of_exact_sums():
 def test_tempered_curves_are_those_of_exact_sums():
     model, betas = sz.generators.grid(4, 1.0, seed=5), [0.0, 0.4, 1.0]
     truth = sz.thermodynamics(model, betas, "exact")
-    found = sz.thermodynamics(model, betas, "tempering", work=5e7, seed=1)
+    found = sz.thermodynamics(model, betas, "tempering", work=1e9, seed=1)
     assert found.method == "tempering"
     assert found.trusted.all()
     for name in ("log_z", "energy", "entropy", "heat_capacity", "magnetization", "overlap"):

@@ -26,6 +26,10 @@ CLUSTER_SPIN, CLUSTER_ENTRY = 20.0, 5.0
 BLOCK_SPIN_UPDATES, BLOCK_ENTRY_UPDATES, UPDATE_OF_MANY = 60.0, 6.0, 2.0
 # The weight of a state at a point of the path.
 WEIGHT_AT_POINT = 40.0
+# Means: an entry of the coupling of a state, for fields and for pairs.
+MEANS_ENTRY = 3.0
+# Parallel tempering: a round, a rung of the ladder, and a spin of all copies at a rung that exchange clusters.
+TEMPERING_ROUND, TEMPERING_RUNG, EXCHANGED_SPIN = 2e5, 4e4, 100.0
 
 # --- states (sampling/quench, pool, subgraph) -----------------------------------------------------------------------
 

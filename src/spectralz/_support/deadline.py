@@ -8,6 +8,7 @@ aborted: loops look between two pieces of work, and return what they have.
 from __future__ import annotations
 
 import math
+import threading
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -100,6 +101,18 @@ class Deadline:
 
 _NEVER = Deadline()
 _current: ContextVar[Deadline] = ContextVar("spectralz_deadline", default=_NEVER)
+_stopped: ContextVar[threading.Event | None] = ContextVar("spectralz_stopped", default=None)
+
+
+@contextmanager
+def stoppable() -> Iterator[threading.Event]:
+    """Yield an event that ends all work inside the ``with`` block, also in threads that copy the context, once set."""
+    event = threading.Event()
+    token = _stopped.set(event)
+    try:
+        yield event
+    finally:
+        _stopped.reset(token)
 
 
 def current() -> Deadline:
@@ -109,6 +122,9 @@ def current() -> Deadline:
 
 def is_past() -> bool:
     """Return whether the deadline in force is past; work in progress should then return what it has."""
+    event = _stopped.get()
+    if event is not None and event.is_set():
+        return True
     end = _current.get().end
     return end < math.inf and clock.now() >= end
 

@@ -2,15 +2,15 @@
 
 numpy and scipy take half a second to import. At that time an interrupt has nothing to save, and in the middle of an
 import it could appear as any error. So the process ends at once, in one line. The same holds when the command is done
-and Python shuts down. In between an interrupt is a normal KeyboardInterrupt. If the process is not the command line,
-nothing is changed.
+and Python shuts down. In between an interrupt is a normal KeyboardInterrupt, and so is a request to terminate. If the
+process is not the command line, nothing is changed.
 """
 
 import os
 import signal
 import sys
 
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
 
 
 def is_command_line(started_by: str, orig_argv: list[str]) -> bool:
@@ -37,12 +37,26 @@ def end_on_interrupt() -> None:
     """Make an interrupt end the process in one line from here on."""
     if _ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where interrupts are ignored
         signal.signal(signal.SIGINT, _end)
+    if signal.getsignal(signal.SIGTERM) is _terminate:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def raise_on_interrupt() -> None:
     """Make an interrupt a KeyboardInterrupt from here on."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if _ours and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
+
+
+def exit_code() -> int:
+    """Return the exit code of a command that was interrupted, or asked to terminate."""
+    return TERMINATED if _requests else INTERRUPTED
+
+
+def _terminate(*_: object) -> None:
+    _requests.append(signal.SIGTERM)
+    raise KeyboardInterrupt
 
 
 def _end(*_: object) -> None:
@@ -50,5 +64,7 @@ def _end(*_: object) -> None:
     os._exit(INTERRUPTED)
 
 
+# Requests to terminate that came in.
+_requests: list[int] = []
 _ours = is_command_line((getattr(sys, "argv", None) or [""])[0], sys.orig_argv)
 end_on_interrupt()

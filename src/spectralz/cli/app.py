@@ -25,7 +25,7 @@ from spectralz.errors import SpectralzError, is_broken_pipe, is_interrupt
 
 
 class _Commands(Group):
-    """The commands; an interrupt of any of them prints one line and ends with exit code 130."""
+    """The commands; an interrupt prints one line and ends with exit code 130, a request to terminate with 143."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -36,7 +36,7 @@ class _Commands(Group):
             if not is_interrupt(stopped):
                 raise
             say(str(stopped) if isinstance(stopped, KeyboardInterrupt) and str(stopped) else "interrupted")
-            raise typer.Exit(interrupts.INTERRUPTED) from None
+            raise typer.Exit(interrupts.exit_code()) from None
         finally:
             interrupts.end_on_interrupt()
 

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 import spectralz as sz
-from spectralz._support.interrupts import INTERRUPTED
+from spectralz._support.interrupts import exit_code
 from spectralz.cli import options as opts
 from spectralz.cli.console import print_about, progress, say, warn
 from spectralz.cli.helping import examples
@@ -42,12 +42,14 @@ def curve(
         ),
     ] = "0.1:2:20",
     method: Annotated[
-        str, typer.Option("--method", "-m", metavar="NAME", help="exact, quadrature, annealing, or auto.")
+        str,
+        typer.Option("--method", "-m", metavar="NAME", help="exact, quadrature, mps, tempering, annealing, or auto."),
     ] = "auto",
     budget: opts.Budget = None,
     work: opts.Work = None,
     seed: opts.Seed = 0,
     threads: opts.Threads = None,
+    exclude: opts.Exclude = None,
     evidence: opts.EvidenceFile = None,
     given: opts.Given = None,
     beta: opts.Beta = 1.0,
@@ -62,7 +64,15 @@ def curve(
     problem = load(file, evidence, given, beta, format)
     with progress(budget), warnings.catch_warnings(action="ignore", category=InaccurateWarning):
         curves = sz.thermodynamics(
-            problem.model, at, method, given=problem.given, budget=budget, work=work, seed=seed, threads=threads
+            problem.model,
+            at,
+            method,
+            given=problem.given,
+            budget=budget,
+            work=work,
+            seed=seed,
+            threads=threads,
+            exclude=() if exclude is None else opts.names_in(exclude),
         )
     try:
         print_about(problem, curves, as_json)
@@ -70,6 +80,9 @@ def curve(
             warn(str(curves.status))
     finally:
         write_all((plot, partial(write_picture, partial(show.picture, curves))))
+    if curves.interrupted:
+        say("interrupted: these are the curves so far")
+        raise typer.Exit(exit_code())
     if strict and not curves.status.converged:
         raise typer.Exit(1)
 
@@ -151,6 +164,6 @@ def map_command(
         )
     if heaviest.interrupted:
         say("interrupted: this is the best state so far")
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(exit_code())
     if strict and not heaviest.proven:
         raise typer.Exit(1)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 import spectralz as sz
-from spectralz._support.interrupts import INTERRUPTED
+from spectralz._support.interrupts import exit_code
 from spectralz.cli import options as opts
 from spectralz.cli.console import as_text, print_json, print_table, progress, say, warn
 from spectralz.cli.helping import examples
@@ -122,7 +122,7 @@ def fit(
     if not fitted.status.converged:
         warn(f"this fit is not to be trusted: {fitted.status}")
     if fitted.interrupted:
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(exit_code())
     if strict and not fitted.status.converged:
         raise typer.Exit(1)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import spectralz as sz
-from spectralz._support.interrupts import INTERRUPTED
+from spectralz._support.interrupts import exit_code
 from spectralz._support.options import check_choice, checked_level
 from spectralz.cli import options as opts
 from spectralz.cli import outputs
@@ -118,7 +118,7 @@ def solve(
         outputs.write_all(*writers)
     if estimate.interrupted:
         say("interrupted: this is the best answer so far")
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(exit_code())
     if strict and not estimate.status.converged:
         raise typer.Exit(1)
 
@@ -254,6 +254,9 @@ def compare(
             (plot, partial(outputs.write_picture, partial(comparison_picture, comparison, problem.title))),
             (html, partial(_write_comparison_page, problem, comparison)),
         )
+    if comparison.interrupted:
+        say("interrupted: these are the methods so far")
+        raise typer.Exit(exit_code())
     if strict and any(row.estimate is not None and not row.estimate.status.converged for row in comparison):
         raise typer.Exit(1)
 
@@ -339,7 +342,7 @@ def bounds(
     print_about(problem, bracket, as_json, _print_bounds)
     if bracket.interrupted:
         say("interrupted; the bounds hold, but more time may tighten them")
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(exit_code())
 
 
 def _print_bounds(bracket: sz.Bounds) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from spectralz._support import clock
+from spectralz._support.deadline import stoppable
 from spectralz._support.progress import report
 from spectralz._support.threads import NO_MATRICES, using_threads
-from spectralz.errors import TooLargeError
+from spectralz.errors import TooLargeError, catching_interrupt
 from spectralz.inference.moments import KNOWN, STENCIL, Moments, mean_energy, quantities
 from spectralz.methods import MatrixProduct
 from spectralz.parts.compressed.contraction import Compressed, LateError
@@ -48,30 +50,40 @@ class _FailedError(Exception):
     """Raised if a contraction has no means."""
 
 
-def contracted(model: Ising, betas: FloatArray, deadline: Deadline, seed: int) -> dict[int, list[Pair]] | str:
-    """Return values and errors at the numbers of those temperatures that are trusted, or why there are none.
+@dataclass(frozen=True)
+class Contracted:
+    """Values and errors at those temperatures, by number, that are trusted; why there are no others."""
 
-    The temperatures rise and are above 0.
-    """
+    rows: dict[int, list[Pair]]
+    why: str = ""
+    interrupted: bool = False
+
+
+def contracted(model: Ising, betas: FloatArray, deadline: Deadline, seed: int) -> Contracted:
+    """Contract a model at temperatures that rise and are above 0, several at once in threads."""
     refusal = refusal_of_frontier(model, deadline)
     if refusal:
-        return refusal
+        return Contracted({}, refusal)
     method = MatrixProduct(bond=policy.FIRST_BOND, samples=policy.MPS_SAMPLES, seed=seed)
     try:
         layout = method.plan(model)
     except TooLargeError as error:
-        return str(error)
-    with crew_for(None) as crew, using_threads(None, NO_MATRICES):
+        return Contracted({}, str(error))
+    rows: list[list[Pair] | str] = []
+    with stoppable() as stop, crew_for(None) as crew, using_threads(None, NO_MATRICES):
         threads = 1 if clock.counts_operations() else crew.threads
-        rows: list[list[Pair] | str] = []
-        while len(rows) < len(betas) and not _has_failed(rows):
-            report("contracting", len(rows) / len(betas))
-            together = range(len(rows), min(len(rows) + threads, len(betas)))
-            share = deadline.share(min(len(together) / (len(betas) - len(rows)), LARGEST_SHARE))
-            calls = [partial(copy_context().run, _at, model, betas[k], method, layout, share) for k in together]
-            rows += [future.result() for future in [crew.pool.submit(call) for call in calls]]
+        with catching_interrupt() as interrupt:
+            while len(rows) < len(betas) and not _has_failed(rows):
+                report("contracting", len(rows) / len(betas))
+                together = range(len(rows), min(len(rows) + threads, len(betas)))
+                share = deadline.share(min(len(together) / (len(betas) - len(rows)), LARGEST_SHARE))
+                calls = [partial(copy_context().run, _at, model, betas[k], method, layout, share) for k in together]
+                rows += [future.result() for future in [crew.pool.submit(call) for call in calls]]
+        if interrupt.happened:
+            stop.set()  # or the threads would go on
     found = {k: row for k, row in enumerate(rows) if not isinstance(row, str)}
-    return found or next(row for row in rows if isinstance(row, str))
+    why = next((row for row in rows if isinstance(row, str)), "")
+    return Contracted(found, why, interrupt.happened)
 
 
 def _has_failed(rows: Sequence[list[Pair] | str]) -> bool:

@@ -9,7 +9,14 @@ from spectralz._support.deadline import budgeted, checked_budget
 from spectralz._support.executors import using_executor
 from spectralz._support.options import checked_count, checked_level, checked_threads, flag
 from spectralz._support.threads import using_threads
-from spectralz.errors import OptionError, SpectralzError, UnknownMethodError, showing_interrupts, warn_inaccurate
+from spectralz.errors import (
+    OptionError,
+    SpectralzError,
+    UnknownMethodError,
+    catching_interrupt,
+    showing_interrupts,
+    warn_inaccurate,
+)
 from spectralz.inference.all_pairs import marginals_of_all_pairs
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.methods import Method
@@ -181,6 +188,8 @@ def compare(
 ) -> Comparison:
     """Run several methods on one model and return their results; a method that fails is a row with its error.
 
+    Ctrl-C ends the comparison and returns the rows so far, with ``interrupted`` set.
+
     Parameters
     ----------
     model
@@ -198,8 +207,16 @@ def compare(
     wanted = [name for name in METHODS if name != "auto"] if methods is None else methods
     chosen = [(as_method(method, {}), method if isinstance(method, str) else method.name) for method in wanted]
     free = ModelWithEvidence.checked(model, given).free
-    with using_threads(checked_threads(threads)):
-        return Comparison(tuple(_row(free, method, name) for method, name in chosen))
+    rows: list[ComparisonRow] = []
+    with using_threads(checked_threads(threads)), catching_interrupt() as interrupt:
+        for method, name in chosen:
+            rows.append(_row(free, method, name))
+            if rows[-1].estimate is not None and rows[-1].estimate.interrupted:
+                break
+    is_ended = len(rows) < len(chosen) or any(row.estimate is not None and row.estimate.interrupted for row in rows)
+    if interrupt.happened and not rows:
+        raise KeyboardInterrupt
+    return Comparison(tuple(rows), interrupted=is_ended)
 
 
 def bounds(

@@ -21,6 +21,9 @@ SAMPLERS = ("annealing",)
 TOL_AT_TEN_SECONDS = 1e-3
 # Shares of the budget: for bounds, and for the first round of annealing, from which the next is planned.
 BOUNDS_SHARE = 0.15
+# With at least so many seconds, quick bounds and quick annealing come first, with these shares, so that an interrupt
+# finds something.
+FEWEST_SECONDS_TO_BEGIN_QUICKLY, QUICK_BOUNDS_SHARE, QUICK_ANNEALING_SHARE = 20.0, 0.005, 0.02
 SECONDS_FOR_BOUNDS = 1.0
 # Where a side of a bipartite model with many spins is summed out, bounds are wide: they get this part of their time.
 # Couplings stronger than this on average are for annealing; expectation and belief propagation are left out.
@@ -72,6 +75,9 @@ BOTH_WAYS_TIMES = 2.6
 SHARE_FOR_MARGINALS = 0.99
 # Marginals are averages over this many states, or as many as have this many spins in total.
 STATES_FOR_MARGINALS, SPINS_FOR_MARGINALS = 20_000, 1e8
+# They are fewer, down to this many, if the time is short: what is left of it, or a share of it, or so many seconds
+# after an interrupt.
+FEWEST_FOR_MARGINALS, SHARE_FOR_MEANS, SECONDS_FOR_MEANS_AFTER_INTERRUPT = 64, 0.1, 0.5
 # Few spins freeze into few states, and no number of points makes their weights even. A round then has as many states as
 # have this many spins in total, so that their frequencies can be measured.
 FEWEST_SPINS = 32_768

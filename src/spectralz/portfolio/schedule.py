@@ -6,13 +6,13 @@ check of both. The schedule says in which order they run, and how long; ``verdic
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from spectralz._support import clock
 from spectralz._support.deadline import Deadline
 from spectralz._support.threads import using_threads
-from spectralz.errors import is_interrupt
+from spectralz.errors import catching_interrupt
 from spectralz.methods.mean_field import MeanField
 from spectralz.parts.outcome import Outcome
 from spectralz.portfolio import policy
@@ -29,7 +29,6 @@ from spectralz.result import Kind, Status
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from spectralz.model import Ising
     from spectralz.parts.outcome import MarginalOutcome
     from spectralz.portfolio.verdict import Conclusion
 
@@ -73,23 +72,23 @@ STEPS = (
     Step(anneal, of_left=1.0, of_budget=policy.LEAST_FOR_ANNEALING),
     Step(bound, of_left=policy.NEXT_ROUND_SHARE),
 )
+# Before them, if there is much time: an interrupt should find an answer of each kind after the first seconds.
+QUICK_STEPS = (
+    Step(bound, of_budget=policy.QUICK_BOUNDS_SHARE),
+    Step(anneal, of_budget=policy.QUICK_ANNEALING_SHARE),
+)
 
 
 def answer(problem: Problem, deadline: Deadline) -> Answers:
     """Run the steps one after the other; an interrupt keeps the answers so far."""
     answers = Answers(trivial_bounds(problem.model))
-    try:
-        with using_threads(None, problem.model.n):
-            for step in STEPS:
-                for latest in step.run(problem, step.deadline(deadline), answers):
-                    answers = latest
-                if answers.is_interrupted:
-                    break
-    except (KeyboardInterrupt, SystemError) as error:
-        if not is_interrupt(error):
-            raise
-        answers = replace(answers, is_interrupted=True)
-    return answers
+    with catching_interrupt() as interrupt, using_threads(None, problem.model.n):
+        for step in QUICK_STEPS * (deadline.seconds >= policy.FEWEST_SECONDS_TO_BEGIN_QUICKLY) + STEPS:
+            for latest in step.run(problem, step.deadline(deadline), answers):
+                answers = latest
+            if answers.is_interrupted:
+                break
+    return replace(answers, is_interrupted=True) if interrupt.happened else answers
 
 
 def outcome_of(answers: Answers, deadline: Deadline) -> Outcome:
@@ -110,19 +109,22 @@ def marginals_of(problem: Problem, answers: Answers, deadline: Deadline) -> Marg
         chosen = "annealing" if share < policy.SHARE_FOR_MARGINALS else chosen
     marginals = answers.by_method[chosen].marginals
     assert marginals is not None
-    found = replace(marginals(), kind=Kind.ESTIMATE, outcome=outcome)
+    with _time_for_means(answers, deadline).in_force() if chosen == "annealing" else nullcontext():
+        found = replace(marginals(), kind=Kind.ESTIMATE, outcome=outcome)
     if found.std_error is not None or answers.is_interrupted or not answers.trusts("annealing"):
         return found
     sampled = answers.by_method["annealing"].marginals
-    if sampled is None or _seconds_of_samples(problem.model) > deadline.left:
+    if sampled is None:
         return found
-    return found.checked_by(sampled())
+    with _time_for_means(answers, deadline).in_force():
+        return found.checked_by(sampled())
 
 
-def _seconds_of_samples(model: Ising) -> float:
-    """Return about how long means over samples take: one sweep over each state, and its fields."""
-    states = min(policy.STATES_FOR_MARGINALS, policy.SPINS_FOR_MARGINALS / max(model.n, 1))
-    return states * 2.0 * (model.n + 2 * model.edge_count) / clock.OPERATIONS_PER_SECOND
+def _time_for_means(answers: Answers, deadline: Deadline) -> Deadline:
+    """Return until when means over samples may be computed."""
+    if answers.is_interrupted:
+        return Deadline.after(policy.SECONDS_FOR_MEANS_AFTER_INTERRUPT)
+    return Deadline.after(max(deadline.left, policy.SHARE_FOR_MEANS * deadline.seconds))
 
 
 def _conclusion(answers: Answers) -> Conclusion:

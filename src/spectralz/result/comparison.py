@@ -45,6 +45,8 @@ class ComparisonRow(Compared):
 class Comparison(Shown):
     """Hold the results of several methods on one model, in the order in which they were asked for.
 
+    ``interrupted`` says whether an interrupt ended it; methods after that have no row.
+
     Examples
     --------
     >>> import spectralz as sz
@@ -60,6 +62,7 @@ class Comparison(Shown):
     """
 
     rows: tuple[ComparisonRow, ...]
+    interrupted: bool = False
 
     @property
     def reference(self) -> Estimate | None:
@@ -85,7 +88,8 @@ class Comparison(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for ``json.dumps``; ``reference`` is the exact log Z."""
         reference = None if self.reference is None else self.reference.log_z
-        return {"reference": reference, "rows": [row.to_dict() for row in self.rows]}
+        rows = [row.to_dict() for row in self.rows]
+        return {"reference": reference, "interrupted": self.interrupted, "rows": rows}
 
     def to_pandas(self) -> DataFrame:
         """Return a DataFrame with one row per method: its numbers, its error against the exact answer, its failure.

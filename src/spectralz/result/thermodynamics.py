@@ -53,11 +53,14 @@ class Thermodynamics(Compared):
     status
         How they were found.
     method
-        The name of the method: ``exact``, ``quadrature`` or ``annealing``.
+        The name of the method: ``exact``, ``quadrature``, ``mps``, ``tempering`` or ``annealing``; several are joined
+        by "and".
     seconds
         Wall-clock time.
     n
         The number of spins.
+    interrupted
+        Whether an interrupt (Ctrl-C) ended it; temperatures without an answer by then are left out.
 
     Examples
     --------
@@ -92,6 +95,7 @@ class Thermodynamics(Compared):
     method: str
     seconds: float
     n: int
+    interrupted: bool = False
 
     def __post_init__(self) -> None:
         for name in self.names:
@@ -107,7 +111,7 @@ class Thermodynamics(Compared):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for ``json.dumps``."""
         curves = " ".join(f"{name} {name}_error" for name in self.names)
-        return entries(self, f"n method kind status seconds beta trusted {curves}")
+        return entries(self, f"n method kind status seconds interrupted beta trusted {curves}")
 
     def __repr__(self) -> str:
         first, last = (f"{beta:g}" for beta in (self.beta.min(), self.beta.max()))

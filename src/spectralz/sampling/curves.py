@@ -17,6 +17,7 @@ import numpy as np
 
 from spectralz._support.deadline import Deadline
 from spectralz._support.progress import report
+from spectralz.errors import catching_interrupt
 from spectralz.parts.leading import leading_directions
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.phases import DIRECTIONS, MOST_CANDIDATES, SWEEPS_PER_CANDIDATE, Phases, find_phases
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 # Independent runs, and the states of each: the most where points are so many that more are of no use.
 RUNS, STATES, MOST_STATES = 12, 128, 8192
+# After an interrupt, so many runs are something to return.
+FEWEST_RUNS = 2
 # Points that are of use: this many times the square of the path's length, within these limits.
 POINTS_PER_SQUARE, FEWEST_POINTS, MOST_POINTS = 4.0, 200.0, 20_000.0
 # Of the time, so much is planned with: half the schedule is run first, then the whole of it.
@@ -70,6 +73,7 @@ class Curves:
     strata: list[tuple[Phases, list[list[Run]]]]
     points: int
     states: int
+    interrupted: bool = False
 
 
 class _Sums:
@@ -86,6 +90,7 @@ class _Sums:
         keeps = RUNS * len(betas) * model.n <= MOST_MEANS
         self.means = np.zeros((*shape, model.n)) if keeps else None
         self.populations: list[list[Run]] = [[] for _ in betas]
+        self.completed = 0
 
     def keep(self, run: int, k: int, population: Run) -> None:
         """Add the states of a run at a temperature, and keep them if there is room."""
@@ -134,14 +139,15 @@ class _Sums:
 
     def with_errors(self) -> dict[str, tuple[FloatArray, FloatArray]]:
         """Return what all runs say, and the error of it by the jackknife."""
-        everyone = np.arange(RUNS)
-        without = [self.quantities(np.delete(everyone, run)) for run in range(RUNS)]
+        count = self.completed
+        everyone = np.arange(count)
+        without = [self.quantities(np.delete(everyone, run)) for run in range(count)]
         unseen = self._unseen()
         with_errors = {}
         for name, value in self.quantities(everyone).items():
             apart = np.array([quantities[name] for quantities in without])
             apart -= apart.mean(axis=0)
-            with_errors[name] = value, np.sqrt((RUNS - 1) / RUNS * (apart**2).sum(axis=0) + unseen[name] ** 2)
+            with_errors[name] = value, np.sqrt((count - 1) / count * (apart**2).sum(axis=0) + unseen[name] ** 2)
         return with_errors
 
     def _unseen(self) -> dict[str, FloatArray]:
@@ -173,14 +179,21 @@ def curves(model: Ising, betas: FloatArray, deadline: Deadline, rng: np.random.G
         count = max(min(affordable, wanted), float(LEAST_POINTS))
         size = int(min(STATES * max(affordable / count, 1.0), MOST_STATES))
         stops = betas / betas[-1]
-        half = _through(
-            crew, path, model, betas, np.union1d(measured.spaced(count / 2.0), stops), size, rng, (0.0, 0.3)
-        )
-        targets = _searched(crew, model, half, deadline, rng)
-        if any(phases.strata for phases in targets):
-            count *= SHARE_BESIDE_PHASES
-        whole = _through(crew, path, model, betas, np.union1d(measured.spaced(count), stops), size, rng, (0.3, 0.9))
-        strata = _with_strata(crew, model, (half, whole), targets, deadline, rng)
+        spaced = partial(_through, crew, path, model, betas, size=size, rng=rng)
+        half = spaced(np.union1d(measured.spaced(count / 2.0), stops), done=(0.0, 0.3))
+        strata = [(Phases(), [runs]) for runs in half.populations]
+        whole = half
+        with catching_interrupt() as interrupt:
+            if half.completed < RUNS:
+                raise KeyboardInterrupt
+            targets = _searched(crew, model, half, deadline, rng)
+            if any(phases.strata for phases in targets):
+                count *= SHARE_BESIDE_PHASES
+            whole = spaced(np.union1d(measured.spaced(count), stops), done=(0.3, 0.9))
+            strata = [(Phases(), [runs]) for runs in whole.populations]
+            if whole.completed < RUNS:
+                raise KeyboardInterrupt
+            strata = _with_strata(crew, model, (half, whole), targets, deadline, rng)
     values: dict[str, Any] = {"overlap": None}
     coarse = half.with_errors()
     for name, (value, error) in whole.with_errors().items():
@@ -188,7 +201,7 @@ def curves(model: Ising, betas: FloatArray, deadline: Deadline, rng: np.random.G
         # Only part of the noise in that difference is subtracted: missing a lag hidden in it would be worse.
         lag = np.maximum((value - other) ** 2 - 0.5 * its_error**2, 0.0)
         values[name] = value, np.sqrt(error**2 + lag)
-    return Curves(**values, strata=strata, points=math.ceil(count), states=RUNS * size)
+    return Curves(**values, strata=strata, points=math.ceil(count), states=RUNS * size, interrupted=interrupt.happened)
 
 
 def _searched(crew: Crew, model: Ising, sums: _Sums, deadline: Deadline, rng: np.random.Generator) -> list[Phases]:
@@ -253,12 +266,18 @@ def _through(
     rng: np.random.Generator,
     done: tuple[float, float],
 ) -> _Sums:
-    """Return sums over the states of several runs at each temperature."""
+    """Return sums over the states of several runs at each temperature; after an interrupt, of the runs completed."""
     sums = _Sums(model, betas)
     places = np.searchsorted(points, betas / betas[-1])
     begin, end = done
-    for run, stream in enumerate(rng.spawn(RUNS)):
-        stops = {int(place): partial(sums.keep, run, k) for k, place in enumerate(places)}
-        anneal(path, points, size, stream, stops=stops, parallel=crew.parallel)
-        report("cooling", begin + (end - begin) * (run + 1) / RUNS)
+    with catching_interrupt():
+        for run, stream in enumerate(rng.spawn(RUNS)):
+            stops = {int(place): partial(sums.keep, run, k) for k, place in enumerate(places)}
+            anneal(path, points, size, stream, stops=stops, parallel=crew.parallel)
+            sums.completed = run + 1
+            report("cooling", begin + (end - begin) * sums.completed / RUNS)
+    if sums.completed < FEWEST_RUNS:
+        raise KeyboardInterrupt
+    for populations in sums.populations:
+        del populations[sums.completed :]
     return sums

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,6 +87,16 @@ class Run:
     def families(self) -> float:
         """The effective number of independent states of this population."""
         return 1.0 / float((self.family_weights() ** 2).sum())
+
+    def thinned(self, step: int) -> Run:
+        """Return every so many-th state, with the weights that they have among themselves."""
+        if step <= 1:
+            return self
+        weight = self.weight[::step]
+        total = float(weight.sum())
+        share = weight / total if total > 0.0 else np.full(len(weight), 1.0 / len(weight))
+        family = np.unique(self.family[::step], return_inverse=True)[1]
+        return replace(self, x=self.x[::step], weight=share, family=family)
 
     def family_weights(self, values: FloatArray | None = None) -> FloatArray:
         """Return the weight of every family, or the sum of weight times ``values`` over its states."""

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectralz._support import clock
 from spectralz.parts.leading import leading_directions
 from spectralz.sampling.engines.sparse import GROUPS
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.phases import DIRECTIONS, MOST_CANDIDATES, SWEEPS_PER_CANDIDATE, find_phases
 from spectralz.sampling.plan import seconds_per_point, survey
 from spectralz.sampling.populations import Run, systematic
+from spectralz.sampling.run import operations
 from spectralz.sampling.spread import crew_for
-from spectralz.sampling.tempering import COPIES, at, can_temper, grouped, respaced, rungs, temper
+from spectralz.sampling.tempering import COPIES, at, can_temper, grouped, operations_of_round, respaced, rungs, temper
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,11 +91,6 @@ class _Sights:
         self._x.append(x)
         self._energy.append(energy)
 
-    @property
-    def are_any(self) -> bool:
-        """Whether anything was looked at."""
-        return bool(self._x)
-
     def near(self, here: At) -> tuple[NDArray[np.int8], FloatArray]:
         """Return the states at the rungs next to a point, and their weights, 1 on average."""
         x = np.array([states[here.rungs] for states in self._x])
@@ -133,7 +130,7 @@ def tempered_curves(
             if missed.any() and not is_asked:
                 return None
             ladder, start = respaced(tempered)
-            sights, looks = _Sights(), int(min(MOST_BYTES / (len(ladder) * COPIES * model.n), LOOKS))
+            sights, looks = _Sights(), int(max(min(MOST_BYTES / (len(ladder) * COPIES * model.n), LOOKS), 1))
             tempered = temper(
                 path,
                 ladder,
@@ -166,7 +163,9 @@ def _ladder(
         ladder = rungs(survey(path, rng, crew.parallel))
     if FEWEST_LOOKS * path.n * COPIES * len(ladder) > MOST_BYTES:
         return None
-    one = seconds_per_point(path, COPIES * crew.threads, parallel=crew.parallel) / crew.threads * len(ladder)
+    sweeps = seconds_per_point(path, COPIES * crew.threads, parallel=crew.parallel) / crew.threads * len(ladder)
+    beside = operations_of_round(path, len(ladder)) - operations(path.engine, len(ladder), COPIES)
+    one = sweeps + beside / clock.OPERATIONS_PER_SECOND
     needed = max(ROUNDS_PER_SQUARE * len(ladder) ** 2, FEWEST_ROUNDS)
     return ladder if is_asked or needed * one < deadline.left else None
 
@@ -237,8 +236,7 @@ def _with_errors(
             value, off = quantities[name]
             noise = float(_error(off_early) ** 2 + _error(off) ** 2)
             lags[name] = LAG_SHARE * math.sqrt(max((value - early) ** 2 - noise, 0.0))
-    if sights.are_any:
-        quantities |= _of_states(*sights.near(here))
+    quantities |= _of_states(*sights.near(here))
     found = {}
     for name, (value, off) in quantities.items():
         error = math.hypot(float(_error(off)), lags.get(name, 0.0), unseen.get(name, rare))
@@ -270,8 +268,6 @@ def _missed(
 ) -> NDArray[np.bool_]:
     """Return at which temperatures there are phases that the copies have not met."""
     missed = np.ones(len(betas), dtype=bool)
-    if not sights.are_any:
-        return missed
     directions = leading_directions(model.storage, DIRECTIONS)  # the same at all temperatures
     for k, beta in enumerate(betas.tolist()):
         here = at(tempered, beta / float(betas[-1]))

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import erfcinv
 
-from spectralz._support import clock
+from spectralz._support import clock, costs
 from spectralz._support.progress import report
-from spectralz.errors import is_interrupt
+from spectralz.errors import catching_interrupt
 from spectralz.sampling.engines.dense import DenseEngine
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.engines.sparse import GROUPS, SparseEngine
@@ -46,6 +46,8 @@ DISTANCE = 1.5
 FEWEST_RUNGS = 4
 # The share of neighbors that change places is measured from this on, and up to one less this.
 LEAST_ACCEPTED = 0.02
+# Copies of fewer spins are swept before a thread would begin.
+FEWEST_FOR_THREADS = 150
 # Sweeps at each rung on the first way down.
 SWEEPS_DOWN = 4
 # The rounds that are kept: at most twice this many; the first ones do not count.
@@ -184,6 +186,13 @@ def can_temper(path: Path) -> bool:
     return isinstance(path.engine, SparseEngine | DenseEngine)
 
 
+def operations_of_round(path: Path, rungs: int) -> float:
+    """Return the cost of a round of all copies of a ladder."""
+    exchanges = costs.EXCHANGED_SPIN * path.n if isinstance(path.engine, SparseEngine) else 0.0
+    each = costs.TEMPERING_RUNG + exchanges
+    return costs.TEMPERING_ROUND + rungs * each + operations(path.engine, rungs, COPIES)
+
+
 def rungs(measured: Survey) -> FloatArray:
     """Return the rungs of a ladder: as far apart as makes a quarter change places."""
     return measured.spaced(float(measured.length[-1]) / DISTANCE, least=FEWEST_RUNGS)
@@ -227,13 +236,14 @@ def temper(
     look
         Called with the states of all copies, (K, copies, n), and their energies, after rounds that count.
     looks
-        How many times, in equal shares of the time.
+        How many times, in equal shares of the time; at least once, if any.
     parallel
         Spreads work over threads.
     """
     engine, K = path.engine, len(points)
     assert isinstance(engine, SparseEngine | DenseEngine)
-    cost = operations(engine, K, COPIES)
+    cost = operations_of_round(path, K)
+    parallel = parallel if engine.n >= FEWEST_FOR_THREADS else one_after_the_other
     if start is None:
         chains = engine.start(K * COPIES, rng, parallel)
         for k in range(1, K):
@@ -246,8 +256,8 @@ def temper(
     births = np.arange(K * COPIES).reshape(K, COPIES)
     visits = _Visits(K)
     tries, successes = np.zeros(K - 1), np.zeros(K - 1)
-    rounds, stride, looked, begun, interrupted = 0, 1, 0, deadline.left, False
-    try:
+    rounds, stride, looked, begun = 0, 1, 0, deadline.left
+    with catching_interrupt() as interrupt:
         while rounds < 2 or deadline.left > 0.0:
             clock.charge(cost)
             energy = chains.sweep_ladder(points)
@@ -272,15 +282,16 @@ def temper(
             if len(kept) > 2 * MOST_KEPT:
                 kept, stride = kept[::2], 2 * stride
             report("tempering", done)
-    except (KeyboardInterrupt, SystemError) as error:
-        if not is_interrupt(error) or not kept:
-            raise
-        interrupted = True
+    if not kept:
+        raise KeyboardInterrupt
+    if looks and not looked:
+        energy = chains.sweep_ladder(points)
+        look(chains.states().reshape(K, COPIES, -1), energy)
     quarter, half = (int(share * len(kept)) for share in (0.5 * SHARE_LEFT_OUT, SHARE_LEFT_OUT))
     early, counted = np.array(kept[quarter:half]), np.array(kept[half:])
     share = successes / np.maximum(tries, 1.0)
     x = chains.states().reshape(K, COPIES, -1)
-    return Tempered(points, counted, early, visits.totals, engine.log_z_of_base, share, rounds, x, interrupted)
+    return Tempered(points, counted, early, visits.totals, engine.log_z_of_base, share, rounds, x, interrupt.happened)
 
 
 class _Visits:

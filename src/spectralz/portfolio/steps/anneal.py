@@ -11,8 +11,9 @@ from functools import cached_property, partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from spectralz._support import clock
+from spectralz._support import clock, costs
 from spectralz._support.compile_times import kernels_in, refusal_of
+from spectralz._support.deadline import current
 from spectralz._support.devices import device_for
 from spectralz._support.progress import report
 from spectralz.methods.annealing import outcome_of_runs
@@ -371,8 +372,10 @@ def _with_annealing(progress: _Progress, runs: list[Run], outcome: Outcome, seco
 def _marginals_of(way: Way, runs: list[Run], outcome: Outcome) -> MarginalOutcome:
     """Return marginals from states that continue at the model: few are enough for log Z, but not for means."""
     model, states = way.problem.model, sum(run.size for run in runs)
-    affordable = policy.SPINS_FOR_MARGINALS / (states * max(model.n, 1))
-    sweeps = int(min(policy.STATES_FOR_MARGINALS / states, affordable))
+    one = costs.MEANS_ENTRY * (model.n + 2 * model.edge_count) / clock.OPERATIONS_PER_SECOND
+    affordable = min(policy.SPINS_FOR_MARGINALS / max(model.n, 1), current().left / one, policy.STATES_FOR_MARGINALS)
+    runs = [run.thinned(math.ceil(states / max(affordable, policy.FEWEST_FOR_MARGINALS))) for run in runs]
+    sweeps = int(affordable / states)
     if sweeps > 1:
         path = from_coins(model, block_width=0)
         with crew_for(path) as crew:
