@@ -303,12 +303,14 @@ def _method(problem: Problem, table: Table, options: FitOptions) -> tuple[str, M
 
 def _exactly(problem: Problem, table: Table, engine: Any, options: FitOptions) -> _Solution:
     has_all_states = isinstance(engine, Walsh)
-    start, tol = problem.start(), options.tol
+    tol, begin = options.tol, Minimum(problem.start(), np.inf, 0)
     if not has_all_states:
         tol = max(tol, LEAST_TOL_OF_LBFGS)
         if table.states is not None:
-            start = _start_of(problem, table, options, 1e-3)
-    best = minimize(Likelihood(problem, engine), problem, start, tol, options.max_iter)
+            begin = _start_of(problem, table, options, 1e-3)
+    best = begin
+    if not begin.is_interrupted:
+        best = minimize(Likelihood(problem, engine), problem, begin.parameters, tol, options.max_iter)
 
     def precision() -> Precision:
         if has_all_states:
@@ -327,10 +329,10 @@ def _exactly(problem: Problem, table: Table, engine: Any, options: FitOptions) -
     )
 
 
-def _start_of(problem: Problem, table: Table, options: FitOptions, tol: float) -> FloatArray:
+def _start_of(problem: Problem, table: Table, options: FitOptions, tol: float) -> Minimum:
     """Return parameters near the maximum of the pseudo-likelihood."""
     objective = PseudoLikelihood(problem, table)
-    return minimize(objective, problem, problem.start(), tol, options.max_iter, "starting").parameters
+    return minimize(objective, problem, problem.start(), tol, options.max_iter, "starting")
 
 
 def _affordable(precision: Callable[[], Precision], problem: Problem, best: Minimum) -> Precision:
@@ -339,6 +341,8 @@ def _affordable(precision: Callable[[], Precision], problem: Problem, best: Mini
         is_estimated = problem.free & ((np.arange(problem.size) < problem.n) | (best.parameters != 0.0))
         why = "an l1 penalty leaves estimates without standard errors; refit its graph"
         return Precision(None, float(is_estimated.sum()), why)
+    if best.is_interrupted:
+        return Precision(None, float(problem.free.sum()), "the fit was interrupted before standard errors")
     if problem.size > MOST_PARAMETERS:
         why = f"standard errors of {problem.size} parameters are left out; the limit is {MOST_PARAMETERS} parameters"
         return Precision(None, float(problem.free.sum()), why)
@@ -362,8 +366,13 @@ def _by_pseudo(problem: Problem, table: Table, options: FitOptions) -> _Solution
 
 def _by_sampling(problem: Problem, table: Table, options: FitOptions) -> _Solution:
     _refuse_l1(problem)
-    start = problem.start() if table.states is None else _start_of(problem, table, options, 1e-4)
-    walk = sampled.climb(problem, start, table.rows, options.seed, options.max_iter, table.states)
+    begin = Minimum(problem.start(), np.inf, 0)
+    if table.states is not None:
+        begin = _start_of(problem, table, options, 1e-4)
+    if begin.is_interrupted:
+        precision = _affordable(lambda: Precision(None, 0.0, ""), problem, begin)
+        return _Solution(begin, precision, "the pseudo-likelihood is near its maximum", False, {})
+    walk = sampled.climb(problem, begin.parameters, table.rows, options.seed, options.max_iter, table.states)
     best = Minimum(walk.parameters, walk.residual, walk.iterations, walk.stopped)
     precision = _affordable(lambda: precision_by_states(problem, walk.states, table.rows), problem, best)
     details = {"residual": walk.residual, "noise": walk.noise, "states": len(walk.states)}

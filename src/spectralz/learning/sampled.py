@@ -13,7 +13,7 @@ import numpy as np
 
 from spectralz._support import deadline
 from spectralz._support.progress import report
-from spectralz.errors import is_interrupt
+from spectralz.errors import catching_interrupt
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.run import relax
 from spectralz.sampling.spread import crew_for
@@ -32,7 +32,7 @@ MOST_FEATURES = 40_000_000
 MOST_SOLVED = 1500
 MOST_CONJUGATE_STEPS = 30
 # At the end moments are taken from this many populations.
-LAST_POPULATIONS = 10
+LAST_POPULATIONS, POPULATIONS_AFTER_INTERRUPT = 10, 2
 # In standard errors of the data's moments: the difference that may remain, or that noise explains.
 LARGEST_REST = 0.5
 # No parameter moves farther than this in one step.
@@ -101,7 +101,7 @@ def climb(problem: Problem, start: FloatArray, rows: float, seed: int, max_iter:
     averaged = int(np.clip(20.0 * rows / size, LEAST_AVERAGED, 5 * LEAST_AVERAGED))
     steps = min(FIRST_STEPS + averaged, max_iter)
     at, solve, stopped, k = start.copy(), None, "", 0
-    try:
+    with catching_interrupt() as interrupt:
         x = _relaxed(problem, at, x, SWEEPS_AT_FIRST, rng)
         for k in range(steps):
             report("fitting", k / (steps + LAST_POPULATIONS))
@@ -116,9 +116,7 @@ def climb(problem: Problem, start: FloatArray, rows: float, seed: int, max_iter:
             step = length * solve(gradient)
             at = at + step * min(1.0, LONGEST_STEP / max(float(np.abs(step).max(initial=0.0)), 1e-300))
             x = _relaxed(problem, at, x, SWEEPS, rng)
-    except (KeyboardInterrupt, SystemError) as error:
-        if not is_interrupt(error):
-            raise
+    if interrupt.happened:
         stopped = "interrupted"
     return _ended(problem, at, x, rows, k + 1, stopped, rng)
 
@@ -141,14 +139,12 @@ def _ended(
 ) -> Walk:
     """Compare the moments of the last parameters, over several populations, with the moments of the data."""
     means, kept = [], []
-    try:
-        for _ in range(LAST_POPULATIONS):
+    with catching_interrupt() as interrupt:
+        for _ in range(LAST_POPULATIONS if stopped != "interrupted" else POPULATIONS_AFTER_INTERRUPT):
             x = _relaxed(problem, at, x, SWEEPS, rng)
             means.append(_Features(problem, x).mean)
             kept.append(x)
-    except (KeyboardInterrupt, SystemError) as error:
-        if not is_interrupt(error):
-            raise
+    if interrupt.happened:
         stopped = "interrupted"
         means, kept = means or [_Features(problem, x).mean], kept or [x]
     free = problem.free

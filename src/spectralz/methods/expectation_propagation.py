@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from spectralz._support import deadline
+from spectralz._support.deadline import Deadline
 from spectralz._support.devices import device_option
 from spectralz._support.options import count, flag, not_negative, option, positive, repetitions, threads_option
 from spectralz.errors import TooLargeError
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 MOST_SPINS = 5000
 # With strong couplings this share of the leading terms' sizes is left out as well: clusters of spins flip together.
 STRONG_SHARE = 0.5
+# If no budget is set, strong couplings are tried for so many seconds: the answer is hardly ever trusted.
+SECONDS_OF_STRONG = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +133,10 @@ class ExpectationPropagation(Method):
                 f"{MOST_SPINS} spins; use bp, or mf for a bound"
             )
         problem = Problem.of(model)
+        with _time_for(problem).in_force():
+            return self._run_in_time(model, problem)
+
+    def _run_in_time(self, model: Ising, problem: Problem) -> tuple[Outcome, FloatArray, FloatArray]:
         states = mean_field_states(problem, self.restarts, self.seed)
         climbed = partial(climb, problem, max_iter=self.max_iter, tol=self.tol, damping=self.damping)
         phases = phases_of(problem, states, climbed, LARGEST_ERROR)
@@ -185,6 +193,12 @@ class ExpectationPropagation(Method):
                 "phases": shares.tolist(),
             },
         )
+
+
+def _time_for(problem: Problem) -> Deadline:
+    """Return until when to try: couplings that are strong hardly ever give an answer to trust, so not for long."""
+    is_timed = deadline.current().seconds < math.inf
+    return Deadline() if problem.is_weak or is_timed else Deadline.after(SECONDS_OF_STRONG)
 
 
 def _if_finite(value: float) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,8 +38,7 @@ ROUNDS_PER_SQUARE, FEWEST_ROUNDS = 1.0, 300.0
 LOOKS, FEWEST_LOOKS, MOST_BYTES = 50, 4, 400_000_000
 # Of the time, so much goes into the search for phases that were missed; it begins from so many states.
 SHARE_OF_SEARCH, STATES_TO_SEARCH = 0.1, 512
-# Copies know a phase if this many of the states that were looked at are in it.
-FEWEST_MET = 3
+FEWEST_GROUPS = GROUPS // 2
 # The first rungs are those of a quick survey; after so much of the time they are placed anew.
 SHARE_OF_FIRST = 0.15
 # What is left to sum up everything.
@@ -65,7 +65,7 @@ class TemperedCurves:
     drift
         By how many of its errors the mean energy changed between the two halves of the rounds, at most up to there.
     missed
-        Whether a phase was found at each temperature that the copies have never met.
+        Whether a phase was found that the copies lack, at each temperature or at a higher one.
     rounds, rungs
         Rounds made, and the rungs of the ladder.
     """
@@ -103,44 +103,29 @@ def tempered_curves(
 ) -> TemperedCurves | None:
     """Return curves at temperatures that rise and are above 0, by a deadline.
 
-    None if it cannot be done. Unless tempering was asked for, also if there is not enough time for it, or if there are
-    phases that the copies do not find; these are for :func:`~spectralz.sampling.curves.curves` to measure.
+    None if it cannot be done. Unless tempering was asked for, also if there is not enough time for it, or if the
+    coupling is dense: where many spins turn together, annealing knows better what it misses.
     """
     path = from_coins(model.scaled(float(betas[-1])), block_width=0)
-    if model.n == 0 or not can_temper(path):
+    if model.n == 0 or not can_temper(path) or (path.couplings.is_dense and not is_asked):
         return None
     points = betas / betas[-1]
     with crew_for(path) as crew:
         ladder = _ladder(crew, path, deadline, rng, is_asked=is_asked)
         if ladder is None:
             return None
+        climbed = partial(temper, path, rng=rng, parallel=crew.parallel)
         sights = _Sights()
-        tempered = temper(
-            path,
-            ladder,
-            deadline.share(SHARE_OF_FIRST),
-            rng,
-            look=sights.add,
-            looks=FEWEST_LOOKS,
-            parallel=crew.parallel,
-        )
-        missed = np.ones(len(betas), dtype=bool)
+        tempered = climbed(ladder, deadline.share(SHARE_OF_FIRST), look=sights.add, looks=1)
         if not tempered.interrupted:
-            missed = _missed(crew, model, betas, tempered, sights, deadline.share(SHARE_OF_SEARCH), rng)
-            if missed.any() and not is_asked:
-                return None
             ladder, start = respaced(tempered)
             sights, looks = _Sights(), int(max(min(MOST_BYTES / (len(ladder) * COPIES * model.n), LOOKS), 1))
-            tempered = temper(
-                path,
-                ladder,
-                deadline.share(1.0 - SHARE_OF_SUMS),
-                rng,
-                start=start,
-                look=sights.add,
-                looks=looks,
-                parallel=crew.parallel,
-            )
+            share = deadline.share(1.0 - SHARE_OF_SEARCH - SHARE_OF_SUMS)
+            tempered = climbed(ladder, share, start=start, look=sights.add, looks=looks)
+        missed = np.ones(len(betas), dtype=bool)
+        if not tempered.interrupted:
+            search = deadline.share(SHARE_OF_SEARCH / (SHARE_OF_SEARCH + SHARE_OF_SUMS))
+            missed = np.logical_or.accumulate(_missed(crew, model, betas, tempered, sights, search, rng))
     found = [
         _with_errors(model, beta, point, tempered, sights)
         for beta, point in zip(betas.tolist(), points.tolist(), strict=True)
@@ -266,7 +251,7 @@ def _missed(
     deadline: Deadline,
     rng: np.random.Generator,
 ) -> NDArray[np.bool_]:
-    """Return at which temperatures there are phases that the copies have not met."""
+    """Return at which temperatures there are phases that the copies lack."""
     missed = np.ones(len(betas), dtype=bool)
     directions = leading_directions(model.storage, DIRECTIONS)  # the same at all temperatures
     for k, beta in enumerate(betas.tolist()):
@@ -286,7 +271,11 @@ def _misses_phase(
     deadline: Deadline,
     rng: np.random.Generator,
 ) -> bool:
-    """Return whether there is a phase that the copies next to a temperature have not met."""
+    """Return whether there is a phase that the copies next to a temperature lack, and that holds its states.
+
+    With few neighbors, valleys are many and none has a large share: it is enough that copies of several groups, which
+    know nothing of each other, have found it. With many, a few copies that fell into a phase say nothing of its share.
+    """
     x, weight = sights.near(here)
     path = from_coins(model, block_width=0)
     one = seconds_per_point(path, COPIES, parallel=crew.parallel) / COPIES
@@ -296,10 +285,12 @@ def _misses_phase(
     places = np.repeat(np.arange(len(share)), systematic(share, rng.random(), STATES_TO_SEARCH))
     run = Run(here.log_z, states[places], np.full(len(places), 1.0 / len(places)), np.arange(len(places)), 0.0)
     found = find_phases(path, [run], directions, rng, None, most, crew.parallel)
-    numbers = found.numbers(states) if found.strata else np.empty(0)
-    for stratum in found.strata:
-        met = np.count_nonzero(numbers == stratum.number)
-        met += np.count_nonzero(numbers == found.mirror(stratum.number)) if found.is_mirrored else 0
-        if not stratum.is_left and met < FEWEST_MET:
+    doubtful = [stratum for stratum in found.strata if not stratum.is_left]
+    if not doubtful or path.couplings.is_dense:
+        return bool(doubtful)
+    numbers = found.numbers(states).reshape(-1, GROUPS, COPIES // GROUPS)  # by looks and rungs, groups, copies
+    for stratum in doubtful:
+        own = {stratum.number, found.mirror(stratum.number)} if found.is_mirrored else {stratum.number}
+        if np.count_nonzero(np.isin(numbers, list(own)).any(axis=(0, 2))) < FEWEST_GROUPS:
             return True
     return False
