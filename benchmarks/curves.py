@@ -1,8 +1,9 @@
-"""Measure curves over temperature: ``python -m benchmarks.curves [torus] [curie_weiss] [glass] [picture]``.
+"""Measure curves over temperature: ``python -m benchmarks.curves [torus] [curie_weiss] [glass] [bimodal] [picture]``.
 
 ``torus``: log Z, energy and heat capacity of the 2D Ising torus by annealing, compared with Kaufman's closed form.
 ``curie_weiss``: the same for Curie-Weiss models, compared with sums over the magnetization. ``glass``: the heat
-capacity of a 3D glass in short runs, compared with a long one. ``picture``: the picture of docs/after-log-z.md. Errors
+capacity of a 3D glass in short runs, compared with a long one. ``bimodal``: which methods answer on glasses of 24 x 24
+spins, and how well. ``picture``: the picture of docs/after-log-z.md. Errors
 are in units of their own standard errors.
 """
 
@@ -90,6 +91,30 @@ def glass(seconds: float, seeds: int) -> str:
     return table(["beta", "seed", "heat capacity", "long run", "apart, in errors"], lines)
 
 
+def bimodal(seconds: float) -> str:
+    """Return how well curves of square glasses with couplings +-1 are known, at many temperatures and at one."""
+    lattices = {
+        "square": sz.generators.square(24, 24, 1.0, 0, couplings="bimodal"),
+        "torus": sz.generators.square(24, 24, 1.0, 0, couplings="bimodal", periodic=True),
+    }
+    lines = []
+    for name, model in lattices.items():
+        for betas, budget in (
+            (np.linspace(0.1, 4.0, 25), 6.0 * seconds),
+            ([1.0], 1.5 * seconds),
+            ([2.5], 1.5 * seconds),
+        ):
+            found = sz.thermodynamics(model, betas, budget=budget, seed=FIRST_SEED)
+            largest = f"{found.heat_capacity_error.max():.2g} of {found.heat_capacity.max():.3g}"
+            trusted = f"{np.count_nonzero(found.trusted)} of {len(betas)}"
+            where = "0.1 to 4" if len(betas) > 1 else f"{betas[0]:g}"
+            cells = [name, where, found.method, trusted, f"{found.log_z_error.max():.2g}", largest]
+            lines.append([*cells, f"{found.seconds:.0f} of {budget:g}"])
+            print(" | ".join(lines[-1]), flush=True)
+    headings = ["lattice", "beta", "methods", "trusted", "largest error of log Z", "of the heat capacity", "seconds"]
+    return table(headings, lines)
+
+
 def picture() -> str:
     """Draw the torus of 24 x 24 by annealing, on the closed form."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -123,6 +148,7 @@ def main() -> None:
             "torus": lambda: torus(asked.seconds),
             "curie_weiss": lambda: curie_weiss(asked.seconds),
             "glass": lambda: glass(asked.seconds, asked.seeds),
+            "bimodal": lambda: bimodal(asked.seconds),
             "picture": picture,
         }[name]()
         print(f"\n{made}\n", flush=True)

@@ -1,7 +1,7 @@
 """Test whether what follows from log Z is right where it is trusted: ``python -m benchmarks.honest_verbs``.
 
-Curves (``thermodynamics``; and ``tempering``, the same by that method alone, at one temperature, also on models that are
-not at a transition), ratios (``log_ratio``) and means (``marginals``) of models at first-order transitions
+Curves (``thermodynamics``; ``tempering``: the same by that method alone, at one temperature, also on sparse models that
+are not at a transition), ratios (``log_ratio``) and means (``marginals``) of models at first-order transitions
 (benchmarks/first_order_models.py), with the exact methods switched off, against sums over magnetizations. Curves have
 three temperatures around 1; the ratio is that of a model and the same at a slightly lower temperature; of the means of
 all spins one counts for the table, and the worst for the exit status, which is 1 if an answer is trusted and off by

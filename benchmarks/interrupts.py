@@ -31,7 +31,7 @@ COMMANDS = {
     "curve": ("curve {torus} --betas 0.1:3:20 --budget 40", "heat capacity"),
     "curve -m annealing": ("curve {torus} --betas 0.1:3:20 -m annealing --budget 40", "heat capacity"),
     "map": ("map {glass} --budget 40", "heaviest state"),
-    "fit": ("fit {table} --budget 40", "parameter"),
+    "fit": ("fit {table} --budget 40", "variables"),
 }
 LATE = 2.0
 
@@ -45,8 +45,8 @@ def written(folder: Path) -> dict[str, Path]:
     edges = lattice.edges()[0]
     sz.write(sz.Ising.from_edges(lattice.n, edges, rng.choice([-1.0, 1.0], len(edges))), files["torus"])
     files["table"] = folder / "table.csv"
-    model = sz.generators.complete(40, 0.3, seed=1)
-    states = sz.sample(model, 2000, method="annealing", seed=0)
+    model = sz.generators.complete(80, 0.05, seed=1)
+    states = sz.sample(model, 4000, method="annealing", seed=0)
     names = ",".join(f"v{k}" for k in range(model.n))
     files["table"].write_text("\n".join([names, *(",".join(map(str, row)) for row in states.tolist())]) + "\n")
     return files

@@ -19,6 +19,7 @@ import pytest
 
 import spectralz as sz
 import spectralz.sweeps
+from spectralz._support import interrupts
 from spectralz.cli.options import method_options
 from spectralz.errors import OptionError
 from spectralz.io import read_evidence
@@ -481,6 +482,27 @@ def test_an_interrupt_at_any_time_shows_no_traceback(tmp_path, delay):
         # Killed by the signal, which a shell calls 130 too: Python does so if the interrupt came within an exec.
         assert process.returncode in (130, -signal.SIGINT)
         assert err in ("", "interrupted\n")
+
+
+def test_a_request_to_terminate_is_an_interrupt_with_another_exit_code(monkeypatch):
+    monkeypatch.setattr(interrupts, "_requests", [])
+    assert interrupts.exit_code() == 130
+    with pytest.raises(KeyboardInterrupt):
+        interrupts._terminate(signal.SIGTERM, None)
+    assert interrupts.exit_code() == 143
+
+
+@pytest.mark.slow
+def test_sigterm_ends_a_command_with_the_best_answer(tmp_path):
+    sz.write(sz.generators.complete(100, 1.0, seed=0), tmp_path / "m.npz")
+    command = [sys.executable, "-m", "spectralz", "map", "m.npz", "--budget", "60"]
+    process = started(command, cwd=tmp_path)
+    time.sleep(8.0)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 143, err
+    assert "heaviest state" in out
+    assert "Traceback" not in err
 
 
 @pytest.mark.slow

@@ -190,3 +190,18 @@ def test_a_description_is_typed_and_a_dict_as_ever():
         assert copied.treewidth_upper == about.treewidth_upper
     with pytest.raises(KeyError):
         about["no such name"]
+
+
+def test_an_interrupt_leaves_the_methods_that_are_done(monkeypatch):
+    def interrupted(self, model):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sz.MeanField, "run", interrupted)
+    model = sz.generators.complete(6, 0.5, seed=0)
+    found = sz.compare(model, ["exact", "mf", "bp"])
+    assert found.interrupted
+    assert [row.name for row in found] == ["exact"]
+    assert found.to_dict()["interrupted"] is True
+    assert not sz.compare(model, ["exact"]).interrupted
+    with pytest.raises(KeyboardInterrupt):
+        sz.compare(model, ["mf", "exact"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import itertools
 import json
 import math
 
@@ -226,3 +228,86 @@ def test_the_command_refuses_what_is_no_list(run, betas):
     code, out, err = run("curve", "grid.uai", "--betas", betas)
     assert (code, out) == (2, "")
     assert "beta" in err
+
+
+# ---------------------------------------------------------------------------------------------------- interrupts
+
+
+def interrupt_after(monkeypatch, place, calls):
+    """Let a function be interrupted after so many calls."""
+    module, name = place.rsplit(".", 1)
+    function = getattr(importlib.import_module(module), name)
+    count = itertools.count()
+
+    def interrupted(*arguments, **options):
+        if next(count) >= calls:
+            raise KeyboardInterrupt
+        return function(*arguments, **options)
+
+    monkeypatch.setattr(place, interrupted)
+
+
+def test_an_interrupt_leaves_the_temperatures_that_are_done(monkeypatch):
+    interrupt_after(monkeypatch, "spectralz.inference.temperatures.quantities", 2)
+    found = sz.thermodynamics(MODELS["grid"], BETAS, "exact")
+    assert found.interrupted
+    assert not found.status.converged
+    assert str(found.status).startswith("interrupted")
+    assert found.beta.tolist() == BETAS[:2]
+    assert found.log_z[0] == pytest.approx(enumerated(MODELS["grid"], BETAS[0])["log_z"])
+    assert json.loads(json.dumps(found.to_dict()))["interrupted"] is True
+
+
+def test_an_interrupt_before_the_first_temperature_is_an_interrupt(monkeypatch):
+    interrupt_after(monkeypatch, "spectralz.inference.temperatures.quantities", 0)
+    with pytest.raises(KeyboardInterrupt):
+        sz.thermodynamics(MODELS["grid"], BETAS, "exact")
+
+
+@pytest.mark.parametrize("runs", [5, 17])
+def test_an_interrupt_of_annealing_leaves_the_runs_that_are_done(monkeypatch, runs):
+    """In the first or in the second half of the runs; what they say is not trusted."""
+    interrupt_after(monkeypatch, "spectralz.sampling.curves.anneal", runs)
+    found = sz.thermodynamics(MODELS["grid"], [0.4, 1.0], "annealing", work=1e8, seed=0)
+    assert found.interrupted
+    assert not found.trusted.any()
+    for k, beta in enumerate(found.beta):
+        truth = enumerated(MODELS["grid"], beta)
+        assert abs(found.log_z[k] - truth["log_z"]) < 6.0 * found.log_z_error[k] + 0.1
+
+
+def test_an_interrupt_of_tempering_leaves_what_copies_have_passed(monkeypatch):
+    interrupt_after(monkeypatch, "spectralz.sampling.tempering._changes", 40)
+    found = sz.thermodynamics(MODELS["grid"], [0.4, 1.0], "tempering", work=1e9, seed=0)
+    assert found.interrupted
+    assert not found.trusted.any()
+    assert abs(found.log_z[1] - enumerated(MODELS["grid"], 1.0)["log_z"]) < 0.5
+
+
+def test_an_interrupt_of_contractions_leaves_the_temperatures_that_are_done(monkeypatch):
+    model = sz.generators.grid(6, 1.0, seed=0)
+    interrupt_after(monkeypatch, "spectralz.inference.contracted._in_time", 2)
+    found = sz.thermodynamics(model, [0.3, 0.5, 0.8, 1.0], exclude=["exact"], work=1e10)
+    assert found.interrupted
+    assert found.method == "mps"
+    assert found.beta.tolist() == [0.3, 0.5]
+    assert found.log_z[0] == pytest.approx(sz.log_z(model.scaled(0.3), "exact").log_z)
+
+
+def test_a_quick_answer_stands_in_for_what_an_interrupt_prevents(monkeypatch):
+    model = sz.generators.grid(6, 1.0, seed=0)
+    interrupt_after(monkeypatch, "spectralz.inference.contracted._in_time", 0)
+    found = sz.thermodynamics(model, [0.3, 0.5], exclude=["exact"], budget=5)
+    assert found.interrupted
+    assert found.method == "annealing"
+    assert not found.trusted.any()
+    assert abs(found.log_z[0] - sz.log_z(model.scaled(0.3), "exact").log_z) < 10.0 * found.log_z_error[0]
+
+
+def test_methods_can_be_left_out():
+    model = sz.generators.grid(6, 1.0, seed=0)
+    assert sz.thermodynamics(model, [0.5], exclude=["exact"], budget=5).method == "mps"
+    with pytest.raises(OptionError, match="leaves no method"):
+        sz.thermodynamics(model, [0.5], exclude=["exact", "quadrature", "mps", "tempering", "annealing"])
+    with pytest.raises(OptionError, match="exclude"):
+        sz.thermodynamics(model, [0.5], exclude=["ep"])

@@ -35,7 +35,7 @@ SHARE_OF_LOG_Z, TIMES_OF_MEANS = 0.6, 2.5
 # Bonds are doubled until the error of the heat capacity is this share of it, or of 1.
 GOOD_SHARE, CAPACITY = 2e-3, KNOWN.index("heat_capacity")
 # No temperature gets more than this share of what is left: if it fails, others need the rest.
-LARGEST_SHARE = 0.35
+LARGEST_SHARE = 0.25
 # After so many temperatures in a row without a trusted answer, colder ones are not tried.
 MOST_FAILURES = 2
 

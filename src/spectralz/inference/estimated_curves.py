@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Of the time that is left, so much goes into contractions if other ways may have to answer as well.
 CONTRACTING_SHARE = 0.9
+# A way begins only if so much of the time is left; others have answered by then.
+LEAST_LEFT = 0.2
 # The time of curves to show after an interrupt, and how long they take at least.
 QUICK_SHARE, QUICK_SECONDS_PER_SPIN = 0.05, 2e-4
 
@@ -106,6 +108,8 @@ def first_of(model: Ising, betas: FloatArray, ways: Mapping[str, Way], deadline:
     with catching_interrupt() as interrupt:
         quick = _quickly(model, betas, deadline, seed)
         for name, way in ways.items():
+            if found is not None and deadline.left < LEAST_LEFT * deadline.seconds:
+                break
             new = way(model, betas[left], deadline, seed, is_last=name == list(ways)[-1])
             if new is None:
                 continue

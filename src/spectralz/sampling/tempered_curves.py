@@ -104,7 +104,8 @@ def tempered_curves(
     """Return curves at temperatures that rise and are above 0, by a deadline.
 
     None if it cannot be done. Unless tempering was asked for, also if there is not enough time for it, or if the
-    coupling is dense: where many spins turn together, annealing knows better what it misses.
+    coupling is dense. Where many spins turn together, copies fall into a phase now and then and do not come back: no
+    search tells whether their share is right. Such curves count as missing phases.
     """
     path = from_coins(model.scaled(float(betas[-1])), block_width=0)
     if model.n == 0 or not can_temper(path) or (path.couplings.is_dense and not is_asked):
@@ -123,7 +124,7 @@ def tempered_curves(
             share = deadline.share(1.0 - SHARE_OF_SEARCH - SHARE_OF_SUMS)
             tempered = climbed(ladder, share, start=start, look=sights.add, looks=looks)
         missed = np.ones(len(betas), dtype=bool)
-        if not tempered.interrupted:
+        if not tempered.interrupted and not path.couplings.is_dense:
             search = deadline.share(SHARE_OF_SEARCH / (SHARE_OF_SEARCH + SHARE_OF_SUMS))
             missed = np.logical_or.accumulate(_missed(crew, model, betas, tempered, sights, search, rng))
     found = [
@@ -273,8 +274,8 @@ def _misses_phase(
 ) -> bool:
     """Return whether there is a phase that the copies next to a temperature lack, and that holds its states.
 
-    With few neighbors, valleys are many and none has a large share: it is enough that copies of several groups, which
-    know nothing of each other, have found it. With many, a few copies that fell into a phase say nothing of its share.
+    Valleys of a sparse graph are many, and none has a large share. It is enough that copies of several groups, which
+    know nothing of each other, have found it.
     """
     x, weight = sights.near(here)
     path = from_coins(model, block_width=0)
@@ -286,8 +287,8 @@ def _misses_phase(
     run = Run(here.log_z, states[places], np.full(len(places), 1.0 / len(places)), np.arange(len(places)), 0.0)
     found = find_phases(path, [run], directions, rng, None, most, crew.parallel)
     doubtful = [stratum for stratum in found.strata if not stratum.is_left]
-    if not doubtful or path.couplings.is_dense:
-        return bool(doubtful)
+    if not doubtful:
+        return False
     numbers = found.numbers(states).reshape(-1, GROUPS, COPIES // GROUPS)  # by looks and rungs, groups, copies
     for stratum in doubtful:
         own = {stratum.number, found.mirror(stratum.number)} if found.is_mirrored else {stratum.number}
