@@ -304,6 +304,13 @@ def test_a_quick_answer_stands_in_for_what_an_interrupt_prevents(monkeypatch):
     assert abs(found.log_z[0] - sz.log_z(model.scaled(0.3), "exact").log_z) < 10.0 * found.log_z_error[0]
 
 
+def test_an_interrupt_of_the_quick_answer_ends_the_call(monkeypatch):
+    interrupt_after(monkeypatch, "spectralz.sampling.curves.anneal", 5)
+    found = sz.thermodynamics(sz.generators.grid(6, 1.0, seed=0), [0.3, 0.5], exclude=["exact"], budget=5)
+    assert found.interrupted
+    assert found.method == "annealing"
+
+
 def test_methods_can_be_left_out():
     model = sz.generators.grid(6, 1.0, seed=0)
     assert sz.thermodynamics(model, [0.5], exclude=["exact"], budget=5).method == "mps"

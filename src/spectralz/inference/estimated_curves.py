@@ -107,8 +107,11 @@ def first_of(model: Ising, betas: FloatArray, ways: Mapping[str, Way], deadline:
     found, left, quick = None, np.ones(len(betas), dtype=bool), None
     with catching_interrupt() as interrupt:
         quick = _quickly(model, betas, deadline, seed)
+        if quick is not None and quick.interrupted:
+            raise KeyboardInterrupt
         for name, way in ways.items():
-            if found is not None and deadline.left < LEAST_LEFT * deadline.seconds:
+            is_late = deadline.left < LEAST_LEFT * deadline.seconds
+            if is_late and found is not None and np.isfinite(found.quantities["log_z"][0]).all():
                 break
             new = way(model, betas[left], deadline, seed, is_last=name == list(ways)[-1])
             if new is None:
