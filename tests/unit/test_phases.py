@@ -509,7 +509,8 @@ def test_curves_through_the_trap_are_right():
     assert abs(found.energy[1] + slope) <= 4.0 * found.energy_error[1]
 
 
-@pytest.mark.parametrize("strength", [*(pytest.param(s, marks=pytest.mark.slow) for s in (4.2, 4.72)), 5.0])
+@pytest.mark.slow
+@pytest.mark.parametrize("strength", [4.2, 4.72, 5.0])
 def test_ratios_in_the_trap_are_right(strength):
     (above, log_above), (below, log_below) = trap(30, strength + 0.3, seed=3), trap(30, strength, seed=3)
     found = sz.log_ratio(above, below, work=1e9, seed=1)

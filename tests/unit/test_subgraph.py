@@ -168,7 +168,7 @@ def test_width_follows_the_number_of_spins():
     [
         pytest.param(sz.generators.random_regular(1000, 3, 0.7, 0), True, marks=pytest.mark.slow),
         (sz.generators.kings(20, 20, 0.4, 0), True),
-        (sz.generators.spin_glass_3d(8, 2.5, 0), False),
+        pytest.param(sz.generators.spin_glass_3d(8, 2.5, 0), False, marks=pytest.mark.slow),
         pytest.param(sz.generators.complete(40, 0.1, 0), None, marks=pytest.mark.slow),
     ],
 )

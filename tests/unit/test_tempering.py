@@ -131,7 +131,7 @@ def test_ladders_are_sums_over_all_states(model, make):
     seen = []
     with counting_operations():
         found = temper(
-            path, points, Deadline.after(0.6), np.random.default_rng(5), look=lambda x, _: seen.append(x[-1]), looks=100
+            path, points, Deadline.after(0.3), np.random.default_rng(5), look=lambda x, _: seen.append(x[-1]), looks=100
         )
     x = all_states(model.n)
     base = x @ path.base
@@ -157,7 +157,7 @@ def test_ladders_are_sums_over_all_states(model, make):
 def test_a_point_between_rungs_is_seen_from_both():
     path = from_coins(GRID)
     with counting_operations():
-        found = temper(path, np.array([0.0, 0.5, 1.0]), Deadline.after(0.6), np.random.default_rng(6))
+        found = temper(path, np.array([0.0, 0.5, 1.0]), Deadline.after(0.3), np.random.default_rng(6))
     weight = np.asarray(GRID.log_weight(all_states(GRID.n)))
     for point in (0.25, 0.5, 0.8, 1.0):
         here = at(found, point)
