@@ -178,7 +178,7 @@ def _tempered(model: Ising, betas: FloatArray, deadline: Deadline, seed: int, *,
 
 def _cooled(model: Ising, betas: FloatArray, deadline: Deadline, seed: int, *, is_last: bool) -> Found:
     """Anneal through all temperatures, and judge log Z at each as that of any runs."""
-    from spectralz.sampling.curves import RUNS, curves
+    from spectralz.sampling.curves import curves
 
     del is_last  # it always answers
     cooled = curves(model, betas, deadline.share(1.0), np.random.default_rng(seed))
@@ -190,8 +190,10 @@ def _cooled(model: Ising, betas: FloatArray, deadline: Deadline, seed: int, *, i
         for name in (*KNOWN, "abs_magnetization")
         if (pair := (log_z, errors) if name == "log_z" else getattr(cooled, name)) is not None
     }
-    words = f"{cooled.states} states in {RUNS} runs through {cooled.points} points, and through half as many"
-    trusted = np.array([verdict.trusted and not cooled.interrupted for verdict in judged])
+    words = f"{cooled.states} states in {cooled.runs} runs through {cooled.points} points"
+    words += ", too few to be checked" if cooled.is_rough else ", and through half as many"
+    is_checked = not (cooled.interrupted or cooled.is_rough)
+    trusted = np.array([verdict.trusted and is_checked for verdict in judged])
     return Found(pairs, trusted, ("annealing",) * len(betas), {"annealing": words}, betas, cooled.interrupted)
 
 

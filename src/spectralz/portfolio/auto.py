@@ -283,8 +283,13 @@ def _annealing(model: Ising, max_memory: int | str, deadline: Deadline) -> Annea
     default = Annealing(max_memory=max_memory)
     path = path_to(model, clusters=default.clusters)
     with crew_for(path) as crew:
-        one = seconds_per_state(path, default.step, seconds_per_sweep(path, parallel=crew.parallel))
+        one_sweep = seconds_per_sweep(path, parallel=crew.parallel)
+        one = seconds_per_state(path, default.step, one_sweep)
+        fewest = seconds_per_state(path, policy.LONGEST_STEP, one_sweep) * policy.FEWEST_TO_DRAW_FROM
     affordable = deadline.seconds / one / default.runs
+    if affordable < policy.FEWEST_TO_DRAW_FROM:  # then through the fewest points, in as many runs as fit
+        runs = int(min(max(deadline.seconds / fewest, 1.0), default.runs))
+        return replace(default, population=policy.FEWEST_TO_DRAW_FROM, step=policy.LONGEST_STEP, runs=runs)
     return replace(default, population=int(max(min(default.population, affordable), policy.FEWEST_TO_DRAW_FROM)))
 
 

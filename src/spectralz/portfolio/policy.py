@@ -140,6 +140,8 @@ EXACT_SEARCH_SHARE, EXACT_HINT_SHARE = 0.1, 0.05
 CLOSED_BRACKET = 1e-6
 # Samples are drawn from populations of at least this size.
 FEWEST_TO_DRAW_FROM = 50
+# With steps as long as this, a path has the fewest points.
+LONGEST_STEP = 1e6
 # Seconds that the other components share after an interrupt, and once the budget is spent.
 SECONDS_AFTER_INTERRUPT, SECONDS_AT_LEAST = 0.01, 0.1
 

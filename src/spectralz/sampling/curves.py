@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from spectralz.model import FloatArray, Ising
     from spectralz.sampling.path import Path
+    from spectralz.sampling.plan import Survey
     from spectralz.sampling.populations import Run
     from spectralz.sampling.spread import Crew
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 RUNS, STATES, MOST_STATES = 12, 128, 8192
 # After an interrupt, so many runs are something to return.
 FEWEST_RUNS = 2
+# The survey of the path gets this share of the time. If there is no time for all runs, so many are made.
+SHARE_OF_SURVEY, ROUGH_RUNS = 0.1, 4
 # Points that are of use: this many times the square of the path's length, within these limits.
 POINTS_PER_SQUARE, FEWEST_POINTS, MOST_POINTS = 4.0, 200.0, 20_000.0
 # Of the time, so much is planned with: half the schedule is run first, then the whole of it.
@@ -60,7 +63,8 @@ class Curves:
 
     ``energy`` is minus the log-weight of the model itself. ``magnetization``, its size ``abs_magnetization`` and
     ``overlap``, that of two independent states (None for many spins), are per spin. ``strata`` are the phases that cold
-    states have missed at each temperature, and the runs that count for each stratum.
+    states have missed at each temperature, and the runs that count for each stratum. ``is_rough``: there was time for a
+    few short runs only, which nothing checks.
     """
 
     log_z: tuple[FloatArray, FloatArray]
@@ -73,21 +77,23 @@ class Curves:
     strata: list[tuple[Phases, list[list[Run]]]]
     points: int
     states: int
+    runs: int = RUNS
     interrupted: bool = False
+    is_rough: bool = False
 
 
 class _Sums:
     """Weighted sums over the states of each run at each temperature."""
 
-    def __init__(self, model: Ising, betas: FloatArray) -> None:
-        shape = RUNS, len(betas)
+    def __init__(self, model: Ising, betas: FloatArray, runs: int) -> None:
+        shape = runs, len(betas)
         self.model, self.betas = model, betas
         self.log_z = np.zeros(shape)
         self.energy, self.square = np.zeros(shape), np.zeros(shape)
         self.magnetization, self.size = np.zeros(shape), np.zeros(shape)
         # Energies are summed up from their middle, so that no square of a large number hides how they vary.
         self.middle = np.zeros(len(betas))
-        keeps = RUNS * len(betas) * model.n <= MOST_MEANS
+        keeps = runs * len(betas) * model.n <= MOST_MEANS
         self.means = np.zeros((*shape, model.n)) if keeps else None
         self.populations: list[list[Run]] = [[] for _ in betas]
         self.completed = 0
@@ -172,9 +178,12 @@ def curves(model: Ising, betas: FloatArray, deadline: Deadline, rng: np.random.G
     """Take populations through the temperatures ``betas``, which rise and are above 0, by a deadline."""
     path = from_coins(model.scaled(float(betas[-1])))
     with crew_for(path) as crew:
-        measured = survey(path, rng, crew.parallel)
+        with deadline.share(SHARE_OF_SURVEY).in_force():
+            measured = survey(path, rng, crew.parallel)
         one = max(seconds_per_point(path, STATES, parallel=crew.parallel) * RUNS, 1e-9)
         affordable = SHARE_PLANNED * deadline.left / one / 1.5
+        if affordable < LEAST_POINTS:
+            return _rough(crew, path, model, betas, measured, rng)
         wanted = min(max(POINTS_PER_SQUARE * float(measured.length[-1]) ** 2, FEWEST_POINTS), MOST_POINTS)
         count = max(min(affordable, wanted), float(LEAST_POINTS))
         size = int(min(STATES * max(affordable / count, 1.0), MOST_STATES))
@@ -202,6 +211,18 @@ def curves(model: Ising, betas: FloatArray, deadline: Deadline, rng: np.random.G
         lag = np.maximum((value - other) ** 2 - 0.5 * its_error**2, 0.0)
         values[name] = value, np.sqrt(error**2 + lag)
     return Curves(**values, strata=strata, points=math.ceil(count), states=RUNS * size, interrupted=interrupt.happened)
+
+
+def _rough(
+    crew: Crew, path: Path, model: Ising, betas: FloatArray, measured: Survey, rng: np.random.Generator
+) -> Curves:
+    """Return curves from the fewest states and points that make sense; nothing checks them."""
+    points = np.union1d(measured.spaced(LEAST_POINTS), betas / betas[-1])
+    sums = _through(crew, path, model, betas, points, STATES // 2, rng, (0.0, 1.0), runs=ROUGH_RUNS)
+    strata = [(Phases(), [runs]) for runs in sums.populations]
+    values: dict[str, Any] = {"overlap": None, **sums.with_errors()}
+    states, is_rough = sums.completed * STATES // 2, True
+    return Curves(**values, strata=strata, points=len(points), states=states, runs=sums.completed, is_rough=is_rough)
 
 
 def _searched(crew: Crew, model: Ising, sums: _Sums, deadline: Deadline, rng: np.random.Generator) -> list[Phases]:
@@ -265,17 +286,18 @@ def _through(
     size: int,
     rng: np.random.Generator,
     done: tuple[float, float],
+    runs: int = RUNS,
 ) -> _Sums:
     """Return sums over the states of several runs at each temperature; after an interrupt, of the runs completed."""
-    sums = _Sums(model, betas)
+    sums = _Sums(model, betas, runs)
     places = np.searchsorted(points, betas / betas[-1])
     begin, end = done
     with catching_interrupt():
-        for run, stream in enumerate(rng.spawn(RUNS)):
+        for run, stream in enumerate(rng.spawn(runs)):
             stops = {int(place): partial(sums.keep, run, k) for k, place in enumerate(places)}
             anneal(path, points, size, stream, stops=stops, parallel=crew.parallel)
             sums.completed = run + 1
-            report("cooling", begin + (end - begin) * sums.completed / RUNS)
+            report("cooling", begin + (end - begin) * sums.completed / runs)
     if sums.completed < FEWEST_RUNS:
         raise KeyboardInterrupt
     for populations in sums.populations:
