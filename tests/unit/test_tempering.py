@@ -265,3 +265,19 @@ def test_curves_say_which_method_has_answered_and_why_one_cannot():
     machine = sz.RBM(0.1 * np.random.default_rng(0).normal(size=(40, 40)))
     with pytest.raises(OptionError, match="annealing"):
         sz.thermodynamics(machine, [1.0], "tempering")
+    grid = sz.generators.grid(4, 1.0, seed=0)
+    for model in (sz.Ising(field=[]), grid.scaled(1e6)):
+        with pytest.raises(OptionError, match="ask for method"):
+            sz.thermodynamics(model, [1.0], "tempering")
+    with pytest.raises(OptionError, match="exclude less"):
+        sz.thermodynamics(
+            sz.generators.random_regular(300, 3, 1.0, 0), [1.0], exclude=["mps", "tempering", "annealing"], budget=1
+        )
+
+
+@pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
+def test_tempering_does_not_trust_itself_on_dense_couplings():
+    model = sz.generators.complete(18, 0.1, seed=0)
+    found = sz.thermodynamics(model, [1.0], "tempering", work=3e8)
+    assert not found.trusted.any()
+    assert found.log_z[0] == pytest.approx(sz.log_z(model, "exact").log_z, abs=0.1)

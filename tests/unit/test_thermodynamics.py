@@ -165,7 +165,7 @@ def test_differences_of_large_numbers_stay_within_what_is_certain(strength):
 @pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
 def test_cold_curves_say_where_they_end():
     model = sz.generators.grid(8, 6.0, seed=0)
-    found = sz.thermodynamics(model, [0.01, 3.0], "annealing", work=2e6)
+    found = sz.thermodynamics(model, [0.01, 3.0], "annealing", work=5e7)
     exact = sz.thermodynamics(model, [0.01, 3.0])
     assert found.trusted[0]
     if found.trusted[1]:
@@ -318,3 +318,12 @@ def test_methods_can_be_left_out():
         sz.thermodynamics(model, [0.5], exclude=["exact", "quadrature", "mps", "tempering", "annealing"])
     with pytest.raises(OptionError, match="exclude"):
         sz.thermodynamics(model, [0.5], exclude=["ep"])
+
+
+@pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
+def test_where_time_is_short_curves_are_rough_and_say_so():
+    found = sz.thermodynamics(MODELS["grid"], [0.5, 1.0], "annealing", work=1e6)
+    assert "too few to be checked" in str(found.status)
+    assert not found.trusted.any()
+    for k, beta in enumerate(found.beta):
+        assert abs(found.log_z[k] - enumerated(MODELS["grid"], beta)["log_z"]) < 6.0 * found.log_z_error[k] + 0.05

@@ -104,6 +104,10 @@ def first_of(model: Ising, betas: FloatArray, ways: Mapping[str, Way], deadline:
 
     After an interrupt, temperatures without an answer are left out.
     """
+    if not ways:
+        raise OptionError(
+            "no exact method can do it in time, and all others are left out; exclude less, or raise budget"
+        )
     found, left, quick = None, np.ones(len(betas), dtype=bool), None
     with catching_interrupt() as interrupt:
         quick = _quickly(model, betas, deadline, seed)
@@ -168,7 +172,10 @@ def _tempered(model: Ising, betas: FloatArray, deadline: Deadline, seed: int, *,
     curves = tempered_curves(model, betas, deadline.share(1.0), np.random.default_rng(seed), is_asked=is_last)
     if curves is None:
         if is_last:
-            raise OptionError('tempering does not sum out a side of a bipartite model; ask for method "annealing"')
+            raise OptionError(
+                "tempering takes models with spins, whose fields are not huge, and does not sum out a side of a "
+                'bipartite one; ask for method "annealing"'
+            )
         return None
     words = f"{curves.rounds} rounds of {COPIES} copies at {curves.rungs} temperatures that change places"
     trusted = trusted_temperatures(curves)

@@ -182,7 +182,7 @@ def curves(model: Ising, betas: FloatArray, deadline: Deadline, rng: np.random.G
             measured = survey(path, rng, crew.parallel)
         one = max(seconds_per_point(path, STATES, parallel=crew.parallel) * RUNS, 1e-9)
         affordable = SHARE_PLANNED * deadline.left / one / 1.5
-        if affordable < LEAST_POINTS:
+        if affordable < 0.5 * LEAST_POINTS:
             return _rough(crew, path, model, betas, measured, rng)
         wanted = min(max(POINTS_PER_SQUARE * float(measured.length[-1]) ** 2, FEWEST_POINTS), MOST_POINTS)
         count = max(min(affordable, wanted), float(LEAST_POINTS))

@@ -38,6 +38,7 @@ ROUNDS_PER_SQUARE, FEWEST_ROUNDS = 1.0, 300.0
 LOOKS, FEWEST_LOOKS, MOST_BYTES = 50, 4, 400_000_000
 # Of the time, so much goes into the search for phases that were missed; it begins from so many states.
 SHARE_OF_SEARCH, STATES_TO_SEARCH = 0.1, 512
+# A phase is known if copies of so many groups have met it.
 FEWEST_GROUPS = GROUPS // 2
 # The first rungs are those of a quick survey; after so much of the time they are placed anew.
 SHARE_OF_FIRST = 0.15
@@ -108,7 +109,7 @@ def tempered_curves(
     search tells whether their share is right. Such curves count as missing phases.
     """
     path = from_coins(model.scaled(float(betas[-1])), block_width=0)
-    if model.n == 0 or not can_temper(path) or (path.couplings.is_dense and not is_asked):
+    if not can_temper(path) or (path.couplings.is_dense and not is_asked):
         return None
     points = betas / betas[-1]
     with crew_for(path) as crew:
@@ -237,6 +238,8 @@ def _error(off: FloatArray) -> FloatArray:
 
 def _drift(tempered: Tempered) -> FloatArray:
     """Return by how many of its errors the mean energy of each rung has changed between the halves of the rounds."""
+    if len(tempered.energy) < 2:
+        return np.full(len(tempered.points), np.inf)
     half = len(tempered.energy) // 2
     change = grouped(tempered.energy[half:]) - grouped(tempered.energy[:half])
     size = np.maximum(np.abs(tempered.energy).max(axis=(0, 2)), 1.0)

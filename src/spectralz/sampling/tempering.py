@@ -48,7 +48,7 @@ FEWEST_RUNGS = 4
 LEAST_ACCEPTED = 0.02
 # Copies of fewer spins are swept before a thread would begin.
 FEWEST_FOR_THREADS = 150
-# Sweeps at each rung on the first way down.
+# Sweeps at each rung on the first way down, when copies are cooled.
 SWEEPS_DOWN = 4
 # The rounds that are kept: at most twice this many; the first ones do not count.
 MOST_KEPT, SHARE_LEFT_OUT = 1000, 0.5
@@ -183,7 +183,7 @@ def _fermi(x: FloatArray) -> FloatArray:
 
 def can_temper(path: Path) -> bool:
     """Return whether the copies of a path can be at several points at once."""
-    return isinstance(path.engine, SparseEngine | DenseEngine)
+    return path.n > 0 and not path.in_double and isinstance(path.engine, SparseEngine | DenseEngine)
 
 
 def operations_of_round(path: Path, rungs: int) -> float:
