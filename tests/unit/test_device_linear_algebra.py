@@ -367,6 +367,7 @@ def test_small_matrices_stay_where_they_are(monkeypatch):
     assert not calls
 
 
+@pytest.mark.slow
 def test_the_benchmark_runs(capsys):
     from benchmarks import device
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from spectralz._support.deadline import current
 from spectralz._support.devices import device_option
 from spectralz._support.options import (
     bytes_in_words,
@@ -29,7 +31,7 @@ from spectralz.parts.outcome import saying
 from spectralz.sampling.moves.blocks import MOST_BLOCK_WIDTH
 from spectralz.sampling.path import Path, path_to
 from spectralz.sampling.phases import Phases
-from spectralz.sampling.plan import STEP, bytes_of_blocks, bytes_per_state, spaced_by
+from spectralz.sampling.plan import STEP, bytes_of_blocks, bytes_per_state, seconds_per_sweep, spaced_by
 from spectralz.sampling.populations import Run, marginals_of, sample_of
 from spectralz.sampling.run import RESAMPLE_BELOW
 from spectralz.sampling.spread import Crew, anneal_many, crew_for
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from spectralz.model import Ising
     from spectralz.trust.judgment import Judgment
     from spectralz.trust.runs import Summary
+# The search for missed phases takes about as long as a sweep over so many states.
+STATES_OF_SEARCH = 200 * 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,15 +180,17 @@ class Annealing(Method):
         rng = np.random.default_rng(self.seed)
         runs: list[Run] = []
         phases, groups = Phases(), [runs]
-        is_interrupted = False
+        is_interrupted, is_searched = False, True
         path = path_to(model, block_width=self.block_width, clusters=self.clusters)
         with crew_for(path) as crew:
             self._refuse_unsuitable(path, crew)
             try:
                 for run in self._made(crew, path, rng, "annealing"):
                     runs.append(run)
-                make = partial(self._made, crew, rng=rng, task="annealing towards phases")
-                phases, groups = annealed_to_phases(crew, path, runs, rng, make)
+                is_searched = _has_time_to_search(path, crew)
+                if is_searched:
+                    make = partial(self._made, crew, rng=rng, task="annealing towards phases")
+                    phases, groups = annealed_to_phases(crew, path, runs, rng, make)
             except (KeyboardInterrupt, SystemError) as error:
                 if not runs or not is_interrupt(error):
                     raise
@@ -193,6 +199,9 @@ class Annealing(Method):
         words = f"{'interrupted; ' if is_interrupted else ''}{words}{crew.workers.complaint}"
         summary = summary_of_strata(groups)
         judged = judge_strata(summary, phases, groups, model.constant)
+        if not is_searched:
+            why = f"{judged.why}; there was no time to look for phases that they have missed"
+            judged = replace(judged, trusted=False, why=why)
         words += in_words(groups, summary)
         return outcome_of_runs(model, runs, summary, judged, words, interrupted=is_interrupted), groups
 
@@ -224,6 +233,15 @@ class Annealing(Method):
                 "clusters is True, which needs a sparse graph with log-odds up to 1,000; this model is dense, or "
                 "colder, or bipartite with a side that is summed out; use clusters=None"
             )
+
+
+def _has_time_to_search(path: Path, crew: Crew) -> bool:
+    """Return whether the search for phases would end in time, if a deadline is in force."""
+    left = current().left
+    if left == math.inf:
+        return True
+    one = seconds_per_sweep(path, parallel=crew.parallel)
+    return bool(STATES_OF_SEARCH * one < left)
 
 
 def outcome_of_runs(

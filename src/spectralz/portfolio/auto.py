@@ -257,7 +257,9 @@ class Auto(Method):
                 return Quadrature()._sample(model, size, rng)
         if "annealing" in self.exclude:
             raise OptionError("no method is left to draw states by; exclude less of exact, quadrature and annealing")
-        return _annealing(model, self.max_memory, limits.deadline)._sample(model, size, rng)
+        annealing = _annealing(model, self.max_memory, limits.deadline)
+        with limits.deadline.in_force():
+            return annealing._sample(model, size, rng)
 
 
 @dataclass(frozen=True)
