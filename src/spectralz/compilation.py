@@ -18,7 +18,7 @@ from spectralz import kernels
 from spectralz._support.progress import report
 from spectralz._support.settings import using_settings
 from spectralz.errors import InaccurateWarning, SpectralzError
-from spectralz.inference import bounds, log_z, map_state, marginals, sample
+from spectralz.inference import bounds, log_z, map_state, marginals, sample, thermodynamics
 from spectralz.model import Ising
 from spectralz.registry import METHODS
 
@@ -132,6 +132,7 @@ def _calls_of_large_models() -> list[Callable[[], object]]:
         partial(log_z, _small_models()[0], "annealing", population=2, level=0.5),
         partial(log_z, layers, "states", population=50),
         partial(_flip_a_side, layers),
+        *(partial(thermodynamics, model, [1.0], "tempering", work=1e6) for model in (_ring(5), _small_models()[0])),
         partial(log_z, layers, "mps", bond=2, samples=0),
         partial(largest_layer, _ring(5)),
         partial(count_min_degree, rows.indptr, rows.indices, 2),

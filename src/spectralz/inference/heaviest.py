@@ -18,7 +18,7 @@ from spectralz.errors import (
     OptionError,
     SpectralzError,
     TooLargeError,
-    is_interrupt,
+    catching_interrupt,
     showing_interrupts,
 )
 from spectralz.inference.evidence import ModelWithEvidence
@@ -169,20 +169,19 @@ def _eliminated(model: Ising, count: int, plan: ExactPlan) -> _Answer:
 
 def _searched(model: Ising, count: int, deadline: Deadline, rng: np.random.Generator) -> _Answer:
     states = np.where(model.field >= 0.0, 1, -1).astype(np.int8)[None]
-    upper, rounds, words, interrupted = np.inf, 0, "the search ended", False
-    try:
+    upper, rounds = np.inf, 0
+    with catching_interrupt() as interrupt:
         for pool in _search(model, count, deadline.share(SEARCH_SHARE), rng):
             states, rounds = pool.states[:count], rounds + 1
         upper = _bound(model, deadline)
-    except (KeyboardInterrupt, SystemError) as error:
-        if not is_interrupt(error) or not rounds:
-            raise
-        words, interrupted = "interrupted: the search ended early", True
+    if interrupt.happened and not rounds:
+        raise KeyboardInterrupt
     if not np.isfinite(upper):
         upper = float(np.abs(model.field).sum() + np.abs(model.edges()[1]).sum()) + model.constant
     rounding = rounding_of(model)
-    status = Status(f"{words} after {rounds} rounds", converged=not interrupted)
-    return _Answer(states, upper + 2.0 * rounding, 4.0 * rounding, "search", status, interrupted)
+    words = "interrupted: the search ended early" if interrupt.happened else "the search ended"
+    status = Status(f"{words} after {rounds} rounds", converged=not interrupt.happened)
+    return _Answer(states, upper + 2.0 * rounding, 4.0 * rounding, "search", status, interrupt.happened)
 
 
 def _search(model: Ising, count: int, deadline: Deadline, rng: np.random.Generator) -> Iterator[Pool]:

@@ -208,15 +208,15 @@ def compare(
     chosen = [(as_method(method, {}), method if isinstance(method, str) else method.name) for method in wanted]
     free = ModelWithEvidence.checked(model, given).free
     rows: list[ComparisonRow] = []
+    is_ended = False
     with using_threads(checked_threads(threads)), catching_interrupt() as interrupt:
         for method, name in chosen:
             rows.append(_row(free, method, name))
-            if rows[-1].estimate is not None and rows[-1].estimate.interrupted:
+            if is_ended := rows[-1].estimate is not None and rows[-1].estimate.interrupted:
                 break
-    is_ended = len(rows) < len(chosen) or any(row.estimate is not None and row.estimate.interrupted for row in rows)
     if interrupt.happened and not rows:
         raise KeyboardInterrupt
-    return Comparison(tuple(rows), interrupted=is_ended)
+    return Comparison(tuple(rows), interrupted=interrupt.happened or is_ended)
 
 
 def bounds(

@@ -303,14 +303,12 @@ def _method(problem: Problem, table: Table, options: FitOptions) -> tuple[str, M
 
 def _exactly(problem: Problem, table: Table, engine: Any, options: FitOptions) -> _Solution:
     has_all_states = isinstance(engine, Walsh)
-    tol, begin = options.tol, Minimum(problem.start(), np.inf, 0)
-    if not has_all_states:
-        tol = max(tol, LEAST_TOL_OF_LBFGS)
-        if table.states is not None:
-            begin = _start_of(problem, table, options, 1e-3)
-    best = begin
-    if not begin.is_interrupted:
-        best = minimize(Likelihood(problem, engine), problem, begin.parameters, tol, options.max_iter)
+    if has_all_states:
+        tol, best = options.tol, Minimum(problem.start(), np.inf, 0)
+    else:
+        tol, best = max(options.tol, LEAST_TOL_OF_LBFGS), _start_of(problem, table, options, 1e-3)
+    if not best.is_interrupted:
+        best = minimize(Likelihood(problem, engine), problem, best.parameters, tol, options.max_iter)
 
     def precision() -> Precision:
         if has_all_states:
@@ -330,7 +328,9 @@ def _exactly(problem: Problem, table: Table, engine: Any, options: FitOptions) -
 
 
 def _start_of(problem: Problem, table: Table, options: FitOptions, tol: float) -> Minimum:
-    """Return parameters near the maximum of the pseudo-likelihood."""
+    """Return parameters near the maximum of the pseudo-likelihood; those of independent spins if there are no rows."""
+    if table.states is None:
+        return Minimum(problem.start(), np.inf, 0)
     objective = PseudoLikelihood(problem, table)
     return minimize(objective, problem, problem.start(), tol, options.max_iter, "starting")
 
@@ -366,9 +366,7 @@ def _by_pseudo(problem: Problem, table: Table, options: FitOptions) -> _Solution
 
 def _by_sampling(problem: Problem, table: Table, options: FitOptions) -> _Solution:
     _refuse_l1(problem)
-    begin = Minimum(problem.start(), np.inf, 0)
-    if table.states is not None:
-        begin = _start_of(problem, table, options, 1e-4)
+    begin = _start_of(problem, table, options, 1e-4)
     if begin.is_interrupted:
         precision = _affordable(lambda: Precision(None, 0.0, ""), problem, begin)
         return _Solution(begin, precision, "the pseudo-likelihood is near its maximum", False, {})

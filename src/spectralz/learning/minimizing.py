@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from spectralz._support import deadline
 from spectralz._support.progress import report
-from spectralz.errors import is_interrupt
+from spectralz.errors import catching_interrupt
 
 if TYPE_CHECKING:
     from spectralz.learning.problem import Problem
@@ -100,9 +101,9 @@ def _newton(
     objective: _Penalized, problem: Problem, free: Any, start: FloatArray, tol: float, max_iter: int, task: str
 ) -> Minimum:
     """Take Newton steps, shortened if needed, of the parameters that are ``free``."""
-    at, residual, stopped = start.copy(), np.inf, "the limit on iterations was reached"
+    at, residual = start.copy(), np.inf
     k = 0
-    try:
+    with catching_interrupt() as interrupt:
         for k in range(max_iter):
             value, gradient, hessian = objective.hessian(at)
             gradient = gradient[free]
@@ -120,11 +121,7 @@ def _newton(
             if length == 0.0:
                 return Minimum(at, residual, k, "" if residual <= 1e3 * tol else "rounding stops it")
             at = at + length * step
-    except (KeyboardInterrupt, SystemError) as error:
-        if not is_interrupt(error):
-            raise
-        stopped = INTERRUPTED
-    return Minimum(at, residual, k + 1, stopped)
+    return Minimum(at, residual, k + 1, INTERRUPTED if interrupt.happened else "the limit on iterations was reached")
 
 
 def _solved(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
@@ -190,18 +187,14 @@ def _lbfgs(objective: _Penalized, problem: Problem, start: FloatArray, tol: floa
     first = np.concatenate([start[free[:fields]], np.maximum(signed, 0.0), np.maximum(-signed, 0.0)])
     bounds = [(None, None)] * fields + [(0.0, None)] * (2 * len(pairs))
     options = {"maxiter": max_iter * 10, "maxfun": max_iter * 20, "ftol": 0.0, "gtol": tol, "maxcor": LBFGS_MEMORY}
-    stopped = ""
-    try:
+    stopped = TIME_UP
+    with catching_interrupt() as interrupt, suppress(_TimeUpError):
         if len(free):
             scipy.optimize.minimize(penalized, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         else:
             penalized(first)
-    except (KeyboardInterrupt, SystemError) as error:
-        if not is_interrupt(error):
-            raise
-        stopped = INTERRUPTED
-    except _TimeUpError:
-        stopped = TIME_UP
+        stopped = ""
+    stopped = INTERRUPTED if interrupt.happened else stopped
     at, residual = best[1], best[2]
     if not stopped and residual > tol:
         is_large = bool(len(free)) and float(np.abs(at[free]).max()) > LARGEST / 2.0

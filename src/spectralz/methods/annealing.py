@@ -25,7 +25,7 @@ from spectralz._support.options import (
     threads_option,
 )
 from spectralz._support.progress import reporter_of
-from spectralz.errors import OptionError, TooLargeError, is_interrupt, warn_inaccurate
+from spectralz.errors import OptionError, TooLargeError, catching_interrupt, warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
 from spectralz.parts.outcome import saying
 from spectralz.sampling.moves.blocks import MOST_BLOCK_WIDTH
@@ -180,30 +180,28 @@ class Annealing(Method):
         rng = np.random.default_rng(self.seed)
         runs: list[Run] = []
         phases, groups = Phases(), [runs]
-        is_interrupted, is_searched = False, True
+        is_searched = True
         path = path_to(model, block_width=self.block_width, clusters=self.clusters)
         with crew_for(path) as crew:
             self._refuse_unsuitable(path, crew)
-            try:
+            with catching_interrupt() as interrupt:
                 for run in self._made(crew, path, rng, "annealing"):
                     runs.append(run)
                 is_searched = _has_time_to_search(path, crew)
                 if is_searched:
                     make = partial(self._made, crew, rng=rng, task="annealing towards phases")
                     phases, groups = annealed_to_phases(crew, path, runs, rng, make)
-            except (KeyboardInterrupt, SystemError) as error:
-                if not runs or not is_interrupt(error):
-                    raise
-                is_interrupted = True
+        if interrupt.happened and not runs:
+            raise KeyboardInterrupt
         words = f"{len(runs)} runs of {self.population} states through {len(runs[-1].points)} temperatures"
-        words = f"{'interrupted; ' if is_interrupted else ''}{words}{crew.workers.complaint}"
+        words = f"{'interrupted; ' if interrupt.happened else ''}{words}{crew.workers.complaint}"
         summary = summary_of_strata(groups)
         judged = judge_strata(summary, phases, groups, model.constant)
         if not is_searched:
             why = f"{judged.why}; there was no time to look for phases that they have missed"
             judged = replace(judged, trusted=False, why=why)
         words += in_words(groups, summary)
-        return outcome_of_runs(model, runs, summary, judged, words, interrupted=is_interrupted), groups
+        return outcome_of_runs(model, runs, summary, judged, words, interrupted=interrupt.happened), groups
 
     def _made(self, crew: Crew, path: Path, rng: np.random.Generator, task: str) -> Iterator[Run]:
         points = spaced_by(path, self.step, rng, crew.parallel)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,7 +21,7 @@ from spectralz._support.options import (
 )
 from spectralz._support.progress import reporter_of
 from spectralz._support.threads import NO_MATRICES, using_threads
-from spectralz.errors import TooLargeError, is_interrupt, warn_inaccurate
+from spectralz.errors import TooLargeError, catching_interrupt, warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
 from spectralz.parts.compressed.contraction import Compressed, Contraction, LateError, Means
 from spectralz.parts.compressed.frontier import ORDER_NAMES, FrontierPlan, plan
@@ -239,14 +240,9 @@ class MatrixProduct(Method):
         chain = Compressed(model, layout, self.bond, self.cutoff, int(self.max_memory) // 4)
         samples = self._affordable(chain, samples)
         findings = _Findings(chain.contract(reporter_of("contracting"), remembers=samples > 0))
-        try:
+        with catching_interrupt() as interrupt, suppress(LateError):  # what was not checked is not trusted
             self._check(model, chain, findings, samples, draws_always)
-        except LateError:
-            pass  # what was not checked is not trusted
-        except (KeyboardInterrupt, SystemError) as error:
-            if not is_interrupt(error):
-                raise
-            findings.interrupted = True
+        findings.interrupted = interrupt.happened
         return findings, chain
 
     def _check(self, model: Ising, chain: Compressed, findings: _Findings, samples: int, draws_always: bool) -> None:

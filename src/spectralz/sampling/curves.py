@@ -230,15 +230,27 @@ def _searched(crew: Crew, model: Ising, sums: _Sums, deadline: Deadline, rng: np
     directions = leading_directions(model.storage, DIRECTIONS)  # the same at all temperatures
     seconds, found = SHARE_OF_SEARCH * deadline.left / len(sums.betas), []
     for beta, runs in zip(sums.betas.tolist(), sums.populations, strict=True):
-        path = from_coins(model.scaled(beta), block_width=0)
-        one = seconds_per_point(path, STATES, parallel=crew.parallel) / STATES
-        most = min(seconds / max(one * SWEEPS_PER_CANDIDATE, 1e-12), MOST_CANDIDATES)
         if runs[0].x.shape[1] < model.n:  # there was no room for them
             found.append(Phases())
-            continue
-        with Deadline.after(2.0 * seconds).in_force():
-            found.append(find_phases(path, runs, directions, rng, None, most, crew.parallel))
+        else:
+            found.append(phases_beside(crew, model.scaled(beta), runs, directions, seconds, rng))
     return found
+
+
+def phases_beside(
+    crew: Crew,
+    model: Ising,
+    runs: Sequence[Run],
+    directions: Sequence[FloatArray],
+    seconds: float,
+    rng: np.random.Generator,
+) -> Phases:
+    """Return the phases that populations of a model have missed, looked for in about so many seconds."""
+    path = from_coins(model, block_width=0)
+    one = seconds_per_point(path, STATES, parallel=crew.parallel) / STATES
+    most = min(seconds / max(one * SWEEPS_PER_CANDIDATE, 1e-12), MOST_CANDIDATES)
+    with Deadline.after(2.0 * seconds).in_force():
+        return find_phases(path, runs, directions, rng, None, most, crew.parallel)
 
 
 def _with_strata(

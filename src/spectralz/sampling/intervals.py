@@ -12,7 +12,7 @@ import numpy as np
 
 from spectralz._support import deadline
 from spectralz._support.progress import reporter_of
-from spectralz.errors import is_interrupt
+from spectralz.errors import catching_interrupt
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.betting import Bets, lower_end
 from spectralz.parts.mini_buckets.intervals import Ends
@@ -46,20 +46,17 @@ def annealed_end(
     of :func:`anneal_many`.
     """
     values: list[float] = []
-    is_interrupted = False
     tell = reporter_of("annealing for an interval")
-    try:
+    with catching_interrupt() as interrupt:
         for run in anneal_many(crew, path, points, size, runs, rng, tell=tell, **options):
             values.append(run.log_z)
             if deadline.is_past():
                 break
-    except (KeyboardInterrupt, SystemError) as error:
-        if not values or not is_interrupt(error):
-            raise
-        is_interrupted = True
+    if interrupt.happened and not values:
+        raise KeyboardInterrupt
     low = lower_end(np.array(values), delta, Bets.for_few(runs)) - _rounding_of_runs(path, options.get("sweeps", 1))
     words = f"{len(values)} runs of annealing, {size} states each"
-    return Ends(low, None, words, is_interrupted)
+    return Ends(low, None, words, interrupt.happened)
 
 
 def _rounding_of_runs(path: Path, sweeps: int) -> float:

@@ -11,9 +11,10 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz.parts.leading import leading_directions
+from spectralz.sampling.curves import phases_beside
 from spectralz.sampling.engines.sparse import GROUPS
 from spectralz.sampling.path import from_coins
-from spectralz.sampling.phases import DIRECTIONS, MOST_CANDIDATES, SWEEPS_PER_CANDIDATE, find_phases
+from spectralz.sampling.phases import DIRECTIONS
 from spectralz.sampling.plan import seconds_per_point, survey
 from spectralz.sampling.populations import Run, systematic
 from spectralz.sampling.run import operations
@@ -111,7 +112,6 @@ def tempered_curves(
     path = from_coins(model.scaled(float(betas[-1])), block_width=0)
     if not can_temper(path) or (path.couplings.is_dense and not is_asked):
         return None
-    points = betas / betas[-1]
     with crew_for(path) as crew:
         ladder = _ladder(crew, path, deadline, rng, is_asked=is_asked)
         if ladder is None:
@@ -124,13 +124,16 @@ def tempered_curves(
             sights, looks = _Sights(), int(max(min(MOST_BYTES / (len(ladder) * COPIES * model.n), LOOKS), 1))
             share = deadline.share(1.0 - SHARE_OF_SEARCH - SHARE_OF_SUMS)
             tempered = climbed(ladder, share, start=start, look=sights.add, looks=looks)
+        points = betas / betas[-1]
+        places = [at(tempered, point) for point in points.tolist()]
         missed = np.ones(len(betas), dtype=bool)
         if not tempered.interrupted and not path.couplings.is_dense:
             search = deadline.share(SHARE_OF_SEARCH / (SHARE_OF_SEARCH + SHARE_OF_SUMS))
-            missed = np.logical_or.accumulate(_missed(crew, model, betas, tempered, sights, search, rng))
+            missed = np.logical_or.accumulate(_missed(crew, model, betas, places, sights, search, rng))
+    before = replace(tempered, energy=tempered.early)
     found = [
-        _with_errors(model, beta, point, tempered, sights)
-        for beta, point in zip(betas.tolist(), points.tolist(), strict=True)
+        _with_errors(model, beta, point, tempered, before, here, sights)
+        for beta, point, here in zip(betas.tolist(), points.tolist(), places, strict=True)
     ]
     curves = {
         name: (np.array([one[name][0] for one in found]), np.array([one[name][1] for one in found]))
@@ -200,14 +203,13 @@ def _overlap(x: NDArray[np.int8], weight: FloatArray) -> tuple[float, FloatArray
 
 
 def _with_errors(
-    model: Ising, beta: float, point: float, tempered: Tempered, sights: _Sights
+    model: Ising, beta: float, point: float, tempered: Tempered, before: Tempered, here: At, sights: _Sights
 ) -> dict[str, tuple[float, float]]:
-    """Return values at a temperature by name, with errors.
+    """Return values at a temperature by name, with errors; ``before`` has the rounds before those that count.
 
     These are what the groups show; a share of the difference from earlier rounds beyond its noise; and what states too
     rare to be met could change: about one in all visitors may be in a state that is seen only at the next, warmer rung.
     """
-    here = at(tempered, point)
     quantities = _thermal(model, beta, point, tempered, here)
     rare = 1.0 / max(int(tempered.visitors[here.rungs].min()), 1)
     spread = float(tempered.energy[:, here.rungs.start].std()) * point / beta
@@ -217,8 +219,7 @@ def _with_errors(
         "heat_capacity": rare * (beta * spread) ** 2,
     }
     lags = dict.fromkeys(quantities, 0.0)
-    if len(tempered.early):
-        before = replace(tempered, energy=tempered.early)
+    if len(before.energy):
         for name, (early, off_early) in _thermal(model, beta, point, before, at(before, point)).items():
             value, off = quantities[name]
             noise = float(_error(off_early) ** 2 + _error(off) ** 2)
@@ -250,7 +251,7 @@ def _missed(
     crew: Crew,
     model: Ising,
     betas: FloatArray,
-    tempered: Tempered,
+    places: Sequence[At],
     sights: _Sights,
     deadline: Deadline,
     rng: np.random.Generator,
@@ -258,8 +259,7 @@ def _missed(
     """Return at which temperatures there are phases that the copies lack."""
     missed = np.ones(len(betas), dtype=bool)
     directions = leading_directions(model.storage, DIRECTIONS)  # the same at all temperatures
-    for k, beta in enumerate(betas.tolist()):
-        here = at(tempered, beta / float(betas[-1]))
+    for k, (beta, here) in enumerate(zip(betas.tolist(), places, strict=True)):
         share = deadline.share(1.0 / (len(betas) - k))
         with share.in_force():
             missed[k] = _misses_phase(crew, model.scaled(beta), directions, here, sights, share, rng)
@@ -281,14 +281,11 @@ def _misses_phase(
     know nothing of each other, have found it.
     """
     x, weight = sights.near(here)
-    path = from_coins(model, block_width=0)
-    one = seconds_per_point(path, COPIES, parallel=crew.parallel) / COPIES
-    most = min(deadline.left / max(one * SWEEPS_PER_CANDIDATE, 1e-12), MOST_CANDIDATES)
     share = weight.reshape(-1) / weight.sum()
     states = x.reshape(len(share), -1)
     places = np.repeat(np.arange(len(share)), systematic(share, rng.random(), STATES_TO_SEARCH))
     run = Run(here.log_z, states[places], np.full(len(places), 1.0 / len(places)), np.arange(len(places)), 0.0)
-    found = find_phases(path, [run], directions, rng, None, most, crew.parallel)
+    found = phases_beside(crew, model, [run], directions, deadline.left, rng)
     doubtful = [stratum for stratum in found.strata if not stratum.is_left]
     if not doubtful:
         return False

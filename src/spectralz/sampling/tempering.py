@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import erfcinv
+from scipy.special import erfcinv, expit
 
 from spectralz._support import clock, costs
 from spectralz._support.progress import report
@@ -167,18 +167,13 @@ def _ratio(on: FloatArray, back: FloatArray) -> tuple[float, FloatArray]:
     """Return log(Z_2 / Z_1) from log-weights of states of each model in the other; and the same for groups, apart."""
     log_ratio = 0.5 * (float(on.mean()) - float(back.mean()))
     for _ in range(ITERATIONS):
-        there, here = _fermi(on - log_ratio), _fermi(back + log_ratio)
+        there, here = expit(on - log_ratio), expit(back + log_ratio)
         slope = float((there * (1.0 - there)).mean() + (here * (1.0 - here)).mean())
         change = float(np.log(max(there.mean(), 1e-300)) - np.log(max(here.mean(), 1e-300)))
         log_ratio += change
         if abs(change) < TOLERANCE:
             break
     return log_ratio, (grouped(there) - grouped(here)) / max(slope, 1e-300)
-
-
-def _fermi(x: FloatArray) -> FloatArray:
-    """Return 1 / (1 + exp(-x)); numbers beyond 700 count as 700."""
-    return np.asarray(1.0 / (1.0 + np.exp(np.clip(-x, -700.0, 700.0))))
 
 
 def can_temper(path: Path) -> bool:

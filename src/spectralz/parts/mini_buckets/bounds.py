@@ -12,7 +12,7 @@ from spectralz._support import clock, costs, deadline
 from spectralz._support.options import bytes_in_words
 from spectralz._support.progress import report, reporter_of
 from spectralz._support.threads import NO_MATRICES, using_threads
-from spectralz.errors import OptionError, TooLargeError, is_interrupt
+from spectralz.errors import OptionError, TooLargeError, catching_interrupt
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.parts.outcome import Outcome
 from spectralz.result import Kind, Status
@@ -255,18 +255,14 @@ class WeightedBound:
         if self.is_exact or rounds < 1:
             return
         until = self.rounds + rounds
-        try:
-            # Sums over long vectors do not depend on the number of threads only if they are computed in one.
-            with using_threads(None, NO_MATRICES):
-                if self._tightening is None:
-                    self._begin(min(rounds, ROUNDS_FOR_AN_ORDER))
-                tightening = self._tightening
-                if tightening is not None:
-                    tightening.run(until - self.rounds, lambda _: self._count_round(until))
-        except (KeyboardInterrupt, SystemError) as error:
-            if not is_interrupt(error):
-                raise
-            self.interrupted = True
+        # Sums over long vectors do not depend on the number of threads only if they are computed in one.
+        with catching_interrupt() as interrupt, using_threads(None, NO_MATRICES):
+            if self._tightening is None:
+                self._begin(min(rounds, ROUNDS_FOR_AN_ORDER))
+            tightening = self._tightening
+            if tightening is not None:
+                tightening.run(until - self.rounds, lambda _: self._count_round(until))
+        self.interrupted |= interrupt.happened
 
     def _count_round(self, until: int) -> None:
         clock.charge(costs.BUCKET_ENTRY * self.prepared.cover.entries(keep=True))

@@ -17,7 +17,7 @@ import numpy as np
 from spectralz._support import clock, costs, deadline
 from spectralz._support.progress import report, reporter_of
 from spectralz._support.threads import thread_count
-from spectralz.errors import SolverError, is_interrupt
+from spectralz.errors import SolverError, catching_interrupt
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.betting import Bets, lower_end
 from spectralz.result import Interval
@@ -108,22 +108,16 @@ def _log_weights(
     operations = LANES * (costs.BUCKET_LOOKUP * len(drawing.order.pair_rank) + costs.BUCKET_DRAW * drawing.spins)
     together = int(min(max(SPINS_PER_LOOK / (LANES * max(drawing.spins, 1)), 1), MOST_BLOCKS_PER_LOOK))
     drawn = [drawing.draw(rng.spawn(1)[0])]  # the first, in this thread, compiles
-    is_interrupted = False
-    with ExitStack() as stack:
+    with catching_interrupt() as interrupt, ExitStack() as stack:
         several = thread_count() > 1 and blocks > 1
         spread = stack.enter_context(ThreadPoolExecutor(thread_count())).map if several else map
-        try:
-            while len(drawn) < blocks and not deadline.is_past():
-                count = min(together, blocks - len(drawn))
-                clock.charge(count * operations)
-                drawn += list(spread(drawing.draw, rng.spawn(count)))
-                report(task, len(drawn) / blocks)
-        except (KeyboardInterrupt, SystemError) as error:
-            if not is_interrupt(error):
-                raise
-            is_interrupted = True
+        while len(drawn) < blocks and not deadline.is_past():
+            count = min(together, blocks - len(drawn))
+            clock.charge(count * operations)
+            drawn += list(spread(drawing.draw, rng.spawn(count)))
+            report(task, len(drawn) / blocks)
     log_f, log_q = (np.concatenate([getattr(block, name) for block in drawn]) for name in ("log_f", "log_q"))
-    return (log_f, log_q), is_interrupted
+    return (log_f, log_q), interrupt.happened
 
 
 def _rounding(potentials: Potentials, largest_log_q: float, spins: int) -> float:
