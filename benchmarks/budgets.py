@@ -78,6 +78,9 @@ def main() -> int:
     print(processor())
     sz.warm_up()
     sz.warm_up(backwards=True)
+    timed(
+        lambda: VERBS["log_z"](sz.generators.complete(2000, 0.01, seed=0), 0.1)
+    )  # looks for a GPU, and loads what that needs
     rows, is_any_late = [], False
     for name in asked.models:
         model = MODELS[name]()

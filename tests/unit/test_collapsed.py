@@ -15,7 +15,9 @@ import spectralz as sz
 from spectralz.model.coupling.base import Coupling
 from spectralz.model.coupling.bipartite import Bipartite
 from spectralz.sampling.base_rates import base_rates
-from spectralz.sampling.engines.collapsed import Sides, collapsed_engine, sides_of, sides_that_pay
+from spectralz.sampling.engines.collapsed import Sides, collapsed_engine, operations_of, sides_of, sides_that_pay
+from spectralz.sampling.engines.dense import dense_operations
+from spectralz.sampling.engines.sparse import sparse_operations
 from tests.helpers import with_slow
 
 BETAS = np.linspace(0.0, 1.0, 21)
@@ -321,3 +323,18 @@ def test_a_trained_machine_has_even_weights():
     assert abs(weight.mean() - 1.0) < 4.0 * weight.std() / math.sqrt(512)
     # From the model's own fields the weights scatter three times as much.
     assert weight.std() < 0.5
+
+
+def test_sides_are_looked_for_unless_they_cannot_pay():
+    """The quick test must not refuse what the cost of the sides themselves allows."""
+    rng, answers = np.random.default_rng(0), set()
+    for _ in range(60):
+        left, right, share = rng.integers(1, 60), rng.integers(1, 60), rng.random()
+        i, j = np.nonzero(rng.random((left, right)) < share)
+        model = sz.Ising.from_edges(left + right, np.column_stack([i, j + left]), np.ones(len(i)))
+        sides, entries = sides_of(model), 2 * model.edge_count
+        cost = min(sparse_operations(model.n, entries), dense_operations(model.n))
+        pays = sides is not None and operations_of(sides) <= cost
+        assert (sides_that_pay(model) is not None) == pays
+        answers.add(pays)
+    assert answers == {True, False}

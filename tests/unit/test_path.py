@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 
 import spectralz as sz
+from spectralz._support import clock
+from spectralz._support.deadline import Deadline
 from spectralz.methods.matrix_product import _heavy_states
 from spectralz.sampling.path import from_coins, from_fields, from_model, from_subgraph, path_to
+from spectralz.sampling.plan import predicted_seconds
 from spectralz.sampling.quench import quench
-from spectralz.sampling.run import anneal, relax
+from spectralz.sampling.run import anneal, operations, relax
 
 MACHINE = sz.generators.rbm(20, 12, 0.5, 0)
 DENSE = sz.generators.complete(n=24, strength=0.4, seed=1)
@@ -84,3 +87,17 @@ def test_quenches_and_relaxing_states_need_no_pilots():
         heavy = _heavy_states(MACHINE, states, np.random.default_rng(0))
     assert np.all(MACHINE.log_weight(ends) >= MACHINE.log_weight(states))
     assert {state.tobytes() for state in ends} <= {state.tobytes() for state in heavy}
+
+
+def test_without_time_for_pilots_a_machine_begins_from_its_own_fields():
+    model = sz.RBM(np.random.default_rng(0).normal(size=(30, 20)), np.full(30, 0.3)).to_ising()
+    with Deadline.after(0.1).in_force():
+        np.testing.assert_array_equal(path_to(model).base, model.field)
+    assert not np.array_equal(path_to(model).base, model.field)
+
+
+def test_predicted_seconds_do_not_depend_on_the_machine_if_operations_are_counted():
+    path = path_to(sz.generators.grid(10, 1.0, 0), block_width=0)
+    with clock.counting_operations():
+        assert predicted_seconds(path, 3, 64) == operations(path.engine, 3, 64) / 1e9
+    assert predicted_seconds(path, 6, 64) == pytest.approx(2.0 * predicted_seconds(path, 3, 64))

@@ -10,6 +10,7 @@ import pytest
 from benchmarks.first_order_models import Molecules, alone, coupling_of, of_groups, two_valued
 
 import spectralz as sz
+from spectralz._support.deadline import Deadline
 from spectralz.parts.leading import leading_directions
 from spectralz.parts.outcome import exact_outcome
 from spectralz.portfolio import schedule
@@ -340,7 +341,7 @@ def test_heavy_states_of_a_flipped_side_are_candidates():
     model = layers(1.5, seed=4)
     path = replace(from_fields(model, np.zeros(14), sides=sides_of(model)), flips=True)
     x = np.random.default_rng(0).choice(np.array([-1, 1], dtype=np.int8), size=(3, 14))
-    found = heavy_candidates(path, x, np.random.default_rng(1), one_after_the_other, 8)
+    found = heavy_candidates(path, x, np.random.default_rng(1), one_after_the_other, 8, np.inf)
     weights = {}
     for state in all_states(14).astype(np.int8):
         kept = tuple(state[path.sides.kept].tolist())
@@ -352,7 +353,9 @@ def test_heavy_states_of_a_flipped_side_are_candidates():
         assert where.all()
     heaviest = [tuple(state[path.sides.kept].tolist()) for state, _ in found]
     assert heaviest[0] == max(weights, key=weights.get)
-    assert heavy_candidates(replace(path, flips=False), x, np.random.default_rng(1), one_after_the_other, 8) == []
+    assert (
+        heavy_candidates(replace(path, flips=False), x, np.random.default_rng(1), one_after_the_other, 8, np.inf) == []
+    )
 
 
 def test_quenched_random_states_include_the_heaviest_that_were_not_tried():
@@ -565,3 +568,18 @@ def test_a_sum_of_strata_is_judged_like_runs():
     assert judged.log_z == pytest.approx(2.0 + math.log(math.e + (1.0 + math.exp(0.01)) / 2.0))
     few = [groups[0], [run_with(1.0, 1000, families=5)]]
     assert not judge_strata(summary_of_strata(few), Phases(), few, 2.0).trusted
+
+
+def test_a_search_that_runs_out_of_time_says_so():
+    """A model with a phase that cooling misses: with all the time it is found, without it nothing is trusted."""
+    model, _ = trap(40, 2.1)
+    phases, runs, path = found_in(model)
+    directions, rng = leading_directions(model.storage, 4), np.random.default_rng(0)
+    with Deadline.after(0.0).in_force():
+        late = find_phases(path, runs, directions, rng)
+    assert phases.is_complete
+    assert not late.is_complete
+    assert not late.strata
+    judged = beside_unmeasured(Judgment(1.0, 0.1, True, ""), late, [], 0.0)
+    assert not judged.trusted
+    assert "in the time" in judged.why

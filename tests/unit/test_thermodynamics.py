@@ -12,6 +12,8 @@ import pytest
 
 import spectralz as sz
 from spectralz.errors import ModelError, OptionError, TooLargeError
+from spectralz.sampling import curves
+from spectralz.sampling.populations import Run
 from tests.reference.states import all_states
 
 BETAS = [1.7, 0.0, 0.4, 1.0]
@@ -165,7 +167,7 @@ def test_differences_of_large_numbers_stay_within_what_is_certain(strength):
 @pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
 def test_cold_curves_say_where_they_end():
     model = sz.generators.grid(8, 6.0, seed=0)
-    found = sz.thermodynamics(model, [0.01, 3.0], "annealing", work=5e7)
+    found = sz.thermodynamics(model, [0.01, 3.0], "annealing", work=2e8)
     exact = sz.thermodynamics(model, [0.01, 3.0])
     assert found.trusted[0]
     if found.trusted[1]:
@@ -327,3 +329,28 @@ def test_where_time_is_short_curves_are_rough_and_say_so():
     assert not found.trusted.any()
     for k, beta in enumerate(found.beta):
         assert abs(found.log_z[k] - enumerated(MODELS["grid"], beta)["log_z"]) < 6.0 * found.log_z_error[k] + 0.05
+
+
+def test_groups_of_a_run_are_runs():
+    rng = np.random.default_rng(0)
+    weight = rng.dirichlet(np.full(12, 0.3))
+    run = Run(2.0, rng.choice(np.array([-1, 1], dtype=np.int8), (12, 5)), weight, np.arange(12), 0.0)
+    groups = curves._groups_of(run)
+    assert len(groups) == 4
+    assert np.mean([np.exp(group.log_z) for group in groups]) == pytest.approx(np.exp(2.0))
+    for k, group in enumerate(groups):
+        assert group.weight.sum() == pytest.approx(1.0)
+        np.testing.assert_array_equal(group.x, run.x[k::4])
+        # A state has its own log-weight, whatever group it is in.
+        np.testing.assert_allclose(np.log(group.weight) + group.log_z + np.log(3), np.log(12 * weight[k::4]) + 2.0)
+
+
+@pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
+def test_rough_curves_are_near_the_truth_where_it_is_hot():
+    model = sz.generators.torus(40, 40, 0.3)
+    found = sz.thermodynamics(model, [0.1, 0.2], "annealing", work=1e6)
+    assert not found.trusted.any()
+    for k, beta in enumerate([0.1, 0.2]):
+        assert abs(found.log_z[k] - sz.closed_forms.torus(40, 40, 0.3 * beta)) < 0.5
+        slope = sz.closed_forms.torus(40, 40, 0.3 * (beta + 1e-4)) - sz.closed_forms.torus(40, 40, 0.3 * (beta - 1e-4))
+        assert abs(found.energy[k] + slope / 2e-4) < 8.0  # its deviation is 17, of 64 states

@@ -18,13 +18,17 @@ from spectralz._support import clock
 from spectralz._support.compile_times import compiling_for
 from spectralz._support.options import checked_positive
 from spectralz._support.threads import NO_MATRICES, using_threads
-from spectralz.errors import OptionError
+from spectralz.errors import OptionError, SpectralzError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Seconds to spend, unless something else is asked for.
 BUDGET = 10.0
+
+
+class LateError(SpectralzError):
+    """Raised in the middle of work that is of no use if it is not finished, once the time is up."""
 
 
 class NotAffordableError(Exception):
@@ -127,6 +131,12 @@ def is_past() -> bool:
         return True
     end = _current.get().end
     return end < math.inf and clock.now() >= end
+
+
+def refuse_if_past(what: str) -> None:
+    """Raise LateError if the deadline in force is past; ``what`` is the work that ends."""
+    if is_past():
+        raise LateError(f"the time was up before {what} was done")
 
 
 def checked_budget(budget: Any, work: Any) -> tuple[float | None, float | None]:

@@ -9,13 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from spectralz._support import clock
-from spectralz._support.deadline import stoppable
+from spectralz._support.deadline import LateError, stoppable
 from spectralz._support.progress import report
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import TooLargeError, catching_interrupt
 from spectralz.inference.moments import KNOWN, STENCIL, Moments, mean_energy, quantities
 from spectralz.methods import MatrixProduct
-from spectralz.parts.compressed.contraction import Compressed, LateError
+from spectralz.parts.compressed.contraction import Compressed
 from spectralz.portfolio import policy
 from spectralz.portfolio.steps.compress import refusal_of_frontier, with_growing_bonds
 from spectralz.sampling.spread import crew_for

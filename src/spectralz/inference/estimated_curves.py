@@ -197,7 +197,8 @@ def _cooled(model: Ising, betas: FloatArray, deadline: Deadline, seed: int, *, i
         for name in (*KNOWN, "abs_magnetization")
         if (pair := (log_z, errors) if name == "log_z" else getattr(cooled, name)) is not None
     }
-    words = f"{cooled.states} states in {cooled.runs} runs through {cooled.points} points"
+    runs = "1 run" if cooled.runs == 1 else f"{cooled.runs} runs"
+    words = f"{cooled.states} states in {runs} through {cooled.points} points"
     words += ", too few to be checked" if cooled.is_rough else ", and through half as many"
     is_checked = not (cooled.interrupted or cooled.is_rough)
     trusted = np.array([verdict.trusted and is_checked for verdict in judged])

@@ -238,8 +238,7 @@ def _has_time_to_search(path: Path, crew: Crew) -> bool:
     left = current().left
     if left == math.inf:
         return True
-    one = seconds_per_sweep(path, parallel=crew.parallel)
-    return bool(STATES_OF_SEARCH * one < left)
+    return left > 0.0 and STATES_OF_SEARCH * seconds_per_sweep(path, parallel=crew.parallel) < left
 
 
 def outcome_of_runs(

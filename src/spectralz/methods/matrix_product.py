@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from spectralz._support import deadline
+from spectralz._support.deadline import LateError
 from spectralz._support.options import (
     below_one,
     bytes_in_words,
@@ -23,7 +24,7 @@ from spectralz._support.progress import reporter_of
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import TooLargeError, catching_interrupt, warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
-from spectralz.parts.compressed.contraction import Compressed, Contraction, LateError, Means
+from spectralz.parts.compressed.contraction import Compressed, Contraction, Means
 from spectralz.parts.compressed.frontier import ORDER_NAMES, FrontierPlan, plan
 from spectralz.parts.elimination.heaviest_frontier import ColdFrontier, cold_frontier
 from spectralz.parts.propagation.network import Network

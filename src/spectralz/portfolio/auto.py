@@ -26,7 +26,7 @@ from spectralz.portfolio.components import added, joined, parts_of
 from spectralz.portfolio.exact_costs import exact_deadline, is_affordable, most_nodes, operations_of_plan, refusal_of
 from spectralz.result import Kind, Status
 from spectralz.sampling.path import path_to
-from spectralz.sampling.plan import seconds_per_state, seconds_per_sweep
+from spectralz.sampling.plan import LEAST_POINTS, LONGEST_STEP, predicted_seconds, seconds_per_state, seconds_per_sweep
 from spectralz.sampling.spread import crew_for
 
 if TYPE_CHECKING:
@@ -245,9 +245,11 @@ class Auto(Method):
         plan, _ = self._plan(model, limits)
         parts = parts_of(model) if plan is None else []
         if parts:
-            x = np.empty((size, model.n), dtype=np.int8)
-            for spins in parts:
-                x[:, spins] = self._drawn(model.submodel(spins), size, rng, limits)
+            x, end, left = np.empty((size, model.n), dtype=np.int8), limits.deadline.end, model.n
+            for spins in sorted(parts, key=len):
+                share = Deadline.after(max(end - clock.now(), policy.SECONDS_AT_LEAST) * len(spins) / left)
+                x[:, spins] = self._drawn(model.submodel(spins), size, rng, replace(limits, deadline=share))
+                left -= len(spins)
             return x
         exact = Exact(max_memory=self.max_memory)
         if plan is not None and exact.refuses_samples(plan) is None:
@@ -257,9 +259,8 @@ class Auto(Method):
                 return Quadrature()._sample(model, size, rng)
         if "annealing" in self.exclude:
             raise OptionError("no method is left to draw states by; exclude less of exact, quadrature and annealing")
-        annealing = _annealing(model, self.max_memory, limits.deadline)
         with limits.deadline.in_force():
-            return annealing._sample(model, size, rng)
+            return _annealing(model, self.max_memory, limits.deadline)._sample(model, size, rng)
 
 
 @dataclass(frozen=True)
@@ -283,15 +284,17 @@ def _with_outcome(answer: Outcome | MarginalOutcome, outcome: Outcome) -> Outcom
 def _annealing(model: Ising, max_memory: int | str, deadline: Deadline) -> Annealing:
     """Return annealing with a population that suits the budget."""
     default = Annealing(max_memory=max_memory)
+    fewest = replace(default, population=policy.FEWEST_TO_DRAW_FROM, step=LONGEST_STEP, runs=1)
     path = path_to(model, clusters=default.clusters)
+    if predicted_seconds(path, LEAST_POINTS, path.engine.together) > deadline.seconds:
+        return fewest
     with crew_for(path) as crew:
         one_sweep = seconds_per_sweep(path, parallel=crew.parallel)
         one = seconds_per_state(path, default.step, one_sweep)
-        fewest = seconds_per_state(path, policy.LONGEST_STEP, one_sweep) * policy.FEWEST_TO_DRAW_FROM
+        seconds = seconds_per_state(path, LONGEST_STEP, one_sweep) * policy.FEWEST_TO_DRAW_FROM
     affordable = deadline.seconds / one / default.runs
     if affordable < policy.FEWEST_TO_DRAW_FROM:  # then through the fewest points, in as many runs as fit
-        runs = int(min(max(deadline.seconds / fewest, 1.0), default.runs))
-        return replace(default, population=policy.FEWEST_TO_DRAW_FROM, step=policy.LONGEST_STEP, runs=runs)
+        return replace(fewest, runs=int(min(max(0.5 * deadline.left / seconds, 1.0), default.runs)))
     return replace(default, population=int(max(min(default.population, affordable), policy.FEWEST_TO_DRAW_FROM)))
 
 

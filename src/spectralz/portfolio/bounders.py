@@ -146,6 +146,11 @@ def _states(model: Ising, deadline: Deadline) -> Iterator[Bound]:
     def seconds() -> float:
         return policy.STATES_SHARE * policy.LARGEST_SHARE * deadline.left
 
+    with deadline.share(policy.LARGEST_SHARE).in_force():
+        yield from _sums_of_states(model, deadline, seconds)
+
+
+def _sums_of_states(model: Ising, deadline: Deadline, seconds: Callable[[], float]) -> Iterator[Bound]:
     path = path_to(model, block_width=0)
     with crew_for(path) as crew:
         one = seconds_per_state(path, policy.QUICK_STEP, seconds_per_sweep(path, parallel=crew.parallel))

@@ -77,14 +77,14 @@ SHARE_FOR_MARGINALS = 0.99
 STATES_FOR_MARGINALS, SPINS_FOR_MARGINALS = 20_000, 1e8
 # They are fewer, down to this many, if the time is short: what is left of it, or a share of it, or so many seconds
 # after an interrupt.
-FEWEST_FOR_MARGINALS, SHARE_FOR_MEANS, SECONDS_FOR_MEANS_AFTER_INTERRUPT = 64, 0.1, 0.5
+FEWEST_FOR_MARGINALS, SHARE_FOR_MEANS, SECONDS_FOR_MEANS_AFTER_INTERRUPT = 16, 0.1, 0.5
 # Few spins freeze into few states, and no number of points makes their weights even. A round then has as many states as
 # have this many spins in total, so that their frequencies can be measured.
 FEWEST_SPINS = 32_768
 # With at least this many families left, weights on the way there are preferred to both ways out of equilibrium. The
 # logarithm of an unbiased estimate is too large by k with probability at most exp(-k).
 FEWEST_FAMILIES_LEFT, UNLIKELY_NATS = 5.0, 2.0
-MOST_POINTS, FEWEST_POINTS_BOTH_WAYS = 1_000_000, 8
+MOST_POINTS, FEWEST_POINTS_BOTH_WAYS = 1_000_000, 4
 # The share of what is left for expectation propagation, the part of it for strong couplings, where it is of little use,
 # and the fewest steps that are worthwhile. A step is timed with at most this many spins, or with more if it has one
 # factorization.
@@ -122,6 +122,8 @@ SEARCH_SHARE = 0.5
 # The search for phases that populations have missed gets this share of what is left after each round. There is none if
 # the shortest would take this share of all.
 SEARCH_FOR_PHASES_SHARE, MOST_SEARCH_SHARE = 0.05, 0.2
+# One that takes longer than expected ends so much later than all else: a share of the whole, and seconds.
+LATE_SHARE, LATE_SECONDS = 0.1, 0.5
 # Nor is there one if a side is flipped, and a trusted sum over its states holds this share of P(x).
 SHARE_WITHOUT_SEARCH = 0.5
 LARGEST_POPULATION = 200_000
@@ -140,8 +142,6 @@ EXACT_SEARCH_SHARE, EXACT_HINT_SHARE = 0.1, 0.05
 CLOSED_BRACKET = 1e-6
 # Samples are drawn from populations of at least this size.
 FEWEST_TO_DRAW_FROM = 50
-# With steps as long as this, a path has the fewest points.
-LONGEST_STEP = 1e6
 # Seconds that the other components share after an interrupt, and once the budget is spent.
 SECONDS_AFTER_INTERRUPT, SECONDS_AT_LEAST = 0.01, 0.1
 

@@ -102,7 +102,8 @@ def marginals_of(problem: Problem, answers: Answers, deadline: Deadline) -> Marg
     outcome = _outcome(conclusion, answers, deadline)
     chosen = conclusion.chosen
     if chosen is None:  # only mean field gives any information on the spins
-        return replace(MeanField(restarts=policy.RESTARTS)._solve_marginals(problem.model), outcome=outcome)
+        with _time_for_means(answers, deadline).in_force():
+            return replace(MeanField(restarts=policy.RESTARTS)._solve_marginals(problem.model), outcome=outcome)
     if chosen == "states" and answers.trusts("annealing"):
         # A pool that holds 80% of P(x) can give log Z, since the share is measured, but not the means.
         share = answers.by_method["states"].outcome.details["share"]

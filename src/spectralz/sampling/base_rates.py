@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, deadline
 from spectralz.sampling.engines.collapsed import collapsed_engine, weights_of
 from spectralz.sampling.populations import mean_and_shares
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 MEAN_FIELD_STEPS = 30
 # Short runs that try a base: points of the path, fewer if they would take more operations than this, and states.
 FEWEST_POINTS, MOST_POINTS, MOST_CHAINS, PILOT_OPERATIONS = 20, 100, 256, 1e8
+# How many there are, and the most of the time left that they may take.
+PILOTS, MOST_OF_LEFT = 3, 0.5
 # The means of a base come from at least this many effective states; this is the largest mean.
 FEWEST_POOLED, SUREST = 64.0, 0.95
 # A base that leads to a Z smaller than another one's by a factor of e to this has lost something.
@@ -67,13 +69,16 @@ class Pilot:
 def base_rates(model: Ising, sides: Sides) -> FloatArray:
     """Return the fields of independent spins from which short runs reach the model with the least scatter.
 
-    This anneals three pilots of up to 1e8 operations each, unless the model has no fields. They begin from the model's
-    own fields; from mean fields halfway between two phases; and from fields with the means of the states that the first
-    two arrive at. A base that leads to a smaller Z than another has lost a phase, however little its weights scatter,
-    and is not chosen: an unbiased estimate exceeds Z by a factor e^c with probability at most e^-c.
+    This anneals three pilots of up to 1e8 operations each, unless the model has no fields; if there is no time for
+    them, the base has the model's own fields. The pilots begin from these; from mean fields halfway between two phases;
+    and from fields with the means of the states that the first two arrive at. A base that leads to a smaller Z than
+    another has lost a phase, however little its weights scatter, and is not chosen: an unbiased estimate exceeds Z by a
+    factor e^c with probability at most e^-c.
     """
     if not np.any(model.field):
         return np.zeros(model.n)
+    if deadline.current().left * MOST_OF_LEFT < PILOTS * PILOT_OPERATIONS / clock.OPERATIONS_PER_SECOND:
+        return model.field.copy()
     runs = [pilot(model, sides, base) for base in (model.field.copy(), _between_phases(model, sides))]
     x, weight = _pooled(runs)
     mean = np.clip(weight @ x, -SUREST, SUREST)  # a few states cannot tell more

@@ -13,7 +13,6 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from spectralz._support import deadline
 from spectralz.parts.leading import leading_directions
 from spectralz.sampling.pool import fill, search, state_pool
 from spectralz.sampling.quench import quench
@@ -88,9 +87,9 @@ def random_candidates(
 
 
 def heavy_candidates(
-    path: Path, x: NDArray[np.int8], rng: np.random.Generator, parallel: Parallel, most: float
+    path: Path, x: NDArray[np.int8], rng: np.random.Generator, parallel: Parallel, most: float, seconds: float
 ) -> list[Candidate]:
-    """Return the heaviest states of a model whose side is flipped that no flip makes heavier.
+    """Return the heaviest states of a model whose side is flipped that no flip makes heavier, found by a search.
 
     They are searched for with the other side summed out, among the neighbors of states ``x`` of a population and of
     quenched random ones: strong weights freeze whole states long before.
@@ -100,7 +99,7 @@ def heavy_candidates(
     pool = state_pool(path.model, STATES_OF_SIDE)
     fill(pool, path, [], QUENCHES_OF_SIDE, rng, parallel)
     pool.add(x)
-    search(pool, path, min(deadline.current().left, SECONDS_TO_SEARCH), parallel)
+    search(pool, path, min(seconds, SECONDS_TO_SEARCH), parallel)
     ends = pool.space.quench(pool.heaviest(len(pool)))
     ends = ends[np.argsort(-pool.space.log_weight(ends), kind="stable")[: int(most)]]
     everywhere = np.ones(path.n, dtype=np.bool_)

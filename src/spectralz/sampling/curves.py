@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support.deadline import Deadline
+from spectralz._support import clock
+from spectralz._support.deadline import Deadline, is_past
 from spectralz._support.progress import report
 from spectralz.errors import catching_interrupt
 from spectralz.parts.leading import leading_directions
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.phases import DIRECTIONS, MOST_CANDIDATES, SWEEPS_PER_CANDIDATE, Phases, find_phases
-from spectralz.sampling.plan import LEAST_POINTS, seconds_per_point, survey
-from spectralz.sampling.populations import log_means
+from spectralz.sampling.plan import LEAST_POINTS, predicted_seconds, seconds_per_point, survey
+from spectralz.sampling.populations import log_means, mean_and_shares
 from spectralz.sampling.run import anneal
 from spectralz.sampling.spread import crew_for
 from spectralz.sampling.strata import counted, path_to_stratum, run_by_run
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from spectralz.model import FloatArray, Ising
     from spectralz.sampling.path import Path
-    from spectralz.sampling.plan import Survey
     from spectralz.sampling.populations import Run
     from spectralz.sampling.spread import Crew
 
@@ -42,8 +42,11 @@ if TYPE_CHECKING:
 RUNS, STATES, MOST_STATES = 12, 128, 8192
 # After an interrupt, so many runs are something to return.
 FEWEST_RUNS = 2
-# The survey of the path gets this share of the time. If there is no time for all runs, so many are made.
-SHARE_OF_SURVEY, ROUGH_RUNS = 0.1, 4
+# The survey of the path gets this share of the time.
+SHARE_OF_SURVEY = 0.1
+# If there is no time for all runs, the states of one are divided into so many groups. Not all of them are looked at if
+# they have more couplings than this together. Runs predicted to take so many times too long are not even timed.
+ROUGH_GROUPS, MOST_ROUGH_ENTRIES, HOPELESS_TIMES = 4, 1.2e7, 4.0
 # Points that are of use: this many times the square of the path's length, within these limits.
 POINTS_PER_SQUARE, FEWEST_POINTS, MOST_POINTS = 4.0, 200.0, 20_000.0
 # Of the time, so much is planned with: half the schedule is run first, then the whole of it.
@@ -51,6 +54,8 @@ SHARE_PLANNED = 0.7
 # Of the time that is left, so much goes into the search for phases that were missed; if there are any, the whole
 # schedule is this much shorter, and what is left goes into runs to them.
 SHARE_OF_SEARCH, SHARE_BESIDE_PHASES = 0.1, 0.5
+# A search that takes longer ends after this share of what there is for all of them.
+MOST_OF_SEARCH = 0.5
 # Means of spins are kept for the overlap up to so many numbers.
 MOST_MEANS = 50_000_000
 # States are kept to look for collective ones beside them up to so many spins, one byte each.
@@ -98,16 +103,16 @@ class _Sums:
         self.populations: list[list[Run]] = [[] for _ in betas]
         self.completed = 0
 
-    def keep(self, run: int, k: int, population: Run) -> None:
+    def keep(self, run: int, k: int, population: Run, log_weight: FloatArray | None = None) -> None:
         """Add the states of a run at a temperature, and keep them if there is room."""
         has_room = RUNS * len(self.betas) * population.x.size <= MOST_KEPT
         self.populations[k].append(population if has_room else replace(population, x=population.x[:, :0]))
-        self.add(run, k, population)
+        self.add(run, k, population, log_weight)
 
-    def add(self, run: int, k: int, population: Run) -> None:
+    def add(self, run: int, k: int, population: Run, log_weight: FloatArray | None = None) -> None:
         """Let the states of a run at a temperature count, in place of those that it had before."""
         share, x = population.weight, population.x
-        energy = -np.asarray(self.model.log_weight(x))
+        energy = -np.asarray(self.model.log_weight(x) if log_weight is None else log_weight)
         if run == 0:
             self.middle[k] = float(energy.mean())
         energy -= self.middle[k]
@@ -178,26 +183,32 @@ def curves(model: Ising, betas: FloatArray, deadline: Deadline, rng: np.random.G
     """Take populations through the temperatures ``betas``, which rise and are above 0, by a deadline."""
     path = from_coins(model.scaled(float(betas[-1])))
     with crew_for(path) as crew:
+        one = predicted_seconds(path, RUNS, STATES) / crew.threads
+        if one * LEAST_POINTS < HOPELESS_TIMES * deadline.left:
+            one = max(seconds_per_point(path, STATES, parallel=crew.parallel) * RUNS, 1e-9)
+        if SHARE_PLANNED * deadline.left < 2.0 * LEAST_POINTS * one:
+            return _rough(crew, path, model, betas, SHARE_PLANNED * deadline.left * RUNS / one, rng)
         with deadline.share(SHARE_OF_SURVEY).in_force():
             measured = survey(path, rng, crew.parallel)
-        one = max(seconds_per_point(path, STATES, parallel=crew.parallel) * RUNS, 1e-9)
         affordable = SHARE_PLANNED * deadline.left / one / 1.5
-        if affordable < 0.5 * LEAST_POINTS:
-            return _rough(crew, path, model, betas, measured, rng)
         wanted = min(max(POINTS_PER_SQUARE * float(measured.length[-1]) ** 2, FEWEST_POINTS), MOST_POINTS)
         count = max(min(affordable, wanted), float(LEAST_POINTS))
         size = int(min(STATES * max(affordable / count, 1.0), MOST_STATES))
         stops = betas / betas[-1]
         spaced = partial(_through, crew, path, model, betas, size=size, rng=rng)
+        began = clock.now()
         half = spaced(np.union1d(measured.spaced(count / 2.0), stops), done=(0.0, 0.3))
         strata = [(Phases(), [runs]) for runs in half.populations]
         whole = half
         with catching_interrupt() as interrupt:
             if half.completed < RUNS:
                 raise KeyboardInterrupt
-            targets = _searched(crew, model, half, deadline, rng)
+            # The whole schedule takes twice as long as half of it.
+            ahead = 2.0 * (clock.now() - began)
+            targets = _searched(crew, model, half, deadline, max(deadline.left - ahead, 0.0), rng)
             if any(phases.strata for phases in targets):
                 count *= SHARE_BESIDE_PHASES
+            count *= min(max(deadline.left, SHARE_BESIDE_PHASES * ahead) / max(ahead, 1e-9), 1.0)
             whole = spaced(np.union1d(measured.spaced(count), stops), done=(0.3, 0.9))
             strata = [(Phases(), [runs]) for runs in whole.populations]
             if whole.completed < RUNS:
@@ -214,26 +225,55 @@ def curves(model: Ising, betas: FloatArray, deadline: Deadline, rng: np.random.G
 
 
 def _rough(
-    crew: Crew, path: Path, model: Ising, betas: FloatArray, measured: Survey, rng: np.random.Generator
+    crew: Crew, path: Path, model: Ising, betas: FloatArray, affordable: float, rng: np.random.Generator
 ) -> Curves:
-    """Return curves from the fewest states and points that make sense; nothing checks them."""
-    points = np.union1d(measured.spaced(LEAST_POINTS), betas / betas[-1])
-    sums = _through(crew, path, model, betas, points, STATES // 2, rng, (0.0, 1.0), runs=ROUGH_RUNS)
+    """Return curves from the fewest states, through about so many points; nothing checks them.
+
+    States of one run that are never resampled are independent: groups of them are as good as runs.
+    """
+    stops = betas / betas[-1]
+    points = np.union1d(np.linspace(0.0, 1.0, int(np.clip(affordable - len(stops), 2, FEWEST_POINTS))), stops)
+    sums, size = _Sums(model, betas, ROUGH_GROUPS), path.engine.together
+    step = int(np.clip(size * len(path.couplings.data) / MOST_ROUGH_ENTRIES, 1, size // ROUGH_GROUPS))
+
+    def keep(k: int, run: Run) -> None:
+        run = run.thinned(step)
+        log_weight = np.asarray(model.log_weight(run.x))  # of all together it takes less time
+        for group, part in enumerate(_groups_of(run)):
+            sums.keep(group, k, part, log_weight[group::ROUGH_GROUPS])
+
+    places = np.searchsorted(points, stops).tolist()
+    kept = {place: partial(keep, k) for k, place in enumerate(places)}
+    anneal(path, points, size, rng, resample_below=0.0, stops=kept, parallel=crew.parallel)
+    sums.completed = ROUGH_GROUPS
     strata = [(Phases(), [runs]) for runs in sums.populations]
     values: dict[str, Any] = {"overlap": None, **sums.with_errors()}
-    states, is_rough = sums.completed * STATES // 2, True
-    return Curves(**values, strata=strata, points=len(points), states=states, runs=sums.completed, is_rough=is_rough)
+    return Curves(**values, strata=strata, points=len(points), states=size, runs=1, is_rough=True)
 
 
-def _searched(crew: Crew, model: Ising, sums: _Sums, deadline: Deadline, rng: np.random.Generator) -> list[Phases]:
-    """Return the phases that populations at each temperature have missed."""
+def _groups_of(run: Run) -> list[Run]:
+    """Return groups of the states of a run as runs of their own."""
+    log_weights = np.log(np.maximum(run.size * run.weight, np.finfo(float).tiny))
+    groups = []
+    for k in range(ROUGH_GROUPS):
+        mean, share = mean_and_shares(log_weights[k::ROUGH_GROUPS])
+        x, family = run.x[k::ROUGH_GROUPS], np.arange(len(share))
+        groups.append(replace(run, log_z=run.log_z + mean, x=x, weight=share, family=family))
+    return groups
+
+
+def _searched(
+    crew: Crew, model: Ising, sums: _Sums, deadline: Deadline, most: float, rng: np.random.Generator
+) -> list[Phases]:
+    """Return the phases that populations at each temperature have missed, in so many seconds at most."""
     directions = leading_directions(model.storage, DIRECTIONS)  # the same at all temperatures
-    seconds, found = SHARE_OF_SEARCH * deadline.left / len(sums.betas), []
-    for beta, runs in zip(sums.betas.tolist(), sums.populations, strict=True):
+    end, wanted, found = Deadline.after(most), SHARE_OF_SEARCH * deadline.left / len(sums.betas), []
+    for k, (beta, runs) in enumerate(zip(sums.betas.tolist(), sums.populations, strict=True)):
         if runs[0].x.shape[1] < model.n:  # there was no room for them
             found.append(Phases())
-        else:
-            found.append(phases_beside(crew, model.scaled(beta), runs, directions, seconds, rng))
+            continue
+        with end.share(MOST_OF_SEARCH if k + 1 < len(sums.betas) else 1.0).in_force():
+            found.append(phases_beside(crew, model.scaled(beta), runs, directions, wanted, rng))
     return found
 
 
@@ -246,11 +286,12 @@ def phases_beside(
     rng: np.random.Generator,
 ) -> Phases:
     """Return the phases that populations of a model have missed, looked for in about so many seconds."""
+    if is_past():
+        return Phases(is_complete=False)
     path = from_coins(model, block_width=0)
     one = seconds_per_point(path, STATES, parallel=crew.parallel) / STATES
     most = min(seconds / max(one * SWEEPS_PER_CANDIDATE, 1e-12), MOST_CANDIDATES)
-    with Deadline.after(2.0 * seconds).in_force():
-        return find_phases(path, runs, directions, rng, None, most, crew.parallel)
+    return find_phases(path, runs, directions, rng, None, most, Deadline.after(2.0 * seconds), crew.parallel)
 
 
 def _with_strata(
@@ -298,18 +339,17 @@ def _through(
     size: int,
     rng: np.random.Generator,
     done: tuple[float, float],
-    runs: int = RUNS,
 ) -> _Sums:
     """Return sums over the states of several runs at each temperature; after an interrupt, of the runs completed."""
-    sums = _Sums(model, betas, runs)
+    sums = _Sums(model, betas, RUNS)
     places = np.searchsorted(points, betas / betas[-1])
     begin, end = done
     with catching_interrupt():
-        for run, stream in enumerate(rng.spawn(runs)):
+        for run, stream in enumerate(rng.spawn(RUNS)):
             stops = {int(place): partial(sums.keep, run, k) for k, place in enumerate(places)}
             anneal(path, points, size, stream, stops=stops, parallel=crew.parallel)
             sums.completed = run + 1
-            report("cooling", begin + (end - begin) * sums.completed / runs)
+            report("cooling", begin + (end - begin) * sums.completed / RUNS)
     if sums.completed < FEWEST_RUNS:
         raise KeyboardInterrupt
     for populations in sums.populations:

@@ -7,6 +7,7 @@ the population show that it is one. What it weighs is found by annealing towards
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support import deadline
+from spectralz._support.deadline import Deadline, LateError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.sampling.candidates import heavy_candidates, random_candidates, turned_candidates
 from spectralz.sampling.engines.protocol import one_after_the_other
@@ -142,7 +144,7 @@ class Phases:
     is_mirrored
         Whether the model has no fields.
     is_complete
-        Whether there are no more phases or strata than are kept.
+        Whether there are no more phases or strata than are kept, and there was time to look at all of them.
     """
 
     phases: tuple[Phase, ...] = ()
@@ -212,6 +214,7 @@ def find_phases(
     rng: np.random.Generator,
     known: Phases | None = None,
     most: float = MOST_CANDIDATES,
+    limit: Deadline | None = None,
     parallel: Parallel = one_after_the_other,
 ) -> Phases:
     """Return the phases that populations of a model have missed and that may matter, beside known ones.
@@ -229,37 +232,41 @@ def find_phases(
     known
         Phases that were found before. The populations include their states.
     most
-        Most candidates to try at first. If they find phases, there are more, until the time is up
-        (``_support/clock.py``).
+        Most candidates to try at first.
+    limit
+        If they find phases, more are tried until then. The search itself ends with the deadline in force, with phases
+        that are not complete.
     parallel
         Spreads work over threads.
     """
     found = known if known is not None and known.phases else Phases(is_mirrored=not path.theta.any())
     if path.n < FEWEST_HELD:
         return found
-    here = Population(path, runs, _means_of(runs), rng, parallel)
+    here, limit = Population(path, runs, _means_of(runs), rng, parallel), limit or Deadline()
     most = min(most, SPINS_AT_ONCE / (CHAINS * path.n))
     x, chains, before = sample_of(runs, STATES_TO_TURN, rng), np.empty((0, path.n), dtype=np.int8), -1
-    starts = heavy_candidates(path, x, rng, parallel, min(most, MOST_HEAVY))
+    starts = heavy_candidates(path, x, rng, parallel, min(most, MOST_HEAVY), limit.left)
     starts += turned_candidates(path, x, directions, rng, most - len(starts), parallel)
     tried = [*quench(path, x, parallel), *(state for state, _ in starts)]
     new = random_candidates(path, tried, rng, parallel, most - len(starts))
     starts, tried = [*starts, *new], [*tried, *(state for state, _ in new)]
-    while len(found.phases) > before and (before < 0 or not deadline.is_past()):
-        before = len(found.phases)
-        early, late = _chains_from(path, [state for state, _ in starts], rng, parallel)
-        for k, (_, where) in enumerate(starts):
-            part = slice(CHAINS * k, CHAINS * (k + 1))
-            found = _with_phase_of(found, here, where, early[part], late[part])
-        chains = np.concatenate([chains, late])
-        starts = random_candidates(path, tried, rng, parallel)  # as long as there are new phases, there may be more
-        tried += [state for state, _ in starts]
-    if not found.phases:
-        return found
-    alone = [(k,) for k in range(len(found.phases))]
-    combined = [_combined(found, chosen, x[0]) for chosen in (*alone, *found.combinations())]
-    _, late = _chains_from(path, combined, rng, parallel)
-    return _with_strata(found, here, np.concatenate([chains, late]))
+    with suppress(LateError):
+        while len(found.phases) > before and (before < 0 or limit.left):
+            before = len(found.phases)
+            early, late = _chains_from(path, [state for state, _ in starts], rng, parallel)
+            for k, (_, where) in enumerate(starts):
+                part = slice(CHAINS * k, CHAINS * (k + 1))
+                found = _with_phase_of(found, here, where, early[part], late[part])
+            chains = np.concatenate([chains, late])
+            starts = random_candidates(path, tried, rng, parallel)  # as long as there are new phases, there may be more
+            tried += [state for state, _ in starts]
+        if not found.phases:
+            return found
+        alone = [(k,) for k in range(len(found.phases))]
+        combined = [_combined(found, chosen, x[0]) for chosen in (*alone, *found.combinations())]
+        _, late = _chains_from(path, combined, rng, parallel)
+        return _with_strata(found, here, np.concatenate([chains, late]))
+    return replace(found, is_complete=False)
 
 
 def _means_of(runs: Sequence[Run]) -> FloatArray:
@@ -294,6 +301,7 @@ def _chains_from(
     """Return chains from each of some states, disturbed and swept in turn: early on, and at the end."""
     x = early = np.repeat(np.array(states, dtype=np.int8).reshape(-1, path.n), CHAINS, axis=0)
     for k in range(DISTURBANCES if len(x) else 0):
+        deadline.refuse_if_past("the search for phases")
         drawn = rng.choice(np.array([-1, 1], dtype=np.int8), size=x.shape)
         x = relax(path, np.where(rng.random(x.shape) < SHARE_DISTURBED, drawn, x), SWEEPS, rng, parallel)
         early = x if k < EARLY else early
@@ -302,6 +310,7 @@ def _chains_from(
 
 def _going_on(here: Population, x: NDArray[np.int8]) -> list[NDArray[np.int8]]:
     """Return the states that chains from some states meet, one after the other."""
+    deadline.refuse_if_past("the search for phases")
     chosen = np.sort(np.resize(here.rng.permutation(len(x)), CHAINS_GOING_ON))  # copies of one chain in the same half
     states = [x[chosen]]
     for _ in range(TIMES_SEEN):

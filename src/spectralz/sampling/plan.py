@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,12 +33,17 @@ if TYPE_CHECKING:
 STEP = 0.05
 # Points that are timed to predict the time of others.
 TIMED_POINTS = 2
+# Small models that show how fast this machine is.
+SPINS_OF_RING, SPINS_OF_DENSE = 32_768, 1024
 # The length of the path, expected before it is surveyed: this many times the root of the number of spins.
 LENGTH_PER_ROOT = 0.8
 
 # No step is longer than one over this, however even the weights of few states look: a collective mode has hardly any
 # energy at high temperature, and weights of infinite variance at low temperature.
 LEAST_POINTS = 16
+# With steps as long as this, a path has so many without being surveyed. If the time is up, fewer are enough to return
+# something.
+LONGEST_STEP, FEWEST_POINTS = 1e6, 3
 # States of a survey, and its sweeps at each point.
 STATES, SWEEPS = 64, 2
 # Steps of a survey change log-weights by this much, or by this share of the root of the number of spins, and grow at
@@ -129,10 +135,12 @@ def spaced_by(
 ) -> FloatArray:
     """Return points between which the relative variance of weights is ``step``, according to a survey.
 
-    With an infinite ``step`` there are as few points as allowed, without a survey.
+    With the longest ``step`` there are as few points as allowed, without a survey; fewer if the deadline in force is
+    short.
     """
-    if step == math.inf:
-        return np.linspace(0.0, 1.0, LEAST_POINTS + 1)
+    if step >= LONGEST_STEP:
+        one = predicted_seconds(path, 1, path.engine.together)
+        return np.linspace(0.0, 1.0, int(np.clip(0.5 * deadline.current().left / one, FEWEST_POINTS, LEAST_POINTS)) + 1)
     measured = survey(path, rng, parallel)
     return measured.spaced(measured.length[-1] / math.sqrt(step))
 
@@ -155,6 +163,27 @@ def _seconds_at(path: Path, beta: float, chains: Chains, sweeps: int) -> float:
     clock.charge(operations(path.engine, TIMED_POINTS, chains.size, sweeps))
     chains.sweep(points, points, points, sweeps)
     return (clock.now() - began) / TIMED_POINTS
+
+
+def predicted_seconds(path: Path, points: int, size: int) -> float:
+    """Predict the time of so many states at so many points in one thread, if even a few sweeps would take long."""
+    slowness = 1.0 if clock.operations() is not None else _slowness(is_dense=path.couplings.is_dense)
+    return slowness * operations(path.engine, points, size) / clock.OPERATIONS_PER_SECOND
+
+
+@cache
+def _slowness(*, is_dense: bool) -> float:
+    """Return how many times as long as in the table of costs sweeps take on this machine, measured on a small model."""
+    from spectralz.model import Ising
+    from spectralz.sampling.path import from_coins
+
+    n = SPINS_OF_DENSE if is_dense else SPINS_OF_RING
+    order = np.random.default_rng(0).permutation(n)  # neighbors are apart in memory
+    ring = np.column_stack([order, np.roll(order, 1)])
+    model = Ising(np.zeros(n), np.full((n, n), 0.5 / n)) if is_dense else Ising.from_edges(n, ring, np.full(n, 0.5))
+    path = from_coins(model, block_width=0)
+    seconds = seconds_per_point(path, path.engine.together)
+    return seconds * clock.OPERATIONS_PER_SECOND / operations(path.engine, 1, path.engine.together)
 
 
 def seconds_per_sweep(path: Path, sweeps: int = 1, parallel: Parallel = one_after_the_other) -> float:

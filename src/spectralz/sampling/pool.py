@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support import clock, costs
+from spectralz._support import clock, costs, deadline
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.parts.outcome import MarginalOutcome, with_kind_of_means
@@ -49,6 +49,8 @@ SPINS_AT_ONCE = 4_000_000
 LOG_SMALLEST_SHARE = math.log(1e-5)
 # Sweeps of an ascent, about.
 SWEEPS_OF_AN_ASCENT = 6.0
+# States are quenched with spins summed out for at most this share of what is left each time.
+SHARE_OF_QUENCHES = 0.2
 # Number of random states of a side that are quenched with the other side summed out.
 FROM_RANDOM = 100
 # A share of P(x) of this over the number of independent states may not have been seen by any of them.
@@ -311,8 +313,9 @@ def fill(
         return
     for run in runs:
         pool.add(run.x)
-        _add_quenched(pool, quench(path, run.x, parallel))
-    if quenches:
+        if not deadline.is_past():
+            _add_quenched(pool, quench(path, run.x, parallel))
+    if quenches and not deadline.is_past():
         starts = rng.choice(np.array([-1, 1], dtype=np.int8), size=(quenches, pool.model.n))
         _add_quenched(pool, quench(path, starts, parallel))
         _add_from_random(pool, min(quenches, FROM_RANDOM), rng)
@@ -337,8 +340,10 @@ def _add_from_random(pool: StatePool, count: int, rng: np.random.Generator) -> N
 
 
 def _quench_with_sums(pool: StatePool, v: NDArray[np.int8]) -> None:
-    ends = pool.space.quench(v)
-    clock.charge(costs.POOL_FLIP * SWEEPS_OF_AN_ASCENT * len(ends) * pool.space.entries)
+    one = costs.POOL_FLIP * SWEEPS_OF_AN_ASCENT * pool.space.entries
+    affordable = SHARE_OF_QUENCHES * deadline.current().left * clock.OPERATIONS_PER_SECOND / one
+    ends = pool.space.quench(v, max(affordable, 1.0))
+    clock.charge(one * len(ends))
     pool.add_identified(ends)
 
 

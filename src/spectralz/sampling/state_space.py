@@ -57,8 +57,8 @@ class StateSpace(Protocol):
     def flip_changes(self, v: NDArray[np.int8], path: Path, parallel: Parallel = one_after_the_other) -> FloatArray:
         """Return the changes of log-weights for the flip of each spin."""
 
-    def quench(self, v: NDArray[np.int8]) -> NDArray[np.int8]:
-        """Return heavier states reached by flips from local maxima among whole states."""
+    def quench(self, v: NDArray[np.int8], most: float = MOST_QUENCHED) -> NDArray[np.int8]:
+        """Return heavier states reached by flips from local maxima among whole states, from the heaviest ``most``."""
 
     def sizes(self) -> float:
         """Return a bound on the sum of the sizes of all terms of a log-weight."""
@@ -99,7 +99,7 @@ class WholeStates:
         """Return the changes of log-weights for the flip of each spin."""
         return np.asarray(-2.0 * v * fields(path, v, parallel))
 
-    def quench(self, v: NDArray[np.int8]) -> NDArray[np.int8]:
+    def quench(self, v: NDArray[np.int8], most: float = MOST_QUENCHED) -> NDArray[np.int8]:
         """Return the states, which no flip makes heavier."""
         return v
 
@@ -159,13 +159,14 @@ class KeptSide:
 
         return np.asarray(flip_changes(v, self._fields(v), frozen(self._kept), self._couplings))
 
-    def quench(self, v: NDArray[np.int8]) -> NDArray[np.int8]:
+    def quench(self, v: NDArray[np.int8], most: float = MOST_QUENCHED) -> NDArray[np.int8]:
         """Return the states reached by flips that increase the weight, with the other side summed out."""
         from spectralz.kernels.sampling.flips import ascend
 
         ends = np.unique(v, axis=0)
-        if len(ends) > MOST_QUENCHED:
-            ends = ends[np.argsort(-self.log_weight(ends), kind="stable")[:MOST_QUENCHED]]
+        most = min(most, MOST_QUENCHED)
+        if len(ends) > most:
+            ends = ends[np.argsort(-self.log_weight(ends), kind="stable")[: int(most)]]
         ascend(ends, self._fields(ends), frozen(self._kept), self._couplings, MOST_ASCENTS)
         return ends
 

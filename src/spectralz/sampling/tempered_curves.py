@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support import clock
+from spectralz._support.deadline import is_past
 from spectralz.parts.leading import leading_directions
-from spectralz.sampling.curves import phases_beside
+from spectralz.sampling.curves import MOST_OF_SEARCH, phases_beside
 from spectralz.sampling.engines.sparse import GROUPS
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.phases import DIRECTIONS
-from spectralz.sampling.plan import seconds_per_point, survey
+from spectralz.sampling.plan import LEAST_POINTS, SWEEPS, predicted_seconds, seconds_per_point, survey
 from spectralz.sampling.populations import Run, systematic
 from spectralz.sampling.run import operations
 from spectralz.sampling.spread import crew_for
@@ -109,8 +110,11 @@ def tempered_curves(
     coupling is dense. Where many spins turn together, copies fall into a phase now and then and do not come back: no
     search tells whether their share is right. Such curves count as missing phases.
     """
+    if model.storage.for_kernels().is_dense and not is_asked:
+        return None
     path = from_coins(model.scaled(float(betas[-1])), block_width=0)
-    if not can_temper(path) or (path.couplings.is_dense and not is_asked):
+    is_late = predicted_seconds(path, LEAST_POINTS * SWEEPS, COPIES) > SHARE_OF_SEARCH * deadline.left
+    if not can_temper(path) or (is_late and not is_asked):
         return None
     with crew_for(path) as crew:
         ladder = _ladder(crew, path, deadline, rng, is_asked=is_asked)
@@ -260,9 +264,9 @@ def _missed(
     missed = np.ones(len(betas), dtype=bool)
     directions = leading_directions(model.storage, DIRECTIONS)  # the same at all temperatures
     for k, (beta, here) in enumerate(zip(betas.tolist(), places, strict=True)):
-        share = deadline.share(1.0 / (len(betas) - k))
-        with share.in_force():
-            missed[k] = _misses_phase(crew, model.scaled(beta), directions, here, sights, share, rng)
+        left = len(betas) - k
+        with deadline.share(max(MOST_OF_SEARCH, 1.0 / left)).in_force():
+            missed[k] = _misses_phase(crew, model.scaled(beta), directions, here, sights, deadline.left / left, rng)
     return missed
 
 
@@ -272,7 +276,7 @@ def _misses_phase(
     directions: Sequence[FloatArray],
     here: At,
     sights: _Sights,
-    deadline: Deadline,
+    seconds: float,
     rng: np.random.Generator,
 ) -> bool:
     """Return whether there is a phase that the copies next to a temperature lack, and that holds its states.
@@ -285,7 +289,9 @@ def _misses_phase(
     states = x.reshape(len(share), -1)
     places = np.repeat(np.arange(len(share)), systematic(share, rng.random(), STATES_TO_SEARCH))
     run = Run(here.log_z, states[places], np.full(len(places), 1.0 / len(places)), np.arange(len(places)), 0.0)
-    found = phases_beside(crew, model, [run], directions, deadline.left, rng)
+    found = phases_beside(crew, model, [run], directions, seconds, rng)
+    if is_past():
+        return True  # not all phases were looked at
     doubtful = [stratum for stratum in found.strata if not stratum.is_left]
     if not doubtful:
         return False

@@ -79,7 +79,7 @@ def beside_unmeasured(judged: Judgment, phases: Phases, groups: Sequence[Sequenc
         why += f"; a phase that may hold up to {share:.0%} of Z was found, but not measured"
     if not phases.is_complete:
         error, trusted = max(error, math.log(2.0)), False
-        why += "; there are more phases than could be measured one by one"
+        why += "; there may be more phases than could be measured one by one in the time"
     return Judgment(log_z, error, trusted, why)
 
 

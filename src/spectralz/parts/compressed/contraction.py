@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support import clock, costs, deadline
-from spectralz.errors import SpectralzError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,15 +33,6 @@ OPERATIONS_PER_LOOK = 5e7
 COPIES = 3
 # States go back in batches whose products take at most this many bytes.
 BATCH_BYTES = 256 * 2**20
-
-
-class LateError(SpectralzError):
-    """Raised in the middle of a contraction once the time is up."""
-
-
-def _refuse_if_late() -> None:
-    if deadline.is_past():
-        raise LateError("the time was up before a contraction was done")
 
 
 @dataclass(frozen=True)
@@ -161,7 +151,7 @@ class Compressed:
                     kept = kept.enlarged()
             tell(last / max(self.n, 1))
             if last < end:
-                _refuse_if_late()
+                deadline.refuse_if_past("a contraction")
         return Block(begin, end, kept, chain)
 
     def _looks(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
@@ -260,7 +250,7 @@ class Compressed:
             random = np.empty((0, states)) if rng is None else rng.random((count, states))
             go_back(self.plan.steps, self.weights, first, last, kept, walk, draws, x, random)
             yield (block.end - first) / max(block.end - block.begin, 1)
-            _refuse_if_late()
+            deadline.refuse_if_past("a contraction")
         sums += draws.per_state[[LOG_Q, NEGATIVE]]
 
     def means(self, tell: Callable[[float], None] = lambda _: None) -> Means:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from spectralz._support import clock, costs
 from spectralz._support.compile_times import kernels_in, refusal_of
-from spectralz._support.deadline import current
+from spectralz._support.deadline import Deadline, current
 from spectralz._support.devices import device_for
 from spectralz._support.progress import report
 from spectralz.methods.annealing import outcome_of_runs
@@ -53,7 +53,6 @@ from spectralz.trust.strata import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
-    from spectralz._support.deadline import Deadline
     from spectralz.model import Ising
     from spectralz.parts.outcome import MarginalOutcome, Outcome
     from spectralz.portfolio.answers import Answers, Problem
@@ -99,7 +98,8 @@ def anneal(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[A
         return
     late = "" if model.storage.for_kernels().is_dense else _refusal_of_trees()
     clusters = None if _has_time_for_clusters(model, deadline) else False
-    path = path_to(model, block_width=0 if late else None, clusters=clusters)
+    with deadline.in_force():
+        path = path_to(model, block_width=0 if late else None, clusters=clusters)
     with crew_for(path) as crew:
         way = way_along(problem, deadline, crew, path)
         whole = way.plan(way.sweeps_in(policy.NEXT_ROUND_SHARE * deadline.seconds), math.inf)
@@ -264,10 +264,14 @@ def _searched(progress: _Progress) -> _Progress:
     """
     if _has_few_families(progress):
         return progress
-    phases = _phases_beside(progress.way, progress.groups, progress.phases)
-    ways = tuple(way_to_stratum(progress.way, stratum) for stratum in phases.strata[len(progress.ways) :])
-    runs_to = (*progress.runs_to, *(() for _ in ways))
-    return replace(progress, phases=phases, ways=(*progress.ways, *ways), runs_to=runs_to)
+    phases, ways = _phases_beside(progress.way, progress.groups, progress.phases), list(progress.ways)
+    for stratum in phases.strata[len(ways) :]:
+        if not progress.way.deadline.left:
+            phases = replace(phases, strata=phases.strata[: len(ways)], is_complete=False)
+            break
+        ways.append(way_to_stratum(progress.way, stratum))
+    runs_to = (*progress.runs_to, *(() for _ in ways[len(progress.ways) :]))
+    return replace(progress, phases=phases, ways=tuple(ways), runs_to=runs_to)
 
 
 def _has_few_families(progress: _Progress) -> bool:
@@ -282,8 +286,9 @@ def _phases_beside(way: Way, groups: list[list[Run]], known: Phases | None = Non
     if SWEEPS_PER_CHAIN * way.path.engine.together * way.one > policy.MOST_SEARCH_SHARE * way.deadline.seconds:
         return known or Phases()
     most = min(limit.seconds / max(SWEEPS_PER_CANDIDATE * way.pace, policy.TICK), MOST_CANDIDATES)
-    with limit.in_force():
-        return find_phases(way.path, runs, way.directions, way.rng, known, most, way.crew.parallel)
+    late = policy.LATE_SHARE * way.deadline.seconds + policy.LATE_SECONDS
+    with Deadline.after(way.deadline.left + late).in_force():
+        return find_phases(way.path, runs, way.directions, way.rng, known, most, limit, way.crew.parallel)
 
 
 def _to_strata(progress: _Progress, seconds: float) -> _Progress:

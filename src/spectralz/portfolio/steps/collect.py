@@ -62,7 +62,9 @@ def collect(
         return policy.SEARCH_SHARE * deadline.left if is_worth_it else 0.0
 
     measure = partial(share_by_strata, testing=testing)
-    *_, share = pools.collect(pool, way.path, finding, measure, quenches, way.rng, seconds_to_search, way.crew.parallel)
+    with deadline.in_force():
+        parallel = way.crew.parallel
+        *_, share = pools.collect(pool, way.path, finding, measure, quenches, way.rng, seconds_to_search, parallel)
     outcome = pool_outcome(pool, share, doubted)
     seconds = clock.seconds() - began
     return answers.with_answer(Answer("states", outcome, seconds, lambda: pools.pool_marginals(pool, outcome)))

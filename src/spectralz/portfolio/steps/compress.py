@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from spectralz._support import clock, costs
 from spectralz._support.compile_times import kernels_in, refusal_of
+from spectralz._support.deadline import LateError
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import SpectralzError, TooLargeError
 from spectralz.methods.matrix_product import MOST_COLD_SPINS, MatrixProduct, frontier_outcome
-from spectralz.parts.compressed.contraction import Compressed, LateError
+from spectralz.parts.compressed.contraction import Compressed
 from spectralz.parts.compressed.frontier import largest_layer
 from spectralz.parts.elimination.heaviest_frontier import cold_frontier
 from spectralz.portfolio import policy

@@ -52,11 +52,15 @@ def sides_of(model: Ising) -> Sides | None:
 
 def sides_that_pay(model: Ising) -> Sides | None:
     """Return the sides of a model if collapsed chains pay, otherwise None."""
-    sides = sides_of(model)
-    if sides is None:
+    if not model.n:
         return None
-    spin_by_spin = min(sparse_operations(model.n, 2 * model.edge_count), dense_operations(model.n))
-    return sides if operations_of(sides) <= MOST_TIMES * spin_by_spin else None
+    most = MOST_TIMES * min(sparse_operations(model.n, 2 * model.edge_count), dense_operations(model.n))
+    # Every edge has an end in the side that is kept. To find out about many spins takes as long as a sweep.
+    fewest_kept = model.edge_count / max(model.storage.for_kernels().longest_row, 1)
+    if costs.SIDE_ENTRY * fewest_kept * 0.5 * model.n > most:
+        return None
+    sides = sides_of(model)
+    return None if sides is None or operations_of(sides) > most else sides
 
 
 def operations_of(sides: Sides) -> float:
