@@ -353,4 +353,4 @@ def test_rough_curves_are_near_the_truth_where_it_is_hot():
     for k, beta in enumerate([0.1, 0.2]):
         assert abs(found.log_z[k] - sz.closed_forms.torus(40, 40, 0.3 * beta)) < 0.5
         slope = sz.closed_forms.torus(40, 40, 0.3 * (beta + 1e-4)) - sz.closed_forms.torus(40, 40, 0.3 * (beta - 1e-4))
-        assert abs(found.energy[k] + slope / 2e-4) < 8.0  # its deviation is 17, of 64 states
+        assert abs(found.energy[k] + slope / 2e-4) < 5.0 * found.energy_error[k] < 30.0
