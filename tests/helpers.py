@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import json
 import signal
@@ -135,10 +136,11 @@ def interrupt_at(monkeypatch, call):
 
 def replace_anneal(monkeypatch, function):
     """Let every annealing run be made by another function."""
-    for module in ("run", "spread", "curves", "bridge", "search"):
-        monkeypatch.setattr(f"spectralz.sampling.{module}.anneal", function)
-    for module in ("steps.way", "bounders"):
-        monkeypatch.setattr(f"spectralz.portfolio.{module}.anneal", function)
+    names = [f"spectralz.sampling.{name}" for name in ("run", "spread", "curves", "bridge", "search")]
+    names += [f"spectralz.portfolio.{name}" for name in ("steps.way", "bounders")]
+    # All are imported before any is changed: one that is imported later would keep the other function for good.
+    for module in [importlib.import_module(name) for name in names]:
+        monkeypatch.setattr(module, "anneal", function)
 
 
 def started(command, **options):

@@ -30,7 +30,7 @@ from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
 from spectralz.parts.outcome import saying
 from spectralz.sampling.moves.blocks import MOST_BLOCK_WIDTH
 from spectralz.sampling.path import Path, path_to
-from spectralz.sampling.phases import Phases
+from spectralz.sampling.phases import STATES_OF_SEARCH, Phases
 from spectralz.sampling.plan import STEP, bytes_of_blocks, bytes_per_state, seconds_per_sweep, spaced_by
 from spectralz.sampling.populations import Run, marginals_of, sample_of
 from spectralz.sampling.run import RESAMPLE_BELOW
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from spectralz.model import Ising
     from spectralz.trust.judgment import Judgment
     from spectralz.trust.runs import Summary
-# The search for missed phases takes about as long as a sweep over so many states.
-STATES_OF_SEARCH = 200 * 64
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -107,9 +107,10 @@ BP_DAMPING, BP_TOL = 0.3, 1e-8
 MPS_SHARE, MPS_PLAN_SHARE, CHECK_SHARE = 0.6, 0.3, 0.1
 FIRST_BOND, MOST_BOND, MPS_SAMPLES, MPS_TIMES = 8, 1024, 500, 4.0
 MOST_MPS_DEGREE, MOST_MPS_DENSITY, MPS_FALL = 12.0, 0.5, 0.5
-# Discarded squares of singular values, relative to all of their bonds: an amount that is small, an initial amount that
-# is hopeless, and the share to which it must fall with twice the bond.
-LITTLE_DISCARDED, MOST_DISCARDED, DISCARDED_FALL = 1e-3, 3.0, 0.1
+# Discarded squares of singular values, relative to all of their bonds: an amount that is small, one that is good enough
+# if there is no time for more, an initial amount that is hopeless, and the share to which it must fall with twice the
+# bond.
+LITTLE_DISCARDED, NOT_MUCH_DISCARDED, MOST_DISCARDED, DISCARDED_FALL = 1e-3, 0.3, 3.0, 0.1
 MPS_TOL, CHEAP_MPS_SHARE = 1e-6, 0.3
 # With more spins than this, no order is searched for if a layer of equal distance from a spin has more spins than this
 # many times the root of their number: a two-dimensional lattice has twice the root, a three-dimensional one about eight
@@ -122,6 +123,9 @@ SEARCH_SHARE = 0.5
 # The search for phases that populations have missed gets this share of what is left after each round. There is none if
 # the shortest would take this share of all.
 SEARCH_FOR_PHASES_SHARE, MOST_SEARCH_SHARE = 0.05, 0.2
+# If it is predicted to take more than this share of what is left after the first round, it comes after the second, for
+# which it leaves at least the other share.
+SHARE_TO_POSTPONE, LEAST_FOR_SECOND = 0.2, 0.5
 # One that takes longer than expected ends so much later than all else: a share of the whole, and seconds.
 LATE_SHARE, LATE_SECONDS = 0.1, 0.5
 # Nor is there one if a side is flipped, and a trusted sum over its states holds this share of P(x).

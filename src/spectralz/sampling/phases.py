@@ -54,6 +54,8 @@ EARLY, LARGEST_DEVIATION, LEAST_LEFT, LEAST_LEFT_OF_TWO = 2, 0.35, 0.85, 0.6
 BETWEEN, MOST_BETWEEN = 0.2, 0.15
 SWEEPS_PER_CHAIN = DISTURBANCES * SWEEPS
 SWEEPS_PER_CANDIDATE = CHAINS * SWEEPS_PER_CHAIN
+# All of a search takes about as long as a sweep over so many states.
+STATES_OF_SEARCH = 200 * 64
 # Leading eigenvectors that candidates lie along, by default.
 DIRECTIONS = 4
 # Most candidates at first, and most of those that are heavy states of the smaller side of a bipartite model.
@@ -68,8 +70,9 @@ HALF, LEAST_STAYING = 0.5, 0.12
 CHAIN_DEVIATIONS = 2.0
 # If there are too many phases, those with as many families as this may be left out.
 FEW_FAMILIES = 3.0
-# Most phases, most combinations of phases that hold different spins, and most strata.
-MOST_PHASES, MOST_COMBINATIONS, MOST_STRATA = 20, 24, 16
+# Most phases, most combinations of phases that hold different spins, and most strata. With more than the last number of
+# strata there are likely others that no chain has met.
+MOST_PHASES, MOST_COMBINATIONS, MOST_STRATA, MOST_TO_BE_ALL = 20, 24, 16, 12
 # Rounds in which the states of a population are divided into those of a phase and others.
 ROUNDS_TO_CENTER = 4
 # Largest field of independent spins that a path to a phase begins from.
@@ -397,7 +400,7 @@ def _with_strata(found: Phases, here: Population, chains: NDArray[np.int8]) -> P
             new.append(stratum)
             known.add(number)
     strata = (*found.strata, *sorted(new, key=lambda stratum: -stratum.most))
-    is_complete = found.is_complete and len(strata) <= MOST_STRATA
+    is_complete = found.is_complete and len(strata) <= MOST_TO_BE_ALL
     return replace(found, strata=strata[:MOST_STRATA], is_complete=is_complete)
 
 

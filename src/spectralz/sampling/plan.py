@@ -167,7 +167,7 @@ def _seconds_at(path: Path, beta: float, chains: Chains, sweeps: int) -> float:
 
 def predicted_seconds(path: Path, points: int, size: int) -> float:
     """Predict the time of so many states at so many points in one thread, if even a few sweeps would take long."""
-    slowness = 1.0 if clock.operations() is not None else _slowness(is_dense=path.couplings.is_dense)
+    slowness = 1.0 if clock.counts_operations() else _slowness(is_dense=path.couplings.is_dense)
     return slowness * operations(path.engine, points, size) / clock.OPERATIONS_PER_SECOND
 
 

@@ -29,6 +29,7 @@ from spectralz.sampling.moves.clusters import CLUSTERED_TOGETHER, move_operation
 from spectralz.sampling.path import from_coins, path_to
 from spectralz.sampling.phases import (
     MOST_CANDIDATES,
+    STATES_OF_SEARCH,
     SWEEPS_PER_CANDIDATE,
     SWEEPS_PER_CHAIN,
     Phases,
@@ -174,7 +175,10 @@ def _next_plan(progress: _Progress) -> tuple[Round | None, bool]:
     if _has_few_families(progress):  # the second round shows where points are needed
         share = policy.SECOND_FLIPS_SHARE if progress.rounds == 1 else policy.LATER_FLIPS_SHARE
     share /= 1.0 + len(_active(progress))
-    affordable = share * way.deadline.left / max(progress.pace, policy.TICK)
+    left = way.deadline.left
+    if _is_search_costly(progress):
+        left -= min(STATES_OF_SEARCH * way.pace, (1.0 - policy.LEAST_FOR_SECOND) * left)
+    affordable = share * left / max(progress.pace, policy.TICK)
     plan = way.plan(affordable, last.dissipation)
     if plan is None:
         return None, False
@@ -261,9 +265,14 @@ def _searched(progress: _Progress) -> _Progress:
     """Search for phases that the populations have missed, and begin ways to their strata.
 
     Where a side is flipped, nearly every state that few families have met looks like a phase: more runs come first.
+    They also do where the search takes long.
     """
     if _has_few_families(progress):
         return progress
+    if _is_search_costly(progress):
+        plan, goes_both_ways = _next_plan(progress)
+        if plan is not None and not goes_both_ways:
+            return progress
     phases, ways = _phases_beside(progress.way, progress.groups, progress.phases), list(progress.ways)
     for stratum in phases.strata[len(ways) :]:
         if not progress.way.deadline.left:
@@ -272,6 +281,12 @@ def _searched(progress: _Progress) -> _Progress:
         ways.append(way_to_stratum(progress.way, stratum))
     runs_to = (*progress.runs_to, *(() for _ in ways[len(progress.ways) :]))
     return replace(progress, phases=phases, ways=tuple(ways), runs_to=runs_to)
+
+
+def _is_search_costly(progress: _Progress) -> bool:
+    """Return whether a search after the first round would take so long that it comes after the second."""
+    way = progress.way
+    return progress.rounds == 1 and STATES_OF_SEARCH * way.pace > policy.SHARE_TO_POSTPONE * way.deadline.left
 
 
 def _has_few_families(progress: _Progress) -> bool:

@@ -57,8 +57,8 @@ def _best(problem: Problem, deadline: Deadline) -> Answer | str:
         return str(error)
     is_cold = _is_cold(model, layout)
     for_bonds = deadline.share(policy.BONDS_SHARE) if is_cold else deadline
-    with for_bonds.in_force():
-        best = with_growing_bonds(model, method, layout, for_bonds, problem.tol)
+    with deadline.in_force():
+        best = with_growing_bonds(model, method, layout, for_bonds, problem.tol, deadline)
     if not is_cold or (isinstance(best, Answer) and best.outcome.is_trusted):
         return best
     with deadline.in_force():
@@ -98,13 +98,22 @@ def _kernels(*, with_means: bool) -> list[Any]:
 
 
 def with_growing_bonds(
-    model: Ising, method: MatrixProduct, layout: FrontierPlan, deadline: Deadline, tol: float
+    model: Ising,
+    method: MatrixProduct,
+    layout: FrontierPlan,
+    deadline: Deadline,
+    tol: float,
+    whole: Deadline | None = None,
 ) -> Answer | str:
-    """Double the bond as long as the next contractions are predicted to end in time and the answer changes."""
+    """Double the bond as long as the next contractions are predicted to end in time and the answer changes.
+
+    Once what they discard falls fast, they may go on until the ``whole`` of the time.
+    """
     bond = _first_bond(model, method, layout, deadline)
     if isinstance(bond, str):
         return bond
     best: Answer | None = None
+    discarded, falls = 0.0, False
     seconds_per_operation = policy.MPS_TIMES / clock.OPERATIONS_PER_SECOND
     before = math.inf
     cheap = policy.CHEAP_MPS_SHARE * deadline.left
@@ -113,7 +122,8 @@ def with_growing_bonds(
         needed = operations * seconds_per_operation
         if best is not None and best.is_as_good_as(tol) and needed > cheap:
             break
-        if needed > deadline.left:
+        limit = whole if falls and whole is not None else deadline
+        if needed > limit.left:
             if best is None:
                 return _too_long(bond, needed, deadline)
             break
@@ -130,19 +140,25 @@ def with_growing_bonds(
         best = answer if best is None or _is_better(answer, best) else best
         if bond >= layout.largest_bond or best.is_as_good_as(policy.MPS_TOL):
             break
-        if before < math.inf and not outcome.is_trusted and answer.error > policy.MPS_FALL * before:
+        falls = outcome.details["discarded"] <= policy.DISCARDED_FALL * discarded
+        if before < math.inf and not outcome.is_trusted and not falls and answer.error > policy.MPS_FALL * before:
             break  # no affordable bond is large enough
-        before, bond = answer.error, 2 * bond
+        before, discarded, bond = answer.error, outcome.details["discarded"], 2 * bond
     assert best is not None
     return best
 
 
 def _first_bond(model: Ising, method: MatrixProduct, layout: FrontierPlan, deadline: Deadline) -> int | str:
-    """Return the first bond at which little is discarded, by single contractions, or why there is none."""
-    bond, before = policy.FIRST_BOND, policy.MOST_DISCARDED
+    """Return the first bond at which little is discarded, by single contractions, or why there is none.
+
+    If that would take too long, the last bond at which not much is discarded.
+    """
+    bond, before, discarded = policy.FIRST_BOND, policy.MOST_DISCARDED, math.inf
     while True:
         needed = layout.operations(bond) / clock.OPERATIONS_PER_SECOND
         if policy.MPS_TIMES * needed > deadline.left:
+            if discarded <= policy.NOT_MUCH_DISCARDED:
+                return bond // 2
             return _too_long(bond, policy.MPS_TIMES * needed, deadline)
         try:
             with using_threads(None, NO_MATRICES):
