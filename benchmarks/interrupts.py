@@ -1,7 +1,6 @@
 """Interrupt every command at random moments: ``python -m benchmarks.interrupts [--moments 100] [--commands ...]``.
 
-Each command works on a model that keeps it busy. After a moment drawn between the first second and the last of its
-time it gets Ctrl-C (SIGINT), or SIGTERM in every fifth try. It must print an answer, and end within two seconds with
+Each command works on a model that keeps it busy. After 3 to 12 seconds, or others given by ``--between``, it gets Ctrl-C (SIGINT), or SIGTERM in every fifth try. It must print an answer, and end within two seconds with
 exit code 130, or 143. Two tries at a time.
 """
 
@@ -72,6 +71,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--moments", type=int, default=100)
     parser.add_argument("--commands", nargs="+", choices=list(COMMANDS), default=list(COMMANDS))
+    parser.add_argument("--between", type=float, nargs=2, default=(FIRST, LAST), help="seconds before the interrupt")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     rng = np.random.default_rng(asked.seed)
@@ -82,7 +82,7 @@ def main() -> int:
         for name in asked.commands:
             line, wanted = COMMANDS[name]
             arguments = line.format(**files).split()
-            moments = rng.uniform(FIRST, LAST, size=asked.moments).tolist()
+            moments = rng.uniform(*asked.between, size=asked.moments).tolist()
             found = list(pool.map(lambda k: tried(name, arguments, wanted, moments[k], k), range(len(moments))))  # noqa: B023
             late = np.array([one["late"] for one in found], dtype=float)
             right = sum(bool(one["right"]) for one in found)
