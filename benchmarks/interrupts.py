@@ -1,7 +1,8 @@
 """Interrupt every command at random moments: ``python -m benchmarks.interrupts [--moments 100] [--commands ...]``.
 
-Each command works on a model that keeps it busy. After 3 to 12 seconds, or others given by ``--between``, it gets Ctrl-C (SIGINT), or SIGTERM in every fifth try. It must print an answer, and end within two seconds with
-exit code 130, or 143. Two tries at a time.
+Each command works on a model that keeps it busy. After 3 to 12 seconds, or as many as ``--between`` says, it gets
+Ctrl-C (SIGINT), or SIGTERM in every fifth try. It must print an answer, and end within two seconds with exit code 130,
+or 143. Two tries at a time.
 """
 
 from __future__ import annotations
