@@ -142,7 +142,8 @@ def test_bonds_that_converge_get_the_whole_of_the_time(monkeypatch):
         ({8: 0.2, 16: 5e-4}, 1.0, 16),
         ({8: 0.2}, 0.5, 8),  # little would be discarded at 16, for which there is no time
         ({8: 0.4}, 0.5, None),
-        ({8: 0.2, 16: 0.1}, 1.0, None),
+        ({8: 0.2, 16: 0.1}, 1.0, 16),
+        ({8: 2.0, 16: 1.0}, 1.0, None),  # it falls too slowly
     ],
 )
 def test_the_first_bond_is_one_there_is_time_for(monkeypatch, discarded, seconds, bond):

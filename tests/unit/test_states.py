@@ -16,6 +16,7 @@ from spectralz.sampling.path import path_to
 from spectralz.sampling.pool import CUTOFF, fill, search, share_held, state_pool
 from spectralz.sampling.populations import Run
 from spectralz.sampling.quench import fields, quench
+from spectralz.sampling.state_space import distinct
 from tests.reference import states
 
 
@@ -289,3 +290,10 @@ def test_states_that_share_a_slot_or_a_word_are_told_apart():
 def test_a_pool_of_more_spins_than_a_float_has_powers_of_two():
     pool = state_pool(sz.generators.chain(n=1200, strength=1.0), 10)
     assert not pool.can_be_filled
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (40, 3), (200, 5), (30, 700)])
+def test_distinct_states_are_those_of_numpy(shape):
+    x = np.random.default_rng(0).choice(np.array([-1, 1], dtype=np.int8), size=shape)
+    x = np.concatenate([x, x[::2]])
+    np.testing.assert_array_equal(distinct(x), np.unique(x, axis=0))

@@ -33,6 +33,7 @@ from spectralz.sampling.path import from_coins
 from spectralz.sampling.populations import Run, marginals_of, sample_of
 from spectralz.sampling.quench import quench
 from spectralz.sampling.spread import crew_for
+from spectralz.sampling.state_space import distinct
 from spectralz.trust.frontier import judge_bracket
 from spectralz.trust.importance import (
     MOST_MISSED,
@@ -298,7 +299,7 @@ class MatrixProduct(Method):
         tells = [_part_of(reporter_of("drawing states"), k, 2 * len(chains)) for k in range(2 * len(chains))]
         drawn = [chain.draw(part, rng, tell) for chain, part, tell in zip(chains, parts, tells, strict=False)]
         x = np.concatenate([states.x for states in drawn])
-        heavy = np.unique(np.concatenate([heavy, _heavy_states(model, x, rng)]), axis=0)
+        heavy = distinct(np.concatenate([heavy, _heavy_states(model, x, rng)]))
         everything = np.concatenate([x, heavy])
         log_q = np.empty((len(chains), len(everything)))
         origin = np.concatenate([np.repeat(np.arange(len(chains)), parts), np.full(len(heavy), -1)])
@@ -455,7 +456,7 @@ def _heavy_states(model: Ising, x: NDArray[np.int8], rng: np.random.Generator) -
     path = from_coins(model, block_width=0)
     with crew_for(path) as crew:
         ends = quench(path, np.concatenate([x[:: max(len(x) // count, 1)][:count], random]), crew.parallel)
-    return np.asarray(np.unique(ends, axis=0))
+    return distinct(ends)
 
 
 def _part_of(tell: Callable[[float], None], number: int, count: int) -> Callable[[float], None]:

@@ -106,6 +106,8 @@ BP_DAMPING, BP_TOL = 0.3, 1e-8
 # time. Once it has answered, annealing as a check gets this share of the rest.
 MPS_SHARE, MPS_PLAN_SHARE, CHECK_SHARE = 0.6, 0.3, 0.1
 FIRST_BOND, MOST_BOND, MPS_SAMPLES, MPS_TIMES = 8, 1024, 500, 4.0
+# An order is chosen for contractions with this bond: with smaller ones a wide frontier seems to cost little.
+BOND_TO_PLAN_FOR = 32
 MOST_MPS_DEGREE, MOST_MPS_DENSITY, MPS_FALL = 12.0, 0.5, 0.5
 # Discarded squares of singular values, relative to all of their bonds: an amount that is small, one that is good enough
 # if there is no time for more, an initial amount that is hopeless, and the share to which it must fall with twice the

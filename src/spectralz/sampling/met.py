@@ -18,7 +18,7 @@ from spectralz.sampling.candidates import strongest_forest
 from spectralz.sampling.pool import StatePool
 from spectralz.sampling.populations import log_mean_z, weights_of
 from spectralz.sampling.quench import fields
-from spectralz.sampling.state_space import KeptSide, WholeStates
+from spectralz.sampling.state_space import KeptSide, WholeStates, distinct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -147,7 +147,7 @@ def _summed_around(here: Population, states: Sequence[NDArray[np.int8]], is_ther
 
 def _summed_beside(here: Population, x: NDArray[np.int8], others: NDArray[np.int8], is_there: Set) -> float:
     """Return the log-weight of a set by the states around some of its states, whose share others measure."""
-    v = np.unique(here.space.of_states(x), axis=0)
+    v = distinct(here.space.of_states(x))
     pool = StatePool(here.path.model, here.space, len(v) + MOST_NEIGHBORS)
     pool.add_identified(v)
     if not pool.contains(others).any():

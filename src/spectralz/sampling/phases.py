@@ -31,6 +31,7 @@ from spectralz.sampling.met import (
 from spectralz.sampling.populations import sample_of, weights_of
 from spectralz.sampling.quench import fields, quench
 from spectralz.sampling.run import relax
+from spectralz.sampling.state_space import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -207,7 +208,7 @@ def seed_states(
     if not directions:
         return np.empty((0, path.n), dtype=np.int8)
     starts = np.array([np.where(sign * v >= 0.0, 1, -1) for v in directions for sign in (1, -1)], dtype=np.int8)
-    return np.unique(quench(path, starts, parallel), axis=0)
+    return distinct(quench(path, starts, parallel))
 
 
 def find_phases(

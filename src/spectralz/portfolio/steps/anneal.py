@@ -177,7 +177,7 @@ def _next_plan(progress: _Progress) -> tuple[Round | None, bool]:
     share /= 1.0 + len(_active(progress))
     left = way.deadline.left
     if _is_search_costly(progress):
-        left -= min(STATES_OF_SEARCH * way.pace, (1.0 - policy.LEAST_FOR_SECOND) * left)
+        left -= min(_seconds_to_search(way), (1.0 - policy.LEAST_FOR_SECOND) * left)
     affordable = share * left / max(progress.pace, policy.TICK)
     plan = way.plan(affordable, last.dissipation)
     if plan is None:
@@ -271,7 +271,7 @@ def _searched(progress: _Progress) -> _Progress:
         return progress
     if _is_search_costly(progress):
         plan, goes_both_ways = _next_plan(progress)
-        if plan is not None and not goes_both_ways:
+        if plan is not None and not (goes_both_ways and progress.answers.trusts("annealing")):
             return progress
     phases, ways = _phases_beside(progress.way, progress.groups, progress.phases), list(progress.ways)
     for stratum in phases.strata[len(ways) :]:
@@ -286,7 +286,13 @@ def _searched(progress: _Progress) -> _Progress:
 def _is_search_costly(progress: _Progress) -> bool:
     """Return whether a search after the first round would take so long that it comes after the second."""
     way = progress.way
-    return progress.rounds == 1 and STATES_OF_SEARCH * way.pace > policy.SHARE_TO_POSTPONE * way.deadline.left
+    return progress.rounds == 1 and _seconds_to_search(way) > policy.SHARE_TO_POSTPONE * way.deadline.left
+
+
+def _seconds_to_search(way: Way) -> float:
+    """Predict the time of a search: sweeps, and what is done with their states, which is not counted as operations."""
+    beside = 0.0 if clock.counts_operations() else costs.SEARCH_SPIN_SECONDS * way.path.n
+    return STATES_OF_SEARCH * way.pace + beside
 
 
 def _has_few_families(progress: _Progress) -> bool:

@@ -52,7 +52,7 @@ def _best(problem: Problem, deadline: Deadline) -> Answer | str:
         bond=policy.FIRST_BOND, samples=policy.MPS_SAMPLES, seed=problem.seed, max_memory=problem.max_memory
     )
     try:
-        layout = method.plan(model)
+        layout = replace(method, bond=policy.BOND_TO_PLAN_FOR).plan(model)
     except TooLargeError as error:
         return str(error)
     is_cold = _is_cold(model, layout)
@@ -107,13 +107,13 @@ def with_growing_bonds(
 ) -> Answer | str:
     """Double the bond as long as the next contractions are predicted to end in time and the answer changes.
 
-    Once what they discard falls fast, they may go on until the ``whole`` of the time.
+    Once what they discard falls fast, or an answer is trusted, they may go on until the ``whole`` of the time.
     """
     bond = _first_bond(model, method, layout, deadline)
     if isinstance(bond, str):
         return bond
     best: Answer | None = None
-    discarded, falls = 0.0, False
+    discarded, falls = 0.0, bond > policy.FIRST_BOND
     seconds_per_operation = policy.MPS_TIMES / clock.OPERATIONS_PER_SECOND
     before = math.inf
     cheap = policy.CHEAP_MPS_SHARE * deadline.left
@@ -122,7 +122,8 @@ def with_growing_bonds(
         needed = operations * seconds_per_operation
         if best is not None and best.is_as_good_as(tol) and needed > cheap:
             break
-        limit = whole if falls and whole is not None else deadline
+        is_promising = falls or (best is not None and best.outcome.is_trusted)
+        limit = whole if is_promising and whole is not None else deadline
         if needed > limit.left:
             if best is None:
                 return _too_long(bond, needed, deadline)
@@ -167,7 +168,7 @@ def _first_bond(model: Ising, method: MatrixProduct, layout: FrontierPlan, deadl
             return str(error)
         if discarded <= policy.LITTLE_DISCARDED or bond >= layout.largest_bond:
             return bond
-        if discarded > before:
+        if discarded > max(before, policy.NOT_MUCH_DISCARDED):
             return f"with bond {bond} a contraction discards {discarded:.2g} of its weight, which falls too slowly"
         before, bond = policy.DISCARDED_FALL * discarded, 2 * bond
 
