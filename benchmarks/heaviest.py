@@ -211,14 +211,14 @@ def chimera(folder: Path, seconds: float) -> str:
     """Return the lowest energies of the spin glasses of a folder."""
     lines = []
     for path in sorted(folder.glob("*.txt")):
-        model = _read_terms(path)
+        model = read_terms(path)
         found = sz.map_state(model, "search", budget=seconds)
         lines.append([path.stem, str(model.n), f"{-found.log_weight:.6f}", f"{found.seconds:.1f}"])
         print(" | ".join(lines[-1]), flush=True)
     return table(["model", "spins", "energy", "seconds"], lines)
 
 
-def _read_terms(path: Path) -> sz.Ising:
+def read_terms(path: Path) -> sz.Ising:
     """Read lines of "i j w"; spins without terms are left out."""
     rows = [line.split() for line in _lines(path)]
     i, j, w = (np.array(column) for column in zip(*rows, strict=True))

@@ -128,8 +128,8 @@ SEARCH_FOR_PHASES_SHARE, MOST_SEARCH_SHARE = 0.05, 0.2
 # If it is predicted to take more than this share of what is left after the first round, it comes after the second, for
 # which it leaves at least the other share.
 SHARE_TO_POSTPONE, LEAST_FOR_SECOND = 0.2, 0.5
-# One that takes longer than expected ends so much later than all else: a share of the whole, and seconds.
-LATE_SHARE, LATE_SECONDS = 0.1, 0.5
+# One that takes longer than expected ends so many seconds later than all else.
+LATE_SECONDS = 0.5
 # Nor is there one if a side is flipped, and a trusted sum over its states holds this share of P(x).
 SHARE_WITHOUT_SEARCH = 0.5
 LARGEST_POPULATION = 200_000

@@ -307,8 +307,7 @@ def _phases_beside(way: Way, groups: list[list[Run]], known: Phases | None = Non
     if SWEEPS_PER_CHAIN * way.path.engine.together * way.one > policy.MOST_SEARCH_SHARE * way.deadline.seconds:
         return known or Phases()
     most = min(limit.seconds / max(SWEEPS_PER_CANDIDATE * way.pace, policy.TICK), MOST_CANDIDATES)
-    late = policy.LATE_SHARE * way.deadline.seconds + policy.LATE_SECONDS
-    with Deadline.after(way.deadline.left + late).in_force():
+    with Deadline.after(way.deadline.left + policy.LATE_SECONDS).in_force():
         return find_phases(way.path, runs, way.directions, way.rng, known, most, limit, way.crew.parallel)
 
 
