@@ -288,7 +288,7 @@ def test_an_interrupt_of_tempering_leaves_what_copies_have_passed(monkeypatch):
 
 def test_an_interrupt_of_contractions_leaves_the_temperatures_that_are_done(monkeypatch):
     model = sz.generators.grid(6, 1.0, seed=0)
-    interrupt_after(monkeypatch, "spectralz.inference.contracted._in_time", 2)
+    interrupt_after(monkeypatch, "spectralz.inference.contracted._at", 2)
     found = sz.thermodynamics(model, [0.3, 0.5, 0.8, 1.0], exclude=["exact"], work=1e10)
     assert found.interrupted
     assert found.method == "mps"
@@ -298,7 +298,7 @@ def test_an_interrupt_of_contractions_leaves_the_temperatures_that_are_done(monk
 
 def test_a_quick_answer_stands_in_for_what_an_interrupt_prevents(monkeypatch):
     model = sz.generators.grid(6, 1.0, seed=0)
-    interrupt_after(monkeypatch, "spectralz.inference.contracted._in_time", 0)
+    interrupt_after(monkeypatch, "spectralz.inference.contracted._at", 0)
     found = sz.thermodynamics(model, [0.3, 0.5], exclude=["exact"], budget=5)
     assert found.interrupted
     assert found.method == "annealing"

@@ -76,8 +76,9 @@ def contracted(model: Ising, betas: FloatArray, deadline: Deadline, seed: int) -
             while len(rows) < len(betas) and not _has_failed(rows):
                 report("contracting", len(rows) / len(betas))
                 together = range(len(rows), min(len(rows) + threads, len(betas)))
-                share = deadline.share(min(len(together) / (len(betas) - len(rows)), LARGEST_SHARE))
-                calls = [partial(copy_context().run, _at, model, betas[k], method, layout, share) for k in together]
+                part = len(together) / (len(betas) - len(rows))
+                limits = deadline.share(min(part, LARGEST_SHARE)), deadline.share(part)
+                calls = [partial(copy_context().run, _at, model, betas[k], method, layout, *limits) for k in together]
                 rows += [future.result() for future in [crew.pool.submit(call) for call in calls]]
         if interrupt.happened:
             stop.set()  # or the threads would go on
@@ -91,23 +92,22 @@ def _has_failed(rows: Sequence[list[Pair] | str]) -> bool:
     return len(rows) >= MOST_FAILURES and all(isinstance(row, str) for row in rows[-MOST_FAILURES:])
 
 
-def _at(model: Ising, beta: float, method: MatrixProduct, layout: FrontierPlan, deadline: Deadline) -> list[Pair] | str:
-    """Return values and errors at a temperature, or why there are none."""
-    with deadline.in_force():
-        return _in_time(model, beta, method, layout, deadline)
-
-
-def _in_time(
-    model: Ising, beta: float, method: MatrixProduct, layout: FrontierPlan, deadline: Deadline
+def _at(
+    model: Ising, beta: float, method: MatrixProduct, layout: FrontierPlan, deadline: Deadline, whole: Deadline
 ) -> list[Pair] | str:
-    scaled = model.scaled(beta)
+    """Return values and errors at a temperature, or why there are none.
+
+    If log Z is trusted, no other method has to be tried, and its means may take the ``whole`` of the time.
+    """
     tol = policy.TOL_AT_TEN_SECONDS * math.sqrt(10.0 / max(deadline.seconds, 1e-9))
-    answer = with_growing_bonds(scaled, method, layout, deadline.share(SHARE_OF_LOG_Z), tol)
+    with deadline.in_force():
+        answer = with_growing_bonds(model.scaled(beta), method, layout, deadline.share(SHARE_OF_LOG_Z), tol)
     if isinstance(answer, str) or not answer.outcome.is_trusted:
         return answer if isinstance(answer, str) else str(answer.outcome.status)
     bond = int(answer.outcome.details["bond"])
     try:
-        found = _means(model, beta, layout, method.cutoff, bond, deadline)
+        with whole.in_force():
+            found = _means(model, beta, layout, method.cutoff, bond, whole)
     except (_FailedError, LateError) as failure:
         return str(failure)
     if isinstance(found, str):

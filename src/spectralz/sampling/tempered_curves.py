@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.deadline import is_past
+from spectralz._support.deadline import Deadline, is_past
 from spectralz.parts.leading import leading_directions
 from spectralz.sampling.curves import MOST_OF_SEARCH, phases_beside
 from spectralz.sampling.engines.sparse import GROUPS
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz._support.deadline import Deadline
     from spectralz.model import FloatArray, Ising
     from spectralz.sampling.path import Path
     from spectralz.sampling.spread import Crew
@@ -40,6 +39,8 @@ ROUNDS_PER_SQUARE, FEWEST_ROUNDS = 1.0, 300.0
 LOOKS, FEWEST_LOOKS, MOST_BYTES = 50, 4, 400_000_000
 # Of the time, so much goes into the search for phases that were missed; it begins from so many states.
 SHARE_OF_SEARCH, STATES_TO_SEARCH = 0.1, 512
+# If it takes longer than expected, it ends so much of the whole time after the end.
+LATE_SHARE = 0.1
 # A phase is known if copies of so many groups have met it.
 FEWEST_GROUPS = GROUPS // 2
 # The first rungs are those of a quick survey; after so much of the time they are placed anew.
@@ -133,7 +134,8 @@ def tempered_curves(
         missed = np.ones(len(betas), dtype=bool)
         if not tempered.interrupted and not path.couplings.is_dense:
             search = deadline.share(SHARE_OF_SEARCH / (SHARE_OF_SEARCH + SHARE_OF_SUMS))
-            missed = np.logical_or.accumulate(_missed(crew, model, betas, places, sights, search, rng))
+            end = Deadline.after(deadline.left + LATE_SHARE * deadline.seconds)
+            missed = np.logical_or.accumulate(_missed(crew, model, betas, places, sights, search, end, rng))
     before = replace(tempered, energy=tempered.early)
     found = [
         _with_errors(model, beta, point, tempered, before, here, sights)
@@ -258,14 +260,15 @@ def _missed(
     places: Sequence[At],
     sights: _Sights,
     deadline: Deadline,
+    end: Deadline,
     rng: np.random.Generator,
 ) -> NDArray[np.bool_]:
-    """Return at which temperatures there are phases that the copies lack."""
+    """Return at which temperatures there are phases that the copies lack; after the ``end`` there may be some."""
     missed = np.ones(len(betas), dtype=bool)
     directions = leading_directions(model.storage, DIRECTIONS)  # the same at all temperatures
     for k, (beta, here) in enumerate(zip(betas.tolist(), places, strict=True)):
         left = len(betas) - k
-        with deadline.share(max(MOST_OF_SEARCH, 1.0 / left)).in_force():
+        with end.share(max(MOST_OF_SEARCH, 1.0 / left)).in_force():
             missed[k] = _misses_phase(crew, model.scaled(beta), directions, here, sights, deadline.left / left, rng)
     return missed
 
