@@ -13,6 +13,7 @@ import spectralz as sz
 from spectralz._support import clock
 from spectralz._support.deadline import Deadline
 from spectralz.methods.matrix_product import _heavy_states
+from spectralz.sampling import plan
 from spectralz.sampling.path import from_coins, from_fields, from_model, from_subgraph, path_to
 from spectralz.sampling.plan import predicted_seconds
 from spectralz.sampling.quench import quench
@@ -101,3 +102,9 @@ def test_predicted_seconds_do_not_depend_on_the_machine_if_operations_are_counte
     with clock.counting_operations():
         assert predicted_seconds(path, 3, 64) == operations(path.engine, 3, 64) / 1e9
     assert predicted_seconds(path, 6, 64) == pytest.approx(2.0 * predicted_seconds(path, 3, 64))
+
+
+def test_how_fast_the_machine_is_does_not_depend_on_the_clock_of_budgets():
+    plan._slowness.cache_clear()
+    with clock.using_clock(lambda: 7.0):
+        assert predicted_seconds(path_to(sz.generators.grid(10, 1.0, 0), block_width=0), 1, 64) > 1e-8

@@ -34,7 +34,7 @@ STEP = 0.05
 # Points that are timed to predict the time of others.
 TIMED_POINTS = 2
 # Small models that show how fast this machine is.
-SPINS_OF_RING, SPINS_OF_DENSE = 32_768, 1024
+SPINS_OF_RING, SPINS_OF_DENSE, LEAST_SLOWNESS = 32_768, 1024, 0.01
 # The length of the path, expected before it is surveyed: this many times the root of the number of spins.
 LENGTH_PER_ROOT = 0.8
 
@@ -139,7 +139,7 @@ def spaced_by(
     short.
     """
     if step >= LONGEST_STEP:
-        one = predicted_seconds(path, 1, path.engine.together)
+        one = max(predicted_seconds(path, 1, path.engine.together), 1e-12)
         return np.linspace(0.0, 1.0, int(np.clip(0.5 * deadline.current().left / one, FEWEST_POINTS, LEAST_POINTS)) + 1)
     measured = survey(path, rng, parallel)
     return measured.spaced(measured.length[-1] / math.sqrt(step))
@@ -182,8 +182,9 @@ def _slowness(*, is_dense: bool) -> float:
     ring = np.column_stack([order, np.roll(order, 1)])
     model = Ising(np.zeros(n), np.full((n, n), 0.5 / n)) if is_dense else Ising.from_edges(n, ring, np.full(n, 0.5))
     path = from_coins(model, block_width=0)
-    seconds = seconds_per_point(path, path.engine.together)
-    return seconds * clock.OPERATIONS_PER_SECOND / operations(path.engine, 1, path.engine.together)
+    with clock.using_clock(clock.seconds):  # whatever the clock of the caller
+        seconds = seconds_per_point(path, path.engine.together)
+    return max(seconds * clock.OPERATIONS_PER_SECOND / operations(path.engine, 1, path.engine.together), LEAST_SLOWNESS)
 
 
 def seconds_per_sweep(path: Path, sweeps: int = 1, parallel: Parallel = one_after_the_other) -> float:
