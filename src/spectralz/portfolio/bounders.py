@@ -147,23 +147,19 @@ def _states(model: Ising, deadline: Deadline) -> Iterator[Bound]:
         return policy.STATES_SHARE * policy.LARGEST_SHARE * deadline.left
 
     with deadline.share(policy.LARGEST_SHARE).in_force():
-        yield from _sums_of_states(model, deadline, seconds)
-
-
-def _sums_of_states(model: Ising, deadline: Deadline, seconds: Callable[[], float]) -> Iterator[Bound]:
-    path = path_to(model, block_width=0)
-    with crew_for(path) as crew:
-        one = seconds_per_state(path, policy.QUICK_STEP, seconds_per_sweep(path, parallel=crew.parallel))
-        deadline.require(2.0 * policy.FEWEST_STATES * one)
-        size = _within(seconds() / one, policy.FEWEST_STATES, policy.MOST_ANNEALED)
-        rng = np.random.default_rng(0)
-        points = spaced_by(path, policy.QUICK_STEP, rng, crew.parallel)
-        run = anneal(path, points, size, rng, parallel=crew.parallel)
-        pool = state_pool(model, MOST_STATES)
-        for _ in collect(
-            pool, path, [run], partial(share_held, runs=[]), size, rng, lambda _: seconds(), crew.parallel
-        ):
-            yield Bound(pool.lower, None, f"{len(pool)} states")
+        path = path_to(model, block_width=0)
+        with crew_for(path) as crew:
+            one = seconds_per_state(path, policy.QUICK_STEP, seconds_per_sweep(path, parallel=crew.parallel))
+            deadline.require(2.0 * policy.FEWEST_STATES * one)
+            size = _within(seconds() / one, policy.FEWEST_STATES, policy.MOST_ANNEALED)
+            rng = np.random.default_rng(0)
+            points = spaced_by(path, policy.QUICK_STEP, rng, crew.parallel)
+            run = anneal(path, points, size, rng, parallel=crew.parallel)
+            pool = state_pool(model, MOST_STATES)
+            for _ in collect(
+                pool, path, [run], partial(share_held, runs=[]), size, rng, lambda _: seconds(), crew.parallel
+            ):
+                yield Bound(pool.lower, None, f"{len(pool)} states")
 
 
 def _sdp(model: Ising, deadline: Deadline) -> Iterator[Bound]:

@@ -59,9 +59,8 @@ def _best(problem: Problem, deadline: Deadline) -> Answer | str:
     for_bonds = deadline.share(policy.BONDS_SHARE) if is_cold else deadline
     with deadline.in_force():
         best = with_growing_bonds(model, method, layout, for_bonds, problem.tol, deadline)
-    if not is_cold or (isinstance(best, Answer) and best.outcome.is_trusted):
-        return best
-    with deadline.in_force():
+        if not is_cold or (isinstance(best, Answer) and best.outcome.is_trusted):
+            return best
         cold = _by_heaviest_states(problem)
     if cold is not None and (isinstance(best, str) or _is_better(cold, best)):
         return cold
@@ -123,7 +122,7 @@ def with_growing_bonds(
         if best is not None and best.is_as_good_as(tol) and needed > cheap:
             break
         is_promising = falls or (best is not None and best.outcome.is_trusted)
-        limit = whole if is_promising and whole is not None else deadline
+        limit = (whole or deadline) if is_promising else deadline
         if needed > limit.left:
             if best is None:
                 return _too_long(bond, needed, deadline)
