@@ -75,6 +75,8 @@ def main() -> int:
     parser.add_argument("--between", type=float, nargs=2, default=(FIRST, LAST), help="seconds before the interrupt")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
+    # A shell that starts this in the background lets it ignore SIGINT, and commands would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     rng = np.random.default_rng(asked.seed)
     print(processor())
     rows, is_any_wrong = [], False

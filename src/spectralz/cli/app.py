@@ -20,6 +20,7 @@ from spectralz.cli.fitting import fit
 from spectralz.cli.helping import Command, Group, UsageError, examples, show_help_alone, usage_sentence
 from spectralz.cli.listing import list_methods, warm_up
 from spectralz.cli.models import convert, generate_app, info
+from spectralz.cli.predicting import predict
 from spectralz.cli.solving import bounds, compare, sample, solve
 from spectralz.errors import SpectralzError, is_broken_pipe, is_interrupt
 
@@ -58,6 +59,7 @@ _commands: dict[str, Callable[..., None]] = {
     "map": map_command,
     "sample": sample,
     "fit": fit,
+    "predict": predict,
     "convert": convert,
     "paper": paper,
     "sweep": sweep,

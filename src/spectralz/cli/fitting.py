@@ -22,13 +22,14 @@ from spectralz.io.csv_table import read_table
 from spectralz.io.files import STANDARD
 from spectralz.io.lines import finite_number, whole_number
 from spectralz.model import FloatArray
-from spectralz.show import fits
+from spectralz.show import fits, networks
 
 CHOSEN = ("ebic", "cv")
 
 
 @examples(
     "spectralz fit data.csv --out model.npz --plot fit.png      # all pairs; a picture of how well it fits",
+    "spectralz fit data.csv --penalty l2=cv --network net.png   # the couplings as a network",
     "spectralz fit data.csv --graph chosen --tests              # the graph from the data; z and p of each parameter",
     "spectralz fit data.csv --penalty l2=0.01 --out model.json",
     "spectralz fit data.csv --penalty l1=ebic --json",
@@ -39,8 +40,8 @@ def fit(
         Path,
         typer.Argument(
             metavar="DATA",
-            help="A table, one row per line, of 0 and 1 or -1 and +1: .csv with or without header, .npy; - reads "
-            "standard input.",
+            help="A table, one row per line, of 0 and 1 or -1 and +1; cells may be missing (empty, NA). .csv with or "
+            "without header, .npy; - reads standard input.",
             show_default=False,
         ),
     ],
@@ -82,6 +83,9 @@ def fit(
     ] = False,
     as_json: opts.AsJson = False,
     plot: opts.Picture = None,
+    network: Annotated[
+        Path | None, typer.Option("--network", metavar="OUT", help="Draw the couplings as a network: .png, .svg, .pdf.")
+    ] = None,
     strict: opts.Strict = False,
 ) -> None:
     """Fit fields and couplings of a model to data, by maximum likelihood.
@@ -89,7 +93,7 @@ def fit(
     The model has spins -1 and +1; in data of 0 and 1, 1 becomes +1. A header gives the names of the spins.
     """
     edges_file = None if graph in (None, "chosen") else Path(str(graph))
-    check_outputs({"--out": out, "--plot": plot}, [file, edges_file])
+    check_outputs({"--out": out, "--plot": plot, "--network": network}, [file, edges_file])
     if out is not None:
         check_suffix(out)
     kind, strength = _penalty(penalty)
@@ -118,7 +122,10 @@ def fit(
     finally:
         name = "standard input" if str(file) == STANDARD else as_text(file.name)
         draw = partial(fits.picture, fitted, f"{name}: {fitted!r}")
-        write_all((out, partial(_write_model, fitted)), (plot, partial(write_picture, draw)))
+        pictures = ((plot, draw), (network, partial(networks.picture, fitted, name)))
+        write_all(
+            (out, partial(_write_model, fitted)), *((path, partial(write_picture, drawn)) for path, drawn in pictures)
+        )
     if not fitted.status.converged:
         warn(f"this fit is not to be trusted: {fitted.status}")
     if fitted.interrupted:

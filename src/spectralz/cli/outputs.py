@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from spectralz.show.canvas import FORMATS
 STATES = (".npy", ".csv", ".npy.gz", ".csv.gz")
 # The suffixes that an option takes: a browser would not show a page that has another one.
 SUFFIXES = {
+    "--network": (tuple(f".{name}" for name in FORMATS), "a picture is .png, .svg or .pdf"),
     "--plot": (tuple(f".{name}" for name in FORMATS), "a picture is .png, .svg or .pdf"),
     "--html": ((".html", ".htm"), "a page is .html"),
 }
@@ -93,8 +95,8 @@ def write_page(page: str, path: Path) -> None:
     say(f"wrote {as_text(path)}")
 
 
-def write_states(states: NDArray[np.int8], names: Sequence[Hashable] | None, path: Path) -> None:
-    """Write states, one per row; a table begins with a line of the spins' names, if they have names."""
+def write_states(states: NDArray[Any], names: Sequence[Hashable] | None, path: Path) -> None:
+    """Write states or other numbers, one row each; a table begins with a line of the spins' names, if they have any."""
     buffer = io.BytesIO()
     if path.name.lower().removesuffix(".gz").endswith(".npy"):
         np.save(buffer, states)
@@ -103,5 +105,5 @@ def write_states(states: NDArray[np.int8], names: Sequence[Hashable] | None, pat
             line = io.StringIO()
             csv.writer(line, lineterminator="\n").writerow(map(str, names))
             buffer.write(line.getvalue().encode("utf-8"))
-        np.savetxt(buffer, states, fmt="%d", delimiter=",")
+        np.savetxt(buffer, states, fmt="%.9g", delimiter=",")
     save(path, buffer.getvalue())

@@ -2,6 +2,7 @@
 
 from spectralz.inference.description import describe
 from spectralz.inference.heaviest import map_state
+from spectralz.inference.prediction import predict
 from spectralz.inference.probabilities import log_prob
 from spectralz.inference.ratio import log_ratio
 from spectralz.inference.temperatures import energy, entropy, thermodynamics
@@ -19,6 +20,7 @@ __all__ = [
     "log_z",
     "map_state",
     "marginals",
+    "predict",
     "sample",
     "thermodynamics",
 ]

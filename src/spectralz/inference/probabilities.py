@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from spectralz.errors import ModelError
 from spectralz.inference.evidence import ModelWithEvidence
-from spectralz.inference.verbs import log_z
-from spectralz.model import RBM, Ising
-from spectralz.model.values import LOW, spins_of
+from spectralz.inference.rows import read_rows, rows_under
+from spectralz.inference.verbs import as_method, log_z
 from spectralz.result import LogProb
 
 if TYPE_CHECKING:
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from spectralz.methods import Method
-    from spectralz.model.values import Values
+    from spectralz.model import RBM, Ising
 
 
 def log_prob(
@@ -39,7 +37,9 @@ def log_prob(
     model
         The model, an Ising or an RBM.
     X
-        States, one per row, or a single one; for an RBM, states of all units, the visible ones first.
+        States, one per row, or a single one; for an RBM, states of all units, the visible ones first, or of the
+        visible ones alone. Cells may be missing (NaN, None or NA): the result is then the log-probability of the
+        others, log Z with these fixed minus log Z. Rows for which this takes a method share its budget.
     method, executor, **options
         How to find log Z, as in :func:`log_z`.
     values
@@ -61,29 +61,12 @@ def log_prob(
     """
     conditioned = ModelWithEvidence.checked(model, given)
     whole = conditioned.whole
-    if values is None:
-        states = _spins(X, model.values, whole.n, strictly=isinstance(model, RBM))
-    else:
-        states = _spins(X, values, whole.n, strictly=True)
-    weights = np.atleast_1d(np.asarray(whole.log_weight(states), dtype=np.float64))
-    estimate = log_z(model, method, given=given, executor=executor, **options)
-    agrees = np.all(states[:, conditioned.fixed] == conditioned.value, axis=1)
-    return LogProb(np.where(agrees, weights - estimate.log_z, -np.inf), weights, estimate)
-
-
-def _spins(X: Any, values: Values, n: int, *, strictly: bool) -> Any:
-    """Return states as rows of -1 and +1."""
-    if values not in LOW:
-        raise ModelError(f"values is {values!r}; states are 'pm1' (-1 and +1) or '01' (0 and 1)")
-    try:
-        rows = np.atleast_2d(np.asarray(X))
-    except ValueError:
-        raise ModelError("the states have rows of different lengths; give one row of all spins per state") from None
-    if rows.size == 0 and rows.shape[-1] != n:
-        rows = rows.reshape(0, n)
-    if rows.ndim != 2 or rows.shape[1] != n:
-        raise ModelError(f"states have shape {np.shape(X)}; the model has {n} spins: give rows of {n} values")
-    try:
-        return spins_of(rows, values, strictly=strictly).astype(np.int8)
-    except ModelError as error:
-        raise ModelError(f"{error}; or give values={'01' if values == 'pm1' else 'pm1'!r}") from None
+    states = read_rows(X, model, values, whole.n)
+    agrees = np.all((states[:, conditioned.fixed] == conditioned.value) | (states[:, conditioned.fixed] == 0), axis=1)
+    states[:, conditioned.fixed] = conditioned.value
+    chosen = as_method(method, options)
+    rows = rows_under(whole, states, chosen, means=False)
+    estimate = log_z(model, chosen, given=given, executor=executor)
+    log_prob = np.where(agrees, rows.log_weight - estimate.log_z, -np.inf)
+    error = rows.error if (states == 0).any() else None
+    return LogProb(log_prob, rows.log_weight, estimate, error, rows.is_exact, rows.trusted)

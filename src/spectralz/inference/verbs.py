@@ -125,7 +125,7 @@ def marginals(
     Marginals(n=12, pairs left out, exact, means ... by exact)
     """
     chosen = as_method(method, options)
-    _refuse_unable(chosen, "gives_marginals", "gives no marginals; these do")
+    refuse_without_marginals(chosen)
     conditioned = ModelWithEvidence.checked(model, given)
     if pairs == "all":
         with _spreading(chosen, executor):
@@ -293,6 +293,11 @@ def _spreading(method: Method, executor: Any) -> AbstractContextManager[None]:
     if executor is not None:
         _refuse_unable(method, "spreads_runs", "has no runs for an executor; these methods do")
     return using_executor(executor)
+
+
+def refuse_without_marginals(method: Method) -> None:
+    """Refuse a method that gives no marginals, and name those that do."""
+    _refuse_unable(method, "gives_marginals", "gives no marginals; these do")
 
 
 def _refuse_unable(method: Method, ability: str, lack: str) -> None:

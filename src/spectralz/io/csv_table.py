@@ -1,7 +1,7 @@
 """Tables of data: one row per line, cells separated by commas, semicolons, tabs or blanks, with or without a header.
 
-The first line is a header if one of its cells is not a number. Lines that begin with ``#`` are comments. Arrays of
-numpy (``.npy``) are read too.
+The first line is a header if one of its cells is neither a number nor missing. Empty cells, NA and NaN are missing, and
+become NaN. Lines that begin with ``#`` are comments. Arrays of numpy (``.npy``) are read too.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from spectralz.io.lines import Lines, finite_number, quoted, separator_of
 if TYPE_CHECKING:
     from spectralz.model import FloatArray
 
+# Cells of missing values, in small letters.
+MISSING = frozenset({"", "na", "n/a", "nan", "<na>", "null", "none", ".", "?"})
 NUMPY_MAGIC = b"\x93NUMPY"
 
 
@@ -42,7 +44,7 @@ def read_table(path: PathOrSource) -> tuple[FloatArray, list[str] | None]:
         source.fail("the file is empty; a table has one row per line, with 0 and 1 or -1 and +1")
     rows = _cells(lines)
     names = None
-    if any(finite_number(cell) is None for cell in rows[0]):
+    if any(finite_number(cell) is None and not is_missing(cell) for cell in rows[0]):
         names, rows, lines = rows[0], rows[1:], lines.after(1)
         if not rows:
             source.fail("there is a header and no rows below it")
@@ -51,11 +53,18 @@ def read_table(path: PathOrSource) -> tuple[FloatArray, list[str] | None]:
         if len(row) != width:
             lines.fail(k, f"the line has {len(row)} cells and the first one {width}; every row needs all of them")
     try:
-        return np.array(rows, dtype=np.float64), names
+        return np.array(
+            [["nan" if is_missing(cell) else cell for cell in row] for row in rows], dtype=np.float64
+        ), names
     except ValueError:
-        k, cell = next((k, cell) for k, row in enumerate(rows) for cell in row if finite_number(cell) is None)
-        missing = "a cell is empty" if not cell else f"{quoted(cell)} is not a number"
-        lines.fail(k, f"{missing}; a fit needs every value, 0 and 1 or -1 and +1")
+        known = ((k, cell) for k, row in enumerate(rows) for cell in row if not is_missing(cell))
+        k, cell = next((k, cell) for k, cell in known if finite_number(cell) is None)
+        lines.fail(k, f"{quoted(cell)} is not a number; a cell is 0 or 1, -1 or +1, or empty or NA if it is missing")
+
+
+def is_missing(cell: str) -> bool:
+    """Say whether a cell of a table says that its value is missing."""
+    return cell.lower() in MISSING
 
 
 def _cells(lines: Lines) -> list[list[str]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from spectralz.errors import NotConvergedError, OptionError
-from spectralz.inference import sample
+from spectralz.inference import predict, sample
 from spectralz.learning.fitting import fit
 from spectralz.learning.goodness import log_probabilities
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 class IsingEstimator:
     """Fit an Ising model with the interface of scikit-learn: ``fit``, ``score``, ``score_samples``, ``sample``.
 
+    Cells may be missing (NaN); ``missing_probability`` predicts them, and scores are those of the known part of rows.
     ``sklearn.base.clone``, ``cross_val_score`` and ``GridSearchCV`` work with it; scikit-learn itself is not needed.
 
     Parameters
@@ -77,8 +78,13 @@ class IsingEstimator:
         return float(self.score_samples(X).mean())
 
     def score_samples(self, X: Any) -> FloatArray:
-        """Return the log-likelihood of every row."""
+        """Return the log-likelihood of every row, or of its known part."""
         return log_probabilities(self._fitted(), X)
+
+    def missing_probability(self, X: Any) -> FloatArray:
+        """Return P(1, or +1) of every missing cell of ``X`` given the rest of its row; 0 or 1 for the other cells."""
+        fitted = self._fitted()
+        return predict(fitted.model, X, values=fitted.values, seed=self.seed).probability
 
     def sample(self, n_samples: int = 1, random_state: int | None = None) -> SpinArray:
         """Return states drawn from the model, in the values of the data; ``seed`` is used if no other is given."""
@@ -120,5 +126,5 @@ class IsingEstimator:
             transformer_tags=None,
             classifier_tags=None,
             regressor_tags=None,
-            input_tags=InputTags(),
+            input_tags=InputTags(allow_nan=True),
         )

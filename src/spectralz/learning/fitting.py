@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, deadline
 from spectralz._support.deadline import Deadline
 from spectralz._support.options import check_choice, checked_count, checked_positive, checked_threads, flag, is_number
 from spectralz._support.threads import NO_MATRICES, using_threads
-from spectralz.errors import ModelError, OptionError, TooLargeError, showing_interrupts, shown, warn_inaccurate
+from spectralz.errors import (
+    InaccurateWarning,
+    ModelError,
+    OptionError,
+    TooLargeError,
+    showing_interrupts,
+    shown,
+    warn_inaccurate,
+)
 from spectralz.inference import log_z, sample
-from spectralz.learning import sampled, selecting
+from spectralz.learning import expectations, sampled, selecting
 from spectralz.learning.graphs import edges_of
 from spectralz.learning.likelihood import Likelihood, Moments, exact_moments
 from spectralz.learning.minimizing import Minimum, minimize
+from spectralz.learning.observed import Incomplete, Observed, observed
 from spectralz.learning.precision import MOST_PARAMETERS, Precision, precision_by_states, precision_of
 from spectralz.learning.problem import WAY_OUT, Penalty, Problem, problem_of, refuse_unbounded
 from spectralz.learning.pseudo import PseudoLikelihood
 from spectralz.learning.table import Table, moments_table, table_of
 from spectralz.learning.walsh import Walsh
-from spectralz.result import Fit, Status
+from spectralz.result import Fit, Kind, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,8 +48,13 @@ DEFAULT_STRENGTH = 0.01
 LEAST_TOL_OF_LBFGS = 1e-7
 # However many rows there are, moments are not matched beyond their rounding.
 LEAST_TOL = 1e-13
+# For the log-likelihood: log Z is exact if that takes a few seconds, ten times the first budget, and otherwise has the
+# second one. If it is not trusted then, it has the time that log_z has by default.
+BUDGET_OF_EXACT, BUDGET_OF_LOG_Z = 0.2, 2.0
 # States drawn exactly for the Fisher information if it is not computed: errors are then accurate to about a percent.
 STATES_FOR_ERRORS = 20_000
+# With missing cells: how many more starts, and which difference of the log-likelihoods per row shows another maximum.
+MORE_STARTS, SAME_VALUE = 3, 1e-7
 # If there are fewer rows per parameter, or per parameter of the variable that has most, the status says so.
 FEW_ROWS, FEW_ROWS_OF_VARIABLE = 2.0, 50.0
 
@@ -230,6 +245,14 @@ def _strength(penalty: Any, strength: Any) -> float | str:
 
 
 @dataclass(frozen=True)
+class Recipe:
+    """What was fitted, and all estimates, also of couplings that an l1 penalty set to zero."""
+
+    problem: Problem
+    parameters: FloatArray
+
+
+@dataclass(frozen=True)
 class _Solution:
     """Parameters, their precision, and the words of the status."""
 
@@ -238,6 +261,7 @@ class _Solution:
     sentence: str
     is_matched: bool
     details: dict[str, Any]
+    more: str = ""
 
 
 def fit_table(table: Table, edges: IntArray, fixed: Any, options: FitOptions) -> Fit:
@@ -246,14 +270,15 @@ def fit_table(table: Table, edges: IntArray, fixed: Any, options: FitOptions) ->
     problem = problem_of(table, edges, fixed, options.penalty)
     refuse_unbounded(problem, table)
     method, engine = _method(problem, table, options)
+    data = observed(problem, table)
     # If the likelihood has no maximum, this shows only when its slope is far below the weight of one row.
     options = replace(options, tol=min(options.tol, max(1e-3 / table.rows, LEAST_TOL)))
     if method == "exact":
-        solution = _exactly(problem, table, engine, options)
+        solution = _exactly(problem, table, data, engine, options)
     elif method == "pseudo":
-        solution = _by_pseudo(problem, table, options)
+        solution = _by_pseudo(problem, table, data, options)
     else:
-        solution = _by_sampling(problem, table, options)
+        solution = _by_sampling(problem, table, data, options)
     best, precision = solution.minimum, solution.precision
     has_l1 = problem.penalty.l1 > 0.0
     model = problem.model(best.parameters, keep_zeros=not has_l1)
@@ -262,7 +287,7 @@ def fit_table(table: Table, edges: IntArray, fixed: Any, options: FitOptions) ->
     value = error = constant = None
     if options.likelihood and (not best.is_interrupted or engine is not None):
         constant, error = _log_z(model, engine, best.parameters)
-        value = float(best.parameters @ problem.moments) - constant
+        value = data.expected(best.parameters).log_weight - constant
     errors = precision.error if status.converged else None
     penalty = "l1" if has_l1 else "l2" if problem.penalty.l2 > 0.0 else None
     return Fit(
@@ -285,6 +310,8 @@ def fit_table(table: Table, edges: IntArray, fixed: Any, options: FitOptions) ->
         interrupted=best.is_interrupted,
         details={**solution.details, **({"no_errors": precision.why} if precision.why else {})},
         table=table,
+        covariance=precision.covariance if status.converged else None,
+        recipe=Recipe(problem, best.parameters),
     )
 
 
@@ -301,38 +328,76 @@ def _method(problem: Problem, table: Table, options: FitOptions) -> tuple[str, M
     return options.method, exact
 
 
-def _exactly(problem: Problem, table: Table, engine: Any, options: FitOptions) -> _Solution:
+def _exactly(problem: Problem, table: Table, data: Observed, engine: Any, options: FitOptions) -> _Solution:
     has_all_states = isinstance(engine, Walsh)
-    if has_all_states:
-        tol, best = options.tol, Minimum(problem.start(), np.inf, 0)
-    else:
-        tol, best = max(options.tol, LEAST_TOL_OF_LBFGS), _start_of(problem, table, options, 1e-3)
+    tol = options.tol if has_all_states else max(options.tol, LEAST_TOL_OF_LBFGS)
+    objective = Likelihood(engine, data)
+    best = Minimum(problem.start(), np.inf, 0)
+    if not has_all_states:
+        best = _start_of(problem, table, data, options, 1e-3)
+    words = "moments match" if problem.penalty.is_none else "the penalized likelihood is stationary"
+    more = ""
     if not best.is_interrupted:
-        best = minimize(Likelihood(problem, engine), problem, best.parameters, tol, options.max_iter)
+        best = minimize(objective, problem, best.parameters, tol, options.max_iter)
+        if isinstance(data, Incomplete):
+            words = words.replace("moments", "expected moments")
+            best, more = _best_of_starts(objective, problem, best, tol, options)
 
     def precision() -> Precision:
         if has_all_states:
-            return precision_of(problem, engine.moments_and_covariance(best.parameters)[2], table.rows)
+            return precision_of(problem, objective.hessian(best.parameters)[2], table.rows)
         count = max(STATES_FOR_ERRORS, 20 * problem.size)
         states = sample(problem.model(best.parameters), count, "exact", options.seed)
-        return precision_by_states(problem, states, table.rows)
+        return precision_by_states(problem, states, table.rows, data.expected(best.parameters, lost=True).lost)
 
     details: dict[str, Any] = {"residual": best.residual}
     if not has_all_states and problem.penalty.l1 == 0.0:
         details["errors_from"] = f"{STATES_FOR_ERRORS} states"
-    words = "moments match" if problem.penalty.is_none else "the penalized likelihood is stationary"
     is_matched = best.residual <= 10.0 * tol
     return _Solution(
-        best, _affordable(precision, problem, best), f"{words} to {best.residual:.1g}", is_matched, details
+        best, _affordable(precision, problem, best), f"{words} to {best.residual:.1g}", is_matched, details, more
     )
 
 
-def _start_of(problem: Problem, table: Table, options: FitOptions, tol: float) -> Minimum:
+def _best_of_starts(
+    objective: Likelihood, problem: Problem, first: Minimum, tol: float, options: FitOptions
+) -> tuple[Minimum, str]:
+    """Search from other starts too: with missing cells the likelihood may have several maxima. Say if it has."""
+    rng = np.random.default_rng(options.seed)
+    degree = max(1.0, 2.0 * len(problem.edges) / problem.n)
+    size = np.where(np.arange(problem.size) < problem.n, 0.5, 0.5 / math.sqrt(degree))
+    ends = [first]
+    for _ in range(MORE_STARTS):
+        if ends[-1].is_interrupted or deadline.is_past():
+            break
+        start = np.where(problem.free, problem.start() + size * rng.normal(size=problem.size), problem.given)
+        ends.append(minimize(objective, problem, start, tol, options.max_iter, "from another start"))
+    reached = [end for end in ends if end.residual <= 10.0 * tol]
+    if not reached:
+        return ends[0], ""
+    values = [_penalized(objective, problem, end.parameters) for end in reached]
+    best = reached[int(np.argmin(values))]
+    lower = sum(value > min(values) + SAME_VALUE for value in values)
+    if not lower:
+        return best, ""
+    words = f"{lower} of {len(reached)} starts ended in a lower maximum, by {max(values) - min(values):.2g} per row"
+    return best, f"; {words}, so that there may be a higher one"
+
+
+def _penalized(objective: Likelihood, problem: Problem, at: FloatArray) -> float:
+    J = at[problem.n :]
+    return objective.value(at)[0] + problem.penalty.l1 * float(np.abs(J).sum()) + problem.penalty.l2 / 2 * float(J @ J)
+
+
+def _start_of(problem: Problem, table: Table, data: Observed, options: FitOptions, tol: float) -> Minimum:
     """Return parameters near the maximum of the pseudo-likelihood; those of independent spins if there are no rows."""
     if table.states is None:
         return Minimum(problem.start(), np.inf, 0)
-    objective = PseudoLikelihood(problem, table)
-    return minimize(objective, problem, problem.start(), tol, options.max_iter, "starting")
+    if isinstance(data, Incomplete):
+        rows = expectations.table_completed(table, data, problem.start(), options.seed)
+    else:
+        rows = table
+    return minimize(PseudoLikelihood(problem, rows), problem, problem.start(), tol, options.max_iter, "starting")
 
 
 def _affordable(precision: Callable[[], Precision], problem: Problem, best: Minimum) -> Precision:
@@ -349,32 +414,51 @@ def _affordable(precision: Callable[[], Precision], problem: Problem, best: Mini
     return precision()
 
 
-def _by_pseudo(problem: Problem, table: Table, options: FitOptions) -> _Solution:
-    objective = PseudoLikelihood(problem, table)
+def _by_pseudo(problem: Problem, table: Table, data: Observed, options: FitOptions) -> _Solution:
     tol = max(options.tol, LEAST_TOL_OF_LBFGS)
-    best = minimize(objective, problem, problem.start(), tol, options.max_iter)
+    more = ""
+    if isinstance(data, Incomplete):
+        begin = _start_of(problem, table, data, options, 1e-3)
+        best = begin
+        if not begin.is_interrupted:
+            best = expectations.maximized(problem, table, data, begin.parameters, tol, options.max_iter, options.seed)
+        rows = expectations.table_completed(table, data, best.parameters, options.seed)
+        more = "; missing values are replaced by their expectations, as if what is missing did not depend on its value"
+    else:
+        best = minimize(PseudoLikelihood(problem, table), problem, problem.start(), tol, options.max_iter)
+        rows = table
+    objective = PseudoLikelihood(problem, rows)
 
     def precision() -> Precision:
-        scores = objective.covariance_of_scores(best.parameters)
-        return precision_of(problem, objective.hessian(best.parameters)[2], table.rows, scores)
+        if isinstance(data, Incomplete):
+            slope, scores = expectations.curvature_and_scores(problem, table, data, best.parameters, options.seed)
+        else:
+            slope = objective.hessian(best.parameters)[2]
+            scores = objective.covariance_of_scores(best.parameters)
+        return precision_of(problem, slope, table.rows, scores)
 
     details = {"residual": best.residual, "pseudo_log_likelihood": -objective.value(best.parameters)[0]}
     sentence = f"the pseudo-likelihood is stationary to {best.residual:.1g}"
-    is_matched = best.residual <= 10.0 * tol
-    return _Solution(best, _affordable(precision, problem, best), sentence, is_matched, details)
+    is_matched = best.residual <= 10.0 * tol and best.stopped != expectations.UNSETTLED
+    return _Solution(best, _affordable(precision, problem, best), sentence, is_matched, details, more)
 
 
-def _by_sampling(problem: Problem, table: Table, options: FitOptions) -> _Solution:
+def _by_sampling(problem: Problem, table: Table, data: Observed, options: FitOptions) -> _Solution:
     _refuse_l1(problem)
-    begin = _start_of(problem, table, options, 1e-4)
+    begin = _start_of(problem, table, data, options, 1e-4)
     if begin.is_interrupted:
         precision = _affordable(lambda: Precision(None, 0.0, ""), problem, begin)
         return _Solution(begin, precision, "the pseudo-likelihood is near its maximum", False, {})
-    walk = sampled.climb(problem, begin.parameters, table.rows, options.seed, options.max_iter, table.states)
+    states = table.states if table.is_complete else None
+    walk = sampled.climb(problem, data, begin.parameters, table.rows, options.seed, options.max_iter, states)
     best = Minimum(walk.parameters, walk.residual, walk.iterations, walk.stopped)
-    precision = _affordable(lambda: precision_by_states(problem, walk.states, table.rows), problem, best)
+
+    def errors() -> Precision:
+        lost = data.expected(best.parameters, lost=True).lost
+        return precision_by_states(problem, walk.states, table.rows, lost)
+
     details = {"residual": walk.residual, "noise": walk.noise, "states": len(walk.states)}
-    return _Solution(best, precision, walk.sentence, walk.is_matched, details)
+    return _Solution(best, _affordable(errors, problem, best), walk.sentence, walk.is_matched, details)
 
 
 def _status(problem: Problem, table: Table, solution: _Solution) -> Status:
@@ -388,7 +472,7 @@ def _status(problem: Problem, table: Table, solution: _Solution) -> Status:
             f"the largest; {WAY_OUT}",
             converged=False,
         )
-    ending = f"{solution.sentence} after {best.iterations} iterations"
+    ending = f"{solution.sentence} after {best.iterations} iterations{solution.more}"
     if not solution.is_matched:
         stopped = best.stopped or "no better parameters are found"
         hint = "" if best.is_interrupted else "; more iterations (max_iter), a larger budget or a penalty may help"
@@ -407,5 +491,10 @@ def _log_z(model: Ising, engine: Any, parameters: FloatArray) -> tuple[float, fl
     """Return log Z of the fitted model, and its error if it is not exact."""
     if engine is not None:
         return engine.moments(parameters)[0], None
-    estimate = log_z(model)
+    with warnings.catch_warnings(action="ignore", category=InaccurateWarning):
+        estimate = log_z(model, budget=BUDGET_OF_EXACT)
+        if estimate.kind is not Kind.EXACT:
+            estimate = log_z(model, budget=BUDGET_OF_LOG_Z, exclude=("exact",))
+    if not estimate.trusted and not estimate.interrupted:
+        estimate = log_z(model)
     return estimate.log_z, estimate.std_error

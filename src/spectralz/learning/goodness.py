@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz.errors import ModelError, OptionError
-from spectralz.inference import sample
+from spectralz.inference import as_method, sample
+from spectralz.inference.rows import rows_under
 from spectralz.learning.table import Table, spins_of
 from spectralz.learning.walsh import probabilities, walsh
+from spectralz.model.coupling.entries import symmetric
 from spectralz.parts.pairs import all_pairs
-from spectralz.result import Fit, Goodness
+from spectralz.result import Fit, Goodness, Predictability
 
 if TYPE_CHECKING:
     from spectralz.model import FloatArray, IntArray, SpinArray
@@ -32,19 +34,22 @@ def goodness_of(fit: Fit, seed: int = 0) -> Goodness:
     share = table.weight / table.rows
     n = table.n
     pairs, triples = all_pairs(n), _triples(n, seed)
-    observed = _of_states(states, share, pairs, triples)
-    is_exact = n <= MOST_SPINS_OF_STATES
+    observed, seen = _of_states(states, share, pairs, triples)
+    is_exact = n <= MOST_SPINS_OF_STATES and table.is_complete
     if is_exact:
         p = probabilities(fit.model)
         predicted = _of_probabilities(p, pairs, triples)
         test = _against_saturated(fit, p, states, share)
     else:
         drawn = sample(fit.model, STATES, seed=seed)
-        predicted = _of_states(drawn, np.full(len(drawn), 1.0 / len(drawn)), pairs, triples)
-        test = {"why": f"there are 2^{n} states, far more than rows"}
-    third = observed[2] - predicted[2]
+        if not table.is_complete:  # as many values are missing as in the data, and at the same places
+            drawn = drawn * (states[np.random.default_rng(seed).choice(len(states), STATES, p=share)] != 0)
+        predicted, _ = _of_states(drawn, np.full(len(drawn), 1.0 / len(drawn)), pairs, triples)
+        test = {"why": f"there are 2^{n} states, far more than rows" if table.is_complete else "values are missing"}
+    third = np.where(seen > 0.0, observed[2] - predicted[2], 0.0)
     variance = np.maximum(1.0 - predicted[2] ** 2, 1.0 / table.rows)
-    error = np.sqrt(variance / table.rows + (0.0 if is_exact else variance / STATES))
+    rows = np.maximum(seen * table.rows, 1.0)
+    error = np.sqrt(variance / rows + (0.0 if is_exact else variance / (np.maximum(seen, 1e-3) * STATES)))
     return Goodness(
         mean_observed=observed[0],
         mean_predicted=predicted[0],
@@ -63,13 +68,41 @@ def goodness_of(fit: Fit, seed: int = 0) -> Goodness:
 
 
 def log_probabilities(fit: Fit, X: Any) -> FloatArray:
-    """Return log P of every row of ``X``, in the values of the fit's own data."""
+    """Return log P of every row of ``X``, of its known part if cells are missing, in the values of the fit's data."""
     if fit.log_z is None:
         raise OptionError("this fit was made with likelihood=False, so log Z is not known; fit again without it")
     states, _ = spins_of(X, fit.values)
     if states.ndim != 2 or states.shape[1] != fit.model.n:
         raise ModelError(f"X has shape {states.shape}; give rows of {fit.model.n} variables")
-    return np.asarray(fit.model.log_weight(states) - fit.log_z)
+    return rows_under(fit.model, states, as_method("auto", {}), means=False).log_weight - fit.log_z
+
+
+def predictability_of(fit: Fit, seed: int = 0) -> Predictability:
+    """Return the share of each variable's variance that the others explain: of t = E[x | others], Var(t) / Var(x)."""
+    model = fit.model
+    names = tuple(range(model.n)) if model.names is None else model.names
+    if model.n <= MOST_SPINS_OF_STATES:
+        p = probabilities(model)
+        return Predictability(names=names, share=np.array([_share_over_states(p, i) for i in range(model.n)]))
+    edges, J = model.edges()
+    x = sample(model, STATES, seed=seed).astype(np.float64)
+    t = np.tanh(np.asarray(x @ symmetric(model.n, edges, J).tocsr()) + model.field)
+    mean = t.mean(axis=0)
+    variance = np.maximum(1.0 - mean**2, 1.0 / STATES)
+    share = np.clip(t.var(axis=0) / variance, 0.0, 1.0)
+    # To first order in the deviations of the means of t and of t^2.
+    error = (t**2 - 2.0 * mean * (1.0 - share) * t).std(axis=0) / variance / np.sqrt(STATES)
+    return Predictability(names=names, share=share, std_error=error)
+
+
+def _share_over_states(p: FloatArray, i: int) -> float:
+    """Return the share for spin i from the probabilities of all states: t is the difference of two over their sum."""
+    down, up = p.reshape(-1, 2, 1 << i).transpose(1, 0, 2).reshape(2, -1)
+    total, difference = up + down, up - down
+    mean = float(difference.sum())
+    second = float(np.divide(difference**2, total, out=np.zeros_like(total), where=total > 0.0).sum())
+    variance = 1.0 - mean**2
+    return float(np.clip((second - mean**2) / variance, 0.0, 1.0)) if variance > 0.0 else 0.0
 
 
 def _triples(n: int, seed: int) -> IntArray:
@@ -80,14 +113,24 @@ def _triples(n: int, seed: int) -> IntArray:
     return np.unique(drawn, axis=0).astype(np.int64)
 
 
-def _of_states(states: SpinArray, share: FloatArray, pairs: IntArray, triples: IntArray) -> tuple[Any, Any, Any, Any]:
-    """Return means, mean products of pairs and of triples, and the distribution of the number of +1."""
+def _of_states(
+    states: SpinArray, share: FloatArray, pairs: IntArray, triples: IntArray
+) -> tuple[tuple[Any, Any, Any, Any], FloatArray]:
+    """Return means, mean products of pairs and of triples, and the distribution of the number of +1.
+
+    Means are those of the rows that have the values; the last result is the share of rows that have each triple.
+    """
     x = states.astype(np.float64)
-    weighted = x * share[:, None]
-    products = weighted.T @ x
-    third = np.array([np.dot(weighted[:, i] * x[:, j], x[:, k]) for i, j, k in triples.tolist()])
+    sums, seen = _moments(x, share, pairs, triples), _moments(np.abs(x), share, pairs, triples)
+    means = [np.divide(a, b, out=np.zeros_like(a), where=b > 0.0) for a, b in zip(sums, seen, strict=True)]
     active = np.bincount((states > 0).sum(axis=1), weights=share, minlength=x.shape[1] + 1)
-    return weighted.sum(axis=0), products[pairs[:, 0], pairs[:, 1]], third, active
+    return (means[0], means[1], means[2], active), seen[2]
+
+
+def _moments(x: FloatArray, share: FloatArray, pairs: IntArray, triples: IntArray) -> tuple[Any, Any, Any]:
+    weighted = x * share[:, None]
+    third = np.array([np.dot(weighted[:, i] * x[:, j], x[:, k]) for i, j, k in triples.tolist()])
+    return weighted.sum(axis=0), (weighted.T @ x)[pairs[:, 0], pairs[:, 1]], third
 
 
 def _of_probabilities(p: FloatArray, pairs: IntArray, triples: IntArray) -> tuple[Any, Any, Any, Any]:

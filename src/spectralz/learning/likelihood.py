@@ -12,6 +12,7 @@ from spectralz.learning import walsh
 from spectralz.methods import Exact
 
 if TYPE_CHECKING:
+    from spectralz.learning.observed import Observed
     from spectralz.learning.problem import Problem
     from spectralz.methods.exact import ExactPlan
     from spectralz.model import FloatArray
@@ -72,21 +73,20 @@ def exact_moments(problem: Problem, *, unasked: bool = False) -> Moments | str:
 class Likelihood:
     """The mean negative log-likelihood per row, its gradient and, over all states, its Hessian."""
 
-    def __init__(self, problem: Problem, engine: Moments) -> None:
-        self._moments = problem.moments
-        self._engine = engine
+    def __init__(self, engine: Moments, data: Observed) -> None:
+        self._engine, self._data = engine, data
         if isinstance(engine, walsh.Walsh):
-            self.hessian = partial(_with_hessian, problem, engine)
+            self.hessian = partial(_with_hessian, engine, data)
 
     def value(self, parameters: FloatArray) -> tuple[float, FloatArray]:
         """Return the value and the gradient."""
         log_z, mean = self._engine.moments(parameters)
-        return log_z - float(parameters @ self._moments), mean - self._moments
+        known = self._data.expected(parameters)
+        return log_z - known.log_weight, mean - known.moments
 
 
-def _with_hessian(
-    problem: Problem, engine: walsh.Walsh, parameters: FloatArray
-) -> tuple[float, FloatArray, FloatArray]:
-    """Return value, gradient and Hessian, the Fisher information of one row."""
+def _with_hessian(engine: walsh.Walsh, data: Observed, parameters: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    """Return value, gradient and Hessian, the observed information of one row in the mean."""
     log_z, mean, covariance = engine.moments_and_covariance(parameters)
-    return log_z - float(parameters @ problem.moments), mean - problem.moments, covariance
+    known = data.expected(parameters, lost=True)
+    return log_z - known.log_weight, mean - known.moments, covariance - known.lost

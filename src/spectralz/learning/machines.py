@@ -134,7 +134,7 @@ def log_likelihood(rbm: RBM, X: Any, method: Any = "auto", *, check: bool = True
             "given is no option here, since rows fix the visible units; use log_prob(machine, states, given=)"
         )
     n = rbm.weights.shape[0]
-    spins, _ = spins_of(X, rbm.values)
+    spins, _ = spins_of(X, rbm.values, complete=True)
     if spins.ndim != 2 or spins.shape[1] != n or not len(spins):
         raise ModelError(f"X has shape {spins.shape}; give rows of the machine's {n} visible units")
     estimate = log_z(rbm, method, **options)

@@ -19,11 +19,16 @@ LARGEST_ERROR = 20.0
 
 @dataclass(frozen=True)
 class Precision:
-    """Standard errors of all parameters (0 for given ones), or None with the reason; and their effective number."""
+    """Covariance of all parameters (0 for given ones), or None with the reason; and their effective number."""
 
-    error: FloatArray | None
+    covariance: FloatArray | None
     parameters: float
     why: str = ""
+
+    @property
+    def error(self) -> FloatArray | None:
+        """The standard errors."""
+        return None if self.covariance is None else np.sqrt(np.diag(self.covariance))
 
     @property
     def is_singular(self) -> bool:
@@ -39,7 +44,7 @@ def precision_of(
 ) -> Precision:
     """Return standard errors from the Hessian H of the mean negative log-likelihood per row.
 
-    The covariance is ``(H + R)^-1 V (H + R)^-1 / rows``, where R is the penalty's part and V the covariance of the
+    The covariance is ``(H + R)^-1 V (H + R)^-1' / rows``, where R is the penalty's part and V the covariance of the
     rows' scores. For the likelihood V is H itself, and without a penalty H^-1 / rows remains. For the sandwich it is
     that of the pseudo-likelihood.
 
@@ -60,29 +65,32 @@ def precision_of(
     curvature = hessian[np.ix_(free, free)]
     spread = curvature if scores is None else scores[np.ix_(free, free)]
     ridged = curvature + np.diag(problem.ridge[free])
-    error = np.zeros(problem.size)
+    covariance = np.zeros((problem.size, problem.size))
     if not len(free):
-        return Precision(error, 0.0)
+        return Precision(covariance, 0.0)
     try:
-        np.linalg.cholesky(ridged)
+        np.linalg.cholesky((ridged + ridged.T) / 2.0)
         inverse = np.linalg.inv(ridged)
     except np.linalg.LinAlgError:
         return Precision(None, float(len(free)), SINGULAR)
-    variance = np.einsum("ij,jk,ki->i", inverse, spread, inverse, optimize=True) / rows
+    of_free = inverse @ spread @ inverse.T / rows
     if states is not None:
-        variance *= max(states - len(free) - 2, 1) / states
+        of_free *= max(states - len(free) - 2, 1) / states
     parameters = float(len(free)) if problem.penalty.l2 == 0.0 else float(np.sum(inverse * curvature.T))
     # If the likelihood has no maximum, the scores vanish with the curvature, so that a sandwich would hide it.
     flat = problem.penalty.is_none and np.diag(inverse).max() > LARGEST_ERROR**2 * max(rows, 1.0)
-    if flat or not np.all(np.isfinite(variance)) or variance.min() < 0.0:
+    if flat or not np.all(np.isfinite(of_free)) or np.diag(of_free).min() < 0.0:
         return Precision(None, parameters, SINGULAR)
-    error[free] = np.sqrt(variance)
-    return Precision(error, parameters)
+    covariance[np.ix_(free, free)] = of_free
+    return Precision(covariance, parameters)
 
 
-def precision_by_states(problem: Problem, states: SpinArray, rows: float) -> Precision:
-    """Return standard errors from states of the fitted model: H is the covariance of x_i and x_i x_j over them."""
+def precision_by_states(problem: Problem, states: SpinArray, rows: float, lost: FloatArray | float = 0.0) -> Precision:
+    """Return standard errors from states of the fitted model: H is the covariance of x_i and x_i x_j over them.
+
+    ``lost`` is the information that is lost with missing cells.
+    """
     x = states.astype(np.float64)
     features = np.hstack([x, x[:, problem.edges[:, 0]] * x[:, problem.edges[:, 1]]])
     features -= features.mean(axis=0)
-    return precision_of(problem, features.T @ features / len(x), rows, states=len(x))
+    return precision_of(problem, features.T @ features / len(x) - lost, rows, states=len(x))

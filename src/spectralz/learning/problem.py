@@ -17,6 +17,8 @@ from spectralz.model import FloatArray, IntArray, Ising
 from spectralz.model.coupling.entries import symmetric
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from numpy.typing import NDArray
 
     from spectralz.learning.table import Table
@@ -54,7 +56,7 @@ class Problem:
     n, edges
         Number of variables, and the pairs that may be coupled (m x 2, i < j, in order).
     moments
-        E[x_i], then E[x_i x_j] of the edges, of the data.
+        E[x_i], then E[x_i x_j] of the edges, of the data; with missing cells, of the rows that have them.
     free
         Whether each of the n + m parameters is to be estimated.
     given
@@ -96,6 +98,11 @@ class Problem:
         start[: self.n] = np.where(self.free[: self.n], fields, start[: self.n])
         return start
 
+    def keys(self) -> tuple[tuple[Hashable, ...], ...]:
+        """Return the names of every parameter: one for a field, two for a coupling."""
+        names = range(self.n) if self.names is None else self.names
+        return (*((name,) for name in names), *((names[i], names[j]) for i, j in self.edges.tolist()))
+
     def label(self, k: int) -> str:
         """Return what parameter k is, in words."""
         names = range(self.n) if self.names is None else self.names
@@ -130,8 +137,10 @@ def problem_of(table: Table, edges: IntArray, fixed: Any, penalty: Penalty) -> P
 def refuse_unbounded(problem: Problem, table: Table) -> None:
     """Refuse columns that never change, and pairs without penalty whose coupling would be infinite."""
     _refuse_constant(problem, table)
-    if problem.penalty.is_none:
+    if problem.penalty.is_none and table.known is None:
         _refuse_separated(problem, table)
+    elif problem.penalty.is_none:
+        _refuse_never_together(problem, table)
 
 
 def _refuse_constant(problem: Problem, table: Table) -> None:
@@ -139,8 +148,9 @@ def _refuse_constant(problem: Problem, table: Table) -> None:
     for i in np.flatnonzero(is_constant)[:1].tolist():
         value = table.value_of(1 if table.mean[i] > 0 else -1)
         more = _more(int(is_constant.sum()) - 1, "column")
+        rows = f"{table.row_count} rows" if table.is_complete else "rows that have it"
         raise ModelError(
-            f"{table.label(i)} is {value} in all {table.row_count} rows{more}, so its field would be infinite; "
+            f"{table.label(i)} is {value} in all {rows}{more}, so its field would be infinite; "
             "leave it out, or fix its field (fixed=)"
         )
 
@@ -171,6 +181,18 @@ def _refuse_separated(problem: Problem, table: Table) -> None:
         f"no row has {table.value_of(a)} in {first} together with {table.value_of(b)} in {second}{more}, so their "
         f"coupling would be infinite; {WAY_OUT}"
     )
+
+
+def _refuse_never_together(problem: Problem, table: Table) -> None:
+    """Refuse pairs of which no row has both values; an empty cell of a pair may be filled by rows that lack one."""
+    i, j = problem.edges.T
+    bad = np.flatnonzero((table.known[i, j] == 0.0) & problem.free[problem.n :])  # type: ignore[index]
+    for k in bad[:1].tolist():
+        first, second = table.label(int(i[k])), table.label(int(j[k]))
+        raise ModelError(
+            f"no row has values of both {first} and {second}{_more(len(bad) - 1, 'pair')}, so the data do not "
+            f"determine their coupling; {WAY_OUT}"
+        )
 
 
 def _is_empty(share: FloatArray, table: Table) -> NDArray[np.bool_]:

@@ -31,6 +31,7 @@ class PseudoLikelihood:
 
     def __init__(self, problem: Problem, table: Table) -> None:
         distinct = table.distinct()
+        self.problem = problem
         self.n, self.edges = problem.n, problem.edges
         self.x = distinct.known_states("the pseudo-likelihood").astype(np.float64)
         self.share = distinct.weight / distinct.rows
@@ -79,14 +80,19 @@ class PseudoLikelihood:
 
     def covariance_of_scores(self, parameters: FloatArray) -> FloatArray:
         """Return the mean of s s' over rows, where s is the gradient of one row's log-pseudo-likelihood."""
-        rest = self.x - np.tanh(self._fields(parameters))
-        size = self.n + len(self.edges)
+        size = self.problem.size
         total = np.zeros((size, size))
-        i, j = self.edges.T
         step = max(1, MOST_SCORES // size)
         for first in range(0, len(self.x), step):
             rows = slice(first, first + step)
-            x, r = self.x[rows], rest[rows]
-            scores = np.hstack([r, x[:, j] * r[:, i] + x[:, i] * r[:, j]])
+            scores = scores_of(self.problem, self.x[rows], parameters)
             total += (self.share[rows, None] * scores).T @ scores
         return total
+
+
+def scores_of(problem: Problem, x: FloatArray, parameters: FloatArray) -> FloatArray:
+    """Return the gradient of the log-pseudo-likelihood of each row."""
+    i, j = problem.edges.T
+    couplings = symmetric(problem.n, problem.edges, parameters[problem.n :])
+    rest = x - np.tanh(np.asarray(x @ couplings.tocsr() + parameters[: problem.n]))
+    return np.hstack([rest, x[:, j] * rest[:, i] + x[:, i] * rest[:, j]])

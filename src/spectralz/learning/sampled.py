@@ -7,7 +7,7 @@ This averages the noise of all populations seen (the scheme of Robbins and Monro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from spectralz.sampling.run import relax
 from spectralz.sampling.spread import crew_for
 
 if TYPE_CHECKING:
+    from spectralz.learning.observed import Observed
     from spectralz.learning.problem import Problem
     from spectralz.model import FloatArray, SpinArray
 
@@ -26,6 +27,8 @@ FEWEST_STATES, MOST_STATES = 2000, 20_000
 SWEEPS_AT_FIRST, SWEEPS = 100, 10
 FIRST_STEPS, FIRST_LENGTH = 20, 0.7
 LEAST_AVERAGED = 30
+# Steps to the parameters of data drawn again: two in full, then shorter and shorter.
+STEPS_AGAIN = 14
 # The covariance is computed anew after this many steps, from at most this many numbers.
 STEPS_PER_COVARIANCE = 5
 MOST_FEATURES = 40_000_000
@@ -77,13 +80,17 @@ class Walk:
         return f"{words} (of which {self.noise:.2g} is noise)"
 
 
-def climb(problem: Problem, start: FloatArray, rows: float, seed: int, max_iter: int, states: Any = None) -> Walk:
+def climb(
+    problem: Problem, data: Observed, start: FloatArray, rows: float, seed: int, max_iter: int, states: Any = None
+) -> Walk:
     """Climb the likelihood from ``start``.
 
     Parameters
     ----------
     problem
         The problem to fit.
+    data
+        What the data say about the statistics.
     start
         First parameters, at best those of the pseudo-likelihood.
     rows
@@ -100,25 +107,59 @@ def climb(problem: Problem, start: FloatArray, rows: float, seed: int, max_iter:
     x = _first_states(problem, size, rng, states)
     averaged = int(np.clip(20.0 * rows / size, LEAST_AVERAGED, 5 * LEAST_AVERAGED))
     steps = min(FIRST_STEPS + averaged, max_iter)
-    at, solve, stopped, k = start.copy(), None, "", 0
+    lengths = [FIRST_LENGTH if k < FIRST_STEPS else 1.0 / (k - FIRST_STEPS + 2.0) for k in range(steps)]
+    at, stopped, k = start.copy(), "", 0
+    solve: Any = None
     with catching_interrupt() as interrupt:
         x = _relaxed(problem, at, x, SWEEPS_AT_FIRST, rng)
-        for k in range(steps):
+        for k, length in enumerate(lengths):
             report("fitting", k / (steps + LAST_POPULATIONS))
             if deadline.is_past():
                 stopped = "the time was up"
                 break
             features = _Features(problem, x)
-            gradient = problem.moments - features.mean - problem.ridge * at
-            if solve is None or k % STEPS_PER_COVARIANCE == 0:
-                solve = features.solver()
-            length = FIRST_LENGTH if k < FIRST_STEPS else 1.0 / (k - FIRST_STEPS + 2.0)
-            step = length * solve(gradient)
-            at = at + step * min(1.0, LONGEST_STEP / max(float(np.abs(step).max(initial=0.0)), 1e-300))
+            is_due = solve is None or k % STEPS_PER_COVARIANCE == 0
+            known = data.expected(at, lost=is_due and problem.size <= MOST_SOLVED)
+            if is_due:
+                solve = features.solver(known.lost)
+            at = at + _step(problem, known.moments - features.mean - problem.ridge * at, solve, length)
             x = _relaxed(problem, at, x, SWEEPS, rng)
     if interrupt.happened:
         stopped = "interrupted"
-    return _ended(problem, at, x, rows, k + 1, stopped, rng)
+    return _ended(problem, data, at, x, rows, k + 1, stopped, rng)
+
+
+def _step(problem: Problem, gradient: FloatArray, solve: Any, length: float) -> FloatArray:
+    step = length * solve(gradient)
+    return np.asarray(step * min(1.0, LONGEST_STEP / max(float(np.abs(step).max(initial=0.0)), 1e-300)))
+
+
+class Population(NamedTuple):
+    """States of a model, and a solver for Newton steps there."""
+
+    states: SpinArray
+    solve: Any
+
+
+def population_at(problem: Problem, data: Observed, at: FloatArray, rows: float, seed: int) -> Population:
+    """Return states of the model with parameters ``at``, from which searches nearby begin."""
+    rng = np.random.default_rng(seed)
+    x = _first_states(problem, int(np.clip(rows, FEWEST_STATES, MOST_STATES)), rng, None)
+    x = _relaxed(problem, at, x, SWEEPS_AT_FIRST, rng)
+    lost = data.expected(at, lost=problem.size <= MOST_SOLVED).lost
+    return Population(x, _Features(problem, x).solver(lost))
+
+
+def climbed_again(
+    problem: Problem, data: Observed, start: FloatArray, population: Population, rng: np.random.Generator
+) -> FloatArray:
+    """Return the parameters for other data that are not far from ``start``, where the population is."""
+    at, x = start.copy(), population.states
+    for k in range(STEPS_AGAIN):
+        gradient = data.expected(at).moments - _Features(problem, x).mean - problem.ridge * at
+        at = at + _step(problem, gradient, population.solve, 1.0 / max(1.0, k - 1.0))
+        x = _relaxed(problem, at, x, SWEEPS, rng)
+    return at
 
 
 def _first_states(problem: Problem, size: int, rng: np.random.Generator, states: Any) -> SpinArray:
@@ -135,7 +176,14 @@ def _relaxed(problem: Problem, at: FloatArray, x: SpinArray, sweeps: int, rng: n
 
 
 def _ended(
-    problem: Problem, at: FloatArray, x: SpinArray, rows: float, iterations: int, stopped: str, rng: np.random.Generator
+    problem: Problem,
+    data: Observed,
+    at: FloatArray,
+    x: SpinArray,
+    rows: float,
+    iterations: int,
+    stopped: str,
+    rng: np.random.Generator,
 ) -> Walk:
     """Compare the moments of the last parameters, over several populations, with the moments of the data."""
     means, kept = [], []
@@ -148,7 +196,7 @@ def _ended(
         stopped = "interrupted"
         means, kept = means or [_Features(problem, x).mean], kept or [x]
     free = problem.free
-    drawn, wanted = np.array(means)[:, free], problem.moments[free]
+    drawn, wanted = np.array(means)[:, free], data.expected(at).moments[free]
     scale = np.sqrt(np.maximum(1.0 - wanted**2, 1.0 / rows) / rows)
     rest = (drawn.mean(axis=0) - wanted + (problem.ridge * at)[free]) / scale
     # Successive populations are not independent; twice the naive variance allows for that.
@@ -171,8 +219,11 @@ class _Features:
             sums = np.array([np.dot(spins[:, a], spins[:, b]) for a, b in problem.edges.tolist()], dtype=np.float64)
         self.mean = np.concatenate([spins.mean(axis=0, dtype=np.float64), sums / len(x)])
 
-    def solver(self) -> Any:
-        """Return a solver of C d = g over the free parameters; with few states C is shrunk towards its diagonal."""
+    def solver(self, lost: FloatArray | float) -> Any:
+        """Return a solver of C d = g over the free parameters; with few states C is shrunk towards its diagonal.
+
+        ``lost`` is the information lost with missing cells; without it steps are those of EM, which are too short.
+        """
         problem = self._problem
         free = np.flatnonzero(problem.free)
         count = max(2, min(len(self._x), MOST_FEATURES // max(problem.size, 1)))
@@ -187,7 +238,11 @@ class _Features:
             import scipy.linalg
 
             matrix = (1.0 - shrink) * (features.T @ features).astype(np.float64) / count + np.diag(ridge)
-            factor = scipy.linalg.cho_factor(matrix)
+            missing = lost[np.ix_(free, free)] if isinstance(lost, np.ndarray) else 0.0
+            try:
+                factor = scipy.linalg.cho_factor(matrix - missing)
+            except np.linalg.LinAlgError:
+                factor = scipy.linalg.cho_factor(matrix)
             return lambda gradient: _placed(problem, free, scipy.linalg.cho_solve(factor, gradient[free]))
         from scipy.sparse.linalg import LinearOperator, cg
 

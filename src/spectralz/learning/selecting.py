@@ -1,6 +1,7 @@
 """Choose a graph or the strength of a penalty from the data: a path of strengths, judged by EBIC or cross-validation.
 
-Up to 14 variables the path uses the likelihood, beyond that the pseudo-likelihood, which needs no log Z.
+Up to 14 variables the path uses the likelihood, beyond that the pseudo-likelihood, which needs no log Z; missing cells
+are then completed once, under a first fit.
 EBIC is ``-2 rows L + k log(rows) + 4 GAMMA k log(n)`` with k couplings and L the largest log-likelihood per row on that
 graph (Foygel and Drton 2010; GAMMA for the pseudo-likelihood as in Barber and Drton 2015).
 """
@@ -15,8 +16,10 @@ import numpy as np
 
 from spectralz._support.progress import report
 from spectralz.errors import OptionError
+from spectralz.learning.expectations import maximized, table_completed
 from spectralz.learning.likelihood import Likelihood
 from spectralz.learning.minimizing import minimize
+from spectralz.learning.observed import Incomplete, observed
 from spectralz.learning.problem import Penalty, Problem, problem_of, refuse_unbounded
 from spectralz.learning.pseudo import PseudoLikelihood
 from spectralz.learning.walsh import Walsh
@@ -32,6 +35,7 @@ GAMMA = 0.25
 MOST_SPINS_OF_LIKELIHOOD = 14
 STRENGTHS, WEAKEST_SHARE = 25, 0.01
 FOLDS = 5
+FIRST_STRENGTH = 0.01
 PATH_TOL = 1e-4
 # A path ends after its criterion has risen this many times in a row: what follows is denser, slower and worse.
 MOST_RISES = 4
@@ -43,14 +47,23 @@ class _Path:
 
     problem: Problem
     table: Table
+    # Under these parameters missing cells are completed, for the pseudo-likelihood.
+    first: FloatArray | None = None
 
     def objective(self, table: Table | None = None) -> Any:
         """Return the likelihood or the pseudo-likelihood, for other data if they are given."""
         data = self.table if table is None else table
         problem = replace(self.problem, moments=data.moments(self.problem.edges))
         if problem.n <= MOST_SPINS_OF_LIKELIHOOD:
-            return Likelihood(problem, Walsh.of(problem))
-        return PseudoLikelihood(problem, data)
+            return Likelihood(Walsh.of(problem), observed(problem, data))
+        return PseudoLikelihood(problem, self._completed(data))
+
+    def _completed(self, table: Table) -> Table:
+        """Return a table whose missing cells are completed under the first parameters."""
+        data = observed(self.problem, table)
+        if self.first is None or not isinstance(data, Incomplete):
+            return table
+        return table_completed(table, data, self.first, 0)
 
     def strengths(self, kind: str) -> FloatArray:
         """Return strengths from the one with all couplings zero (l1), or small (l2), down to a hundredth of it."""
@@ -94,22 +107,37 @@ def _path_of(table: Table, edges: IntArray, fixed: Any) -> _Path:
     table.known_states("choosing a graph or a strength")
     problem = problem_of(table, edges, fixed, Penalty(l2=1.0))
     refuse_unbounded(problem, table)
-    return _Path(problem, table)
+    data = observed(problem, table)
+    if not isinstance(data, Incomplete) or table.n <= MOST_SPINS_OF_LIKELIHOOD:
+        return _Path(problem, table)
+    mild = replace(problem, penalty=Penalty(l2=FIRST_STRENGTH))
+    first = maximized(mild, table, data, problem.start(), PATH_TOL, 200, 0)
+    return _Path(problem, table, first.parameters)
 
 
 def _best(path: _Path, kind: str, criterion: str, seed: int) -> tuple[FloatArray, float, dict[str, Any]]:
-    """Return the parameters of the best strength, that strength, and the scores of all; smaller is better."""
+    """Return the parameters of the best strength, that strength, and the scores; smaller is better."""
     count = len(path.table.weight)
     if criterion == "cv" and count < FOLDS:
         raise OptionError(f"cross-validation needs at least {FOLDS} rows, and there are {count}; give strength=")
     strengths = path.strengths(kind)
-    whole = path.parameters(kind, strengths, None, "following the path")
+    task = "following the path"
     if criterion == "ebic":
-        parameters, scores = _by_ebic(path, whole)
-    else:
-        parameters, scores = list(whole), _by_folds(path, kind, strengths, seed)
-    best = int(np.argmin(scores))
-    return parameters[best], float(strengths[best]), {"strengths": strengths.tolist(), criterion: scores}
+        parameters, scores = _by_ebic(path, path.parameters(kind, strengths, None, task))
+        return parameters[int(np.argmin(scores))], *_reported(strengths, scores, criterion)
+    scores = _by_folds(path, kind, strengths, seed)
+    whole = list(path.parameters(kind, strengths[: int(np.argmin(scores)) + 1], None, task))
+    return whole[-1], *_reported(strengths, scores, criterion)
+
+
+def _reported(strengths: FloatArray, scores: list[float], criterion: str) -> tuple[float, dict[str, Any]]:
+    """Return the best strength, and those that were tried with their scores."""
+    tried = strengths[: len(scores)]
+    return float(tried[int(np.argmin(scores))]), {"strengths": tried.tolist(), criterion: scores}
+
+
+def _has_risen(scores: list[float]) -> bool:
+    return len(scores) > MOST_RISES and min(scores[-MOST_RISES:]) > min(scores)
 
 
 def _by_ebic(path: _Path, whole: Iterator[FloatArray]) -> tuple[list[FloatArray], list[float]]:
@@ -133,21 +161,25 @@ def _by_ebic(path: _Path, whole: Iterator[FloatArray]) -> tuple[list[FloatArray]
             price = edges * (math.log(rows) + 4.0 * GAMMA * math.log(n))
             known[key] = 2.0 * rows * objective.value(best.parameters)[0] + price
         scores.append(known[key])
-        if len(scores) > MOST_RISES and min(scores[-MOST_RISES:]) > min(scores):
+        if _has_risen(scores):
             break
     return parameters, scores
 
 
 def _by_folds(path: _Path, kind: str, strengths: FloatArray, seed: int) -> list[float]:
-    """Return the mean negative log-likelihood per row of held-out data."""
+    """Return the mean negative log-likelihood per row of held-out data, until it has risen for a while."""
     count = len(path.table.weight)
     order = np.random.default_rng(seed).permutation(count)
-    total = np.zeros(len(strengths))
+    folds = []
     for k in range(FOLDS):
         out = np.isin(np.arange(count), order[k::FOLDS])
         train, test = path.table.part(np.flatnonzero(~out)), path.table.part(np.flatnonzero(out))
-        objective = path.objective(test)
         # A column that never changes in a part would have an infinite field: its search ends at the largest allowed.
-        for j, at in enumerate(path.parameters(kind, strengths, train, f"cross-validation, part {k + 1} of {FOLDS}")):
-            total[j] += objective.value(at)[0] * test.rows / path.table.rows
-    return [float(score) for score in total]
+        found = path.parameters(kind, strengths, train, "cross-validation")
+        folds.append((found, path.objective(test), test.rows / path.table.rows))
+    scores: list[float] = []
+    for _ in strengths:
+        scores.append(sum(share * float(objective.value(next(found))[0]) for found, objective, share in folds))
+        if _has_risen(scores):
+            break
+    return scores

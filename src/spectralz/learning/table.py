@@ -12,7 +12,8 @@ import numpy as np
 from spectralz._support.options import check_choice
 from spectralz.errors import ModelError, OptionError, shown
 from spectralz.model.names import Names, checked_names
-from spectralz.model.values import LOW, Values
+from spectralz.model.values import LOW, Values, read_cells
+from spectralz.parts.missing_cells import distinct_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,17 +33,19 @@ class Table:
     Attributes
     ----------
     states
-        One state per row, -1 and +1, or None if only moments are known.
+        One state per row, -1 and +1, 0 where a value is missing; or None if only moments are known.
     weight
         How often each row was seen; empty if only moments are known.
     mean, pair_mean
-        E[x_i] and E[x_i x_j] (n x n) of the data.
+        E[x_i] and E[x_i x_j] (n x n) of the data; if cells are missing, of the rows that have these values.
     rows
         The sum of the weights.
     names
         One name per column, or None.
     values
         The values in the data: ``"pm1"`` or ``"01"``.
+    known
+        The share of rows that have both values of each pair (n x n), or None if no cell is missing.
     """
 
     states: SpinArray | None
@@ -52,6 +55,12 @@ class Table:
     rows: float
     names: Names
     values: Values
+    known: FloatArray | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no cell is missing."""
+        return self.known is None
 
     @property
     def n(self) -> int:
@@ -86,20 +95,18 @@ class Table:
     def part(self, index: IntArray) -> Table:
         """Return some of the rows."""
         states = self.known_states("a part of the data")[index]
-        return _of_states(states, self.weight[index], self.names, self.values)
+        return of_states(states, self.weight[index], self.names, self.values)
 
     def distinct(self) -> Table:
         """Return the table with equal rows merged: the same moments, but fewer rows."""
-        if self.states is None or len(self.states) == 0:
+        if self.states is None:
             return self
-        keys = np.packbits(self.states > 0, axis=1)
-        whole = keys.view(np.dtype((np.void, keys.shape[1])))[:, 0] if keys.shape[1] else np.zeros(len(keys), "V1")
-        _, first, place = np.unique(whole, return_index=True, return_inverse=True)
-        weight = np.bincount(place, weights=self.weight, minlength=len(first)).astype(np.float64)
-        return replace(self, states=self.states[first], weight=weight)
+        states, place = distinct_rows(self.states)
+        weight = np.bincount(place, weights=self.weight, minlength=len(states)).astype(np.float64)
+        return replace(self, states=states, weight=weight)
 
 
-def table_of(X: Any, weights: Any = None, values: str = "auto", names: Any = None) -> Table:
+def table_of(X: Any, weights: Any = None, values: str = "auto", names: Any = None, *, complete: bool = False) -> Table:
     """Check rows of data and return them as spins.
 
     Parameters
@@ -112,46 +119,60 @@ def table_of(X: Any, weights: Any = None, values: str = "auto", names: Any = Non
         ``"pm1"``, ``"01"``, or ``"auto"`` to detect it from the data.
     names
         One name per variable; by default those of the DataFrame.
+    complete
+        Whether to refuse missing cells.
     """
     check_choice(values, "values", VALUES)
-    states, kind = spins_of(X, values)
+    states, kind = spins_of(X, values, complete=complete)
     if states.ndim != 2:
         raise ModelError(f"X has shape {states.shape}; it must be rows x variables, one state per row")
     weight = _checked_weights(weights, len(states))
     column_names = _columns_of(X) if names is None else names
-    return _of_states(states, weight, checked_names(column_names, states.shape[1]), kind)
+    table = of_states(states, weight, checked_names(column_names, states.shape[1]), kind)
+    if table.known is not None:
+        for i in np.flatnonzero(np.diag(table.known) == 0.0)[:1].tolist():
+            raise ModelError(f"{table.label(i)} has no value in any row; leave the column out")
+    return table
 
 
-def _of_states(states: SpinArray, weight: FloatArray, names: Any, values: Values) -> Table:
-    kept = weight > 0.0
-    states, weight = (states, weight) if kept.all() else (states[kept], weight[kept])
+def of_states(states: SpinArray, weight: FloatArray, names: Any, values: Values) -> Table:
+    """Return the table of rows of spins; rows without a weight or without any value are left out."""
+    known = states != 0
+    kept = (weight > 0.0) & (known.any(axis=1) if states.shape[1] else True)
+    if not kept.all():
+        states, weight, known = states[kept], weight[kept], known[kept]
     rows = float(weight.sum())
     if not len(states):
-        raise ModelError("X has no rows with a weight above zero; there is nothing to learn from")
-    x = states.astype(np.float64)
-    weighted = x * (weight / rows)[:, None]
-    return Table(states, weight, weighted.sum(axis=0), weighted.T @ x, rows, names, values)
+        raise ModelError("X has no rows with a weight above zero and a value; there is nothing to learn from")
+    x, share = states.astype(np.float64), (weight / rows)[:, None]
+    mean, pair = (x * share).sum(axis=0), (x * share).T @ x
+    if known.all():
+        return Table(states, weight, mean, pair, rows, names, values)
+    # Of the rows that have both values of a pair; 0 if there are none.
+    both = (known * share).T @ known.astype(np.float64)
+    divisor = np.where(both > 0.0, both, 1.0)
+    return Table(states, weight, mean / np.diag(divisor), pair / divisor, rows, names, values, both)
 
 
-def spins_of(X: Any, values: str = "auto") -> tuple[SpinArray, Values]:
-    """Return data of two values as spins, and which two values they have."""
-    if isinstance(X, np.ma.MaskedArray) and np.any(X.mask):
-        raise ModelError("X has masked entries; a fit needs every value: leave those rows out, or fill them in")
-    try:
-        array = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
-    except ValueError:
-        raise ModelError("X is not a rectangular table; are its rows of unequal length?") from None
-    if array.dtype.kind == "O":
-        array = _numbers_of(array)
+def spins_of(X: Any, values: str = "auto", *, complete: bool = False) -> tuple[SpinArray, Values]:
+    """Return data of two values as spins, 0 where one is missing, and which two values they have.
+
+    Parameters
+    ----------
+    X
+        The data.
+    values
+        ``"pm1"``, ``"01"``, or ``"auto"`` to detect it.
+    complete
+        Whether to refuse missing cells.
+    """
+    array, missing = read_cells(X)
     if array.dtype.kind not in "biuf":
         raise ModelError(f"X holds {array.dtype} values; it must hold -1 and +1, or 0 and 1")
-    missing = np.isnan(array)
-    for place in np.argwhere(missing)[:1].tolist():
+    for place in np.argwhere(missing)[: 1 if complete else 0].tolist():
         others = int(missing.sum()) - 1
         more = "" if not others else ", and so is 1 other" if others == 1 else f", and so are {others} others"
-        raise ModelError(
-            f"X{place} is NaN{more}; a fit needs every value: leave rows with missing values out, or fill them in"
-        )
+        raise ModelError(f"X{place} is missing{more}; every value is needed here: leave such rows out, or fill them in")
     kind = _kind_of(array) if values == "auto" else values
     low = LOW[kind]
     for place in np.argwhere((array != low) & (array != 1))[:1].tolist():
@@ -159,15 +180,9 @@ def spins_of(X: Any, values: str = "auto") -> tuple[SpinArray, Values]:
             f"X{place} is {array[tuple(place)]}; it must hold only -1 and +1, or only 0 and 1 "
             "(make other numbers binary first, for example by X > np.median(X, axis=0))"
         )
-    return np.ascontiguousarray(np.where(array == 1, 1, -1), dtype=np.int8), "pm1" if low == -1 else "01"
-
-
-def _numbers_of(array: NDArray[Any]) -> NDArray[Any]:
-    try:
-        return array.astype(np.float64)
-    except (TypeError, ValueError):
-        other = next(entry for entry in array.flat if not isinstance(entry, int | float | bool | np.number))
-        raise ModelError(f"X holds {shown(other)}; it must hold only -1 and +1, or only 0 and 1") from None
+    spins = np.where(array == 1, 1, -1).astype(np.int8)
+    spins[missing] = 0
+    return np.ascontiguousarray(spins), "pm1" if low == -1 else "01"
 
 
 def _kind_of(array: NDArray[Any]) -> Values:

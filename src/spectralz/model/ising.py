@@ -525,7 +525,10 @@ class Ising:
         >>> pair.condition({0: +1})
         Ising(n=1, edges=0, density=0, |A| mean 0 max 0, |field| max 1, dense)
         """
-        index, value = self.evidence(spins)
+        return self._given(*self.evidence(spins))
+
+    def _given(self, index: IntArray, value: FloatArray) -> Ising:
+        """Return the model of the spins that are not in ``index``, whose values, -1 or +1, are given."""
         kept = np.setdiff1d(np.arange(self.n), index)
         left = self.storage.given(index, value, kept)
         field = self.field[kept] + left.field

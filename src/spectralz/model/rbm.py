@@ -201,7 +201,7 @@ class RBM:
         from spectralz.learning.machines import fit_rbm
         from spectralz.learning.table import table_of
 
-        table = table_of(X, weights, values, names)
+        table = table_of(X, weights, values, names, complete=True)
         return fit_rbm(table, n_hidden, epochs, rate, batch, chains, decay, seed, budget)
 
     def log_likelihood(self, X: Any, method: Any = "auto", *, check: bool = True, seed: int = 0, **options: Any) -> Any:

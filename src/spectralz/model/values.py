@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from spectralz.errors import ModelError
+from spectralz.errors import ModelError, shown
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from spectralz.model.coupling.base import FloatArray, IntArray
 
 Values = Literal["01", "pm1"]
@@ -34,6 +36,46 @@ def spins_of(states: Any, values: Values, *, strictly: bool = False) -> Any:
     if array.dtype.kind not in "biuf" or not np.all((array == low) | (array == 1)):
         raise ModelError(f"states must hold only {low} and 1: {SPELLINGS[values]}")
     return array if low == -1 else 2 * array.astype(np.int8) - 1
+
+
+def read_cells(X: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return a table of data as numbers, 1 in place of missing cells, and which cells are missing.
+
+    NaN, None, NA of pandas and masked entries are missing.
+
+    Examples
+    --------
+    >>> numbers, missing = read_cells([[0, 1], [None, 1]])
+    >>> numbers.tolist(), missing.tolist()
+    ([[0.0, 1.0], [1.0, 1.0]], [[False, False], [True, False]])
+    """
+    try:
+        array = np.ma.getdata(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(_dense(X))
+    except ValueError:
+        raise ModelError("X is not a rectangular table; are its rows of unequal length?") from None
+    missing = np.array(np.ma.getmaskarray(X)) if isinstance(X, np.ma.MaskedArray) else np.zeros(array.shape, dtype=bool)
+    if array.dtype.kind == "O":
+        missing |= np.array([_is_missing(cell) for cell in array.flat], dtype=bool).reshape(array.shape)
+        array = _numbers_of(np.where(missing, 1, array))
+    elif array.dtype.kind == "f":
+        missing |= np.isnan(array)
+    return (np.where(missing, np.ones(1, array.dtype), array) if missing.any() else array), missing
+
+
+def _dense(X: Any) -> Any:
+    return X.toarray() if hasattr(X, "toarray") else X
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and cell != cell)
+
+
+def _numbers_of(array: NDArray[Any]) -> NDArray[Any]:
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        other = next(entry for entry in array.flat if not isinstance(entry, int | float | bool | np.number))
+        raise ModelError(f"X holds {shown(other)}; it must hold only -1 and +1, or only 0 and 1") from None
 
 
 def checked_condition(

@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from spectralz.errors import NotConvergedError, OptionError
-from spectralz.result.fit_tests import Goodness, LikelihoodRatio, Wald
+from spectralz.result.fit_tests import Goodness, LikelihoodRatio, Predictability, Wald
 from spectralz.result.kinds import Shown, Status, entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
+
+    from spectralz.result.bootstrap import Bootstrap
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -53,6 +56,8 @@ class Fit(Shown):
         Iterations and wall-clock time of the fit, and whether an interrupt ended it.
     details
         Diagnostics that nothing else depends on.
+    covariance
+        The covariance of the estimates, fields before couplings; None where there are no errors.
 
     Examples
     --------
@@ -84,6 +89,8 @@ class Fit(Shown):
     interrupted: bool = False
     details: Mapping[str, Any] = field(default_factory=dict)
     table: Any = None
+    covariance: NDArray[np.float64] | None = None
+    recipe: Any = None
 
     def __hash__(self) -> int:
         return hash(self.model)
@@ -108,23 +115,78 @@ class Fit(Shown):
 
     def wald(self) -> Wald:
         """Return each estimated parameter with its standard error, z and p-value; printed, it is a table."""
-        from scipy.special import ndtr
-
         if self.field_error is None or self.coupling_error is None:
             raise OptionError(f"this fit has no standard errors: {self.details.get('no_errors', self.status)}")
+        every = self.parameters_in("pm1")
+        return every.part(np.flatnonzero(every.std_error > 0.0))
+
+    def parameters_in(self, values: Literal["pm1", "01"]) -> Wald:
+        """Return all parameters with errors and tests for variables of -1 and +1, or of 0 and 1.
+
+        For v = 0 and 1 the log-weight is ``sum_i b_i v_i + sum_ij W_ij v_i v_j`` with ``W = 4 J`` and
+        ``b_i = 2 theta_i - 2 sum_j J_ij``. Errors are NaN where there are none, z and p also for given parameters.
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> fit = sz.fit(sz.sample(sz.generators.chain(n=3, strength=0.5), 500, seed=0))
+        >>> fit.parameters_in("01").estimate[3:] / fit.parameters_in("pm1").estimate[3:]
+        array([4., 4., 4.])
+        """
+        if values not in ("pm1", "01"):
+            raise OptionError(f'values is {values!r}; parameters are those of "pm1" (-1 and +1) or "01" (0 and 1)')
         names = range(self.model.n) if self.model.names is None else self.model.names
         where = [(names[i],) for i in range(self.model.n)] + [(names[i], names[j]) for i, j in self.edges.tolist()]
-        estimate = np.concatenate([self.model.field, self.model.edges()[1]])
-        error = np.concatenate([self.field_error, self.coupling_error])
-        kept = np.flatnonzero(error > 0.0)
-        z = estimate[kept] / error[kept]
-        return Wald(
-            parameters=tuple(where[k] for k in kept.tolist()),
-            estimate=estimate[kept],
-            std_error=error[kept],
-            z=z,
-            p_value=2.0 * ndtr(-np.abs(z)),
-        )
+        theta, J = self.model.field, self.model.edges()[1]
+        error = np.full(len(where), np.nan)
+        if self.covariance is not None:
+            error = np.sqrt(np.diag(self.covariance))
+        if values == "01":
+            # One row per new parameter, as a sum of the old ones.
+            sums = np.diag(np.repeat([2.0, 4.0], [self.model.n, len(J)]))
+            for k in (0, 1):
+                sums[self.edges[:, k], self.model.n + np.arange(len(J))] = -2.0
+            theta, J = np.split(sums @ np.concatenate([theta, J]), [self.model.n])
+            if self.covariance is not None:
+                variance = np.einsum("ij,ij->i", sums @ self.covariance, sums)
+                error = np.sqrt(np.maximum(variance, 0.0))
+        return Wald.of(tuple(where), np.concatenate([theta, J]), error)
+
+    def to_pandas(self) -> Any:
+        """Return a DataFrame with one row per parameter: names, estimate, standard error, z and p."""
+        return self.parameters_in("pm1").to_pandas()
+
+    def predictability(self, seed: int = 0) -> Predictability:
+        """Return for each variable the share of its variance that the others explain, under the fitted model.
+
+        This is ``Var(E[x_i | others]) / Var(x_i)``: 0 if the others say nothing about it, 1 if they determine it.
+
+        Parameters
+        ----------
+        seed
+            Seed for drawing states, if there are too many to sum over.
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> fit = sz.fit(sz.sample(sz.generators.chain(n=3, strength=0.5), 2000, seed=0))
+        >>> found = fit.predictability()
+        >>> bool(found.share[1] > found.share[0])  # the one in the middle has two neighbors
+        True
+        """
+        from spectralz.learning.goodness import predictability_of
+
+        return predictability_of(self, seed)
+
+    def bootstrap(self, count: int = 500, seed: int = 0) -> Bootstrap:
+        """Fit the model again to rows drawn with replacement, ``count`` times; return the estimates.
+
+        The graph and the strength of a penalty stay as they are, so that how they were chosen adds nothing to the
+        spread. Repetitions run in threads. Ctrl-C returns those that are done.
+        """
+        from spectralz.learning.bootstrap import bootstrapped
+
+        return bootstrapped(self, count, seed)
 
     def compare(self, other: Fit) -> LikelihoodRatio:
         """Test whether the larger of two fits to the same data is better than chance explains.
@@ -209,3 +271,13 @@ class Fit(Shown):
         from spectralz.show import fits
 
         return fits.draw(self, figure)
+
+    def plot_network(self, ax: Axes | None = None) -> Axes:
+        """Draw the variables as circles and the couplings as lines; return the Axes (extra ``networkx``).
+
+        Red lines are positive couplings, blue ones negative; their width is the size of J. Couplings within two
+        standard errors of zero are faint.
+        """
+        from spectralz.show import networks
+
+        return networks.draw(self, ax)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from spectralz.result.kinds import Record
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    import numpy as np
+    from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
 
@@ -34,10 +36,74 @@ class Wald(Record):
     z: NDArray[np.float64]
     p_value: NDArray[np.float64]
 
+    @classmethod
+    def of(
+        cls,
+        parameters: tuple[tuple[Hashable, ...], ...],
+        estimate: NDArray[np.float64],
+        std_error: NDArray[np.float64],
+    ) -> Wald:
+        """Return the tests of some estimates."""
+        from scipy.special import ndtr
+
+        z = np.divide(estimate, std_error, out=np.full(len(estimate), np.nan), where=std_error > 0.0)
+        return cls(parameters=parameters, estimate=estimate, std_error=std_error, z=z, p_value=2.0 * ndtr(-np.abs(z)))
+
+    def part(self, index: NDArray[np.int64]) -> Wald:
+        """Return the tests of some of the parameters."""
+        chosen = tuple(self.parameters[k] for k in index.tolist())
+        return Wald.of(chosen, self.estimate[index], self.std_error[index])
+
+    def to_pandas(self) -> Any:
+        """Return a DataFrame with one row per parameter: names, estimate, standard error, z and p."""
+        from spectralz.show import tables
+
+        return tables.wald_frame(self)
+
     def __str__(self) -> str:
         from spectralz.show import fits, text
 
         return text.aligned(fits.wald_table(self))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Predictability(Record):
+    """Hold the share of each variable's variance that the others explain, under the fitted model.
+
+    Attributes
+    ----------
+    names
+        The variables, by names or by numbers.
+    share
+        ``Var(E[x_i | others]) / Var(x_i)``, from 0 to 1; ``numpy.asarray(result)`` is the same.
+    std_error
+        Standard errors from drawing states; None if all states were summed over. They do not include that the data
+        are a sample.
+    """
+
+    names: tuple[Hashable, ...]
+    share: NDArray[np.float64]
+    std_error: NDArray[np.float64] | None = None
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.share, dtype=dtype)
+
+    def to_pandas(self) -> Any:
+        """Return a DataFrame with one row per variable: name, share and standard error."""
+        from spectralz.show import tables
+
+        return tables.predictability_frame(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the shares as bars, the largest at the top; return the Axes."""
+        from spectralz.show import fits
+
+        return fits.draw_predictability(self, ax)
+
+    def __str__(self) -> str:
+        from spectralz.show import fits, text
+
+        return text.aligned(fits.predictability_table(self))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,6 +135,9 @@ class LikelihoodRatio(Record):
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Goodness(Record):
     """Hold the model's predictions beside the data. All moments are those of -1 and +1.
+
+    If values are missing, moments are those of the rows that have them, and numbers of +1 count known values only; the
+    predictions are for states with the same values missing.
 
     Attributes
     ----------

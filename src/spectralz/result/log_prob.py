@@ -18,16 +18,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LogProb(Compared):
-    """Hold log P(x) of states: their log-weights minus their common log Z.
+    """Hold log P(x) of states, or of what is known of them: their log-weights minus their common log Z.
 
     Attributes
     ----------
     log_prob
         log P(x), one number per state; ``numpy.asarray(result)`` is the same.
     log_weight
-        Log of the unnormalized probabilities; these are exact.
+        Log of the unnormalized probabilities, summed over missing cells.
     estimate
         The common log Z.
+    row_error
+        If cells are missing, standard errors of ``log_weight``, 0 where it is exact; otherwise None.
+    rows_exact, rows_trusted
+        Whether all of ``log_weight`` is exact, as it is without missing cells, and whether it can be trusted.
 
     Examples
     --------
@@ -43,26 +47,35 @@ class LogProb(Compared):
     log_prob: NDArray[np.float64]
     log_weight: NDArray[np.float64]
     estimate: Estimate
+    row_error: NDArray[np.float64] | None = None
+    rows_exact: bool = True
+    rows_trusted: bool = True
 
     @property
-    def std_error(self) -> float | None:
-        """The standard error of log Z, and so of every log P(x); None if log Z has none."""
-        return self.estimate.std_error
+    def std_error(self) -> float | NDArray[np.float64] | None:
+        """The standard error of every log P(x): that of log Z; None if it has none.
+
+        If cells are missing, one number per row, which includes the error of its own sum over them.
+        """
+        common = self.estimate.std_error
+        if self.row_error is None or (common is None and self.rows_exact):
+            return common
+        return np.hypot(self.row_error, common or 0.0)
 
     @property
     def lower(self) -> float | None:
         """A proven lower bound on log Z, so that no log P(x) is above ``log_weight - lower``; None if there is none."""
-        return self.estimate.lower
+        return self.estimate.lower if self.rows_exact else None
 
     @property
     def upper(self) -> float | None:
         """A proven upper bound on log Z, so that no log P(x) is below ``log_weight - upper``; None if there is none."""
-        return self.estimate.upper
+        return self.estimate.upper if self.rows_exact else None
 
     @property
     def trusted(self) -> bool:
-        """Whether log Z can be trusted."""
-        return self.estimate.trusted
+        """Whether log Z can be trusted, and so can the sums over missing cells."""
+        return self.estimate.trusted and self.rows_trusted
 
     @property
     def mean(self) -> float:
@@ -77,6 +90,6 @@ class LogProb(Compared):
         return entries(self, "log_prob log_weight std_error lower upper estimate")
 
     def __repr__(self) -> str:
-        error = "" if self.std_error is None else f" ± {self.std_error:.2g}"
+        error = "" if self.std_error is None else f" ± {np.max(self.std_error, initial=0.0):.2g}"
         words = f"{len(self.log_prob)} states, mean {self.mean:.9g}{error}" if len(self.log_prob) else "no states"
         return f"LogProb({words}, log Z = {self.estimate.log_z:.9g} by {self.estimate.method.name})"

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from spectralz.result import Fit, Goodness, Wald
+    from spectralz.result import Bootstrap, Fit, Goodness, Predictability, Wald
 
 WIDTH, HEIGHT = 8.0, 6.6
 COLOR = "#1f77b4"
 # How many couplings are named in text.
 MOST_NAMED = 4
+# More couplings than this are drawn without names.
+MOST_ROWS_NAMED = 60
 VALUES = {"pm1": "-1 and +1", "01": "0 and 1"}
 
 
@@ -29,8 +31,10 @@ def table(result: Fit) -> Table:
     rows = [("fit", f"{size}, {result.rows:g} rows ({VALUES[result.values]})")]
     if result.log_likelihood is not None:
         rows.append(("log-likelihood", f"{likelihood(result)} per row"))
-    if result.aic is not None:
-        rows.append(("AIC, BIC", f"{result.aic:.6g}, {result.bic:.6g}"))
+    if result.aic is not None and result.bic is not None:
+        error = 2.0 * result.rows * (result.std_error or 0.0)
+        criteria = (f"{value:.6g}" if not error else with_error(value, error) for value in (result.aic, result.bic))
+        rows.append(("AIC, BIC", ", ".join(criteria)))
     rows.append(("couplings J", _largest(result)))
     penalty = "" if result.penalty is None else f", {result.penalty} penalty of strength {result.strength:.3g}"
     rows.append(("run", f"{result.method}{penalty}, {result.seconds:.3g} s"))
@@ -74,6 +78,58 @@ def wald_table(result: Wald) -> Table:
         for k in order
     )
     return Table(headings=("parameter", "estimate", "std error", "z", "p"), rows=rows)
+
+
+def predictability_table(result: Predictability) -> Table:
+    """Return the shares of explained variance, the largest first."""
+    rows = []
+    for k in np.argsort(-result.share, kind="stable").tolist():
+        error = None if result.std_error is None else float(result.std_error[k])
+        share = f"{result.share[k]:.4f}" if not error else with_error(float(result.share[k]), error)
+        rows.append((str(result.names[k]), share))
+    return Table(headings=("variable", "explained"), rows=tuple(rows))
+
+
+def draw_predictability(result: Predictability, ax: Axes | None = None) -> Axes:
+    """Draw the shares of explained variance as bars, the largest at the top."""
+    order = np.argsort(result.share, kind="stable")
+    axes = _tall_axes(len(order)) if ax is None else ax
+    error = None if result.std_error is None else 2.0 * result.std_error[order]
+    axes.barh(np.arange(len(order)), result.share[order], xerr=error, color=COLOR, alpha=0.7)
+    axes.set_yticks(np.arange(len(order)), [str(result.names[k]) for k in order.tolist()], fontsize="small")
+    axes.set(xlabel="share of the variance that the others explain", xlim=(0.0, 1.0), ylim=(-0.6, len(order) - 0.4))
+    axes.grid(axis="x", alpha=0.3)
+    return axes
+
+
+def draw_bootstrap(result: Bootstrap, ax: Axes | None, level: float) -> Axes:
+    """Draw couplings in the order of their size, with the intervals of a bootstrap."""
+    couplings = [k for k, key in enumerate(result.parameters) if len(key) == 2]
+    order = np.array(couplings, dtype=np.int64)[np.argsort(result.estimate[couplings], kind="stable")]
+    axes = _tall_axes(len(order)) if ax is None else ax
+    low, high = result.intervals(level)[order].T
+    places = np.arange(len(order))
+    axes.hlines(places, low, high, color="0.7", linewidth=2.0 if len(order) <= MOST_ROWS_NAMED else 0.8)
+    middle = result.estimates[:, order].mean(axis=0)
+    axes.plot(middle, places, "|", color="0.35", markersize=5, label="mean of repetitions")
+    axes.plot(result.estimate[order], places, "o", color=COLOR, markersize=3.5, label="estimate")
+    axes.axvline(0.0, color="gray", linewidth=0.8, zorder=0)
+    if len(order) <= MOST_ROWS_NAMED:
+        names = [" - ".join(map(str, result.parameters[k])) for k in order.tolist()]
+        axes.set_yticks(places, names, fontsize="small")
+    else:
+        axes.set(ylabel="couplings in the order of their size", yticks=[])
+    axes.set(xlabel="coupling J", title=f"{level:.0%} intervals of {len(result.estimates)} repetitions")
+    axes.legend(loc="lower right", fontsize="small")
+    return axes
+
+
+def _tall_axes(rows: int) -> Axes:
+    """Return new Axes with room for so many names below each other, up to a page."""
+    import matplotlib.pyplot as plt
+
+    height = 1.2 + 0.2 * min(rows, MOST_ROWS_NAMED)
+    return plt.subplots(figsize=(6.4, max(height, 2.5)), layout="constrained")[1]
 
 
 def goodness_table(result: Goodness) -> Table:

@@ -32,6 +32,10 @@ BINS = 40
 MOST_NAMES = 40
 MOST_LETTERS = 60
 LONGEST_TICK = 24
+# Sizes of their font in points, points per inch, and the height of a line in sizes of the font.
+SMALLEST_FONT, LARGEST_FONT, POINTS, LINE = 4.0, 10.0, 72.0, 1.25
+# Inches that a named row of a matrix takes in a figure of its own.
+INCHES_PER_NAME = 0.19
 
 
 def side_of_grid(n: int, edges: NDArray[np.int64]) -> int | None:
@@ -90,10 +94,13 @@ def name_ticks(axes: Axes, names: Sequence[Hashable], *, y: bool = False) -> Non
         return
     shown = [_tick(name) for name in names]
     is_long = len(shown) * max(map(len, shown)) > MOST_LETTERS
-    axes.set_xticks(range(len(shown)), shown, rotation=90 if is_long else 0)
+    # Lines of text below each other, or rotated beside each other, need a little more than the size of their font.
+    size = min(axes.get_window_extent().size) / axes.figure.dpi * POINTS / (LINE * len(shown))
+    font = float(np.clip(size if y or is_long else LARGEST_FONT, SMALLEST_FONT, LARGEST_FONT))
+    axes.set_xticks(range(len(shown)), shown, rotation=90 if is_long else 0, fontsize=font)
     axes.set_xlabel("")
     if y:
-        axes.set_yticks(range(len(shown)), shown)
+        axes.set_yticks(range(len(shown)), shown, fontsize=font)
         axes.set_ylabel("")
 
 

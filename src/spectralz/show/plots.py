@@ -173,7 +173,7 @@ def model(result: Ising, ax: Axes | None = None) -> Axes:
     (20, 20)
     """
     is_matrix = 0 < result.n <= maps.MOST_SPINS_OF_MATRIX
-    axes = _axes(ax, is_square=is_matrix)
+    axes = _axes(ax, is_square=is_matrix, named=result.n if result.names is not None else 0)
     if is_matrix:
         maps.draw_matrix(axes, result)
     else:
@@ -265,13 +265,15 @@ def _side_of_map(result: Marginals) -> int | None:
     return maps.side_of_grid(len(result.mean), result.edges) if result.values == "pm1" else None
 
 
-def _axes(ax: Axes | None, rows: int = 7, *, is_square: bool = False) -> Axes:
-    """Return the Axes, or a new one with room for this many rows."""
+def _axes(ax: Axes | None, rows: int = 7, *, is_square: bool = False, named: int = 0) -> Axes:
+    """Return the Axes, or a new one with room for this many rows, or for names at a square."""
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt
 
-    _, axes = plt.subplots(figsize=(6.0, 5.0) if is_square else (WIDTH, _height(rows)), layout="constrained")
+    more = max(0.0, maps.INCHES_PER_NAME * named - 3.0) if named <= maps.MOST_NAMES else 0.0
+    size = (6.0 + more, 5.0 + more) if is_square else (WIDTH, _height(rows))
+    _, axes = plt.subplots(figsize=size, layout="constrained")
     return axes
 
 

@@ -18,7 +18,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.model import Ising
-    from spectralz.result import Bounds, Comparison, ComparisonRow, Description, Estimate, Marginals, Trial
+    from spectralz.result import (
+        Bootstrap,
+        Bounds,
+        Comparison,
+        ComparisonRow,
+        Description,
+        Estimate,
+        Marginals,
+        Predictability,
+        Prediction,
+        Trial,
+        Wald,
+    )
 
 # Time of a table entry or a state, about, on one core of a present-day machine.
 SECONDS_PER_TERM = 6e-9
@@ -125,6 +137,49 @@ def comparison_frame(result: Comparison) -> Any:
     pd = from_extra("pandas", "pandas", "a DataFrame")
     frame = pd.DataFrame([_record(row, result.reference) for row in result], columns=COLUMNS)
     return frame.astype({**dict.fromkeys(NUMBERS, "float64"), "trusted": "boolean"})
+
+
+def wald_frame(result: Wald) -> Any:
+    """Return parameters as a pandas DataFrame: one row each; ``second`` is empty for a field."""
+    return _frame(
+        {
+            **_named(result.parameters),
+            "estimate": result.estimate,
+            "std_error": result.std_error,
+            "z": result.z,
+            "p_value": result.p_value,
+        }
+    )
+
+
+def bootstrap_frame(result: Bootstrap, level: float) -> Any:
+    """Return estimates and their intervals as a pandas DataFrame: one row per parameter."""
+    low, high = result.intervals(level).T
+    numbers = {"estimate": result.estimate, "std_error": result.std_error, "low": low, "high": high}
+    return _frame({**_named(result.parameters), **numbers})
+
+
+def predictability_frame(result: Predictability) -> Any:
+    """Return shares as a pandas DataFrame: one row per variable."""
+    error = np.zeros(len(result.share)) if result.std_error is None else result.std_error
+    return _frame({"variable": list(result.names), "share": result.share, "std_error": error})
+
+
+def prediction_frame(result: Prediction) -> Any:
+    """Return the probabilities of a table as a pandas DataFrame of its shape."""
+    columns = None if result.names is None else list(result.names)
+    return from_extra("pandas", "pandas", "a DataFrame").DataFrame(
+        np.atleast_2d(result.probability), columns=columns, index=result.index
+    )
+
+
+def _named(parameters: tuple[tuple[Hashable, ...], ...]) -> dict[str, Any]:
+    second = [key[1] if len(key) == 2 else None for key in parameters]
+    return {"first": [key[0] for key in parameters], "second": second}
+
+
+def _frame(columns: dict[str, Any]) -> Any:
+    return from_extra("pandas", "pandas", "a DataFrame").DataFrame(columns)
 
 
 def description(result: Description) -> Table:

@@ -1,0 +1,178 @@
+"""Rows of data under a model: cells may be missing, and are summed over or predicted.
+
+Groups of missing cells that are few are summed over exactly. Rows with larger groups are models of their own, those
+of the missing cells given the known ones, and go to the method.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectralz._support.progress import report
+from spectralz.errors import ModelError, catching_interrupt
+from spectralz.methods import Exact, MeanField
+from spectralz.methods.base import has_few_pairs
+from spectralz.model import RBM
+from spectralz.model.coupling.entries import symmetric
+from spectralz.model.values import LOW, read_cells, spins_of
+from spectralz.parts.missing_cells import distinct_rows, missing_cells, neighbors_of
+from spectralz.portfolio.auto import Auto
+from spectralz.result import Kind
+
+if TYPE_CHECKING:
+    from spectralz.methods import Method
+    from spectralz.model import FloatArray, IntArray, Ising, SpinArray
+    from spectralz.model.values import Values
+
+# Rows are summed over exactly, by methods that may do that, while a row has at most so many states.
+MOST_STATES_OF_ROW = 2**18
+# The least budget of one row, in seconds.
+LEAST_SHARE = 0.05
+
+
+def read_rows(X: Any, model: Any, values: Values | None, n: int) -> SpinArray:
+    """Return data as rows of -1, 0 (missing) and +1; rows of an RBM may have its visible units alone."""
+    kind = model.values if values is None else values
+    if kind not in LOW:
+        raise ModelError(f"values is {values!r}; states are 'pm1' (-1 and +1) or '01' (0 and 1)")
+    try:
+        array, missing = read_cells(X)
+    except ModelError as error:
+        if "rectangular" not in str(error):
+            raise
+        raise ModelError("the states have rows of different lengths; give one row of all spins per state") from None
+    rows, missing = np.atleast_2d(array), np.atleast_2d(missing)
+    if rows.size == 0 and rows.shape[-1] != n:
+        rows, missing = rows.reshape(0, n), missing.reshape(0, n)
+    visible = len(model.visible) if isinstance(model, RBM) else n
+    if rows.ndim != 2 or rows.shape[1] not in (n, visible):
+        only = "" if visible == n else f", or of its {visible} visible units"
+        raise ModelError(f"states have shape {np.shape(X)}; the model has {n} spins: give rows of {n} values{only}")
+    try:
+        spins = spins_of(rows, kind, strictly=isinstance(model, RBM) or values is not None)
+    except ModelError as error:
+        raise ModelError(f"{error}; or give values={'01' if kind == 'pm1' else 'pm1'!r}") from None
+    whole = np.zeros((len(rows), n), dtype=np.int8)
+    whole[:, : rows.shape[1]] = np.where(missing, 0, spins)
+    return whole
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a model says about rows.
+
+    Attributes
+    ----------
+    log_weight
+        The log of the sum over the missing cells, or 0 if means are wanted.
+    mean
+        All cells, with E[x_i | the row] where one is missing and means are wanted.
+    error
+        The errors of what is wanted, 0 where it is exact; None if a method gave none.
+    trusted, is_exact, interrupted
+        Whether all of it can be trusted, whether all is exact, and whether an interrupt ended it early.
+    """
+
+    log_weight: FloatArray
+    mean: FloatArray
+    error: FloatArray | None
+    trusted: bool = True
+    is_exact: bool = True
+    interrupted: bool = False
+
+
+def rows_under(model: Ising, states: SpinArray, method: Method, *, means: bool) -> Rows:
+    """Return what a model says about rows: the weight of what is known, or (``means``) the means of what is not.
+
+    Parameters
+    ----------
+    model
+        The model.
+    states
+        Rows of -1, 0 (missing) and +1; equal ones are treated once.
+    method
+        What answers where sums over all states would be long; ``auto`` and ``exact`` leave the rest to such sums. The
+        rows share its budget.
+    means
+        Whether means are wanted; otherwise log-weights.
+    """
+    different, place = distinct_rows(states)
+    log_weight, mean = np.zeros(len(different)), different.astype(np.float64)
+    error = np.zeros(mean.shape if means else len(different))
+    rows = Rows(log_weight, mean, error)
+    lacks = (different == 0).any(axis=1)
+    if not means and not lacks.all():
+        log_weight[~lacks] = model.log_weight(different[~lacks])
+    easy, hard = _divided(model, different, np.flatnonzero(lacks), method)
+    if len(easy):
+        log_weight[easy], mean[easy] = _summed(model, different[easy])
+    if len(hard):
+        rows = _with_hard(rows, model, different, hard, method, means)
+    return replace(
+        rows, log_weight=log_weight[place], mean=mean[place], error=None if rows.error is None else rows.error[place]
+    )
+
+
+def _divided(model: Ising, states: SpinArray, lacking: IntArray, method: Method) -> tuple[IntArray, IntArray]:
+    """Divide rows that lack values into those that are summed over, and the others."""
+    if not len(lacking) or not isinstance(method, Auto | Exact) or not has_few_pairs(model):
+        return lacking[:0], lacking
+    cells = missing_cells(states[lacking], neighbors_of(model.n, model.edges()[0]))
+    cost = np.bincount(cells.row, weights=np.exp2(np.minimum(cells.sizes, 60)), minlength=len(lacking))
+    return lacking[cost <= MOST_STATES_OF_ROW], lacking[cost > MOST_STATES_OF_ROW]
+
+
+def _summed(model: Ising, states: SpinArray) -> tuple[FloatArray, FloatArray]:
+    """Return the log-weights and the means of rows by sums over their missing cells."""
+    edges, J = model.edges()
+    log_sum, mean = missing_cells(states, neighbors_of(model.n, edges)).sums(model.field, J)
+    x = states.astype(np.float64)
+    local = np.asarray(x @ symmetric(model.n, edges, J / 2.0).tocsr()) + model.field
+    return model.constant + np.einsum("ri,ri->r", x, local) + log_sum, mean
+
+
+def _with_hard(rows: Rows, model: Ising, states: SpinArray, hard: IntArray, method: Method, means: bool) -> Rows:
+    """Fill in the rows that need a method; after an interrupt the rest comes from mean field, and is not trusted."""
+    shared = _with_part(method, len(hard))
+    has_errors, trusted, is_exact, interrupted = True, True, True, False
+    for k, r in enumerate(hard.tolist()):
+        report("rows with missing cells", k / len(hard))
+        known = np.flatnonzero(states[r])
+        free = model._given(known, states[r, known])
+        found: Any = None
+        with catching_interrupt() as interrupt:
+            found = _asked(free, MeanField() if interrupted else shared, means)
+        if found is None:
+            found = _asked(free, MeanField(), means)
+        estimate = found.estimate if means else found
+        exact = estimate.kind is Kind.EXACT
+        rows.log_weight[r] = estimate.log_z
+        if means:
+            rows.mean[r, states[r] == 0] = found.mean
+        if not exact and found.std_error is not None and rows.error is not None:
+            if means:
+                rows.error[r, states[r] == 0] = found.std_error
+            else:
+                rows.error[r] = found.std_error
+        has_errors &= exact or found.std_error is not None
+        trusted &= estimate.trusted and not interrupted
+        is_exact &= exact
+        interrupted |= interrupt.happened or estimate.interrupted
+    error = rows.error if has_errors else None
+    return replace(rows, error=error, trusted=trusted and not interrupted, is_exact=is_exact, interrupted=interrupted)
+
+
+def _asked(model: Ising, method: Method, means: bool) -> Any:
+    return method.run_marginals(model, pairs=False) if means else method.run(model)
+
+
+def _with_part(method: Method, parts: int) -> Method:
+    """Return the method with one of equal parts of its budget."""
+    if not isinstance(method, Auto):
+        return method
+    if method.work is not None:
+        return replace(method, work=method.work / parts)
+    return replace(method, budget=max(float(method.budget or 0.0) / parts, LEAST_SHARE))
