@@ -139,6 +139,7 @@ def _calls_of_large_models() -> list[Callable[[], object]]:
         partial(has_narrow_front, rows.indptr, rows.indices, 2),
         partial(describe, _ring(5)),
         _keep_heaviest_states,
+        _sum_over_missing_cells,
     ]
 
 
@@ -157,6 +158,17 @@ def _keep_heaviest_states() -> None:
     from spectralz.parts.elimination.heaviest_frontier import FutureBound
 
     FutureBound.of_model(_ring(8), ibound=2, rounds=1).run(2, remember=True).means()
+
+
+def _sum_over_missing_cells() -> None:
+    """Sum over missing cells, and draw them: fits do so."""
+    from spectralz.parts.missing_cells import missing_cells, neighbors_of
+
+    model = _ring(5)
+    edges, J = model.edges()
+    cells = missing_cells(np.array([[1, 0, 0, -1, 0]], dtype=np.int8), neighbors_of(model.n, edges))
+    cells.moments(model.field, J, np.ones(1), True)
+    cells.completed(model.field, J, 2, np.random.default_rng(0))
 
 
 def _times_compiled(kernels: list[Any]) -> int:

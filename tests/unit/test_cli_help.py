@@ -49,6 +49,9 @@ def folder(tmp_path, monkeypatch):
     states = sz.sample(sz.generators.chain(n=4, strength=0.5), 300, seed=0)
     rows = "\n".join(",".join(map(str, row)) for row in ((states + 1) // 2).tolist())
     Path("data.csv").write_text(f"a,b,c,d\n{rows}\n")
+    sz.write(sz.Ising.from_edges(4, [(0, 1)], [0.5], names=list("abcd")), "model.npz")
+    Path("answers.csv").write_text(f"a,b,c,d\n,1,0,\n{rows}\n")
+    Path("new.csv").write_text("b,a\n1,NA\n")
     Path("pairs.csv").write_text("a,b\nb,c\nc,d\n")
     Path("grids").mkdir()
     for number in range(11, 19):

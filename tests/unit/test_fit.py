@@ -411,7 +411,9 @@ def test_separation_that_no_pair_shows_is_a_status():
 @pytest.mark.parametrize(
     ("X", "options", "words"),
     [
-        ([[1.0, np.nan], [0, 1]], {}, r"X\[0, 1\] is NaN"),
+        ([[1.0, np.nan], [0, np.nan]], {}, "column 1 has no value in any row"),
+        ([[np.nan, np.nan]], {}, "no rows"),
+        ([[1.0, np.nan], [0, 1], [np.nan, 0]], {"moments": {}}, "exactly one"),
         ([[0, 2], [1, 0]], {}, r"X\[0, 1\] is 2"),
         ([[0, 1], [-1, 0]], {}, "only -1 and"),
         ([["a", "b"]], {}, "must hold"),

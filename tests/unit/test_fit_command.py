@@ -72,7 +72,7 @@ def test_weights_and_pairs_come_from_files(run):
     ],
 )
 def test_bad_input_is_a_sentence(run, arguments, words):
-    Path("bad.csv").write_text("a,b\n0,1\n0,\n")
+    Path("bad.csv").write_text("a,b\n0,1\n0,yes\n")
     Path("wide.csv").write_text("\n".join(",".join(str((i * j) % 3 // 2) for j in range(1, 41)) for i in range(60)))
     Path("long.csv").write_text(f"a,b\n0,{'1' * 200_000}\n")
     Path("long.npy").write_bytes(Path("data.npy").read_bytes()[:60])

@@ -77,16 +77,16 @@ def test_noise_is_never_more_than_the_whole():
 @pytest.mark.parametrize(
     ("count", "words"),
     [
-        (1, r"X\[3, 2\] is NaN; a fit"),
-        (2, r"X\[3, 2\] is NaN, and so is 1 other; a fit"),
+        (1, r"X\[3, 2\] is missing; every value"),
+        (2, r"X\[3, 2\] is missing, and so is 1 other; every value"),
         (3, "so are 2 others"),
     ],
 )
 def test_missing_values_are_counted(count, words):
     data = X.astype(float)
     data[3 : 3 + count, 2] = np.nan
-    with pytest.raises(ModelError, match=words):
-        sz.fit(data)
+    with pytest.raises(ModelError, match=words):  # machines need every value
+        sz.RBM.fit(data, n_hidden=1)
 
 
 # ------------------------------------------------------------------------------------------------ fixed parameters

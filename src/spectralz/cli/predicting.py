@@ -52,7 +52,6 @@ def predict(
     exclude: opts.Exclude = None,
     seed: opts.Seed = 0,
     threads: opts.Threads = None,
-    format: opts.Format = None,
     as_json: opts.AsJson = False,
     strict: opts.Strict = False,
 ) -> None:
@@ -66,7 +65,7 @@ def predict(
     if str(file) == str(data) == STANDARD:
         raise OptionError("model and table cannot both come from standard input; name a file for one of them")
     chosen = opts.method_options(settings or [], budget, exclude, work)
-    model = sz.read(file, format=format)
+    model = sz.read(file)
     X, columns = _rows(data, model)
     values: Literal["pm1", "01"] = "pm1" if np.any(X == -1.0) else "01"
     with opts.in_threads(threads), progress(budget), warnings.catch_warnings(record=True) as warned:

@@ -87,8 +87,10 @@ def _places(networkx: Any, n: int, pairs: NDArray[np.int64], weight: NDArray[np.
 
 
 def _apart(places: NDArray[np.float64], least: float) -> NDArray[np.float64]:
-    """Push places that are closer than ``least`` apart, a few times."""
+    """Push places that are closer than ``least`` apart within a square from -1 to 1, a few times."""
     for _ in range(ROUNDS):
+        low, high = places.min(axis=0, initial=np.inf), places.max(axis=0, initial=-np.inf)
+        places = 2.0 * (places - low) / np.maximum(high - low, 1e-9) - 1.0
         step = places[:, None, :] - places[None, :, :]
         distance = np.hypot(step[..., 0], step[..., 1]) + np.eye(len(places)) * 10.0
         push = np.maximum(least - distance, 0.0) / np.maximum(distance, 1e-9)
