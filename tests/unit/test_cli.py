@@ -612,3 +612,25 @@ def test_solve_warns_where_nothing_is_to_be_trusted(run, grid, answer):
     assert code == 0
     assert err == "warning: this answer is not to be trusted; a larger --budget or --work may help\n"
     assert run("solve", "grid.uai", "--strict")[0] == 1
+
+
+def test_an_interrupt_that_compiled_code_drops_comes_again(monkeypatch):
+    import ctypes
+
+    monkeypatch.setattr(sys, "unraisablehook", interrupts.raise_lost_interrupt)
+    monkeypatch.setattr(interrupts, "_requests", [])
+    callback = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+        callback()  # its error is dropped
+        for _ in range(500):
+            time.sleep(0.01)
+
+
+def test_an_interrupted_command_ends_with_its_exit_code(monkeypatch):
+    ended = []
+    monkeypatch.setattr(interrupts.os, "_exit", ended.append)
+    interrupts.end_at_once(130)  # a test is not the command line
+    monkeypatch.setattr(interrupts, "_ours", True)
+    interrupts.end_at_once(0)
+    interrupts.end_at_once(143)
+    assert ended == [143]

@@ -6,11 +6,15 @@ and Python shuts down. In between an interrupt is a normal KeyboardInterrupt, an
 process is not the command line, nothing is changed.
 """
 
+import _thread
 import os
 import signal
 import sys
+import threading
 
 INTERRUPTED, TERMINATED = 130, 143
+# How long compiled code that called Python has to go on before it gets an interrupt again.
+SECONDS_TO_LEAVE = 0.02
 
 
 def is_command_line(started_by: str, orig_argv: list[str]) -> bool:
@@ -47,6 +51,31 @@ def raise_on_interrupt() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if _ours and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminate)
+    if _ours:
+        sys.unraisablehook = raise_lost_interrupt
+
+
+def raise_lost_interrupt(lost: "sys.UnraisableHookArgs") -> None:
+    """Send an interrupt again that came while compiled code called Python, as LLVM does, which drops all errors."""
+    if not issubclass(lost.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
+        return
+    again = signal.SIGTERM if _requests else signal.SIGINT
+    timer = threading.Timer(SECONDS_TO_LEAVE, _thread.interrupt_main, (again,))
+    timer.daemon = True
+    timer.start()
+
+
+def end_at_once(code: int) -> None:
+    """End the command line after an interrupt.
+
+    Python ends with a signal of its own if an interrupt came while it ran a piece of source text, handled or not.
+    """
+    if _ours and code in (INTERRUPTED, TERMINATED):
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        os._exit(code)
 
 
 def exit_code() -> int:

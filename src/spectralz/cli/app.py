@@ -95,6 +95,7 @@ def main(arguments: list[str] | None = None) -> None:
         code = app(args=arguments, prog_name="spectralz", standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()  # now, while an error can still be reported
+        interrupts.end_at_once(code or 0)
     except UsageError as error:
         _fail(usage_sentence(error), f"try: {error.ctx.command_path if error.ctx else 'spectralz'} -h")
     except (BrokenPipeError, SystemExit) as ended:
