@@ -137,7 +137,7 @@ def _short(name: Any) -> str:
     """Return a name in lines that fit into a circle, shortened if it is long."""
     text = " ".join(str(name).split())
     short = text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
-    return textwrap.fill(short, LETTERS_PER_LINE).replace("$", r"\$")
+    return textwrap.fill(short, LETTERS_PER_LINE, break_long_words=False).replace("$", r"\$")
 
 
 def picture(result: Fit, title: str, file_format: str = "png") -> bytes:
