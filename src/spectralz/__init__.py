@@ -20,6 +20,7 @@ from spectralz.inference import (
     marginals,
     predict,
     sample,
+    temperature,
     thermodynamics,
 )
 from spectralz.io import read, write
@@ -63,6 +64,7 @@ from spectralz.result import (
     Prediction,
     Quantity,
     Status,
+    Temperature,
     Thermodynamics,
     Trial,
     Verdict,
@@ -112,6 +114,7 @@ __all__ = [
     "SpectralzError",
     "States",
     "Status",
+    "Temperature",
     "Thermodynamics",
     "TreeReweighted",
     "Trial",
@@ -141,6 +144,7 @@ __all__ = [
     "predict",
     "read",
     "sample",
+    "temperature",
     "thermodynamics",
     "warm_up",
     "write",

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 
@@ -50,6 +51,7 @@ def folder(tmp_path, monkeypatch):
     rows = "\n".join(",".join(map(str, row)) for row in ((states + 1) // 2).tolist())
     Path("data.csv").write_text(f"a,b,c,d\n{rows}\n")
     sz.write(sz.Ising.from_edges(4, [(0, 1)], [0.5], names=list("abcd")), "model.npz")
+    np.save("states.npy", sz.sample(sz.generators.complete(10, 0.2, seed=0).scaled(0.7), 50, seed=1))
     Path("answers.csv").write_text(f"a,b,c,d\n,1,0,\n{rows}\n")
     Path("new.csv").write_text("b,a\n1,NA\n")
     Path("pairs.csv").write_text("a,b\nb,c\nc,d\n")

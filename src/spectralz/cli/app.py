@@ -14,7 +14,7 @@ import typer
 import spectralz as sz
 from spectralz._support import interrupts
 from spectralz.cli.console import say, say_error, sentence_of
-from spectralz.cli.curves import curve, map_command
+from spectralz.cli.curves import curve, map_command, temperature
 from spectralz.cli.experiments import paper, report, sweep
 from spectralz.cli.fitting import fit
 from spectralz.cli.helping import Command, Group, UsageError, examples, show_help_alone, usage_sentence
@@ -56,6 +56,7 @@ _commands: dict[str, Callable[..., None]] = {
     "compare": compare,
     "bounds": bounds,
     "curve": curve,
+    "temperature": temperature,
     "map": map_command,
     "sample": sample,
     "fit": fit,

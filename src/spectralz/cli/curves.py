@@ -1,4 +1,4 @@
-"""The commands about the temperatures and the heaviest state of a model: ``curve`` and ``map``."""
+"""The commands about temperatures and the heaviest state: ``curve``, ``temperature`` and ``map``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spectralz._support.interrupts import exit_code
 from spectralz.cli import options as opts
 from spectralz.cli.console import print_about, progress, say, warn
 from spectralz.cli.helping import examples
-from spectralz.cli.loading import load
+from spectralz.cli.loading import load, load_rows, refuse_both_from_standard_input, values_in
 from spectralz.cli.outputs import check_outputs, check_states, write_all, write_picture, write_states
 from spectralz.errors import InaccurateWarning, OptionError
 from spectralz.io import write_map
@@ -107,6 +107,66 @@ def temperatures_in(text: str) -> list[float]:
         if isinstance(error, OptionError):
             raise
         raise OptionError(f"--betas is {text!r}; {wanted}") from None
+
+
+@examples(
+    "spectralz sample glass.npz states.npy --beta 0.7",
+    "spectralz temperature glass.npz states.npy                 # about 0.7",
+    "spectralz temperature glass.npz states.npy -m pseudo --json",
+)
+def temperature(
+    file: opts.ModelFile,
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SAMPLES",
+            help="States, one per line, of -1 and +1 or of 0 and 1: .csv with or without header, .npy; - reads "
+            "standard input.",
+            show_default=False,
+        ),
+    ],
+    method: Annotated[
+        str,
+        typer.Option("--method", "-m", metavar="NAME", help="pseudo, a method of `curve`, or auto."),
+    ] = "auto",
+    budget: opts.Budget = None,
+    work: opts.Work = None,
+    seed: opts.Seed = 0,
+    threads: opts.Threads = None,
+    exclude: opts.Exclude = None,
+    as_json: opts.AsJson = False,
+    plot: opts.Picture = None,
+    strict: opts.Strict = False,
+) -> None:
+    """Find the inverse temperature at which samples look drawn from a model, with its error.
+
+    Samples of the model itself have beta = 1. A header names the spins, in any order.
+    """
+    check_outputs({"--plot": plot}, [file, data])
+    refuse_both_from_standard_input(file, data)
+    problem = load(file)
+    X, _ = load_rows(data, problem.model)
+    with progress(budget):
+        found = sz.temperature(
+            problem.model,
+            X,
+            method,
+            values=values_in(X),
+            budget=budget,
+            work=work,
+            seed=seed,
+            threads=threads,
+            exclude=() if exclude is None else opts.names_in(exclude),
+        )
+    try:
+        print_about(problem, found, as_json)
+    finally:
+        write_all((plot, partial(write_picture, partial(show.temperature_picture, found, problem.source))))
+    if found.interrupted:
+        say("interrupted: this is the best answer so far")
+        raise typer.Exit(exit_code())
+    if strict and not found.trusted:
+        raise typer.Exit(1)
 
 
 @examples(

@@ -6,14 +6,18 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
 
 import spectralz as sz
 from spectralz.cli.console import as_text
-from spectralz.errors import OptionError
+from spectralz.errors import FormatError, OptionError
 from spectralz.io import read_evidence
+from spectralz.io.csv_table import read_table
 from spectralz.io.files import STANDARD
 from spectralz.io.lines import whole_number
+from spectralz.model import FloatArray
 from spectralz.model.values import LOW
 
 # Up to this many given spins are named in a line of text; otherwise only their number is printed.
@@ -131,3 +135,32 @@ def _position(name: str, model: sz.Ising) -> int:
         return places[0]
     position = whole_number(name) if model.names is None else None
     return model.index(name if position is None else position)
+
+
+def refuse_both_from_standard_input(file: Path, data: Path) -> None:
+    """Refuse a model and a table that both come from standard input."""
+    if str(file) == str(data) == STANDARD:
+        raise OptionError("model and table cannot both come from standard input; name a file for one of them")
+
+
+def load_rows(path: Path, model: sz.Ising) -> tuple[FloatArray, list[int]]:
+    """Return the table with one column per variable, NaN where there is none, and where its own columns are."""
+    X, names = read_table(path)
+    if names is None:
+        if X.shape[1] != model.n:
+            raise FormatError(f"rows have {X.shape[1]} cells, and the model {model.n} variables; add a header", path)
+        return X, list(range(model.n))
+    known = {str(name): k for k, name in enumerate(range(model.n) if model.names is None else model.names)}
+    unknown = [name for name in names if name not in known]
+    if unknown or len(set(names)) < len(names):
+        what = f"there is no variable {unknown[0]!r} in the model" if unknown else "a column is named twice"
+        raise FormatError(f"{what}; it has {', '.join(list(known)[:10])}", path)
+    columns = [known[name] for name in names]
+    whole = np.full((len(X), model.n), np.nan)
+    whole[:, columns] = X
+    return whole, columns
+
+
+def values_in(X: FloatArray) -> Literal["pm1", "01"]:
+    """Return which two values a table has: any -1 means -1 and +1."""
+    return "pm1" if np.any(X == -1.0) else "01"

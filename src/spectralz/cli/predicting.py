@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -15,11 +15,9 @@ from spectralz._support.interrupts import exit_code
 from spectralz.cli import options as opts
 from spectralz.cli.console import as_text, print_json, print_table, progress, say, warn
 from spectralz.cli.helping import examples
+from spectralz.cli.loading import load_rows, refuse_both_from_standard_input, values_in
 from spectralz.cli.outputs import check_outputs, check_states, write_all, write_states
-from spectralz.errors import FormatError, InaccurateWarning, OptionError
-from spectralz.io.csv_table import read_table
-from spectralz.io.files import STANDARD
-from spectralz.model import FloatArray
+from spectralz.errors import InaccurateWarning
 from spectralz.show.tables import Table
 
 # Without --out, as many missing cells are shown.
@@ -62,15 +60,13 @@ def predict(
     check_outputs({"--out": out}, [file, data])
     if out is not None:
         check_states(out)
-    if str(file) == str(data) == STANDARD:
-        raise OptionError("model and table cannot both come from standard input; name a file for one of them")
+    refuse_both_from_standard_input(file, data)
     chosen = opts.method_options(settings or [], budget, exclude, work)
     model = sz.read(file)
-    X, columns = _rows(data, model)
-    values: Literal["pm1", "01"] = "pm1" if np.any(X == -1.0) else "01"
+    X, columns = load_rows(data, model)
     with opts.in_threads(threads), progress(budget), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", InaccurateWarning)
-        found = sz.predict(model, X, method, values=values, seed=seed, **chosen)
+        found = sz.predict(model, X, method, values=values_in(X), seed=seed, **chosen)
     probability = found.probability[:, columns]
     names = None if model.names is None else [model.names[k] for k in columns]
     if as_json:
@@ -86,24 +82,6 @@ def predict(
         raise typer.Exit(exit_code())
     if strict and not found.trusted:
         raise typer.Exit(1)
-
-
-def _rows(path: Path, model: sz.Ising) -> tuple[FloatArray, list[int]]:
-    """Return the table with one column per variable, NaN where there is none, and where its own columns are."""
-    X, names = read_table(path)
-    if names is None:
-        if X.shape[1] != model.n:
-            raise FormatError(f"rows have {X.shape[1]} cells, and the model {model.n} variables; add a header", path)
-        return X, list(range(model.n))
-    known = {str(name): k for k, name in enumerate(range(model.n) if model.names is None else model.names)}
-    unknown = [name for name in names if name not in known]
-    if unknown or len(set(names)) < len(names):
-        what = f"there is no variable {unknown[0]!r} in the model" if unknown else "a column is named twice"
-        raise FormatError(f"{what}; it has {', '.join(list(known)[:10])}", path)
-    columns = [known[name] for name in names]
-    whole = np.full((len(X), model.n), np.nan)
-    whole[:, columns] = X
-    return whole, columns
 
 
 def _table(found: sz.Prediction, columns: list[int]) -> Table:

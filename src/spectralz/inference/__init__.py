@@ -5,6 +5,7 @@ from spectralz.inference.heaviest import map_state
 from spectralz.inference.prediction import predict
 from spectralz.inference.probabilities import log_prob
 from spectralz.inference.ratio import log_ratio
+from spectralz.inference.sample_temperature import temperature
 from spectralz.inference.temperatures import energy, entropy, thermodynamics
 from spectralz.inference.verbs import as_method, bounds, compare, log_z, marginals, sample
 
@@ -22,5 +23,6 @@ __all__ = [
     "marginals",
     "predict",
     "sample",
+    "temperature",
     "thermodynamics",
 ]

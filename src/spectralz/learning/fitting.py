@@ -101,6 +101,8 @@ def fit(
     ----------
     X
         Rows x variables, of -1 and +1 or of 0 and 1: an array, a list of lists, a DataFrame (its columns are names).
+        Cells may be missing (NaN, None or NA). The likelihood is then that of the known cells, as if whether a value
+        is missing did not depend on it.
     graph
         Which pairs are coupled: None for all; a list of pairs, by names or numbers; a networkx graph; a model, for its
         edges; or ``"chosen"``, to choose the graph by an l1 path (see ``select``) and then fit it.

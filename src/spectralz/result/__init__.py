@@ -15,6 +15,7 @@ from spectralz.result.map_state import MapState
 from spectralz.result.marginals import Marginals
 from spectralz.result.prediction import Prediction
 from spectralz.result.quantity import Quantity
+from spectralz.result.temperature import EnergyTest, Temperature
 from spectralz.result.thermodynamics import Thermodynamics
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "ComparisonRow",
     "DataLikelihood",
     "Description",
+    "EnergyTest",
     "Estimate",
     "Fit",
     "Goodness",
@@ -39,6 +41,7 @@ __all__ = [
     "Prediction",
     "Quantity",
     "Status",
+    "Temperature",
     "Thermodynamics",
     "Trial",
     "Verdict",

@@ -7,11 +7,11 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from spectralz.result import Verdict
-from spectralz.show import fits, tables, text
+from spectralz.show import fits, tables, text, thermodynamics
 
 if TYPE_CHECKING:
     from spectralz.model import Ising
-    from spectralz.result import Bounds, Comparison, Description, Estimate, Fit, Marginals
+    from spectralz.result import Bounds, Comparison, Description, Estimate, Fit, Marginals, Temperature
     from spectralz.show.tables import Table
 
 # The only color is one that is visible on white and on black: notebooks are light or dark.
@@ -61,6 +61,11 @@ def marginals(result: Marginals) -> str:
 def description(result: Description) -> str:
     """Return the description of a model as a table."""
     return block_of(tables.description(result))
+
+
+def temperature(result: Temperature) -> str:
+    """Return the temperature of samples as a table."""
+    return block_of(thermodynamics.temperature_table(result))
 
 
 def fit(result: Fit) -> str:

@@ -8,11 +8,11 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING
 
 from spectralz.result import Kind
-from spectralz.show import fits, tables
+from spectralz.show import fits, tables, thermodynamics
 from spectralz.show.numbers import counted, probable, proven
 
 if TYPE_CHECKING:
-    from spectralz.result import Bounds, Comparison, Description, Estimate, Fit, Marginals
+    from spectralz.result import Bounds, Comparison, Description, Estimate, Fit, Marginals, Temperature
     from spectralz.show.tables import Table
 
 # Below this share of log Z a bracket's width is rounding, and a picture of it shows nothing.
@@ -117,6 +117,17 @@ def fit_repr(result: Fit) -> str:
     value = "" if result.log_likelihood is None else f", log-likelihood {fits.likelihood(result)} per row"
     how = "" if result.status.converged else ", not converged"
     return f"Fit(n={result.model.n}, edges={len(result.edges)}, {result.rows:g} rows{value}, by {result.method}{how})"
+
+
+def temperature(result: Temperature) -> str:
+    """Return the temperature of samples in a few lines."""
+    return aligned(thermodynamics.temperature_table(result))
+
+
+def temperature_repr(result: Temperature) -> str:
+    """Return the temperature of samples in one line."""
+    how = "" if result.trusted else ", not to be trusted"
+    return f"Temperature({thermodynamics.beta_in_words(result)}, {result.samples:g} samples, by {result.method}{how})"
 
 
 def description(result: Description) -> str:

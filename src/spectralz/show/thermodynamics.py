@@ -10,12 +10,13 @@ from spectralz.errors import OptionError
 from spectralz.show.canvas import check_format, empty_figure, saved
 from spectralz.show.curves import COLORS
 from spectralz.show.numbers import with_error
+from spectralz.show.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from spectralz.result import Thermodynamics
+    from spectralz.result import Temperature, Thermodynamics
 
 COLUMNS = (("log_z", "log Z"), ("energy", "energy"), ("entropy", "entropy"), ("heat_capacity", "heat capacity"))
 # How many first and last lines of a long table are shown.
@@ -107,4 +108,59 @@ def picture(curves: Thermodynamics, file_format: str) -> bytes:
     figure = empty_figure(6.4, 9.0)
     plot(curves, figure.subplots(2, 2))
     figure.suptitle(f"{curves.n} spins, by {curves.method}")
+    return saved(figure, file_format, dpi=150)
+
+
+def beta_in_words(result: Temperature) -> str:
+    """Return beta with its error."""
+    if result.std_error is None:
+        return f"beta = {result.beta:g}"
+    return f"beta = {with_error(result.beta, result.std_error)}"
+
+
+def temperature_table(result: Temperature) -> Table:
+    """Return the temperature of samples, and how well they fit the model."""
+    low, high, level = result.confidence()
+    ends = f"{'-' if low == -np.inf else f'{low:.4g}'} to {'infinity' if high is None else f'{high:.4g}'}"
+    test = result.goodness()
+    rows = [("temperature", f"{beta_in_words(result)}; {level:.0%}: {ends}")]
+    rows.append(("trust", "trusted" if result.trusted else "NOT trusted"))
+    rows.append(("mean energy", f"{test.energy_observed:.6g} of {result.samples:g} samples"))
+    if test.variance_predicted is not None:
+        p = "" if test.p_value is None else f", p = {test.p_value:.2g}"
+        words = f"{test.variance_observed:.4g} of the samples, {test.variance_predicted:.4g} of the model{p}"
+        rows.append(("variance", words))
+    rows.append(("run", f"{result.method}, {result.seconds:.3g} s"))
+    rows.append(("status", str(result.status)))
+    return Table(rows=tuple(rows))
+
+
+def draw_temperature(result: Temperature, ax: Axes | None = None) -> Axes:
+    """Draw the mean energy over beta, that of the samples, and where they meet."""
+    axes = ax
+    if axes is None:
+        import matplotlib.pyplot as plt
+
+        axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")[1]
+    is_finite = result.std_error is not None
+    if result.curve is not None:
+        label = "model" if is_finite else "minus log of the probability of ground states"
+        axes.plot(*result.curve, "o-", markersize=4, color=COLORS[0], label=label)
+    if is_finite:
+        error = np.sqrt(result.variance_observed / result.samples)
+        axes.axhspan(result.energy_observed - 2 * error, result.energy_observed + 2 * error, color="0.85", linewidth=0)
+        axes.axhline(result.energy_observed, color="0.4", label="samples, ± 2 standard errors")
+        interval = result.confidence()
+        axes.axvspan(interval.low, interval.high or 0.0, color=COLORS[1], alpha=0.25, linewidth=0)
+        axes.axvline(result.beta, color=COLORS[1], label=beta_in_words(result))
+    axes.set(xlabel="inverse temperature, beta", ylabel="mean energy" if is_finite else "nats")
+    axes.legend(fontsize="small")
+    return axes
+
+
+def temperature_picture(result: Temperature, title: str, file_format: str = "png") -> bytes:
+    """Return the picture of a temperature as the bytes of a file."""
+    check_format(file_format)
+    figure = empty_figure()
+    draw_temperature(result, figure.subplots()).set_title(title)
     return saved(figure, file_format, dpi=150)

@@ -1,0 +1,135 @@
+"""The temperature of samples."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz.errors import OptionError
+from spectralz.result.interval import Interval
+from spectralz.result.kinds import Record, Shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from spectralz.result.kinds import Status
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EnergyTest(Record):
+    """Hold the energies of samples beside those of the model at their temperature.
+
+    Attributes
+    ----------
+    energy_observed, energy_predicted
+        The mean energy of the samples, and of the model at beta; by the likelihood they are the same.
+    variance_observed, variance_predicted
+        The variance of the energy. If it differs, the samples are not those of the model at any temperature.
+    p_value
+        The probability of such a difference by chance, two-sided; None if there is no prediction.
+    """
+
+    energy_observed: float
+    energy_predicted: float | None
+    variance_observed: float
+    variance_predicted: float | None
+    p_value: float | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Temperature(Shown, Record):
+    """Hold the inverse temperature at which samples look drawn from a model.
+
+    Attributes
+    ----------
+    beta
+        The inverse temperature: samples of the model itself have 1; infinite if all samples are ground states.
+    std_error
+        Its standard error, if the samples are independent; None if beta is infinite.
+    samples
+        How many samples.
+    method
+        What gave the mean energy, ``"pseudo"`` for the pseudo-likelihood, or ``"ground states"``.
+    trusted
+        Whether beta and its error can be trusted.
+    status
+        How it was found, and what is unusual.
+    energy_observed, energy_predicted, variance_observed, variance_predicted, variance_error
+        Mean and variance of the energy of the samples, and of the model at beta; None where they are not known.
+    curve
+        The temperatures tried, and the mean energies there; for infinite beta, minus the log-probability of the ground
+        states instead. None for the pseudo-likelihood.
+    interrupted, seconds
+        Whether an interrupt ended the search, and how long it took.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> coins = sz.Ising(field=[1.0] * 4)
+    >>> found = sz.temperature(coins, [[1, 1, 1, -1], [1, -1, 1, 1], [1, 1, -1, 1]])
+    >>> print(f"{found.beta:.4f} ± {found.std_error:.4f}")  # artanh of the mean, 1/2
+    0.5493 ± 0.3333
+    """
+
+    beta: float
+    std_error: float | None
+    samples: float
+    method: str
+    trusted: bool
+    status: Status
+    energy_observed: float
+    variance_observed: float
+    energy_predicted: float | None = None
+    variance_predicted: float | None = None
+    variance_error: float | None = None
+    curve: NDArray[np.float64] | None = None
+    interrupted: bool = False
+    seconds: float = 0.0
+
+    def confidence(self, level: float = 0.95) -> Interval:
+        """Return an interval that contains beta with about this probability.
+
+        If all samples are ground states, it begins at the beta for which this would happen by chance.
+        """
+        from scipy.special import ndtri
+
+        if not 0.0 < level < 1.0:
+            raise OptionError(f"level is {level}; it must be a probability between 0 and 1, such as 0.95")
+        if self.std_error is not None:
+            width = float(ndtri((1.0 + level) / 2.0)) * self.std_error
+            return Interval(self.beta - width, self.beta + width, level)
+        end = self._end(-math.log1p(-level) / self.samples)
+        return Interval(end, None, level) if self.beta > 0.0 else Interval(-math.inf, end, level)
+
+    def _end(self, excess: float) -> float:
+        """Return the beta at which minus the log-probability of the ground states is ``excess``."""
+        if self.curve is None:
+            return -math.inf if self.beta > 0.0 else math.inf
+        size, value = np.abs(self.curve[0]), self.curve[1]
+        return math.copysign(float(np.interp(-excess, -value, size, left=0.0)), self.beta)
+
+    def goodness(self) -> EnergyTest:
+        """Return predicted and observed energies, and a test whether their variances agree."""
+        from scipy.special import ndtr
+
+        p_value = None
+        if self.variance_predicted is not None and self.variance_error:
+            z = (self.variance_observed - self.variance_predicted) / self.variance_error
+            p_value = float(2.0 * ndtr(-abs(z)))
+        return EnergyTest(
+            energy_observed=self.energy_observed,
+            energy_predicted=self.energy_predicted,
+            variance_observed=self.variance_observed,
+            variance_predicted=self.variance_predicted,
+            p_value=p_value,
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the mean energy of the model over beta, that of the samples, and where they meet; return the Axes."""
+        from spectralz.show import thermodynamics
+
+        return thermodynamics.draw_temperature(self, ax)
