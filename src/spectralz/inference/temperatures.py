@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spectralz._support import clock
 from spectralz._support.deadline import Deadline, budgeted, checked_budget
-from spectralz._support.options import checked_count, checked_names, checked_threads
+from spectralz._support.options import checked_count, checked_names, checked_threads, is_number
 from spectralz._support.progress import report
 from spectralz._support.threads import using_threads
-from spectralz.errors import OptionError, TooLargeError, catching_interrupt, showing_interrupts, warn_inaccurate
+from spectralz.errors import OptionError, TooLargeError, catching_interrupt, showing_interrupts, shown, warn_inaccurate
 from spectralz.inference.estimated_curves import WAYS, first_of, with_infinite_temperature
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.inference.moments import KNOWN, STENCIL, quantities, sums_of, with_what_is_certain
@@ -126,18 +128,30 @@ def energy(model: Ising | RBM, method: str = "auto", **options: Any) -> Quantity
     return _at_beta_one("energy", model, method, options)
 
 
-def entropy(model: Ising | RBM, method: str = "auto", **options: Any) -> Quantity:
-    """Return the entropy of P(x) in nats, log Z plus the mean energy, with its error.
+def entropy(model: Ising | RBM, method: str = "auto", *, base: float = math.e, **options: Any) -> Quantity:
+    """Return the entropy of P(x), log Z plus the mean energy, with its error.
 
     A short way to :func:`thermodynamics` at beta = 1, whose options these are.
+
+    Parameters
+    ----------
+    model, method, **options
+        As in :func:`thermodynamics`.
+    base
+        The base of the logarithm: e for nats, 2 for bits.
 
     Examples
     --------
     >>> import math, spectralz as sz
-    >>> bool(math.isclose(sz.entropy(sz.Ising(field=[0.0, 0.0])), 2 * math.log(2)))
-    True
+    >>> coins = sz.Ising(field=[0.0, 0.0])
+    >>> bool(math.isclose(sz.entropy(coins), 2 * math.log(2))), sz.entropy(coins, base=2)
+    (True, Quantity(2, exact))
     """
-    return _at_beta_one("entropy", model, method, options)
+    if not is_number(base) or not 1.0 < base < math.inf:
+        raise OptionError(f"base is {shown(base)}; it must be a number above 1, such as 2 for bits")
+    nats = _at_beta_one("entropy", model, method, options)
+    unit = math.log(base)
+    return replace(nats, value=nats.value / unit, std_error=nats.std_error / unit)
 
 
 def _at_beta_one(name: str, model: Ising | RBM, method: str, options: dict[str, Any]) -> Quantity:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from spectralz._support.compiling import compiled, compiled_for_kernels
+from spectralz.kernels.walsh import normalize, sum_over_sets, sum_over_states
 
 
 @compiled
@@ -78,22 +79,8 @@ def _probabilities(x, r, begin, size, spin, start, neighbor, edge, field, coupli
             elif place[j] > a:
                 table[(1 << a) | (1 << place[j])] = coupling[edge[k]]
         table[1 << a] = h
-    for a in range(size):  # from sets to states
-        bit = 1 << a
-        for s in range(states):
-            if not s & bit:
-                even, odd = table[s], table[s | bit]
-                table[s], table[s | bit] = even - odd, even + odd
-    highest = table[0]
-    for s in range(1, states):
-        highest = max(highest, table[s])
-    total = 0.0
-    for s in range(states):
-        table[s] = np.exp(table[s] - highest)
-        total += table[s]
-    for s in range(states):
-        table[s] /= total
-    return highest + np.log(total)
+    sum_over_sets(table, size)
+    return normalize(table, size)
 
 
 @compiled
@@ -132,12 +119,7 @@ def sum_out(  # type: ignore[no-untyped-def]
     for g in range(len(row)):
         r, begin, size = row[g], first[g], first[g + 1] - first[g]
         log_sum[r] += _probabilities(x, r, begin, size, spin, start, neighbor, edge, field, coupling, place, table)
-        for a in range(size):  # from states to sets
-            bit = 1 << a
-            for s in range(1 << size):
-                if not s & bit:
-                    low, high = table[s], table[s | bit]
-                    table[s], table[s | bit] = low + high, high - low
+        sum_over_states(table, size)
         for a in range(size):
             mean[r, spin[begin + a]] = table[1 << a]
         if not len(moments):
