@@ -485,11 +485,42 @@ def test_an_interrupt_at_any_time_shows_no_traceback(tmp_path, delay):
 
 
 def test_a_request_to_terminate_is_an_interrupt_with_another_exit_code(monkeypatch):
-    monkeypatch.setattr(interrupts, "_requests", [])
+    monkeypatch.setattr(interrupts, "_came", [])
+    assert not interrupts.has_come()
     assert interrupts.exit_code() == 130
-    with pytest.raises(KeyboardInterrupt):
-        interrupts._terminate(signal.SIGTERM, None)
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        with pytest.raises(KeyboardInterrupt):
+            interrupts._interrupt(number, sys._getframe())
+        assert interrupts.exit_code() == code
+    assert interrupts.has_come()
+
+
+def test_an_interrupt_waits_until_a_callback_of_llvm_has_returned(monkeypatch):
+    sent = []
+    monkeypatch.setattr(interrupts, "_came", [])
+    monkeypatch.setattr(interrupts, "_send_again", sent.append)
+
+    def _raw_object_cache_notify():
+        interrupts._interrupt(signal.SIGTERM, sys._getframe())
+
+    _raw_object_cache_notify()
+    assert sent == [signal.SIGTERM]
     assert interrupts.exit_code() == 143
+    from llvmlite.binding import executionengine
+
+    assert hasattr(executionengine.ExecutionEngine, _raw_object_cache_notify.__name__)
+
+
+def test_an_import_that_an_interrupt_breaks_is_an_interrupt(run, monkeypatch):
+    def broken(*args, **options):
+        raise ImportError("numba._devicearray failed to import")
+
+    sz.write(sz.generators.complete(3, 1.0, seed=0), "glass.npz")
+    monkeypatch.setattr(sz, "describe", broken)
+    with pytest.raises(ImportError, match="devicearray"):
+        run("info", "glass.npz")
+    monkeypatch.setattr(interrupts, "_came", [signal.SIGINT])
+    assert run("info", "glass.npz")[::2] == (130, "interrupted\n")
 
 
 @pytest.mark.slow
@@ -618,7 +649,7 @@ def test_an_interrupt_that_compiled_code_drops_comes_again(monkeypatch):
     import ctypes
 
     monkeypatch.setattr(sys, "unraisablehook", interrupts.raise_lost_interrupt)
-    monkeypatch.setattr(interrupts, "_requests", [])
+    monkeypatch.setattr(interrupts, "_came", [])
     callback = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):  # noqa: PT012
         callback()  # its error is dropped

@@ -11,10 +11,16 @@ import os
 import signal
 import sys
 import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 INTERRUPTED, TERMINATED = 130, 143
 # How long compiled code that called Python has to go on before it gets an interrupt again.
 SECONDS_TO_LEAVE = 0.02
+# How functions of llvmlite begin that LLVM calls.
+CALLBACKS = "_raw_object_cache_"
 
 
 def is_command_line(started_by: str, orig_argv: list[str]) -> bool:
@@ -39,31 +45,39 @@ def is_command_line(started_by: str, orig_argv: list[str]) -> bool:
 
 def end_on_interrupt() -> None:
     """Make an interrupt end the process in one line from here on."""
-    if _ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where interrupts are ignored
+    if _ours and signal.getsignal(signal.SIGINT) in (signal.default_int_handler, _interrupt):  # not where it is ignored
         signal.signal(signal.SIGINT, _end)
-    if signal.getsignal(signal.SIGTERM) is _terminate:
+    if signal.getsignal(signal.SIGTERM) is _interrupt:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def raise_on_interrupt() -> None:
     """Make an interrupt a KeyboardInterrupt from here on."""
     if signal.getsignal(signal.SIGINT) is _end:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, _interrupt)
     if _ours and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _terminate)
+        signal.signal(signal.SIGTERM, _interrupt)
     if _ours:
         sys.unraisablehook = raise_lost_interrupt
 
 
 def raise_lost_interrupt(lost: "sys.UnraisableHookArgs") -> None:
     """Send an interrupt again that came while compiled code called Python, as LLVM does, which drops all errors."""
-    if not issubclass(lost.exc_type, KeyboardInterrupt):
+    if issubclass(lost.exc_type, KeyboardInterrupt):
+        _send_again(_came[-1] if _came else signal.SIGINT)
+    else:
         sys.__unraisablehook__(lost)
-        return
-    again = signal.SIGTERM if _requests else signal.SIGINT
-    timer = threading.Timer(SECONDS_TO_LEAVE, _thread.interrupt_main, (again,))
+
+
+def _send_again(number: int) -> None:
+    timer = threading.Timer(SECONDS_TO_LEAVE, _thread.interrupt_main, (number,))
     timer.daemon = True
     timer.start()
+
+
+def has_come() -> bool:
+    """Return whether an interrupt or a request to terminate has come in; in an import it can appear as any error."""
+    return bool(_came)
 
 
 def end_at_once(code: int) -> None:
@@ -80,11 +94,16 @@ def end_at_once(code: int) -> None:
 
 def exit_code() -> int:
     """Return the exit code of a command that was interrupted, or asked to terminate."""
-    return TERMINATED if _requests else INTERRUPTED
+    return TERMINATED if signal.SIGTERM in _came else INTERRUPTED
 
 
-def _terminate(*_: object) -> None:
-    _requests.append(signal.SIGTERM)
+def _interrupt(number: int, frame: "FrameType | None") -> None:
+    _came.append(number)
+    while frame is not None:
+        if frame.f_code.co_name.startswith(CALLBACKS):  # an error there would be dropped, and LLVM go on with nothing
+            _send_again(number)
+            return
+        frame = frame.f_back
     raise KeyboardInterrupt
 
 
@@ -93,7 +112,7 @@ def _end(*_: object) -> None:
     os._exit(INTERRUPTED)
 
 
-# Requests to terminate that came in.
-_requests: list[int] = []
+# Signals that came in.
+_came: list[int] = []
 _ours = is_command_line((getattr(sys, "argv", None) or [""])[0], sys.orig_argv)
 end_on_interrupt()

@@ -34,7 +34,7 @@ class _Commands(Group):
             return super().invoke(ctx)
         # Handled here, since releases of typer treat it differently.
         except (KeyboardInterrupt, SystemError, ImportError) as stopped:
-            if not is_interrupt(stopped):
+            if not is_interrupt(stopped) and not interrupts.has_come():
                 raise
             say(str(stopped) if isinstance(stopped, KeyboardInterrupt) and str(stopped) else "interrupted")
             raise typer.Exit(interrupts.exit_code()) from None

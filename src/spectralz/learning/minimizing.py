@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray
 
 # Most parameters for which a Hessian is computed and solved in every step.
-MOST_OF_NEWTON = 600
+MOST_OF_NEWTON = 1500
 # A step is shortened until the value falls by this share of what the slope promises.
 SUFFICIENT = 1e-4
 FEWEST_HALVINGS = 30
