@@ -162,7 +162,7 @@ def test_repetitions_of_a_saturated_model_are_log_odds_of_drawn_tables():
     assert found.estimate[2] == pytest.approx(np.log(55 * 40 / (25 * 30)) / 4, abs=1e-6)
 
 
-@pytest.mark.parametrize("method", ["exact", "pseudo", "sampled"])
+@pytest.mark.parametrize("method", ["exact", "pseudo", pytest.param("sampled", marks=pytest.mark.slow)])
 def test_repetitions_spread_as_standard_errors_say(fit, method):
     again = sz.fit(fit.table.states, method=method, likelihood=False)
     count = 40 if method == "sampled" else 150

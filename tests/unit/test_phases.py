@@ -503,6 +503,7 @@ def test_samples_and_marginals_visit_each_phase_with_its_weight():
     assert up + down > 0.2
 
 
+@pytest.mark.slow
 def test_curves_through_the_trap_are_right():
     model, truth = trap(60, 5.0, seed=3)
     found = sz.thermodynamics(model, [0.5, 1.0], "annealing", work=1e9)

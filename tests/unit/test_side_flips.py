@@ -207,7 +207,7 @@ def test_expectation_propagation_is_left_out_only_where_weights_are_strong(scale
     assert answer.trusted == runs
 
 
-@pytest.mark.parametrize("scale", [0.1, 1.0])
+@pytest.mark.parametrize("scale", [0.1, pytest.param(1.0, marks=pytest.mark.slow)])
 def test_answers_of_auto_on_trained_and_frozen_machines(scale):
     model = machine(12, 80, scale, seed=7)
     truth = sz.log_z(model, "exact").log_z

@@ -154,6 +154,7 @@ def test_ladders_are_sums_over_all_states(model, make):
     assert np.abs(shares - p).max() < 0.03
 
 
+@pytest.mark.slow
 def test_a_point_between_rungs_is_seen_from_both():
     path = from_coins(GRID)
     with counting_operations():
@@ -233,6 +234,7 @@ def test_drift_few_visitors_and_missed_phases_are_not_trusted():
 # ------------------------------------------------------------------------------------------------------ the curves
 
 
+@pytest.mark.slow
 def test_contracted_curves_are_those_of_exact_sums():
     grid = sz.generators.grid(6, 1.0, seed=4)
     model = sz.Ising.from_edges(grid.n, *grid.edges(), field=grid.field, offset=1.5)

@@ -175,7 +175,7 @@ def temperature(
     >>> model = sz.generators.grid(side=4, strength=0.5, seed=0)
     >>> found = sz.temperature(model, sz.sample(model.scaled(0.7), 2000, seed=0))
     >>> found
-    Temperature(beta = 0.7... ± 0.02, 2000 samples, by exact)
+    Temperature(beta = 0.69... ± 0.0..., 2000 samples, by exact)
     >>> 0.7 in found.confidence(0.999)
     True
     """
