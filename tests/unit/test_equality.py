@@ -29,6 +29,8 @@ ANSWERS = {
     "curves": lambda: sz.thermodynamics(MODEL, [0.5, 1.0]),
     "energy": lambda: sz.energy(MODEL),
     "log_prob": lambda: sz.log_prob(MODEL, DATA[:3]),
+    "prediction": lambda: sz.predict(MODEL, np.where(DATA[:3] > 0, 1.0, np.nan)),
+    "temperature": lambda: sz.temperature(MODEL, DATA),
     "compare": lambda: sz.compare(MODEL, ["exact", "bp", sz.Exact(max_memory=1)]),
     "fit": lambda: sz.fit(DATA),
     "wald": lambda: sz.fit(DATA).wald(),

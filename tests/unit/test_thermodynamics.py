@@ -137,6 +137,9 @@ def test_energy_and_entropy_are_short_ways():
     truth = enumerated(MODELS["dense"], 1.0)
     assert float(sz.energy(MODELS["dense"])) == pytest.approx(truth["energy"])
     assert float(sz.entropy(MODELS["dense"])) == pytest.approx(truth["entropy"])
+    assert float(sz.entropy(MODELS["dense"], base=2)) == pytest.approx(truth["entropy"] / np.log(2))
+    with pytest.raises(OptionError, match="base is 1"):
+        sz.entropy(MODELS["dense"], base=1)
     sampled = sz.energy(MODELS["dense"], "annealing", work=1e8)
     assert abs(sampled.value - truth["energy"]) < 4.0 * sampled.std_error
     assert "±" in repr(sampled)

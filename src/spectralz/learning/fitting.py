@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support import clock, deadline
+from spectralz._support import clock
 from spectralz._support.deadline import Deadline
 from spectralz._support.options import check_choice, checked_count, checked_positive, checked_threads, flag, is_number
 from spectralz._support.threads import NO_MATRICES, using_threads
@@ -31,6 +31,7 @@ from spectralz.learning.observed import Incomplete, Observed, observed
 from spectralz.learning.precision import MOST_PARAMETERS, Precision, precision_by_states, precision_of
 from spectralz.learning.problem import WAY_OUT, Penalty, Problem, problem_of, refuse_unbounded
 from spectralz.learning.pseudo import PseudoLikelihood
+from spectralz.learning.starts import best_of_starts
 from spectralz.learning.table import Table, moments_table, table_of
 from spectralz.learning.walsh import Walsh
 from spectralz.result import Fit, Kind, Status
@@ -53,8 +54,6 @@ LEAST_TOL = 1e-13
 BUDGET_OF_EXACT, BUDGET_OF_LOG_Z = 0.2, 2.0
 # States drawn exactly for the Fisher information if it is not computed: errors are then accurate to about a percent.
 STATES_FOR_ERRORS = 20_000
-# With missing cells: how many more starts, and which difference of the log-likelihoods per row shows another maximum.
-MORE_STARTS, SAME_VALUE = 3, 1e-7
 # If there are fewer rows per parameter, or per parameter of the variable that has most, the status says so.
 FEW_ROWS, FEW_ROWS_OF_VARIABLE = 2.0, 50.0
 
@@ -343,7 +342,7 @@ def _exactly(problem: Problem, table: Table, data: Observed, engine: Any, option
         best = minimize(objective, problem, best.parameters, tol, options.max_iter)
         if isinstance(data, Incomplete):
             words = words.replace("moments", "expected moments")
-            best, more = _best_of_starts(objective, problem, best, tol, options)
+            best, more = best_of_starts(objective, problem, best, tol, options.max_iter, options.seed)
 
     def precision() -> Precision:
         if has_all_states:
@@ -359,36 +358,6 @@ def _exactly(problem: Problem, table: Table, data: Observed, engine: Any, option
     return _Solution(
         best, _affordable(precision, problem, best), f"{words} to {best.residual:.1g}", is_matched, details, more
     )
-
-
-def _best_of_starts(
-    objective: Likelihood, problem: Problem, first: Minimum, tol: float, options: FitOptions
-) -> tuple[Minimum, str]:
-    """Search from other starts too: with missing cells the likelihood may have several maxima. Say if it has."""
-    rng = np.random.default_rng(options.seed)
-    degree = max(1.0, 2.0 * len(problem.edges) / problem.n)
-    size = np.where(np.arange(problem.size) < problem.n, 0.5, 0.5 / math.sqrt(degree))
-    ends = [first]
-    for _ in range(MORE_STARTS):
-        if ends[-1].is_interrupted or deadline.is_past():
-            break
-        start = np.where(problem.free, problem.start() + size * rng.normal(size=problem.size), problem.given)
-        ends.append(minimize(objective, problem, start, tol, options.max_iter, "from another start"))
-    reached = [end for end in ends if end.residual <= 10.0 * tol]
-    if not reached:
-        return ends[0], ""
-    values = [_penalized(objective, problem, end.parameters) for end in reached]
-    best = reached[int(np.argmin(values))]
-    lower = sum(value > min(values) + SAME_VALUE for value in values)
-    if not lower:
-        return best, ""
-    words = f"{lower} of {len(reached)} starts ended in a lower maximum, by {max(values) - min(values):.2g} per row"
-    return best, f"; {words}, so that there may be a higher one"
-
-
-def _penalized(objective: Likelihood, problem: Problem, at: FloatArray) -> float:
-    J = at[problem.n :]
-    return objective.value(at)[0] + problem.penalty.l1 * float(np.abs(J).sum()) + problem.penalty.l2 / 2 * float(J @ J)
 
 
 def _start_of(problem: Problem, table: Table, data: Observed, options: FitOptions, tol: float) -> Minimum:

@@ -142,15 +142,22 @@ class Fit(Shown):
         if self.covariance is not None:
             error = np.sqrt(np.diag(self.covariance))
         if values == "01":
-            # One row per new parameter, as a sum of the old ones.
-            sums = np.diag(np.repeat([2.0, 4.0], [self.model.n, len(J)]))
-            for k in (0, 1):
-                sums[self.edges[:, k], self.model.n + np.arange(len(J))] = -2.0
+            sums = self._sums_of_binary()
             theta, J = np.split(sums @ np.concatenate([theta, J]), [self.model.n])
             if self.covariance is not None:
-                variance = np.einsum("ij,ij->i", sums @ self.covariance, sums)
-                error = np.sqrt(np.maximum(variance, 0.0))
+                variance = sums.multiply(sums @ self.covariance).sum(axis=1)
+                error = np.sqrt(np.maximum(np.asarray(variance).ravel(), 0.0))
         return Wald.of(tuple(where), np.concatenate([theta, J]), error)
+
+    def _sums_of_binary(self) -> Any:
+        """Return a sparse matrix: each parameter for 0 and 1, a row, as a sum of those for -1 and +1."""
+        from scipy.sparse import csr_array
+
+        n, m = self.model.n, len(self.edges)
+        rows = np.concatenate([np.arange(n + m), self.edges[:, 0], self.edges[:, 1]])
+        columns = np.concatenate([np.arange(n + m), n + np.arange(m), n + np.arange(m)])
+        values = np.repeat([2.0, 4.0, -2.0], [n, m, 2 * m])
+        return csr_array((values, (rows, columns)), shape=(n + m, n + m))
 
     def to_pandas(self) -> Any:
         """Return a DataFrame with one row per parameter: names, estimate, standard error, z and p."""
