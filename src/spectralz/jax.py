@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from spectralz._support.extras import from_extra
-from spectralz.errors import ModelError
-from spectralz.inference.gradients import LogZ, checked_edges
-from spectralz.parts.pairs import all_pairs
+from spectralz.inference.gradients import LogZ, checked_pairs
 
 jax = from_extra("jax", "jax", "spectralz.jax")
 jnp = jax.numpy
@@ -52,27 +50,16 @@ def log_z(field: Any, coupling: Any = None, *, edges: Any = None, weights: Any =
     [0.4621]
     """
     field = jnp.asarray(field)
-    if field.ndim < 1 or not jnp.issubdtype(field.dtype, jnp.floating):
-        raise ModelError(f"field is an array of shape {field.shape} and type {field.dtype}; give n real fields")
-    n = field.shape[-1]
+    matrix = None if coupling is None else jnp.asarray(coupling)
+    weights = jnp.asarray([] if weights is None else weights)
+    pairs = checked_pairs(field, matrix, edges, weights, is_real=jnp.issubdtype(field.dtype, jnp.floating))
     constant: Any = 0.0
-    if (coupling is not None) == (edges is not None):
-        raise ModelError("give either coupling or edges with weights, exactly one of them")
-    if coupling is not None:
-        matrix = jnp.asarray(coupling)
-        if matrix.ndim < 2 or matrix.shape[-2:] != (n, n):
-            raise ModelError(f"coupling has shape {matrix.shape}; it must be (..., {n}, {n})")
-        pairs = all_pairs(n)
+    if matrix is not None:
         i, j = pairs.T
         weights = matrix[..., i, j] + matrix[..., j, i]
         constant = jnp.trace(matrix, axis1=-2, axis2=-1)
-    else:
-        pairs = checked_edges(edges, n)
-        weights = jnp.asarray(weights if weights is not None else [], dtype=field.dtype)
-        if weights.ndim < 1 or weights.shape[-1] != len(pairs):
-            raise ModelError(f"weights has shape {weights.shape}; give one number for each of {len(pairs)} edges")
     method = options.pop("method", "auto")
-    solve = _function(n, tuple(map(tuple, pairs.tolist())), method, tuple(sorted(options.items())))
+    solve = _function(field.shape[-1], tuple(map(tuple, pairs.tolist())), method, tuple(sorted(options.items())))
     return (solve(field, weights.astype(field.dtype)) + constant).astype(field.dtype)
 
 

@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 
 from spectralz._support.extras import from_extra
-from spectralz.errors import ModelError
-from spectralz.inference.gradients import LogZ, checked_edges
-from spectralz.parts.pairs import all_pairs
+from spectralz.inference.gradients import LogZ, checked_pairs
 
 torch = from_extra("torch", "torch", "spectralz.torch")
 
@@ -51,28 +49,16 @@ def log_z(field: Any, coupling: Any = None, *, edges: Any = None, weights: Any =
     tensor([0.4621])
     """
     field = torch.as_tensor(field)
-    if field.ndim < 1 or not field.is_floating_point():
-        raise ModelError(f"field is a tensor of shape {tuple(field.shape)} and type {field.dtype}; give n real fields")
-    n = field.shape[-1]
+    matrix = None if coupling is None else torch.as_tensor(coupling)
+    weights = torch.as_tensor([] if weights is None else weights)
+    edges = edges.detach().cpu().numpy() if hasattr(edges, "detach") else edges
+    pairs = checked_pairs(field, matrix, edges, weights, is_real=field.is_floating_point())
     constant: Any = 0.0
-    if (coupling is not None) == (edges is not None):
-        raise ModelError("give either coupling or edges with weights, exactly one of them")
-    if coupling is not None:
-        matrix = torch.as_tensor(coupling)
-        if matrix.ndim < 2 or tuple(matrix.shape[-2:]) != (n, n):
-            raise ModelError(f"coupling has shape {tuple(matrix.shape)}; it must be (..., {n}, {n})")
-        pairs = all_pairs(n)
+    if matrix is not None:
         i, j = (torch.as_tensor(column, device=matrix.device) for column in pairs.T.copy())
         weights = matrix[..., i, j] + matrix[..., j, i]
         constant = torch.diagonal(matrix, dim1=-2, dim2=-1).sum(dim=-1)
-    else:
-        pairs = checked_edges(edges.detach().cpu().numpy() if hasattr(edges, "detach") else edges, n)
-        weights = torch.as_tensor(weights if weights is not None else [])
-        if weights.ndim < 1 or weights.shape[-1] != len(pairs):
-            raise ModelError(
-                f"weights has shape {tuple(weights.shape)}; give one number for each of {len(pairs)} edges"
-            )
-    solver = LogZ(n, pairs, options.pop("method", "auto"), options)
+    solver = LogZ(field.shape[-1], pairs, options.pop("method", "auto"), options)
     return (_LogZ.apply(field, weights, solver) + constant).to(field.dtype)
 
 

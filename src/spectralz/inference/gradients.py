@@ -17,6 +17,7 @@ from spectralz.errors import InaccurateWarning, ModelError, OptionError
 from spectralz.inference.verbs import as_method, refuse_without_marginals
 from spectralz.model import Ising
 from spectralz.model.coupling.entries import symmetric
+from spectralz.parts.pairs import all_pairs
 from spectralz.portfolio.auto import Auto
 from spectralz.result import Kind
 
@@ -39,6 +40,28 @@ def checked_edges(edges: Any, n: int) -> IntArray:
     if pairs.min() < 0 or pairs.max() >= n or np.any(pairs[:, 0] == pairs[:, 1]):
         raise ModelError(f"edges has a pair that is not two different spins from 0 to {n - 1}")
     return pairs.astype(np.int64)
+
+
+def checked_pairs(field: Any, coupling: Any, edges: Any, weights: Any, *, is_real: bool) -> IntArray:
+    """Return the pairs of a model, all of them if it has a coupling; arrays of any library are checked by their shapes.
+
+    ``is_real`` says whether the fields are of a floating-point type.
+    """
+    if len(field.shape) < 1 or not is_real:
+        raise ModelError(f"field has shape {tuple(field.shape)} and type {field.dtype}; give n real fields")
+    n = int(field.shape[-1])
+    if (coupling is not None) == (edges is not None):
+        raise ModelError("give either coupling or edges with weights, exactly one of them")
+    if coupling is not None:
+        shape = tuple(coupling.shape)
+        if len(shape) < 2 or shape[-2:] != (n, n):
+            raise ModelError(f"coupling has shape {shape}; it must be (..., {n}, {n})")
+        return all_pairs(n)
+    pairs = checked_edges(edges, n)
+    shape = tuple(weights.shape)
+    if len(shape) < 1 or shape[-1] != len(pairs):
+        raise ModelError(f"weights has shape {shape}; give one number for each of {len(pairs)} edges")
+    return pairs
 
 
 @dataclass(frozen=True, eq=False)
