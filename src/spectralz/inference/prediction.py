@@ -66,15 +66,15 @@ def predict(
     chosen = as_method(method, _with_seed(method, options, seed))
     refuse_without_marginals(chosen)
     with showing_interrupts():
-        rows = rows_under(whole, states, chosen, means=True)
+        rows = rows_under(whole, states, chosen, cells=True)
     shape = np.shape(X)
     width = shape[-1] if shape else 0
-    error = None if rows.is_exact or rows.error is None else rows.error[:, :width].reshape(shape) / 2.0
+    error = None if rows.is_exact or rows.error is None else rows.error[:, :width].reshape(shape)
     if isinstance(chosen, Auto) and not rows.trusted and not rows.interrupted:
         sentence = "these predictions are not to be trusted: some rows lack too many values; give a larger budget"
         warn_inaccurate(sentence, stacklevel=3)
     return Prediction(
-        probability=((1.0 + rows.mean[:, :width]) / 2.0).reshape(shape),
+        probability=rows.up[:, :width].reshape(shape),
         std_error=error,
         missing=(states[:, :width] == 0).reshape(shape),
         trusted=rows.trusted,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from spectralz.inference.evidence import ModelWithEvidence
-from spectralz.inference.rows import read_rows, rows_under
+from spectralz.inference.rows import read_rows, rows_under, with_part
 from spectralz.inference.verbs import as_method, log_z
 from spectralz.result import LogProb
 
@@ -65,8 +65,9 @@ def log_prob(
     agrees = np.all((states[:, conditioned.fixed] == conditioned.value) | (states[:, conditioned.fixed] == 0), axis=1)
     states[:, conditioned.fixed] = conditioned.value
     chosen = as_method(method, options)
-    rows = rows_under(whole, states, chosen, means=False)
-    estimate = log_z(model, chosen, given=given, executor=executor)
+    half = with_part(chosen, 2)
+    rows = rows_under(whole, states, half, cells=False)
+    estimate = log_z(model, chosen if rows.is_exact else half, given=given, executor=executor)
     log_prob = np.where(agrees, rows.log_weight - estimate.log_z, -np.inf)
     error = rows.error if (states == 0).any() else None
     return LogProb(log_prob, rows.log_weight, estimate, error, rows.is_exact, rows.trusted)

@@ -67,9 +67,9 @@ class Rows:
     Attributes
     ----------
     log_weight
-        The log of the sum over the missing cells, or 0 if means are wanted.
-    mean
-        All cells, with E[x_i | the row] where one is missing and means are wanted.
+        The log of the sum over the missing cells, or 0 if probabilities are wanted.
+    up
+        P(+1) of all cells, given the row where one is missing and probabilities are wanted.
     error
         The errors of what is wanted, 0 where it is exact; None if a method gave none.
     trusted, is_exact, interrupted
@@ -77,15 +77,15 @@ class Rows:
     """
 
     log_weight: FloatArray
-    mean: FloatArray
+    up: FloatArray
     error: FloatArray | None
     trusted: bool = True
     is_exact: bool = True
     interrupted: bool = False
 
 
-def rows_under(model: Ising, states: SpinArray, method: Method, *, means: bool) -> Rows:
-    """Return what a model says about rows: the weight of what is known, or (``means``) the means of what is not.
+def rows_under(model: Ising, states: SpinArray, method: Method, *, cells: bool) -> Rows:
+    """Return what a model says about rows: the weight of what is known, or (``cells``) the probability of each cell.
 
     Parameters
     ----------
@@ -96,23 +96,22 @@ def rows_under(model: Ising, states: SpinArray, method: Method, *, means: bool) 
     method
         What answers where sums over all states would be long; ``auto`` and ``exact`` leave the rest to such sums. The
         rows share its budget.
-    means
-        Whether means are wanted; otherwise log-weights.
+    cells
+        Whether probabilities of cells are wanted; otherwise log-weights of rows.
     """
     different, place = distinct_rows(states)
-    log_weight, mean = np.zeros(len(different)), different.astype(np.float64)
-    error = np.zeros(mean.shape if means else len(different))
-    rows = Rows(log_weight, mean, error)
+    log_weight, up = np.zeros(len(different)), (different + 1) / 2.0
+    rows = Rows(log_weight, up, np.zeros(up.shape if cells else len(different)))
     lacks = (different == 0).any(axis=1)
-    if not means and not lacks.all():
+    if not cells and not lacks.all():
         log_weight[~lacks] = model.log_weight(different[~lacks])
     easy, hard = _divided(model, different, np.flatnonzero(lacks), method)
     if len(easy):
-        log_weight[easy], mean[easy] = _summed(model, different[easy])
+        log_weight[easy], up[easy] = _summed(model, different[easy])
     if len(hard):
-        rows = _with_hard(rows, model, different, hard, method, means)
+        rows = _with_hard(rows, model, different, hard, method, cells)
     return replace(
-        rows, log_weight=log_weight[place], mean=mean[place], error=None if rows.error is None else rows.error[place]
+        rows, log_weight=log_weight[place], up=up[place], error=None if rows.error is None else rows.error[place]
     )
 
 
@@ -126,17 +125,17 @@ def _divided(model: Ising, states: SpinArray, lacking: IntArray, method: Method)
 
 
 def _summed(model: Ising, states: SpinArray) -> tuple[FloatArray, FloatArray]:
-    """Return the log-weights and the means of rows by sums over their missing cells."""
+    """Return the log-weights of rows, and the probabilities of their cells, by sums over the missing ones."""
     edges, J = model.edges()
-    log_sum, mean = missing_cells(states, neighbors_of(model.n, edges)).sums(model.field, J)
+    log_sum, up = missing_cells(states, neighbors_of(model.n, edges)).sums(model.field, J)
     x = states.astype(np.float64)
     local = np.asarray(x @ symmetric(model.n, edges, J / 2.0).tocsr()) + model.field
-    return model.constant + np.einsum("ri,ri->r", x, local) + log_sum, mean
+    return model.constant + np.einsum("ri,ri->r", x, local) + log_sum, up
 
 
-def _with_hard(rows: Rows, model: Ising, states: SpinArray, hard: IntArray, method: Method, means: bool) -> Rows:
+def _with_hard(rows: Rows, model: Ising, states: SpinArray, hard: IntArray, method: Method, cells: bool) -> Rows:
     """Fill in the rows that need a method; after an interrupt the rest comes from mean field, and is not trusted."""
-    shared = _with_part(method, len(hard))
+    shared = with_part(method, len(hard))
     has_errors, trusted, is_exact, interrupted = True, True, True, False
     for k, r in enumerate(hard.tolist()):
         report("rows with missing cells", k / len(hard))
@@ -144,17 +143,17 @@ def _with_hard(rows: Rows, model: Ising, states: SpinArray, hard: IntArray, meth
         free = model._given(known, states[r, known])
         found: Any = None
         with catching_interrupt() as interrupt:
-            found = _asked(free, MeanField() if interrupted else shared, means)
+            found = _asked(free, MeanField() if interrupted else shared, cells)
         if found is None:
-            found = _asked(free, MeanField(), means)
-        estimate = found.estimate if means else found
+            found = _asked(free, MeanField(), cells)
+        estimate = found.estimate if cells else found
         exact = estimate.kind is Kind.EXACT
         rows.log_weight[r] = estimate.log_z
-        if means:
-            rows.mean[r, states[r] == 0] = found.mean
+        if cells:
+            rows.up[r, states[r] == 0] = found.probability[:, 1]
         if not exact and found.std_error is not None and rows.error is not None:
-            if means:
-                rows.error[r, states[r] == 0] = found.std_error
+            if cells:
+                rows.error[r, states[r] == 0] = found.std_error / 2.0
             else:
                 rows.error[r] = found.std_error
         has_errors &= exact or found.std_error is not None
@@ -165,11 +164,11 @@ def _with_hard(rows: Rows, model: Ising, states: SpinArray, hard: IntArray, meth
     return replace(rows, error=error, trusted=trusted and not interrupted, is_exact=is_exact, interrupted=interrupted)
 
 
-def _asked(model: Ising, method: Method, means: bool) -> Any:
-    return method.run_marginals(model, pairs=False) if means else method.run(model)
+def _asked(model: Ising, method: Method, cells: bool) -> Any:
+    return method.run_marginals(model, pairs=False) if cells else method.run(model)
 
 
-def _with_part(method: Method, parts: int) -> Method:
+def with_part(method: Method, parts: int) -> Method:
     """Return the method with one of equal parts of its budget."""
     if not isinstance(method, Auto):
         return method

@@ -85,7 +85,7 @@ def _probabilities(x, r, begin, size, spin, start, neighbor, edge, field, coupli
 
 @compiled
 def sum_out(  # type: ignore[no-untyped-def]
-    x, weight, row, first, spin, start, neighbor, edge, field, coupling, log_sum, mean, moments, information
+    x, weight, row, first, spin, start, neighbor, edge, field, coupling, log_sum, up, moments, information
 ):
     """Sum over the states of every group.
 
@@ -101,8 +101,8 @@ def sum_out(  # type: ignore[no-untyped-def]
         theta of every spin, and J of every edge.
     log_sum
         Per row: the log of the sum is added to it, over the terms that contain a missing cell.
-    mean
-        Per cell: becomes E[x_i | the row] of the missing ones.
+    up
+        Per cell: becomes P(x_i = +1 | the row) of the missing ones, which keeps its digits however small it is.
     moments
         Of fields, then edges: the weighted sums of E[x_i | row] and E[x_i x_j | row] with a missing cell are added to
         it; left alone if it is empty.
@@ -119,9 +119,13 @@ def sum_out(  # type: ignore[no-untyped-def]
     for g in range(len(row)):
         r, begin, size = row[g], first[g], first[g + 1] - first[g]
         log_sum[r] += _probabilities(x, r, begin, size, spin, start, neighbor, edge, field, coupling, place, table)
-        sum_over_states(table, size)
         for a in range(size):
-            mean[r, spin[begin + a]] = table[1 << a]
+            total = 0.0
+            for s in range(1 << size):
+                if s >> a & 1:
+                    total += table[s]
+            up[r, spin[begin + a]] = total
+        sum_over_states(table, size)
         if not len(moments):
             continue
         count = 0

@@ -74,7 +74,7 @@ def log_probabilities(fit: Fit, X: Any) -> FloatArray:
     states, _ = spins_of(X, fit.values)
     if states.ndim != 2 or states.shape[1] != fit.model.n:
         raise ModelError(f"X has shape {states.shape}; give rows of {fit.model.n} variables")
-    return rows_under(fit.model, states, as_method("auto", {}), means=False).log_weight - fit.log_z
+    return rows_under(fit.model, states, as_method("auto", {}), cells=False).log_weight - fit.log_z
 
 
 def predictability_of(fit: Fit, seed: int = 0) -> Predictability:

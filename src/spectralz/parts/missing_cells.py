@@ -79,12 +79,12 @@ class MissingCells:
         return missing_cells(self.x[rows], self.graph)
 
     def sums(self, field: FloatArray, coupling: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the log of the sum over the missing cells of each row, and all cells with means where one is missing.
+        """Return the log of the sum over the missing cells of each row, and the probability of +1 in every cell.
 
         The sum has the terms with at least one missing cell only.
         """
-        log_sum, mean, _, _ = self._sums(field, coupling, np.empty(0), 0, False)
-        return log_sum, mean
+        log_sum, up, _, _ = self._sums(field, coupling, np.empty(0), 0, False)
+        return log_sum, up
 
     def moments(
         self, field: FloatArray, coupling: FloatArray, weight: FloatArray, information: bool
@@ -108,11 +108,11 @@ class MissingCells:
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         from spectralz.kernels.missing_cells import sum_out
 
-        log_sum, mean, moments = np.zeros(len(self.x)), self.x.astype(np.float64), np.zeros(size)
+        log_sum, up, moments = np.zeros(len(self.x)), (self.x + 1) / 2.0, np.zeros(size)
         covariance = np.zeros((size, size) if information else (0, 0))
         groups = (self.row, self.first, self.spin)
-        sum_out(self.x, weight, *groups, *self.graph, field, coupling, log_sum, mean, moments, covariance)
-        return log_sum, mean, moments, covariance
+        sum_out(self.x, weight, *groups, *self.graph, field, coupling, log_sum, up, moments, covariance)
+        return log_sum, up, moments, covariance
 
 
 def missing_cells(x: SpinArray, graph: Neighbors) -> MissingCells:
