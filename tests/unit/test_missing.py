@@ -527,3 +527,15 @@ def test_states_that_lack_much_are_not_trusted_in_no_time():
         found = sz.predict(glass, np.full((1, 80), np.nan), work=1e5)
     assert found.trusted or "give a larger budget" in str(caught[0].message)
     assert np.all(np.isfinite(found.probability))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["exact", "pseudo"])
+def test_intervals_hold_the_truth_as_often_as_they_say(method):
+    within = []
+    for k in range(100):
+        truth, X = data_of(8, 1000, 0.2, 1000 + k, size=0.2)
+        fit = sz.fit(X, method=method, likelihood=False)
+        off = parameters_of(fit) - np.concatenate([truth.field, truth.edges()[1]])
+        within.append(np.abs(off) < 1.959964 * np.sqrt(np.diag(fit.covariance)))
+    assert 0.935 < np.mean(within) < 0.965  # 3,600 numbers, correlated within a fit
