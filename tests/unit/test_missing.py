@@ -289,7 +289,28 @@ def test_a_table_of_predictions_looks_like_the_data():
     machine = sz.RBM([[2.0], [1.0]], values="pm1")
     assert sz.predict(machine, [[1, None]]).probability.shape == (1, 2)
     nothing = sz.predict(pair, np.empty((0, 2)))
+    assert len(sz.log_prob(pair, []).log_prob) == 0
     assert nothing.probability.shape == (0, 2)
+
+
+def test_columns_of_a_frame_are_found_by_their_names():
+    model = sz.Ising.from_edges(3, [(0, 1), (1, 2)], [1.0, 0.5], field=[0.3, 0.0, -0.2], names=["a", "b", "c"])
+    X = sz.sample(model, 50, seed=3).astype(float)
+    X[np.random.default_rng(4).random(X.shape) < 0.3] = np.nan
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    turned = frame[["c", "a", "b"]]
+    assert sz.predict(model, turned).to_pandas()[["a", "b", "c"]].equals(sz.predict(model, frame).to_pandas())
+    assert np.array_equal(sz.log_prob(model, turned), sz.log_prob(model, frame))
+    assert sz.predict(model, frame[["a"]]).probability.shape == (50, 1)
+    part = sz.log_prob(model, frame[["b"]])  # the others are summed over
+    assert np.array_equal(part, sz.log_prob(model, np.where(frame.columns == "b", X, np.nan)))
+    assert sz.predict(model, frame[["b"]]).probability.shape == (50, 1)
+    fit = sz.fit(frame)
+    assert fit.score(turned) == pytest.approx(fit.score(frame), abs=1e-12)
+    with pytest.raises(ModelError, match="column 'z' is no spin of the model"):
+        sz.predict(model, frame.rename(columns={"c": "z"}))
+    numbered = pd.DataFrame(X)  # no names: by position
+    assert np.array_equal(sz.predict(model, numbered), sz.predict(model, X))
 
 
 # -------------------------------------------------------------------------------------------------------------- fit

@@ -8,7 +8,7 @@ import numpy as np
 
 from spectralz.errors import showing_interrupts, warn_inaccurate
 from spectralz.inference.evidence import ModelWithEvidence
-from spectralz.inference.rows import read_rows, rows_under
+from spectralz.inference.rows import columns_of, read_rows, rows_under
 from spectralz.inference.verbs import as_method, refuse_without_marginals
 from spectralz.portfolio.auto import Auto
 from spectralz.result import Prediction
@@ -36,7 +36,8 @@ def predict(
     model
         The model, an Ising or an RBM.
     X
-        Rows x variables, or a single row: an array, a list of lists or a DataFrame. Missing cells are NaN, None or NA.
+        Rows x variables, or a single row: an array, a list of lists, or a DataFrame, whose columns may be some of the
+        model's spins in any order. Missing cells are NaN, None or NA.
         Rows of an RBM have all its units, the visible ones first, or the visible ones alone.
     method, **options
         How to find means where a row lacks many values, as in :func:`marginals`; such rows share the ``budget``. With
@@ -62,25 +63,25 @@ def predict(
     Prediction(3 missing cells in 2 rows, exact)
     """
     whole = ModelWithEvidence.checked(model, None).whole
-    states = read_rows(X, model, values, whole.n)
+    states = read_rows(X, model, values, whole)
     chosen = as_method(method, _with_seed(method, options, seed))
     refuse_without_marginals(chosen)
     with showing_interrupts():
         rows = rows_under(whole, states, chosen, cells=True)
     shape = np.shape(X)
-    width = shape[-1] if shape else 0
-    error = None if rows.is_exact or rows.error is None else rows.error[:, :width].reshape(shape)
+    columns = columns_of(X, whole.names)
+    error = None if rows.is_exact or rows.error is None else rows.error[:, columns].reshape(shape)
     if isinstance(chosen, Auto) and not rows.trusted and not rows.interrupted:
         sentence = "these predictions are not to be trusted: some rows lack too many values; give a larger budget"
         warn_inaccurate(sentence, stacklevel=3)
     return Prediction(
-        probability=rows.up[:, :width].reshape(shape),
+        probability=rows.up[:, columns].reshape(shape),
         std_error=error,
-        missing=(states[:, :width] == 0).reshape(shape),
+        missing=(states[:, columns] == 0).reshape(shape),
         trusted=rows.trusted,
         is_exact=rows.is_exact,
         interrupted=rows.interrupted,
-        names=None if whole.names is None else whole.names[:width],
+        names=None if whole.names is None else tuple(np.array(whole.names, dtype=object)[columns]),
         index=getattr(X, "index", None) if hasattr(X, "columns") else None,
     )
 

@@ -61,7 +61,7 @@ def log_prob(
     """
     conditioned = ModelWithEvidence.checked(model, given)
     whole = conditioned.whole
-    states = read_rows(X, model, values, whole.n)
+    states = read_rows(X, model, values, whole)
     agrees = np.all((states[:, conditioned.fixed] == conditioned.value) | (states[:, conditioned.fixed] == 0), axis=1)
     states[:, conditioned.fixed] = conditioned.value
     chosen = as_method(method, options)

@@ -17,6 +17,7 @@ from spectralz.methods import Exact, MeanField
 from spectralz.methods.base import has_few_pairs
 from spectralz.model import RBM
 from spectralz.model.coupling.entries import symmetric
+from spectralz.model.names import names_in_short
 from spectralz.model.values import LOW, read_cells, spins_of
 from spectralz.parts.missing_cells import distinct_rows, missing_cells, neighbors_of
 from spectralz.portfolio.auto import Auto
@@ -25,6 +26,7 @@ from spectralz.result import Kind
 if TYPE_CHECKING:
     from spectralz.methods import Method
     from spectralz.model import FloatArray, IntArray, Ising, SpinArray
+    from spectralz.model.names import Names
     from spectralz.model.values import Values
 
 # Rows are summed over exactly, by methods that may do that, while a row has at most so many states.
@@ -33,8 +35,26 @@ MOST_STATES_OF_ROW = 2**18
 LEAST_SHARE = 0.05
 
 
-def read_rows(X: Any, model: Any, values: Values | None, n: int) -> SpinArray:
-    """Return data as rows of -1, 0 (missing) and +1; rows of an RBM may have its visible units alone."""
+def columns_of(X: Any, names: Names) -> list[int] | slice:
+    """Return which spin each column of a DataFrame is, by its name; or, without names of spins, the first ones."""
+    labels = list(getattr(X, "columns", ()))
+    if names is None or not labels or not set(labels) & set(names):
+        return slice(np.shape(X)[-1] if np.ndim(X) else 0)
+    place = {name: k for k, name in enumerate(names)}
+    unknown = [label for label in labels if label not in place]
+    if unknown or len(set(labels)) < len(labels):
+        what = f"column {unknown[0]!r} is no spin of the model" if unknown else "a column is named twice"
+        raise ModelError(f"{what}; its spins are {names_in_short(names).removeprefix('names ')}")
+    return [place[label] for label in labels]
+
+
+def read_rows(X: Any, model: Any, values: Values | None, whole: Ising) -> SpinArray:
+    """Return data as rows of -1, 0 (missing) and +1.
+
+    Rows of an RBM may have its visible units alone. The columns of a DataFrame may be some of the spins, in any order;
+    the others are missing.
+    """
+    n = whole.n
     kind = model.values if values is None else values
     if kind not in LOW:
         raise ModelError(f"values is {values!r}; states are 'pm1' (-1 and +1) or '01' (0 and 1)")
@@ -47,17 +67,19 @@ def read_rows(X: Any, model: Any, values: Values | None, n: int) -> SpinArray:
     rows, missing = np.atleast_2d(array), np.atleast_2d(missing)
     if rows.size == 0 and rows.shape[-1] != n:
         rows, missing = rows.reshape(0, n), missing.reshape(0, n)
+    columns = columns_of(X, whole.names)
     visible = len(model.visible) if isinstance(model, RBM) else n
-    if rows.ndim != 2 or rows.shape[1] not in (n, visible):
+    if rows.ndim != 2 or (rows.shape[1] not in (n, visible) and isinstance(columns, slice)):
         only = "" if visible == n else f", or of its {visible} visible units"
         raise ModelError(f"states have shape {np.shape(X)}; the model has {n} spins: give rows of {n} values{only}")
     try:
         spins = spins_of(rows, kind, strictly=isinstance(model, RBM) or values is not None)
     except ModelError as error:
         raise ModelError(f"{error}; or give values={'01' if kind == 'pm1' else 'pm1'!r}") from None
-    whole = np.zeros((len(rows), n), dtype=np.int8)
-    whole[:, : rows.shape[1]] = np.where(missing, 0, spins)
-    return whole
+    states = np.zeros((len(rows), n), dtype=np.int8)
+    if len(rows):
+        states[:, columns] = np.where(missing, 0, spins)
+    return states
 
 
 @dataclass(frozen=True)

@@ -201,7 +201,7 @@ def _samples(samples: Any, model: Ising | RBM, whole: Ising, values: Any, weight
             raise OptionError("a SampleSet has its own occurrences; leave weights out")
         states, weights = _of_sample_set(samples, whole), record.num_occurrences
     else:
-        states = read_rows(samples, model, values, whole.n)
+        states = read_rows(samples, model, values, whole)
     if not len(states):
         raise ModelError("there are no samples; give one row at least")
     if (states == 0).any():

@@ -10,7 +10,7 @@ import numpy as np
 
 from spectralz.errors import ModelError, OptionError
 from spectralz.inference import as_method, sample
-from spectralz.inference.rows import rows_under
+from spectralz.inference.rows import columns_of, rows_under
 from spectralz.learning.table import Table, spins_of
 from spectralz.learning.walsh import probabilities, walsh
 from spectralz.model.coupling.entries import symmetric
@@ -72,6 +72,9 @@ def log_probabilities(fit: Fit, X: Any) -> FloatArray:
     if fit.log_z is None:
         raise OptionError("this fit was made with likelihood=False, so log Z is not known; fit again without it")
     states, _ = spins_of(X, fit.values)
+    columns = columns_of(X, fit.model.names)
+    if isinstance(columns, list) and len(columns) == fit.model.n:
+        states = states[:, np.argsort(columns)]
     if states.ndim != 2 or states.shape[1] != fit.model.n:
         raise ModelError(f"X has shape {states.shape}; give rows of {fit.model.n} variables")
     return rows_under(fit.model, states, as_method("auto", {}), cells=False).log_weight - fit.log_z
