@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from types import FrameType
 
 INTERRUPTED, TERMINATED = 130, 143
-# How long compiled code that called Python has to go on before it gets an interrupt again.
+# How long the compiler has to go on before it gets an interrupt again.
 SECONDS_TO_LEAVE = 0.02
-# How functions of llvmlite begin that LLVM calls.
-CALLBACKS = "_raw_object_cache_"
+# Where interrupts are held back, and how often, for two seconds in all: loading a kernel takes milliseconds.
+COMPILERS, MOST_DELAYS = ("numba", "llvmlite"), 100
 
 
 def is_command_line(started_by: str, orig_argv: list[str]) -> bool:
@@ -62,7 +62,7 @@ def raise_on_interrupt() -> None:
 
 
 def raise_lost_interrupt(lost: "sys.UnraisableHookArgs") -> None:
-    """Send an interrupt again that came while compiled code called Python, as LLVM does, which drops all errors."""
+    """Send an interrupt again that came while compiled code called Python, and was dropped."""
     if issubclass(lost.exc_type, KeyboardInterrupt):
         _send_again(_came[-1] if _came else signal.SIGINT)
     else:
@@ -99,12 +99,19 @@ def exit_code() -> int:
 
 def _interrupt(number: int, frame: "FrameType | None") -> None:
     _came.append(number)
+    if len(_came) <= MOST_DELAYS and _is_in_compiler(frame):
+        _send_again(number)
+    else:
+        raise KeyboardInterrupt
+
+
+def _is_in_compiler(frame: "FrameType | None") -> bool:
+    """Return whether numba or llvmlite are at work: their compiled parts drop an error there, or crash."""
     while frame is not None:
-        if frame.f_code.co_name.startswith(CALLBACKS):  # an error there would be dropped, and LLVM go on with nothing
-            _send_again(number)
-            return
+        if any(f"{os.sep}{package}{os.sep}" in frame.f_code.co_filename for package in COMPILERS):
+            return True
         frame = frame.f_back
-    raise KeyboardInterrupt
+    return False
 
 
 def _end(*_: object) -> None:
