@@ -61,6 +61,7 @@ def test_the_sdp_is_solved_as_by_compiled_code(monkeypatch):
     assert calls
 
 
+@pytest.mark.slow
 def test_repelling_pairs_have_a_known_solution():
     """Here steps that are not damped would end in a minimum: all rows of V equal."""
     found = sz.diagonal_sdp(np.eye(N) - 1.0, device="gpu")

@@ -138,6 +138,7 @@ def test_one_error_per_spin_and_pair(pairs, count):
     assert found.pair_std_error.shape == (count,)
 
 
+@pytest.mark.slow
 def test_errors_of_units_0_and_1():
     rng = np.random.default_rng(0)
     machine = sz.RBM(rng.normal(size=(4, 3)), rng.normal(size=4), rng.normal(size=3))

@@ -175,6 +175,7 @@ def test_repetitions_spread_as_standard_errors_say(fit, method):
     assert np.all(found.intervals(0.99)[:, 1] >= high)
 
 
+@pytest.mark.slow
 def test_repetitions_take_missing_cells_and_penalties(fit):
     X = fit.table.states.astype(float)
     X[np.random.default_rng(2).random(X.shape) < 0.1] = np.nan

@@ -429,6 +429,7 @@ def test_without_fields_one_of_two_phases_that_mirror_each_other_is_annealed_tow
     assert np.abs(marginals_of(model, [merged(groups)], exact_outcome(truth, 0.0, "a test")).mean).max() < 0.2
 
 
+@pytest.mark.slow
 def test_one_of_several_linked_parts_is_tried_alone():
     """The part at coexistence has a third of the spins; the others are disordered or ordered."""
     groups = [[Molecules(20, (0.1, -0.1), -2.0)] for _ in range(3)]
