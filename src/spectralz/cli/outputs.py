@@ -19,9 +19,10 @@ from spectralz.show.canvas import FORMATS
 
 STATES = (".npy", ".csv", ".npy.gz", ".csv.gz")
 # The suffixes that an option takes: a browser would not show a page that has another one.
+PICTURE = tuple(f".{name}" for name in FORMATS), "a picture is .png, .svg or .pdf"
 SUFFIXES = {
-    "--network": (tuple(f".{name}" for name in FORMATS), "a picture is .png, .svg or .pdf"),
-    "--plot": (tuple(f".{name}" for name in FORMATS), "a picture is .png, .svg or .pdf"),
+    "--network": PICTURE,
+    "--plot": PICTURE,
     "--html": ((".html", ".htm"), "a page is .html"),
 }
 

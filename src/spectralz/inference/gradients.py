@@ -8,26 +8,27 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spectralz._support.progress import report
 from spectralz.errors import InaccurateWarning, ModelError, OptionError
+from spectralz.inference.moments import aligned
 from spectralz.inference.verbs import as_method, refuse_without_marginals
 from spectralz.model import Ising
-from spectralz.model.coupling.entries import symmetric
+from spectralz.model.coupling.entries import symmetric, with_kept_zeros
 from spectralz.parts.pairs import all_pairs
 from spectralz.portfolio.auto import Auto
 from spectralz.result import Kind
 
 if TYPE_CHECKING:
+    from spectralz.methods import Method
     from spectralz.model import FloatArray, IntArray
 
 # Models of at most so many spins are summed over all states, many at a time, and have second derivatives.
 MOST_SPINS = 20
-# A weight of zero is replaced by this, which keeps its pair in the list of edges and changes no digit.
-KEPT_ZERO = 1e-30
 
 
 def checked_edges(edges: Any, n: int) -> IntArray:
@@ -83,13 +84,16 @@ class LogZ:
     options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        refuse_without_marginals(as_method(self.method, self.options))
+        refuse_without_marginals(self._solver)
+
+    @cached_property
+    def _solver(self) -> Method:
+        return as_method(self.method, self.options)
 
     @property
     def is_small(self) -> bool:
         """Whether models are summed over all states."""
-        method = as_method(self.method, self.options)
-        return self.n <= MOST_SPINS and isinstance(method, Auto) and "exact" not in method.exclude
+        return self.n <= MOST_SPINS and isinstance(self._solver, Auto) and "exact" not in self._solver.exclude
 
     def values(self, fields: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return log Z (...), the means of spins (..., n) and of products of pairs (..., m)."""
@@ -139,14 +143,13 @@ class LogZ:
     def _one(self, row: FloatArray, k: int, count: int) -> tuple[float, FloatArray]:
         """Solve one model by the method."""
         report("models", k / count)
-        weights = np.where(row[self.n :] == 0.0, KEPT_ZERO, row[self.n :])
+        weights = with_kept_zeros(row[self.n :])
         model = Ising(row[: self.n], symmetric(self.n, self.edges, weights / 2.0))
         with warnings.catch_warnings(action="ignore", category=InaccurateWarning):
-            found = as_method(self.method, self.options).run_marginals(model, pairs=True)
+            found = self._solver.run_marginals(model, pairs=True)
         if found.kind is not Kind.EXACT:
             _warn_once()
-        value_of = dict(zip(map(tuple, found.edges.tolist()), found.pair_mean.tolist(), strict=True))
-        pairs = [value_of.get((min(i, j), max(i, j)), 0.0) for i, j in self.edges.tolist()]
+        pairs = aligned(found.edges, found.pair_mean, np.sort(self.edges, axis=1))
         return found.estimate.log_z, np.concatenate([found.mean, pairs])
 
 

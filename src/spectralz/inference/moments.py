@@ -45,7 +45,7 @@ def sums_of(model: Ising, method: Method) -> Callable[[float], Moments]:
 
     def moments(beta: float) -> Moments:
         marginals = method.run_marginals(model.scaled(beta), pairs=True)
-        energy = mean_energy(model, marginals.mean, _aligned(marginals.edges, marginals.pair_mean, edges))
+        energy = mean_energy(model, marginals.mean, aligned(marginals.edges, marginals.pair_mean, edges))
         estimate = marginals.estimate
         width = 0.0 if estimate.upper is None or estimate.lower is None else estimate.upper - estimate.lower
         return Moments(estimate.log_z, energy, marginals.mean, width + 1e-15 * sizes)
@@ -53,7 +53,7 @@ def sums_of(model: Ising, method: Method) -> Callable[[float], Moments]:
     return moments
 
 
-def _aligned(pairs: Any, values: FloatArray, edges: Any) -> FloatArray:
+def aligned(pairs: Any, values: FloatArray, edges: Any) -> FloatArray:
     """Return numbers of pairs in the order of ``edges``; a pair that is not there has lost its coupling to rounding."""
     if np.array_equal(pairs, edges):
         return values

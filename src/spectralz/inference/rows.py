@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, IntArray, Ising, SpinArray
     from spectralz.model.names import Names
     from spectralz.model.values import Values
+    from spectralz.parts.missing_cells import MissingCells
 
 # Rows are summed over exactly, by methods that may do that, while a row has at most so many states.
 MOST_STATES_OF_ROW = 2**18
@@ -127,9 +128,13 @@ def rows_under(model: Ising, states: SpinArray, method: Method, *, cells: bool) 
     lacks = (different == 0).any(axis=1)
     if not cells and not lacks.all():
         log_weight[~lacks] = model.log_weight(different[~lacks])
-    easy, hard = _divided(model, different, np.flatnonzero(lacks), method)
-    if len(easy):
-        log_weight[easy], up[easy] = _summed(model, different[easy])
+    lacking = np.flatnonzero(lacks)
+    easy, hard = lacking[:0], lacking
+    if len(lacking) and isinstance(method, Auto | Exact) and has_few_pairs(model):
+        groups = missing_cells(different[lacking], neighbors_of(model.n, model.edges()[0]))
+        is_easy = _states_of_rows(groups) <= MOST_STATES_OF_ROW
+        easy, hard = lacking[is_easy], lacking[~is_easy]
+        log_weight[easy], up[easy] = _summed(model, groups if is_easy.all() else groups.of_rows(is_easy))
     if len(hard):
         rows = _with_hard(rows, model, different, hard, method, cells)
     return replace(
@@ -137,20 +142,17 @@ def rows_under(model: Ising, states: SpinArray, method: Method, *, cells: bool) 
     )
 
 
-def _divided(model: Ising, states: SpinArray, lacking: IntArray, method: Method) -> tuple[IntArray, IntArray]:
-    """Divide rows that lack values into those that are summed over, and the others."""
-    if not len(lacking) or not isinstance(method, Auto | Exact) or not has_few_pairs(model):
-        return lacking[:0], lacking
-    cells = missing_cells(states[lacking], neighbors_of(model.n, model.edges()[0]))
-    cost = np.bincount(cells.row, weights=np.exp2(np.minimum(cells.sizes, 60)), minlength=len(lacking))
-    return lacking[cost <= MOST_STATES_OF_ROW], lacking[cost > MOST_STATES_OF_ROW]
+def _states_of_rows(groups: MissingCells) -> FloatArray:
+    """Return how many states the sums over the missing cells of each row have."""
+    states = np.exp2(np.minimum(groups.sizes, 60))
+    return np.bincount(groups.row, weights=states, minlength=len(groups.x)).astype(np.float64)
 
 
-def _summed(model: Ising, states: SpinArray) -> tuple[FloatArray, FloatArray]:
+def _summed(model: Ising, groups: MissingCells) -> tuple[FloatArray, FloatArray]:
     """Return the log-weights of rows, and the probabilities of their cells, by sums over the missing ones."""
     edges, J = model.edges()
-    log_sum, up = missing_cells(states, neighbors_of(model.n, edges)).sums(model.field, J)
-    x = states.astype(np.float64)
+    log_sum, up = groups.sums(model.field, J)
+    x = groups.x.astype(np.float64)
     local = np.asarray(x @ symmetric(model.n, edges, J / 2.0).tocsr()) + model.field
     return model.constant + np.einsum("ri,ri->r", x, local) + log_sum, up
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from spectralz.inference.heaviest import map_state
 from spectralz.inference.rows import read_rows
 from spectralz.inference.temperatures import METHODS, thermodynamics
 from spectralz.methods.base import has_few_pairs
+from spectralz.model.values import checked_weights
 from spectralz.result import Kind, Status, Temperature
 
 if TYPE_CHECKING:
@@ -92,8 +94,9 @@ class _Curve:
     seed: int
     options: dict[str, Any]
 
-    def at_zero(self) -> Point:
-        """Return the point of fair coins, at which the terms of the log-weight are not correlated."""
+    @cached_property
+    def zero(self) -> Point:
+        """The point of fair coins, at which the terms of the log-weight are not correlated."""
         if has_few_pairs(self.model):
             variance = float(self.model.field @ self.model.field + np.sum(self.model.edges()[1] ** 2))
         else:
@@ -101,14 +104,18 @@ class _Curve:
             variance = float(np.var(self.model.log_weight(coins)))
         return Point(0.0, -self.model.constant, 0.0, variance, 0.0, True, "closed form", True)
 
+    def toward(self, sign: float) -> Ising:
+        """Return the model for positive beta, or its opposite for negative beta."""
+        return self.model if sign > 0.0 else self.model.scaled(-1.0)
+
     def at(self, beta: float, part: int) -> Point:
         """Return the point of a temperature, for one of ``part`` parts of the budget."""
         if beta == 0.0:
-            return self.at_zero()
+            return self.zero
         sign = 1.0 if beta > 0.0 else -1.0
         with warnings.catch_warnings(action="ignore", category=InaccurateWarning):
             found = thermodynamics(
-                self.model if sign > 0.0 else self.model.scaled(-1.0),
+                self.toward(sign),
                 [abs(beta)],
                 self.method,
                 seed=self.seed,
@@ -194,7 +201,7 @@ def temperature(
 
 
 def _samples(samples: Any, model: Ising | RBM, whole: Ising, values: Any, weights: Any) -> Samples:
-    """Check samples, and add up equal ones."""
+    """Return samples with their occurrences, checked."""
     record = getattr(samples, "record", None)
     if record is not None and hasattr(samples, "variables") and hasattr(samples, "vartype"):
         if weights is not None:
@@ -206,9 +213,9 @@ def _samples(samples: Any, model: Ising | RBM, whole: Ising, values: Any, weight
         raise ModelError("there are no samples; give one row at least")
     if (states == 0).any():
         raise ModelError("samples have missing cells; give whole states")
-    weight = np.ones(len(states)) if weights is None else np.asarray(weights, dtype=np.float64)
-    if weight.shape != (len(states),) or not np.all(np.isfinite(weight)) or weight.min() < 0.0 or not weight.sum():
-        raise ModelError(f"weights has shape {weight.shape}; give one number per row, 0 or more, and one above 0")
+    weight = checked_weights(weights, len(states))
+    if not weight.sum():
+        raise ModelError("all weights are 0; give how often each row was seen, and one above 0")
     kept = weight > 0.0
     return Samples(states[kept], weight[kept], -np.asarray(whole.log_weight(states[kept])))
 
@@ -228,15 +235,14 @@ def _of_sample_set(samples: Any, model: Ising) -> SpinArray:
 
 def _limit(drawn: Samples, curve: _Curve) -> Temperature | None:
     """Return the answer if beta is infinite, since all samples are ground states of the model or of its opposite."""
-    zero = curve.at_zero()
+    zero = curve.zero
     if zero.variance == 0.0:
         raise ModelError("all states of this model have the same energy, so that samples say nothing about beta")
     size = max(float(np.abs(drawn.energy).max()), math.sqrt(zero.variance))
     if float(np.ptp(drawn.energy)) > SAME_ENERGY * size:
         return None
     sign = 1.0 if drawn.mean < zero.energy else -1.0
-    model = curve.model if sign > 0.0 else curve.model.scaled(-1.0)
-    best = map_state(model, seed=curve.seed, **_limits(curve.options, MOST_POINTS))
+    best = map_state(curve.toward(sign), seed=curve.seed, **_limits(curve.options, MOST_POINTS))
     if -best.log_weight < sign * drawn.mean - SAME_ENERGY * size:
         return None
     which = "lowest" if sign > 0.0 else "highest"
@@ -257,11 +263,10 @@ def _limit(drawn: Samples, curve: _Curve) -> Temperature | None:
 
 def _excess(drawn: Samples, curve: _Curve, sign: float) -> FloatArray:
     """Return temperatures, and minus the log of the probability that a state has the energy of all samples."""
-    scale = math.sqrt(curve.at_zero().variance)
+    scale = math.sqrt(curve.zero.variance)
     betas = np.geomspace(COLDEST_SHARE, 1.0, POINTS_OF_LIMIT) * HOTTEST * math.sqrt(curve.model.n) / scale
-    model = curve.model if sign > 0.0 else curve.model.scaled(-1.0)
     with warnings.catch_warnings(action="ignore", category=InaccurateWarning):
-        found = thermodynamics(model, betas, curve.method, seed=curve.seed, **curve.options)
+        found = thermodynamics(curve.toward(sign), betas, curve.method, seed=curve.seed, **curve.options)
     log_count = found.log_z + found.beta * sign * drawn.mean  # falls to the log of the number of ground states
     return np.array([sign * found.beta, np.maximum(log_count - log_count[-1], 0.0)])
 
@@ -284,7 +289,7 @@ def _finite(drawn: Samples, curve: _Curve, method: str) -> Temperature:
 
 def _by_likelihood(drawn: Samples, curve: _Curve, first: float) -> Temperature:
     """Find where the mean energy of the model is that of the samples, by Newton's method between two bounds."""
-    zero = curve.at_zero()
+    zero = curve.zero
     points = [zero]
     guess = (zero.energy - drawn.mean) / zero.variance
     beta = first if math.isfinite(first) and first * guess > 0.0 else guess

@@ -53,9 +53,8 @@ def read_table(path: PathOrSource) -> tuple[FloatArray, list[str] | None]:
         if len(row) != width:
             lines.fail(k, f"the line has {len(row)} cells and the first one {width}; every row needs all of them")
     try:
-        return np.array(
-            [["nan" if is_missing(cell) else cell for cell in row] for row in rows], dtype=np.float64
-        ), names
+        numbers = [["nan" if is_missing(cell) else cell for cell in row] for row in rows]
+        return np.array(numbers, dtype=np.float64), names
     except ValueError:
         known = ((k, cell) for k, row in enumerate(rows) for cell in row if not is_missing(cell))
         k, cell = next((k, cell) for k, cell in known if finite_number(cell) is None)

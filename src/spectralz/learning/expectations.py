@@ -39,6 +39,10 @@ class Completed:
     row: IntArray
     share: FloatArray
 
+    def as_table(self, table: Table) -> Table:
+        """Return these rows with their weights instead of those of the table that they complete."""
+        return replace(table, states=self.states, weight=self.share * table.rows, known=None)
+
 
 def completed(data: Incomplete, parameters: FloatArray, seed: int) -> Completed:
     """Return the completions of all rows under some parameters; the same seed draws with the same random numbers."""
@@ -77,8 +81,7 @@ def _all_ways(data: Incomplete, parameters: FloatArray, rows: IntArray, count: i
 
 def table_completed(table: Table, data: Incomplete, parameters: FloatArray, seed: int) -> Table:
     """Return a table of the completions of all rows, with their weights."""
-    whole = completed(data, parameters, seed)
-    return replace(table, states=whole.states, weight=whole.share * table.rows, known=None)
+    return completed(data, parameters, seed).as_table(table)
 
 
 def maximized(
@@ -111,9 +114,8 @@ def curvature_and_scores(
     parts: the mean slope of s, and minus its covariance given the row with the statistics, by which the expectation
     changes.
     """
-    objective = PseudoLikelihood(problem, table_completed(table, data, at, seed))
-    slope = objective.hessian(at)[2]
     whole = completed(data, at, seed)
+    slope = PseudoLikelihood(problem, whole.as_table(table)).hessian(at)[2]
     spread = np.zeros_like(slope)
     first = np.flatnonzero(np.diff(whole.row, prepend=-1))
     step = max(1, MOST_NUMBERS // problem.size)

@@ -14,7 +14,7 @@ import numpy as np
 from spectralz.errors import ModelError
 from spectralz.learning.graphs import fixed_values
 from spectralz.model import FloatArray, IntArray, Ising
-from spectralz.model.coupling.entries import symmetric
+from spectralz.model.coupling.entries import symmetric, with_kept_zeros
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from spectralz.model.values import Values
 
 
-# An estimate that is exactly zero gets this weight instead, which keeps its edge and changes no digit of any result.
-KEPT_ZERO = 1e-30
 WAY_OUT = 'penalize couplings (penalty="l2", strength=0.01, say), or fix that coupling (fixed=)'
 # A cell of a pair's table with fewer rows than this counts as empty, since given moments are rounded; and so does a
 # smaller share of all rows than rounding leaves.
@@ -115,7 +113,7 @@ class Problem:
         """Return the model with these parameters."""
         J = parameters[self.n :]
         if keep_zeros:
-            J = np.where(J == 0.0, KEPT_ZERO, J)
+            J = with_kept_zeros(J)
         A = symmetric(self.n, self.edges, J / 2.0)
         coupling = A.toarray() if self.is_complete and self.n >= 3 else A
         return Ising(parameters[: self.n], coupling, names=self.names)._changed(values=self.values)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support.options import check_choice
-from spectralz.errors import ModelError, OptionError, shown
+from spectralz.errors import ModelError, OptionError
 from spectralz.model.names import Names, checked_names
-from spectralz.model.values import LOW, Values, read_cells
+from spectralz.model.values import LOW, Values, checked_weights, read_cells
 from spectralz.parts.missing_cells import distinct_rows
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def table_of(X: Any, weights: Any = None, values: str = "auto", names: Any = Non
     states, kind = spins_of(X, values, complete=complete)
     if states.ndim != 2:
         raise ModelError(f"X has shape {states.shape}; it must be rows x variables, one state per row")
-    weight = _checked_weights(weights, len(states))
+    weight = checked_weights(weights, len(states))
     column_names = _columns_of(X) if names is None else names
     table = of_states(states, weight, checked_names(column_names, states.shape[1]), kind)
     if table.known is not None:
@@ -196,23 +196,6 @@ def _columns_of(X: Any) -> Any:
     if columns is None or list(columns) == list(range(len(columns))):
         return None
     return list(columns)
-
-
-def _checked_weights(weights: Any, rows: int) -> FloatArray:
-    if weights is None:
-        return np.ones(rows)
-    try:
-        weight = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ModelError(f"weights is {shown(weights)}; give one number per row") from None
-    if weight.shape != (rows,):
-        raise ModelError(f"weights has shape {weight.shape} and X has {rows} rows; give one number per row")
-    if not np.all(np.isfinite(weight)) or np.any(weight < 0.0):
-        raise ModelError("weights has a number that is negative or not finite; a weight says how often a row was seen")
-    with np.errstate(over="ignore"):
-        if not np.isfinite(weight.sum()):
-            raise ModelError("the weights add up to more than 1e308; scale them down")
-    return weight
 
 
 def moments_table(moments: Any, values: str = "auto", names: Any = None) -> Table:

@@ -78,6 +78,24 @@ def _numbers_of(array: NDArray[Any]) -> NDArray[Any]:
         raise ModelError(f"X holds {shown(other)}; it must hold only -1 and +1, or only 0 and 1") from None
 
 
+def checked_weights(weights: Any, rows: int) -> FloatArray:
+    """Return how often each row was seen, once by default."""
+    if weights is None:
+        return np.ones(rows)
+    try:
+        weight = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"weights is {shown(weights)}; give one number per row") from None
+    if weight.shape != (rows,):
+        raise ModelError(f"weights has shape {weight.shape} and X has {rows} rows; give one number per row")
+    if not np.all(np.isfinite(weight)) or np.any(weight < 0.0):
+        raise ModelError("weights has a number that is negative or not finite; a weight says how often a row was seen")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weight.sum()):
+            raise ModelError("the weights add up to more than 1e308; scale them down")
+    return weight
+
+
 def checked_condition(
     spins: Any, index_of: Callable[[Any], int], values: Values = "pm1"
 ) -> tuple[IntArray, FloatArray]:

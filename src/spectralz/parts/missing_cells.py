@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from spectralz.model import FloatArray, IntArray, SpinArray
 
 # Summing over more states than this takes minutes; a group of so many cells alone takes a second.
@@ -74,7 +76,7 @@ class MissingCells:
         """Whether the sums over all states are affordable."""
         return bool(self.sizes.max(initial=0) <= MOST_TOGETHER and self.states <= MOST_STATES)
 
-    def of_rows(self, rows: IntArray) -> MissingCells:
+    def of_rows(self, rows: NDArray[Any]) -> MissingCells:
         """Return some of the rows."""
         return missing_cells(self.x[rows], self.graph)
 

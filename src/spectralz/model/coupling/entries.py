@@ -31,6 +31,9 @@ ENTRIES_AT_A_TIME = 1 << 20
 ENTRIES_IN_CACHE = 1 << 17
 BLOCK = 256
 
+# The weight of an edge that couples nothing.
+KEPT_ZERO = 1e-30
+
 
 class Entries(Coupling):
     """A coupling stored entry by entry, as a numpy or a scipy CSR array."""
@@ -360,6 +363,11 @@ def symmetric(n: int, pairs: IntArray, weights: FloatArray) -> sp.coo_array[Any]
     i, j = pairs.T
     both = np.concatenate([i, j]), np.concatenate([j, i])
     return sp.coo_array((np.concatenate([weights, weights]), both), shape=(n, n))
+
+
+def with_kept_zeros(weights: FloatArray) -> FloatArray:
+    """Return weights with a tiny number for each zero, which keeps its pair an edge and changes no digit."""
+    return np.where(weights == 0.0, KEPT_ZERO, weights)
 
 
 def square_array(values: Any, name: str) -> FloatArray:
