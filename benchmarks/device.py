@@ -1,8 +1,10 @@
 """Measure what a GPU does: ``python -m benchmarks.device [TABLE ...] [--sizes N ...]``.
 
-Tables: ``sweep`` for sweeps of dense models, ``sk`` for log Z of a large glass, ``rbm`` for a machine, ``sdp`` for the
-diagonal SDP, ``spectral`` for Algorithm 2, ``ep``; by default all of them. Lines have the seconds of a first call,
-compilation included, of a second one without it, and those of compiled code on the CPU for up to ``--cpu-up-to`` spins.
+Tables: ``sweep`` for sweeps of dense models, ``updates`` for those of sparse graphs, ``sparse`` for log Z of large
+sparse graphs by `auto` in ``--seconds``, ``agree`` for both devices on small ones, ``sk`` for log Z of a large glass,
+``rbm`` for a machine, ``sdp`` for the diagonal SDP, ``spectral`` for Algorithm 2, ``ep``; by default all of them. Lines
+have the seconds of a first call, compilation included, of a second one without it, and those of compiled code on the
+CPU for up to ``--cpu-up-to`` spins.
 With ``--any-device`` JAX's own CPU is taken where there is no GPU, to try the file. The tables are in docs/gpu.md.
 """
 
@@ -20,6 +22,7 @@ import numpy as np
 
 import spectralz as sz
 from benchmarks.harness import processor, table
+from benchmarks.sampling import CRITICAL, Contest, torus
 from spectralz._support import devices
 from spectralz._support.threads import available_cores
 from spectralz.sampling.path import path_to
@@ -39,6 +42,8 @@ GLASSES = {
     0.6: {"population": 1024, "runs": 2},
     1.2: {"population": 2048, "runs": 1, "step": 0.004},
 }
+# The first seed of sparse models, and how many of them both devices answer.
+SEED, AGREEING = 411_000, 50
 # Visible and hidden units of the machine, its chains and their temperatures.
 MACHINE, CHAINS, TEMPERATURES = (784, 500), 4_096, 10_000
 
@@ -55,6 +60,9 @@ class Options(NamedTuple):
 
     sizes: tuple[int, ...] | None
     cpu_up_to: int
+    seconds: float
+    seeds: int | None
+    only: str
 
 
 def timed(work: Callable[[], Any]) -> Timed:
@@ -117,6 +125,109 @@ def seconds_per_sweep(model: sz.Ising, states: int, device: str, points: int) ->
         betas = np.linspace(0.0, 1.0, points)
         chains.sweep(betas, betas, betas, 1)  # compiles
         return timed(lambda: chains.sweep(betas, betas, betas, 1)).seconds / points
+
+
+# Sparse graphs, and how many states of each are swept.
+SWEPT_GRAPHS: dict[str, tuple[Callable[[], sz.Ising], int]] = {
+    "3D glass, 30^3": (partial(sz.generators.spin_glass_3d, 30, 1.0, SEED), 4096),
+    "3D glass, 10^3": (partial(sz.generators.spin_glass_3d, 10, 1.5, SEED), 4096),
+    "torus, 256 x 256": (partial(sz.generators.torus, 256, 256, 0.3), 1024),
+    "random 3-regular, n = 100,000": (partial(sz.generators.random_regular, 100_000, 3, 1.0, SEED), 1024),
+    "random 3-regular, n = 1,000,000": (partial(sz.generators.random_regular, 1_000_000, 3, 1.0, SEED), 256),
+}
+
+
+def updates(options: Options) -> str:
+    """Sweep over states of sparse graphs: spins drawn per nanosecond, with the energy after each sweep and without."""
+    rows = []
+    for name, (make, states) in SWEPT_GRAPHS.items():
+        model = make()
+        if options.only not in name or (options.sizes is not None and model.n > max(options.sizes)):
+            continue
+        path = path_to(model, block_width=0)
+        rates = []
+        with devices.using_device("gpu"), crew_for(path) as crew:
+            chains = path.engine.start(states, np.random.default_rng(0), crew.parallel)
+            for points, sweeps in ((POINTS, 1), (1, POINTS)):
+                betas = np.linspace(0.0, 1.0, points)
+                chains.sweep(betas, betas, betas, sweeps)
+                seconds = timed(partial(chains.sweep, betas, betas, betas, sweeps)).seconds
+                rates.append(1e-9 * model.n * states * POINTS / seconds)
+        rows.append([name, f"{states:,}", *(f"{rate:.0f}" for rate in reversed(rates))])
+        print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
+    return table(["model", "states", "updates per ns", "with energies"], rows)
+
+
+# Large sparse models by name: how one is made from a seed, how many seeds, and the wanted error per spin at 60 s.
+SPARSE: dict[str, tuple[Callable[[int], Contest], int, float]] = {
+    "3D glass, 30^3, beta = 1": (lambda seed: Contest(sz.generators.spin_glass_3d(30, 1.0, seed), None), 3, 3e-4),
+    "3D glass, 10^3, beta = 1.5": (lambda seed: Contest(sz.generators.spin_glass_3d(10, 1.5, seed), None), 3, 1e-4),
+    "random 3-regular, n = 1,000,000, s = 1": (
+        lambda seed: Contest(sz.generators.random_regular(1_000_000, 3, 1.0, seed), None),
+        1,
+        2e-4,
+    ),
+}
+for _side in (256, 1024):
+    for _K, _words in ((0.3, "K = 0.3"), (CRITICAL, "critical"), (0.5, "K = 0.5")):
+        SPARSE[f"torus, {_side} x {_side}, {_words}"] = (lambda _, side=_side, K=_K: torus(side, K), 1, 1e-4)  # type: ignore[misc]
+
+
+def sparse(options: Options) -> str:
+    """Answer large sparse models by `auto`: its error per spin, and how far it is from closed forms."""
+    rows = []
+    for name, (make, seeds, target) in SPARSE.items():
+        if options.only not in name:
+            continue
+        for seed in range(SEED, SEED + (options.seeds or seeds)):
+            model, truth = make(seed)
+            if options.sizes is not None and model.n > max(options.sizes):
+                continue
+            found = timed(partial(sz.log_z, model, budget=options.seconds, seed=seed))
+            answer = found.answer
+            each = answer.std_error / model.n
+            off = "-" if truth is None else f"{(answer.log_z - truth) / answer.std_error:+.2f}"
+            row = [name, str(seed), f"{answer.log_z:.3f}", f"{each:.1e}", f"{target:.0e}"]
+            row += ["yes" if answer.trusted else "no", off, answer.method]
+            row += [f"{answer.seconds:.1f}", f"{found.seconds:.1f}"]
+            print(" | ".join([*row, str(answer.status)]), file=sys.stderr, flush=True)
+            rows.append(row)
+    headings = ["model", "seed", "log Z", "std_error / n", "wanted", "trusted", "error / std_error", "by"]
+    return table([*headings, "seconds", "with compilation"], rows)
+
+
+# Kinds of sparse graphs that both devices answer.
+SMALL: dict[str, Callable[[int], sz.Ising]] = {
+    "grid": lambda seed: sz.generators.grid(12, 0.5 + 0.1 * (seed % 5), seed),
+    "torus": lambda seed: sz.generators.torus(16, 16, 0.25 + 0.03 * (seed % 5)),
+    "3D glass": lambda seed: sz.generators.spin_glass_3d(5 + seed % 3, 0.5 + 0.1 * (seed % 4), seed),
+    "random 3-regular": lambda seed: sz.generators.random_regular(200, 3, 0.5 + 0.2 * (seed % 4), seed),
+    "random graph": lambda seed: sz.generators.erdos_renyi(150, 0.03, 0.5 + 0.1 * (seed % 4), seed),
+    "chimera": lambda seed: sz.generators.chimera(4, 4, 0.3 + 0.1 * (seed % 3), seed),
+    "triangular": lambda seed: sz.generators.triangular(12, 12, 0.3 + 0.1 * (seed % 4), seed),
+    "chain": lambda seed: sz.generators.chain(300, 0.5 + 0.1 * (seed % 4), 0.1),
+    "king's graph": lambda seed: sz.generators.kings(10, 10, 0.3 + 0.1 * (seed % 3), seed),
+    "dimers": lambda seed: sz.generators.dimers(40, 0.5 + 0.1 * (seed % 4)),
+}
+
+
+def agree(options: Options) -> str:
+    """Anneal 50 small sparse models on both devices: how far apart the answers are, in joint errors."""
+    rows, all_apart = [], []
+    for name, make in SMALL.items():
+        apart = []
+        for seed in range(SEED, SEED + AGREEING // len(SMALL)):
+            model = make(seed)
+            here, there = (
+                sz.log_z(model, "annealing", population=1024, clusters=False, block_width=0, seed=seed, device=device)
+                for device in ("cpu", "gpu")
+            )
+            apart.append((there.log_z - here.log_z) / math.hypot(here.std_error, there.std_error))
+        all_apart += apart
+        rows.append([name, str(make(SEED).n), ", ".join(f"{each:+.1f}" for each in apart)])
+        print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
+    rms = math.sqrt(float((np.array(all_apart) ** 2).mean()))
+    return table(["graph", "spins", "apart, in joint errors"], rows) + f"\n\nroot mean square {rms:.2f}"
 
 
 def sk(options: Options) -> str:
@@ -215,6 +326,9 @@ def ep(options: Options) -> str:
 # Each table is a function of the options that returns its text.
 TABLES: dict[str, Callable[[Options], str]] = {
     "sweep": sweep,
+    "updates": updates,
+    "sparse": sparse,
+    "agree": agree,
     "sk": sk,
     "rbm": rbm,
     "sdp": sdp,
@@ -229,6 +343,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sizes", nargs="+", type=int, metavar="N", help="spins, instead of each table's own")
     parser.add_argument("--cpu-up-to", type=int, default=0, metavar="N", help="the largest model to solve on the CPU")
     parser.add_argument("--any-device", action="store_true", help="take JAX's CPU where there is no GPU")
+    parser.add_argument("--seconds", type=float, default=60.0, help="budget of each line of the table sparse")
+    parser.add_argument("--seeds", type=int, metavar="K", help="seeds of each line of that table, instead of its own")
+    parser.add_argument("--only", default="", help="lines of sparse tables that have this in their name")
     given = parser.parse_args(arguments)
     unknown = sorted(set(given.tables) - set(TABLES))
     if unknown:
@@ -243,7 +360,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         print(f"{used[0].device_kind}, JAX {jax.__version__}, beside {processor()}")
         for name in given.tables or TABLES:
-            text = TABLES[name](Options(tuple(given.sizes) if given.sizes else None, given.cpu_up_to))
+            sizes = tuple(given.sizes) if given.sizes else None
+            text = TABLES[name](Options(sizes, given.cpu_up_to, given.seconds, given.seeds, given.only))
             print(f"\n{(TABLES[name].__doc__ or name).splitlines()[0]}\n\n{text}", flush=True)
     finally:
         devices._gpus = before

@@ -20,6 +20,8 @@ FLIP, FLIP_ENTRY, FLIP_SUM = 60.0, 0.42, 6.0
 # On an H200 with 1,024 states: a spin that waits for its turn, one drawn with its side, an entry of the coupling, and
 # one that a single flip reads.
 DEVICE_TURN, DEVICE_DRAW, DEVICE_ENTRY, DEVICE_FLIP_ENTRY = 0.45, 0.15, 1.5e-5, 4e-3
+# On a sparse graph there: a spin and an entry of its row, with the energy after the sweep; and a color of all states.
+DEVICE_UPDATE, DEVICE_NEIGHBOR, DEVICE_COLOR = 4e-3, 1e-3, 2.5e4
 # A move of clusters, per spin and per entry of the coupling.
 CLUSTER_SPIN, CLUSTER_ENTRY = 20.0, 5.0
 # Blocks: a spin, and an entry of their tables, in updates of single spins of 64 states together; such an update.

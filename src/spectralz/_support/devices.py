@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DEVICES = ("auto", "cpu", "gpu")
-# Dense and bipartite models of fewer spins are as fast on the CPU.
-FEWEST_SPINS = 2000
+# Models of fewer spins are as fast on the CPU: dense and bipartite ones, and sparse graphs.
+FEWEST_SPINS, FEWEST_SPARSE_SPINS = 2000, 1000
 # Matrices of fewer rows stay on the CPU even where a GPU is asked for: JAX compiles for each size, a second at least.
 FEWEST_ROWS = 30
 # What JAX calls the steps of compiling a program, one after the other.
@@ -46,7 +46,7 @@ def using_device(wanted: str) -> Iterator[None]:
         yield
 
 
-def device_for(spins: int, *, suits: bool = True) -> Any | None:
+def device_for(spins: int, *, suits: bool = True, fewest: int | None = None) -> Any | None:
     """Return the device of JAX to compute on, or None for compiled code on the CPU.
 
     Parameters
@@ -54,7 +54,9 @@ def device_for(spins: int, *, suits: bool = True) -> Any | None:
     spins
         The size of the model.
     suits
-        Whether its work is that of matrix products: it is dense or bipartite.
+        Whether its work can be done there.
+    fewest
+        The smallest model for which a GPU is taken without being asked for; by default that of a dense model.
 
     Raises
     ------
@@ -64,7 +66,7 @@ def device_for(spins: int, *, suits: bool = True) -> Any | None:
         If a GPU is wanted and JAX finds none.
     """
     wanted = settings().device
-    is_worth_it = suits and (wanted == "gpu" or spins >= FEWEST_SPINS)
+    is_worth_it = suits and (wanted == "gpu" or spins >= (FEWEST_SPINS if fewest is None else fewest))
     if wanted == "cpu" or not is_worth_it or (wanted == "auto" and find_spec("jax") is None):
         return None
     jax = _jax()

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support.devices import device_for
+from spectralz._support.devices import FEWEST_SPARSE_SPINS, device_for
 from spectralz.sampling.base_rates import base_rates
 from spectralz.sampling.engines.collapsed import collapsed_engine, sides_that_pay
 from spectralz.sampling.engines.dense import dense_engine
+from spectralz.sampling.engines.device_sparse import can_be_swept
 from spectralz.sampling.engines.lanes import fits_single_precision
 from spectralz.sampling.engines.side_flips import flip_engine
 from spectralz.sampling.engines.sparse import SparseEngine, sparse_engine
@@ -89,19 +90,36 @@ class Path:
         if self.origin is not None:
             from spectralz.sampling.engines.between import between_engine
 
-            return between_engine(self.origin, self.model, lambda model: from_coins(model, block_width=0).engine)
+            return between_engine(self.origin, self.model, _engine_between)
+        device = self.device
+        if device is None:
+            return self.compiled_engine
+        from spectralz.sampling.engines.device import device_collapsed_engine, device_dense_engine
+        from spectralz.sampling.engines.device_sparse import device_sparse_engine
+
+        if self.sides is not None:
+            return device_collapsed_engine(self.model, self.sides, self.base, device, flips=self.flips)
+        engine_of = device_dense_engine if self.couplings.is_dense else device_sparse_engine
+        return engine_of(self.theta, self.couplings, self.base, device)
+
+    @property
+    def device(self) -> Any | None:
+        """The device of JAX that states are swept on; None for the CPU, where blocks, clusters and subgraphs stay."""
+        if self.in_double or self.origin is not None:
+            return None
+        if self.sides is not None or self.couplings.is_dense:
+            return device_for(self.n)
+        has_moves = self.blocks is not None or self.clusters or self.subgraph is not None
+        return device_for(self.n, suits=not has_moves and can_be_swept(self.n), fewest=FEWEST_SPARSE_SPINS)
+
+    @property
+    def compiled_engine(self) -> Engine:
+        """What sweeps states on the CPU."""
         theta, couplings = self.theta, self.couplings
         if self.in_double:
             from spectralz.sampling.engines.double import double_engine
 
             return double_engine(theta, couplings, self.base, self.blocks)
-        device = device_for(self.n, suits=self.sides is not None or couplings.is_dense)
-        if device is not None:
-            from spectralz.sampling.engines.device import device_collapsed_engine, device_dense_engine
-
-            if self.sides is not None:
-                return device_collapsed_engine(self.model, self.sides, self.base, device, flips=self.flips)
-            return device_dense_engine(theta, couplings, self.base, device)
         if self.sides is not None and self.flips:
             return flip_engine(self.model, self.sides, self.base)
         if self.sides is not None:
@@ -193,6 +211,12 @@ def from_model(first: Ising, second: Ising) -> Path:
     return Path(second, np.zeros(second.n), origin=first)
 
 
+def _engine_between(model: Ising) -> Engine:
+    """Return the engine of one model of many on the way between two; coloring each of them would take longest."""
+    path = from_coins(model, block_width=0)
+    return path.engine if path.couplings.is_dense else path.compiled_engine
+
+
 def _fits(model: Ising) -> bool:
     return fits_single_precision(model.field, model.storage.for_kernels())
 
@@ -201,6 +225,8 @@ def _with_moves(path: Path, block_width: int | None, clusters: bool | None = Fal
     """Return a path with the blocks and clusters that suit its model, or those requested."""
     model, couplings = path.model, path.couplings
     has_clusters = not path.in_double and (suit(model, couplings) if clusters is None else clusters)
+    if not has_clusters and not block_width and path.device is not None:
+        return path
     # Clusters do what blocks are for, unless blocks are requested.
     width = 0 if has_clusters and block_width is None else block_width
     can_have_blocks = path.sides is None and not couplings.is_dense

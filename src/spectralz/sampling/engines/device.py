@@ -50,10 +50,15 @@ class DeviceEngine(CompiledEngine):
         """Memory of a state on the host."""
         return self.n + 64
 
+    @property
+    def device_bytes_per_state(self) -> float:
+        """Memory of a state on the device."""
+        return 4.0 * NUMBERS_PER_SPIN * self.n
+
     def lanes_of(self, size: int) -> int:
         """Return how many states are swept for a population of ``size``; refuse what the memory cannot hold."""
-        lanes = -(-size // TOGETHER) * TOGETHER
-        needed = 4.0 * NUMBERS_PER_SPIN * self.n * lanes
+        lanes = -(-size // self.together) * self.together
+        needed = self.device_bytes_per_state * lanes
         refuse_too_large(self.device, needed, f"a population of {size} states", "fewer states, or ")
         return lanes
 
@@ -97,16 +102,16 @@ def device_dense_engine(theta: FloatArray, couplings: Couplings, base: FloatArra
     coupling[:n, :n] = couplings.data.reshape(n, n)
     fields = (np.pad(array, (0, padding)).astype(np.float32) for array in (base, theta - base))
     with computing_on(device):
-        of_base, change, whole = (_put(array, device) for array in (*fields, coupling))
+        of_base, change, whole = (put(array, device) for array in (*fields, coupling))
         path = DensePath(of_base, change, pieces_of(whole, is_gpu))
     operations = costs.DEVICE_TURN * n + costs.DEVICE_ENTRY * n**2
     return DeviceDenseEngine(n, device, path, is_gpu, log_z_of_fields(base), operations)
 
 
-class _Columns:
+class Columns:
     """States, one per column, padded, with a key of random numbers."""
 
-    def __init__(self, engine: DeviceDenseEngine | DeviceCollapsedEngine, size: int, rng: np.random.Generator) -> None:
+    def __init__(self, engine: DeviceEngine, size: int, rng: np.random.Generator) -> None:
         from spectralz.kernels.device.dense_sweeps import random_key
 
         self._device = engine.device
@@ -125,10 +130,10 @@ class _Columns:
 
     def _columns(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return what to take for all lanes."""
-        return places[_padded(len(places), self.lanes)]
+        return places[padded(len(places), self.lanes)]
 
 
-class DeviceDenseChains(_Columns):
+class DeviceDenseChains(Columns):
     """States of a dense coupling, with their energies."""
 
     x: Any
@@ -149,9 +154,9 @@ class DeviceDenseChains(_Columns):
     def fill(self, x: NDArray[np.int8]) -> None:
         """Begin in given states."""
         columns = np.zeros((len(self._path.base), self.lanes), np.float32)
-        columns[: self._n] = x[_padded(len(x), self.lanes)].T
+        columns[: self._n] = x[padded(len(x), self.lanes)].T
         with computing_on(self._device):
-            self.x = _put(columns, self._device).astype(self._path.pieces[0].dtype)
+            self.x = put(columns, self._device).astype(self._path.pieces[0].dtype)
 
     def sweep(
         self, before: FloatArray, at: FloatArray, after: FloatArray, sweeps: int
@@ -219,13 +224,13 @@ def device_collapsed_engine(
     from spectralz.kernels.device.collapsed_sweeps import SidesPath
 
     _refuse_model(device, model.n, 4.0 * len(sides.kept) * len(sides.summed))
-    path = SidesPath(*(_put(np.asarray(array), device) for array in collapsed_path(model, sides, base)))
+    path = SidesPath(*(put(np.asarray(array), device) for array in collapsed_path(model, sides, base)))
     each = costs.DEVICE_FLIP_ENTRY if flips else 6.0 * costs.DEVICE_ENTRY
     operations = costs.DEVICE_DRAW * model.n + each * path.weights.size
     return DeviceCollapsedEngine(model.n, device, sides, path, flips, log_z_of_fields(base), operations)
 
 
-class DeviceCollapsedChains(_Columns):
+class DeviceCollapsedChains(Columns):
     """States of the kept side, with the fields that they have on the summed side."""
 
     v: Any
@@ -247,9 +252,9 @@ class DeviceCollapsedChains(_Columns):
 
     def fill(self, x: NDArray[np.int8]) -> None:
         """Begin in given states."""
-        columns = x[_padded(len(x), self.lanes)][:, self._sides.kept].T.astype(np.float32)
+        columns = x[padded(len(x), self.lanes)][:, self._sides.kept].T.astype(np.float32)
         with computing_on(self._device):
-            self._put_kept(_put(columns, self._device))
+            self._put_kept(put(columns, self._device))
         self.given = x[:, self._sides.summed]
 
     def _put_kept(self, v: Any) -> None:
@@ -309,7 +314,7 @@ class DeviceCollapsedChains(_Columns):
         return np.asarray(h[:, : self.size].T)
 
 
-def _put(array: NDArray[Any], device: Any) -> Any:
+def put(array: NDArray[Any], device: Any) -> Any:
     """Return an array on the device, as precise as it is."""
     import jax
 
@@ -317,7 +322,7 @@ def _put(array: NDArray[Any], device: Any) -> Any:
         return jax.device_put(array, device)
 
 
-def _padded(size: int, lanes: int) -> NDArray[np.int64]:
+def padded(size: int, lanes: int) -> NDArray[np.int64]:
     """Return which of some states stands in each lane: the last one in those that are left over."""
     return np.minimum(np.arange(lanes), size - 1)
 
