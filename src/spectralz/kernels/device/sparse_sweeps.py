@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jax import Array
 
 # Columns that a program draws with each of the two words that come at once; its threads are these warps.
-COLUMNS, WARPS = 128, 4
+COLUMNS, WARPS = 32, 4
 # Programs that add up energies, beside each other.
 PARTS = 2048
 # The rotations of Threefry, four rounds each, and its constant (Salmon and others, 2011).
@@ -214,6 +214,18 @@ def energies(x: Array, path: ColoredPath, *, interpret: bool) -> Array:
     kernel = partial(_energy_kernel, parts=parts, tiles=tiles)
     partial_sums: Array = _started(kernel, out, parts * blocks, {}, interpret=interpret)(*path, x)
     return partial_sums.sum(axis=0)
+
+
+@jax.jit
+def states_of(x: Array, row: Array) -> Array:
+    """Return the states, one per row, with each spin in its own column."""
+    return x[row].T
+
+
+@partial(jax.jit, static_argnames=("rows",))
+def columns_of(states: Array, row: Array, rows: int) -> Array:
+    """Return states as columns, each spin in its own row."""
+    return jnp.ones((rows, len(states)), jnp.int8).at[row].set(states.T)
 
 
 @partial(jax.jit, static_argnames=("most", "interpret"), donate_argnames=("x",))

@@ -436,11 +436,13 @@ def _both_ways(progress: _Progress, plan: Round) -> Iterator[Answers]:
 
 
 def _is_preferred(outcome: Outcome, error: float, before: Answer) -> bool:
-    """Return whether an answer by both ways takes the place of one by weights on the way there."""
+    """Return whether an answer by both ways takes the place of an earlier one, by weights on the way there or not."""
+    families = before.outcome.details.get("families")
+    if families is None:  # it went both ways too, in less time
+        return error < before.error
     if before.log_z - policy.UNLIKELY_NATS > outcome.log_z:
         return False  # an unbiased estimate is rarely that much too large, so both ways are too small
-    has_weights = before.outcome.details["families"] >= policy.FEWEST_FAMILIES_LEFT
-    return not has_weights or (outcome.is_trusted and error < before.error)
+    return bool(families < policy.FEWEST_FAMILIES_LEFT or (outcome.is_trusted and error < before.error))
 
 
 def outcome_of_trip(model: Ising, trip: RoundTrip, points: int, phases: Phases) -> Outcome:

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from spectralz._support import costs
 from spectralz._support.devices import computing_on, refuse_too_large
 from spectralz.errors import DeviceError
-from spectralz.sampling.engines.device import POINTS_AT_ONCE, Columns, DeviceEngine, padded, put
+from spectralz.sampling.engines.device import Columns, DeviceEngine, padded, put
 from spectralz.sampling.engines.lanes import log_z_of_fields
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.kernels.coupling import Couplings
-    from spectralz.model import FloatArray, IntArray
+    from spectralz.model import FloatArray
     from spectralz.sampling.engines.protocol import Parallel
 
+# Points that are passed in one program, whose energies all come back.
+POINTS_AT_ONCE = 16
 # States are swept in multiples of the first number; so many take about as long as one on graphs of few spins, and on
 # any graph whose states have this many spins in all.
-FEWEST_TOGETHER, MOST_TOGETHER, SPINS_TOGETHER = 256, 4096, 4_000_000
+FEWEST_TOGETHER, MOST_TOGETHER, SPINS_TOGETHER = 64, 4096, 4_000_000
 # Kernels find a spin of a state by a number of 31 bits.
 MOST_SPINS = 2**31
 # What an entry of the coupling and a spin of a state take at most: a coupling and its row, and states before and after
@@ -55,13 +57,15 @@ class DeviceSparseEngine(DeviceEngine):
 
     n: int
     device: Any
-    row: IntArray
+    row: Any
     rows: int
     path: Any
     most_tiles: int
     log_z_of_base: float
     operations: float
     together: int = MOST_TOGETHER
+
+    timed_points: ClassVar[int] = 4 * POINTS_AT_ONCE  # calling takes as long as a point of a small graph
 
     @property
     def bytes_per_state(self) -> int:
@@ -102,7 +106,7 @@ def device_sparse_engine(theta: FloatArray, couplings: Couplings, base: FloatArr
     return DeviceSparseEngine(
         n=n,
         device=device,
-        row=layout.row,
+        row=put(layout.row, device),
         rows=layout.rows,
         path=ColoredPath(*(put(array, device) for array in arrays)),
         most_tiles=int(np.diff(layout.first).max(initial=1)),
@@ -136,9 +140,10 @@ class DeviceSparseChains(Columns):
 
     def fill(self, x: NDArray[np.int8]) -> None:
         """Begin in given states."""
-        columns = np.ones((self._engine.rows, self.lanes), np.int8)
-        columns[self._engine.row] = x[padded(len(x), self.lanes)].T
-        self.x = put(columns, self._device)
+        from spectralz.kernels.device.sparse_sweeps import columns_of
+
+        with computing_on(self._device):
+            self.x = columns_of(x[padded(len(x), self.lanes)], self._engine.row, self._engine.rows)
 
     def sweep(
         self, before: FloatArray, at: FloatArray, after: FloatArray, sweeps: int
@@ -175,7 +180,10 @@ class DeviceSparseChains(Columns):
 
     def states(self) -> NDArray[np.int8]:
         """Return the states, one per row."""
-        return np.ascontiguousarray(np.asarray(self.x)[self._engine.row, : self.size].T)
+        from spectralz.kernels.device.sparse_sweeps import states_of
+
+        with computing_on(self._device):
+            return np.array(np.asarray(states_of(self.x, self._engine.row))[: self.size])
 
 
 def _words_of(key: Any) -> Any:

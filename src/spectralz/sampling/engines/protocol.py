@@ -90,6 +90,10 @@ class Engine(Protocol):
         """Number of states that take about as long as one."""
 
     @property
+    def timed_points(self) -> int:
+        """Number of points that must be timed to predict the time of others."""
+
+    @property
     def slow_share(self) -> float:
         """The share of the path, at its end, on which a sweep takes longer than at its beginning."""
 
