@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, IntArray
 
 # Spins of a color stand in tiles of so many rows.
-TILE = 16
+TILE = 32
 
 
 class Colored(NamedTuple):

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 # Relative variance of the weights that a step of the path aims at, by default.
 STEP = 0.05
+# Points that are timed to predict the time of others, or as many times those that are passed together.
+TIMED_POINTS = 2
 # Small models that show how fast this machine is.
 SPINS_OF_RING, SPINS_OF_DENSE, LEAST_SLOWNESS = 32_768, 1024, 0.01
 # The length of the path, expected before it is surveyed: this many times the root of the number of spins.
@@ -155,7 +157,7 @@ def seconds_per_point(path: Path, size: int, sweeps: int = 1, parallel: Parallel
 
 
 def _seconds_at(path: Path, beta: float, chains: Chains, sweeps: int) -> float:
-    points = np.full(path.engine.timed_points, beta)
+    points = np.full(TIMED_POINTS * path.engine.points_together, beta)
     chains.sweep(points[:1], points[:1], points[:1], sweeps)  # compiles, and sums up fields
     began = clock.now()
     clock.charge(operations(path.engine, len(points), chains.size, sweeps))

@@ -293,12 +293,13 @@ def relax(
     path: Path, x: NDArray[np.int8], sweeps: int, rng: np.random.Generator, parallel: Parallel = one_after_the_other
 ) -> NDArray[np.int8]:
     """Return states after so many sweeps at the model, or fewer once the time is up."""
-    engine, one = path.engine, np.ones(1)
+    engine = path.engine
     chains = engine.start_from(x, rng, parallel)
-    for k in range(sweeps):
-        clock.charge(len(x) * engine.operations)
-        chains.sweep(one, one, one, 1)
-        if k + 1 >= FEWEST_TO_RELAX and deadline.is_past():
+    for k in range(0, sweeps, engine.points_together):
+        ones = np.ones(min(engine.points_together, sweeps - k))
+        clock.charge(len(ones) * len(x) * engine.operations)
+        chains.sweep(ones, ones, ones, 1)
+        if k + len(ones) >= FEWEST_TO_RELAX and deadline.is_past():
             break
     return chains.states()
 

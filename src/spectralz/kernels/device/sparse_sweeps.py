@@ -3,7 +3,8 @@
 Spins are colored so that coupled spins differ (``kernels/coloring.py``); all of a color are drawn at once. States are
 bytes, spins by rows and states by columns. A kernel, written in Pallas, draws the spins of a tile, a few rows, in some
 columns: it adds up the rows of their neighbors, makes its own random words from its place and the number of the sweep,
-and compares. So nothing but states is written, and a color is one start of a kernel.
+and compares. So nothing but states is written, and a color is one start of a kernel. Starts take longer than small
+graphs: several points of the path are one program, without a word from the host between them.
 
 A spin turns against its field h with probability q = 1 / (1 + exp(2 |h|)). Small numbers are the precise ones, both of
 q and of the random numbers that are compared with it. Energies are added up in double precision.
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 COLUMNS, WARPS = 32, 4
 # Programs that add up energies, beside each other.
 PARTS = 2048
+# Up to so many colors are written out one after the other.
+MOST_WRITTEN_OUT = 8
 # The rotations of Threefry, four rounds each, and its constant (Salmon and others, 2011).
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
@@ -101,9 +104,11 @@ def _spins(x_ref: Any, rows: Any, columns: Any, kind: Any) -> Any:
 
 
 def _draw_kernel(
+    step_ref: Any,
     color_ref: Any,
     key_ref: Any,
-    beta_ref: Any,
+    count_ref: Any,
+    points_ref: Any,
     base_ref: Any,
     change_ref: Any,
     first_ref: Any,
@@ -114,12 +119,13 @@ def _draw_kernel(
     drawn_ref: Any,
     *,
     most: int,
+    sweeps: int,
 ) -> None:
     """Draw the spins of one tile of a color in some columns; ``drawn_ref`` is the same memory as ``x_ref``."""
-    number, color = pl.program_id(0), color_ref[0]
+    number, step, color = pl.program_id(0), step_ref[0], color_ref[0]
     tile, block = first_ref[color] + number % most, number // most
 
-    @pl.when(tile < first_ref[color + 1])
+    @pl.when((tile < first_ref[color + 1]) & (step < count_ref[0] * sweeps))
     def _() -> None:
         columns, row = _columns(block), tile * TILE
 
@@ -135,13 +141,16 @@ def _draw_kernel(
         sums = lax.fori_loop(0, _width(tile, begin_ref), add, (none, none))
         base, change = (ref[pl.ds(row, TILE)].astype(jnp.float32)[:, None] for ref in (base_ref, change_ref))
         rows = row + lax.broadcasted_iota(jnp.int32, (TILE, COLUMNS), 0)
-        words = threefry((key_ref[0], key_ref[1]), (rows.astype(jnp.uint32), columns[0].astype(jnp.uint32)))
-        beta = beta_ref[0]
+        key = key_ref[0], key_ref[1] + step.astype(jnp.uint32)
+        words = threefry(key, (rows.astype(jnp.uint32), columns[0].astype(jnp.uint32)))
+        beta = points_ref[step // sweeps]
         for total, half, word in zip(sums, columns, words, strict=True):
             plgpu.store(drawn_ref.at[rows, half], drawn(base + beta * (change + total), word))
 
 
 def _energy_kernel(
+    step_ref: Any,
+    count_ref: Any,
     base_ref: Any,
     change_ref: Any,
     first_ref: Any,
@@ -149,13 +158,14 @@ def _energy_kernel(
     neighbor_ref: Any,
     coupling_ref: Any,
     x_ref: Any,
+    before_ref: Any,
     energy_ref: Any,
     *,
     parts: int,
     tiles: int,
 ) -> None:
-    """Add up E over every ``parts``-th tile in some columns."""
-    number = pl.program_id(0)
+    """Add up E over every ``parts``-th tile in some columns; ``energy_ref`` is the same memory as ``before_ref``."""
+    number, step = pl.program_id(0), step_ref[0]
     part, block = number % parts, number // parts
     columns = _columns(block)
     sizes = (TILE, COLUMNS)
@@ -181,39 +191,24 @@ def _energy_kernel(
         )
         return first, second
 
-    none = jnp.zeros(sizes, jnp.float64)
-    sums = lax.fori_loop(0, (tiles - part + parts - 1) // parts, add_tile, (none, none))
-    for total, begin in zip(sums, (0, COLUMNS), strict=True):
-        energy_ref[part, pl.ds(block * 2 * COLUMNS + begin, COLUMNS)] = total.sum(axis=0)
+    @pl.when(step < count_ref[0])
+    def _() -> None:
+        none = jnp.zeros(sizes, jnp.float64)
+        sums = lax.fori_loop(0, (tiles - part + parts - 1) // parts, add_tile, (none, none))
+        for total, begin in zip(sums, (0, COLUMNS), strict=True):
+            energy_ref[step, part, pl.ds(block * 2 * COLUMNS + begin, COLUMNS)] = total.sum(axis=0)
 
 
-def _started(kernel: Any, out: Any, programs: int, aliases: dict[int, int], *, interpret: bool) -> Any:
+def _written_to(kernel: Any, written: Array, programs: int, place: int, *, interpret: bool) -> Any:
+    """Return a call of a kernel that writes into its argument number ``place``."""
     return pl.pallas_call(
         kernel,
-        out_shape=out,
+        out_shape=jax.eval_shape(lambda: written),
         grid=(programs,),
-        input_output_aliases=aliases,
+        input_output_aliases={place: 0},
         interpret=interpret,
         compiler_params=None if interpret else plgpu.CompilerParams(num_warps=WARPS),
     )
-
-
-def draw_color(x: Array, color: Any, key: Array, beta: Any, path: ColoredPath, most: int, *, interpret: bool) -> Array:
-    """Draw all spins of a color given the others, at beta; a color has up to ``most`` tiles."""
-    programs = most * (x.shape[1] // (2 * COLUMNS))
-    start = _started(partial(_draw_kernel, most=most), jax.eval_shape(lambda: x), programs, {9: 0}, interpret=interpret)
-    swept: Array = start(jnp.reshape(color, 1), key, jnp.reshape(beta, 1).astype(jnp.float32), *path, x)
-    return swept
-
-
-def energies(x: Array, path: ColoredPath, *, interpret: bool) -> Array:
-    """Return E(x) of every state, added up in double precision."""
-    tiles, blocks = len(path.begin) - 1, x.shape[1] // (2 * COLUMNS)
-    parts = max(min(tiles, PARTS // blocks), 1)
-    out = jax.eval_shape(lambda: jnp.zeros((parts, x.shape[1]), jnp.float64))
-    kernel = partial(_energy_kernel, parts=parts, tiles=tiles)
-    partial_sums: Array = _started(kernel, out, parts * blocks, {}, interpret=interpret)(*path, x)
-    return partial_sums.sum(axis=0)
 
 
 @jax.jit
@@ -228,34 +223,39 @@ def columns_of(states: Array, row: Array, rows: int) -> Array:
     return jnp.ones((rows, len(states)), jnp.int8).at[row].set(states.T)
 
 
-@partial(jax.jit, static_argnames=("most", "interpret"), donate_argnames=("x",))
+@partial(jax.jit, static_argnames=("sweeps", "most", "interpret"), donate_argnames=("x",))
 def sweep_along(
-    x: Array,
-    key: Array,
-    points: Array,
-    count: int,
-    sweeps: int,
-    path: ColoredPath,
-    *,
-    most: int,
-    interpret: bool,
+    x: Array, key: Array, points: Array, count: Array, path: ColoredPath, *, sweeps: int, most: int, interpret: bool
 ) -> tuple[Array, Array, Array]:
     """Sweep at the first ``count`` of some points of the path; return the states, the next key, and E at each point.
 
-    Numbers of points and sweeps are not compiled for. Every sweep adds one to the second word of the key.
+    Every sweep adds one to the second word of the key. A color has up to ``most`` tiles. The number of points that are
+    passed is not compiled for: kernels of others end at once.
     """
-    colors = len(path.first) - 1
-    one = jnp.array([0, 1], jnp.uint32)
+    colors, tiles, blocks = len(path.first) - 1, len(path.begin) - 1, x.shape[1] // (2 * COLUMNS)
+    parts = max(min(tiles, PARTS // blocks), 1)
+    energy = jnp.zeros((len(points), parts, x.shape[1]), jnp.float64)
+    points, count = points.astype(jnp.float32), jnp.reshape(count, 1)
+    draw_color = _written_to(partial(_draw_kernel, most=most, sweeps=sweeps), x, most * blocks, 11, interpret=interpret)
+    add_up = _written_to(
+        partial(_energy_kernel, parts=parts, tiles=tiles), energy, parts * blocks, 9, interpret=interpret
+    )
 
-    def sweep_at(k: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
-        x, key = state
-        x = lax.fori_loop(0, colors, lambda c, x: draw_color(x, c, key, points[k], path, most, interpret=interpret), x)
-        return x, key + one
+    def sweep(step: Any, x: Array) -> Array:
+        step = jnp.reshape(step, 1)
+        if colors > MOST_WRITTEN_OUT:
+            return lax.fori_loop(
+                0, colors, lambda c, x: draw_color(step, jnp.reshape(c, 1), key, count, points, *path, x), x
+            )
+        for color in range(colors):
+            x = draw_color(step, jnp.array([color], jnp.int32), key, count, points, *path, x)
+        return x
 
-    def pass_point(k: Any, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        x, key = lax.fori_loop(0, sweeps, lambda _, state: sweep_at(k, state), state[:2])
-        return x, key, state[2].at[k].set(energies(x, path, interpret=interpret))
+    def pass_point(k: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        x, energy = state
+        x = sweep(k, x) if sweeps == 1 else lax.fori_loop(k * sweeps, (k + 1) * sweeps, sweep, x)
+        return x, add_up(jnp.reshape(k, 1), count, *path, x, energy)
 
-    found = jnp.zeros((len(points), x.shape[1]), jnp.float64)
-    ends: tuple[Array, Array, Array] = lax.fori_loop(0, count, pass_point, (x, key, found))
-    return ends
+    x, energy = lax.fori_loop(0, len(points), pass_point, (x, energy))
+    done = jnp.concatenate([jnp.zeros(1, jnp.uint32), (count * sweeps).astype(jnp.uint32)])
+    return x, key + done, energy.sum(axis=1)

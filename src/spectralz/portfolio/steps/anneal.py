@@ -290,9 +290,13 @@ def _is_search_costly(progress: _Progress) -> bool:
 
 
 def _seconds_to_search(way: Way) -> float:
-    """Predict the time of a search: sweeps, and what is done with their states, which is not counted as operations."""
-    beside = 0.0 if clock.counts_operations() else costs.SEARCH_SPIN_SECONDS * way.path.n
-    return STATES_OF_SEARCH * way.pace + beside
+    """Predict the time of a search: sweeps, and what is done with their states."""
+    return STATES_OF_SEARCH * way.pace + _seconds_beside_sweeps(way)
+
+
+def _seconds_beside_sweeps(way: Way) -> float:
+    """Predict the time of what a search does with the states of its sweeps, which is not counted as operations."""
+    return 0.0 if clock.counts_operations() else costs.SEARCH_SPIN_SECONDS * way.path.n
 
 
 def _has_few_families(progress: _Progress) -> bool:
@@ -304,7 +308,10 @@ def _phases_beside(way: Way, groups: list[list[Run]], known: Phases | None = Non
     """Return the known phases, and those that populations have missed."""
     runs = together(groups)
     limit = way.deadline.share(policy.SEARCH_FOR_PHASES_SHARE)
-    if SWEEPS_PER_CHAIN * way.path.engine.together * way.one > policy.MOST_SEARCH_SHARE * way.deadline.seconds:
+    needed = SWEEPS_PER_CHAIN * way.path.engine.together * way.one
+    if way.path.device is not None:  # sweeps take the least time there
+        needed += _seconds_beside_sweeps(way)
+    if needed > policy.MOST_SEARCH_SHARE * way.deadline.seconds:
         return known or Phases()
     most = min(limit.seconds / max(SWEEPS_PER_CANDIDATE * way.pace, policy.TICK), MOST_CANDIDATES)
     with Deadline.after(way.deadline.left + policy.LATE_SECONDS).in_force():

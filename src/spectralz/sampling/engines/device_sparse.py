@@ -65,7 +65,7 @@ class DeviceSparseEngine(DeviceEngine):
     operations: float
     together: int = MOST_TOGETHER
 
-    timed_points: ClassVar[int] = 4 * POINTS_AT_ONCE  # calling takes as long as a point of a small graph
+    points_together: ClassVar[int] = POINTS_AT_ONCE
 
     @property
     def bytes_per_state(self) -> int:
@@ -165,9 +165,9 @@ class DeviceSparseChains(Columns):
                 self.x,
                 self._words,
                 points,
-                len(at),
-                sweeps,
+                np.int32(len(at)),
                 engine.path,
+                sweeps=sweeps,
                 most=engine.most_tiles,
                 interpret=self._is_interpreted,
             )

@@ -42,7 +42,7 @@ class CompiledEngine:
 
     takes_threads: ClassVar[bool] = True
     together: int = 64
-    timed_points: ClassVar[int] = 2
+    points_together: ClassVar[int] = 1
     slow_share: float = 0.0
     # The chains that it makes; they have ``draw`` and ``fill``.
     chains: ClassVar[Any]

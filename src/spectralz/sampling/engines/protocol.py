@@ -90,8 +90,8 @@ class Engine(Protocol):
         """Number of states that take about as long as one."""
 
     @property
-    def timed_points(self) -> int:
-        """Number of points that must be timed to predict the time of others."""
+    def points_together(self) -> int:
+        """Number of points that are passed together, because starting takes as long as several of them."""
 
     @property
     def slow_share(self) -> float:
