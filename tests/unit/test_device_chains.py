@@ -268,7 +268,8 @@ def test_the_larger_model_decides_and_so_does_the_user(on_jax, monkeypatch):
             assert devices.device_for(10**6) is None
     with devices.using_device("gpu"):
         assert devices.device_for(10) is CPU
-        assert path_to(sparse).engine.takes_threads
+        assert not path_to(sparse).engine.takes_threads
+    assert path_to(sparse).engine.takes_threads  # of too few spins
     monkeypatch.setattr(devices, "FEWEST_SPINS", 12)
     assert not path_to(dense).engine.takes_threads
 

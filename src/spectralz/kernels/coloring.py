@@ -61,7 +61,8 @@ def colored(couplings: Couplings) -> Colored:
     of_entry = np.repeat(np.arange(n), degree)
     slot = np.arange(len(indices)) - np.repeat(indptr[:-1], degree)
     place = begin[row[of_entry] // TILE] + slot * TILE + row[of_entry] % TILE
-    neighbor, coupling = np.zeros(int(begin[-1]), np.int32), np.zeros(int(begin[-1]))
+    size = max(int(begin[-1]), TILE)  # arrays without entries are no good to kernels
+    neighbor, coupling = np.zeros(size, np.int32), np.zeros(size)
     neighbor[place], coupling[place] = row[indices], couplings.data
     return Colored(row, int(first[-1]) * TILE, first.astype(np.int32), begin.astype(np.int32), neighbor, coupling)
 

@@ -157,8 +157,10 @@ def seconds_per_point(path: Path, size: int, sweeps: int = 1, parallel: Parallel
 
 
 def _seconds_at(path: Path, beta: float, chains: Chains, sweeps: int) -> float:
-    points = np.full(TIMED_POINTS * path.engine.points_together, beta)
-    chains.sweep(points[:1], points[:1], points[:1], sweeps)  # compiles, and sums up fields
+    together = path.engine.points_together
+    points = np.full(TIMED_POINTS * together, beta)
+    first = points[:together]
+    chains.sweep(first, first, first, sweeps)  # compiles, sums up fields, and wakes a device up
     began = clock.now()
     clock.charge(operations(path.engine, len(points), chains.size, sweeps))
     chains.sweep(points, points, points, sweeps)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from spectralz.sampling.engines.protocol import Parallel
 
 # Points that are passed in one program, whose energies all come back.
-POINTS_AT_ONCE = 16
+POINTS_AT_ONCE = 32
 # States are swept in multiples of the first number; so many take about as long as one on graphs of few spins, and on
 # any graph whose states have this many spins in all.
 FEWEST_TOGETHER, MOST_TOGETHER, SPINS_TOGETHER = 64, 4096, 4_000_000
