@@ -89,7 +89,7 @@ class Annealing(Method):
         Most threads to use; by default all cores that the process may use. The answer does not depend on it.
     device
         Where to compute: ``"cpu"``; ``"gpu"``, which needs the extra ``gpu``; or ``"auto"`` for a GPU if there is one
-        and the model is dense or bipartite with at least 2,000 spins.
+        and the model has at least 2,000 spins (1,000 on a sparse graph).
     level
         A probability such as 0.999, to get the lower end of an ``interval`` that contains log Z with that probability,
         whether the runs are in equilibrium or not. Half as many states follow the path once more, in double precision

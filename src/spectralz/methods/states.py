@@ -63,7 +63,7 @@ class States(Method):
         Most threads to use; by default all cores that the process may use. The answer does not depend on it.
     device
         Where to compute: ``"cpu"``; ``"gpu"``, which needs the extra ``gpu``; or ``"auto"`` for a GPU if there is one
-        and the model is dense or bipartite with at least 2,000 spins.
+        and the model has at least 2,000 spins (1,000 on a sparse graph).
 
     Examples
     --------

@@ -73,7 +73,7 @@ class Auto(Method):
         Most threads to use; by default all cores that the process may use.
     device
         Where to compute: ``"cpu"``; ``"gpu"``, which needs the extra ``gpu``; or ``"auto"`` for a GPU if there is one
-        and the model is dense or bipartite with at least 2,000 spins.
+        and the model has at least 2,000 spins (1,000 on a sparse graph).
 
     Examples
     --------

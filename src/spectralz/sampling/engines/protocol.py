@@ -2,8 +2,8 @@
 
 A path leads from a base whose Z is known, at beta = 0, to the model, at beta = 1. How states are kept and swept depends
 on the couplings: ``sparse.py`` and ``dense.py``; ``double.py`` for both in double precision; ``collapsed.py`` for
-bipartite models with a side summed out; ``device.py`` for dense and bipartite models on a GPU; ``between.py`` for the
-way from one model to another.
+bipartite models with a side summed out; ``device.py`` for dense and bipartite models on a GPU, ``device_sparse.py`` for
+sparse ones; ``between.py`` for the way from one model to another.
 """
 
 from __future__ import annotations
