@@ -11,8 +11,8 @@ from spectralz._support.compiling import compiled
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.coupling import Couplings
-    from spectralz.model import FloatArray, IntArray
 
 # Spins of a color stand in tiles of so many rows.
 TILE = 32
