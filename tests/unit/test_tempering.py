@@ -12,14 +12,15 @@ from spectralz.errors import OptionError, TooLargeError
 from spectralz.kernels.sampling.exchanged_clusters import exchange_clusters
 from spectralz.kernels.sampling.lanes import LANES
 from spectralz.sampling import tempering
-from spectralz.sampling.engines.sparse import GROUPS
 from spectralz.sampling.path import from_coins, path_to
 from spectralz.sampling.tempered_curves import TemperedCurves
-from spectralz.sampling.tempering import COPIES, at, respaced, temper
+from spectralz.sampling.tempering import COPIES, Passed, at, by_group, respaced, temper
 from spectralz.trust.tempering import trusted_temperatures
 from tests.reference.states import all_states
 
 GRID = sz.generators.grid(3, 1.0, seed=3)
+# Groups of copies that exchange nothing.
+GROUPS = 8
 EVEN = sz.Ising(None, sz.generators.complete(7, 0.5, seed=1).coupling)
 
 
@@ -131,7 +132,12 @@ def test_ladders_are_sums_over_all_states(model, make):
     seen = []
     with counting_operations():
         found = temper(
-            path, points, Deadline.after(0.3), np.random.default_rng(5), look=lambda x, _: seen.append(x[-1]), looks=100
+            path,
+            points,
+            Deadline.after(0.3),
+            np.random.default_rng(5),
+            look=lambda sight: seen.append(sight.x[-1]),
+            looks=100,
         )
     x = all_states(model.n)
     base = x @ path.base
@@ -144,8 +150,8 @@ def test_ladders_are_sums_over_all_states(model, make):
         error = apart[k].std(ddof=1) / np.sqrt(GROUPS)
         assert abs(log_z[k] - truth) < 0.03, point
         assert error < 0.02
-        by_group = tempering.grouped(found.energy)[k]
-        assert abs(by_group.mean() - p @ change) < 0.06 * np.sqrt(p @ change**2 - (p @ change) ** 2), point
+        mean_by_group = tempering.grouped(found.energy)[k]
+        assert abs(mean_by_group.mean() - p @ change) < 0.06 * np.sqrt(p @ change**2 - (p @ change) ** 2), point
     states = np.concatenate(seen)
     assert len(seen) == 100
     number = (states > 0) @ (1 << np.arange(model.n)[::-1])
@@ -179,7 +185,8 @@ def test_the_ratio_of_two_gaussians():
     rng, d, m, v = np.random.default_rng(7), 0.7, 2.0, 3.0
     low = rng.normal(m, np.sqrt(v), size=(3000, COPIES))
     high = rng.normal(m + d * v, np.sqrt(v), size=(3000, COPIES))
-    found, apart = tempering._ratio(d * low, -d * high)
+    found, off, _ = tempering.grown(d * low, -d * high)
+    apart = by_group(off)
     assert found == pytest.approx(d * m + d * d * v / 2, abs=0.01)
     assert apart.mean() == pytest.approx(0.0, abs=1e-9)
     assert 0.5 < apart.std(ddof=1) / np.sqrt(GROUPS) / abs(0.7 * np.sqrt(v / low.size)) < 3.0
@@ -201,8 +208,8 @@ def test_visitors_are_copies_that_came_from_the_base():
 def test_rungs_move_to_where_few_change_places():
     found = tempering.Tempered(
         points=np.array([0.0, 0.5, 1.0]),
-        energy=np.zeros((1, 3, COPIES)),
-        early=np.zeros((0, 3, COPIES)),
+        passed=Passed(*np.zeros((2, 1, 3, COPIES))),
+        early=Passed(*np.zeros((2, 0, 3, COPIES))),
         visitors=np.zeros(3, np.int64),
         log_z_of_base=0.0,
         accepted=np.array([0.9, 0.05]),

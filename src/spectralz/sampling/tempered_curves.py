@@ -13,14 +13,24 @@ from spectralz._support import clock
 from spectralz._support.deadline import Deadline, is_past
 from spectralz.parts.leading import leading_directions
 from spectralz.sampling.curves import MOST_OF_SEARCH, phases_beside
-from spectralz.sampling.engines.sparse import GROUPS
+from spectralz.sampling.engines.sparse import COPIES_PER_GROUP
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.phases import DIRECTIONS
 from spectralz.sampling.plan import LEAST_POINTS, SWEEPS, predicted_seconds, seconds_per_point, survey
 from spectralz.sampling.populations import Run, systematic
 from spectralz.sampling.run import operations
 from spectralz.sampling.spread import crew_for
-from spectralz.sampling.tempering import COPIES, at, can_temper, grouped, operations_of_round, respaced, rungs, temper
+from spectralz.sampling.tempering import (
+    COPIES,
+    at,
+    can_temper,
+    energies,
+    grouped,
+    operations_of_round,
+    respaced,
+    rungs,
+    temper,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +40,7 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, Ising
     from spectralz.sampling.path import Path
     from spectralz.sampling.spread import Crew
-    from spectralz.sampling.tempering import At, Tempered
+    from spectralz.sampling.tempering import At, Sight, Tempered
 
 # Copies need about this many times the square of the number of rungs in rounds, and at least the second number of them,
 # to climb the ladder often enough.
@@ -42,7 +52,7 @@ SHARE_OF_SEARCH, STATES_TO_SEARCH = 0.1, 512
 # If it takes longer than expected, it ends so much of the whole time after the end.
 LATE_SHARE = 0.1
 # A phase is known if copies of so many groups have met it.
-FEWEST_GROUPS = GROUPS // 2
+FEWEST_GROUPS = 4
 # The first rungs are those of a quick survey; after so much of the time they are placed anew.
 SHARE_OF_FIRST = 0.15
 # What is left to sum up everything.
@@ -86,14 +96,15 @@ class TemperedCurves:
 class _Sights:
     """States of all copies that were looked at, (looks, rungs, copies, n), with their energies."""
 
-    def __init__(self) -> None:
+    def __init__(self, ladder: FloatArray) -> None:
+        self._ladder = ladder
         self._x: list[NDArray[np.int8]] = []
         self._energy: list[FloatArray] = []
 
-    def add(self, x: NDArray[np.int8], energy: FloatArray) -> None:
+    def add(self, sight: Sight) -> None:
         """Look at the states of all copies."""
-        self._x.append(x)
-        self._energy.append(energy)
+        self._x.append(sight.x)
+        self._energy.append(energies(sight.passed, self._ladder))
 
     def near(self, here: At) -> tuple[NDArray[np.int8], FloatArray]:
         """Return the states at the rungs next to a point, and their weights, 1 on average."""
@@ -115,18 +126,20 @@ def tempered_curves(
         return None
     path = from_coins(model.scaled(float(betas[-1])), block_width=0)
     is_late = predicted_seconds(path, LEAST_POINTS * SWEEPS, COPIES) > SHARE_OF_SEARCH * deadline.left
-    if not can_temper(path) or (is_late and not is_asked):
+    # With a side summed out, log-weights are not linear along the path.
+    is_possible = path.n > 0 and path.sides is None and can_temper(path)
+    if not is_possible or (is_late and not is_asked):
         return None
     with crew_for(path) as crew:
         ladder = _ladder(crew, path, deadline, rng, is_asked=is_asked)
         if ladder is None:
             return None
         climbed = partial(temper, path, rng=rng, parallel=crew.parallel)
-        sights = _Sights()
+        sights = _Sights(ladder)
         tempered = climbed(ladder, deadline.share(SHARE_OF_FIRST), look=sights.add, looks=1)
         if not tempered.interrupted:
             ladder, start = respaced(tempered)
-            sights, looks = _Sights(), int(max(min(MOST_BYTES / (len(ladder) * COPIES * model.n), LOOKS), 1))
+            sights, looks = _Sights(ladder), int(max(min(MOST_BYTES / (len(ladder) * COPIES * model.n), LOOKS), 1))
             share = deadline.share(1.0 - SHARE_OF_SEARCH - SHARE_OF_SUMS)
             tempered = climbed(ladder, share, start=start, look=sights.add, looks=looks)
         points = betas / betas[-1]
@@ -136,7 +149,7 @@ def tempered_curves(
             search = deadline.share(SHARE_OF_SEARCH / (SHARE_OF_SEARCH + SHARE_OF_SUMS))
             end = Deadline.after(deadline.left + LATE_SHARE * deadline.seconds)
             missed = np.logical_or.accumulate(_missed(crew, model, betas, places, sights, search, end, rng))
-    before = replace(tempered, energy=tempered.early)
+    before = replace(tempered, passed=tempered.early)
     found = [
         _with_errors(model, beta, point, tempered, before, here, sights)
         for beta, point, here in zip(betas.tolist(), points.tolist(), places, strict=True)
@@ -198,13 +211,14 @@ def _mean(values: FloatArray, weight: FloatArray) -> tuple[float, FloatArray]:
 
 def _overlap(x: NDArray[np.int8], weight: FloatArray) -> tuple[float, FloatArray]:
     """Return the mean overlap of the states of two groups, and how far that of each with the others is off."""
-    looks, rungs, _, n = x.shape
-    states = np.moveaxis(x.reshape(looks, rungs, GROUPS, -1, n), 2, 0).reshape(GROUPS, -1, n)
-    weights = np.moveaxis(weight.reshape(looks, rungs, GROUPS, -1), 2, 0).reshape(GROUPS, 1, -1).astype(np.float32)
+    looks, rungs, copies, n = x.shape
+    groups = copies // COPIES_PER_GROUP
+    states = np.moveaxis(x.reshape(looks, rungs, groups, -1, n), 2, 0).reshape(groups, -1, n)
+    weights = np.moveaxis(weight.reshape(looks, rungs, groups, -1), 2, 0).reshape(groups, 1, -1).astype(np.float32)
     means = np.array(
         [(row @ part.astype(np.float32))[0] / part.shape[0] for row, part in zip(weights, states, strict=True)]
     )
-    with_others = (means * (means.sum(axis=0) - means)).mean(axis=1, dtype=np.float64) / (GROUPS - 1)
+    with_others = (means * (means.sum(axis=0) - means)).mean(axis=1, dtype=np.float64) / (groups - 1)
     return float(with_others.mean()), 2.0 * (with_others - with_others.mean())
 
 
@@ -225,7 +239,7 @@ def _with_errors(
         "heat_capacity": rare * (beta * spread) ** 2,
     }
     lags = dict.fromkeys(quantities, 0.0)
-    if len(before.energy):
+    if len(before.passed.on):
         for name, (early, off_early) in _thermal(model, beta, point, before, at(before, point)).items():
             value, off = quantities[name]
             noise = float(_error(off_early) ** 2 + _error(off) ** 2)
@@ -240,7 +254,7 @@ def _with_errors(
 
 def _error(off: FloatArray) -> FloatArray:
     """Return the standard error of the mean of groups, given how far each is off."""
-    return np.asarray(off.std(axis=-1, ddof=1) / np.sqrt(GROUPS))
+    return np.asarray(off.std(axis=-1, ddof=1) / np.sqrt(off.shape[-1]))
 
 
 def _drift(tempered: Tempered) -> FloatArray:
@@ -298,7 +312,9 @@ def _misses_phase(
     doubtful = [stratum for stratum in found.strata if not stratum.is_left]
     if not doubtful:
         return False
-    numbers = found.numbers(states).reshape(-1, GROUPS, COPIES // GROUPS)  # by looks and rungs, groups, copies
+    numbers = found.numbers(states).reshape(
+        -1, COPIES // COPIES_PER_GROUP, COPIES_PER_GROUP
+    )  # by looks and rungs, groups, copies
     for stratum in doubtful:
         own = {stratum.number, found.mirror(stratum.number)} if found.is_mirrored else {stratum.number}
         if np.count_nonzero(np.isin(numbers, list(own)).any(axis=(0, 2))) < FEWEST_GROUPS:

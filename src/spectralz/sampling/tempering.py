@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 from scipy.special import erfcinv, expit
@@ -22,11 +22,10 @@ from scipy.special import erfcinv, expit
 from spectralz._support import clock, costs
 from spectralz._support.progress import report
 from spectralz.errors import catching_interrupt
-from spectralz.sampling.engines.dense import DenseEngine
 from spectralz.sampling.engines.protocol import one_after_the_other
-from spectralz.sampling.engines.sparse import GROUPS, SparseEngine
+from spectralz.sampling.engines.sparse import COPIES_PER_GROUP, SparseEngine
 from spectralz.sampling.plan import Survey
-from spectralz.sampling.run import operations
+from spectralz.sampling.run import neighbors, operations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     from spectralz._support.deadline import Deadline
     from spectralz.model import FloatArray
-    from spectralz.sampling.engines.protocol import Parallel
+    from spectralz.sampling.engines.protocol import Ladder, Parallel
     from spectralz.sampling.path import Path
 
 # Copies at each rung.
@@ -52,8 +51,28 @@ FEWEST_FOR_THREADS = 150
 SWEEPS_DOWN = 4
 # The rounds that are kept: at most twice this many; the first ones do not count.
 MOST_KEPT, SHARE_LEFT_OUT = 1000, 0.5
+# Blocks of rounds whose scatter shows errors, beside that of the copies.
+BLOCKS = 8
 # Iterations for a ratio, which converge as Newton's do.
 ITERATIONS, TOLERANCE = 50, 1e-10
+
+
+class Passed(NamedTuple):
+    """How the log-weights of copies change from their rung to the one before and to the one after.
+
+    Both are (rounds, K, copies); an end of the ladder is its own missing neighbor.
+    """
+
+    back: FloatArray
+    on: FloatArray
+
+
+class Sight(NamedTuple):
+    """The states of all copies in a round, (K, copies, n), what they pass, and which of them came from the base."""
+
+    x: NDArray[np.int8]
+    passed: Passed
+    is_visitor: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -64,8 +83,8 @@ class Tempered:
     ----------
     points
         The K rungs, from the base at 0 to the model at 1.
-    energy
-        E - E_0 of every copy in every round kept, (rounds, K, copies).
+    passed
+        What copies passed in the rounds that count.
     early
         The same of earlier rounds, half as many, which do not count: they show how far copies were from equilibrium.
     visitors
@@ -83,8 +102,8 @@ class Tempered:
     """
 
     points: FloatArray
-    energy: FloatArray
-    early: FloatArray
+    passed: Passed
+    early: Passed
     visitors: NDArray[np.int64]
     log_z_of_base: float
     accepted: FloatArray
@@ -93,13 +112,31 @@ class Tempered:
     interrupted: bool = False
 
     @cached_property
+    def energy(self) -> FloatArray:
+        """E - E_0 of every copy in every round that counts, if log-weights are linear along the path."""
+        return energies(self.passed, self.points)
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """The growth of log Z from each rung to the next."""
+        back, on = self.passed
+        return [grown(on[:, k], back[:, k + 1]) for k in range(len(self.points) - 1)]
+
+    @cached_property
     def log_z(self) -> tuple[FloatArray, FloatArray]:
         """Return log Z at each rung, and how far each group is off to first order: K numbers, and (K, groups)."""
-        steps = np.diff(self.points)
-        growth, apart = np.zeros(len(self.points)), np.zeros((len(self.points), GROUPS))
-        for k, step in enumerate(steps.tolist()):
-            growth[k + 1], apart[k + 1] = _ratio(step * self.energy[:, k], -step * self.energy[:, k + 1])
+        growth = np.array([0.0, *(step.growth for step in self.steps)])
+        none = np.zeros(self.passed.on.shape[2] // COPIES_PER_GROUP)
+        apart = np.array([none, *(by_group(step.off) for step in self.steps)])
         return self.log_z_of_base + np.cumsum(growth), np.cumsum(apart, axis=0)
+
+
+def energies(passed: Passed, points: FloatArray) -> FloatArray:
+    """Return E - E_0 of copies from how their log-weights change, if these are linear along the path."""
+    steps = np.diff(points)
+    energy: FloatArray = np.asarray(passed.on) / np.append(steps, math.inf)[:, None]
+    energy[..., -1, :] = passed.back[..., -1, :] / -steps[-1]
+    return energy
 
 
 @dataclass(frozen=True)
@@ -159,48 +196,74 @@ def at(tempered: Tempered, point: float) -> At:
 
 def grouped(values: FloatArray) -> FloatArray:
     """Return the means of groups of copies over all rounds, from (rounds, ..., copies): (..., groups)."""
-    by_group = values.reshape(*values.shape[:-1], GROUPS, -1)
+    by_group = values.reshape(*values.shape[:-1], -1, COPIES_PER_GROUP)
     return np.asarray(by_group.mean(axis=(0, -1)))
 
 
-def _ratio(on: FloatArray, back: FloatArray) -> tuple[float, FloatArray]:
-    """Return log(Z_2 / Z_1) from log-weights of states of each model in the other; and the same for groups, apart."""
-    log_ratio = 0.5 * (float(on.mean()) - float(back.mean()))
+def by_group(off: FloatArray) -> FloatArray:
+    """Return the means of groups of copies, from means over their rounds."""
+    return np.asarray(off.reshape(-1, COPIES_PER_GROUP).mean(axis=1))
+
+
+class Step(NamedTuple):
+    """The growth of log Z from a rung to the next, by acceptance ratios.
+
+    Attributes
+    ----------
+    growth
+        The growth.
+    off
+        How far each copy is off to first order, as the mean over its rounds.
+    off_in_time
+        How far each of some blocks of rounds is off, as the mean over its copies.
+    """
+
+    growth: float
+    off: FloatArray
+    off_in_time: FloatArray
+
+
+def grown(on: FloatArray, back: FloatArray) -> Step:
+    """Return log(Z_2 / Z_1) from log-weights of states of each model in the other, (rounds, copies)."""
+    growth = 0.5 * (float(on.mean()) - float(back.mean()))
     for _ in range(ITERATIONS):
-        there, here = expit(on - log_ratio), expit(back + log_ratio)
+        there, here = expit(on - growth), expit(back + growth)
         slope = float((there * (1.0 - there)).mean() + (here * (1.0 - here)).mean())
         change = float(np.log(max(there.mean(), 1e-300)) - np.log(max(here.mean(), 1e-300)))
-        log_ratio += change
+        growth += change
         if abs(change) < TOLERANCE:
             break
-    return log_ratio, (grouped(there) - grouped(here)) / max(slope, 1e-300)
+    off = (there - here) / max(slope, 1e-300)
+    return Step(growth, off.mean(axis=0), np.array([part.mean() for part in np.array_split(off, BLOCKS) if len(part)]))
 
 
 def can_temper(path: Path) -> bool:
     """Return whether the copies of a path can be at several points at once."""
-    return path.n > 0 and not path.in_double and isinstance(path.engine, SparseEngine | DenseEngine)
+    return not path.in_double and path.origin is None and hasattr(getattr(path.engine, "chains", None), "sweep_ladder")
 
 
-def operations_of_round(path: Path, rungs: int) -> float:
+def operations_of_round(path: Path, rungs: int, copies: int = COPIES) -> float:
     """Return the cost of a round of all copies of a ladder."""
     exchanges = costs.EXCHANGED_SPIN * path.n if isinstance(path.engine, SparseEngine) else 0.0
     each = costs.TEMPERING_RUNG + exchanges
-    return costs.TEMPERING_ROUND + rungs * each + operations(path.engine, rungs, COPIES)
+    return costs.TEMPERING_ROUND + rungs * each * (copies // COPIES) + operations(path.engine, rungs, copies)
 
 
-def rungs(measured: Survey) -> FloatArray:
-    """Return the rungs of a ladder: as far apart as makes a quarter change places."""
+def rungs(measured: Survey, count: int | None = None) -> FloatArray:
+    """Return ``count`` rungs of a ladder, or rungs as far apart as makes a quarter change places."""
+    if count is not None:
+        return measured.spaced(count - 1, least=1)
     return measured.spaced(float(measured.length[-1]) / DISTANCE, least=FEWEST_RUNGS)
 
 
-def respaced(tempered: Tempered) -> tuple[FloatArray, NDArray[np.int8]]:
+def respaced(tempered: Tempered, count: int | None = None) -> tuple[FloatArray, NDArray[np.int8]]:
     """Return better rungs, by how many neighbors have changed places, and states to begin from there.
 
     Copies with normal energies of deviation s at two rungs d apart change places with probability erfc(s d / 2).
     """
     points = tempered.points
     distance = 2.0 * erfcinv(np.clip(tempered.accepted, LEAST_ACCEPTED, 1.0 - LEAST_ACCEPTED))
-    better = rungs(Survey(points, np.concatenate([[0.0], np.cumsum(distance)])))
+    better = rungs(Survey(points, np.concatenate([[0.0], np.cumsum(distance)])), count)
     nearest = np.abs(better[:, None] - points).argmin(axis=1)
     return better, tempered.x[nearest]
 
@@ -211,8 +274,10 @@ def temper(
     deadline: Deadline,
     rng: np.random.Generator,
     *,
+    copies: int = COPIES,
+    most_rounds: float = math.inf,
     start: NDArray[np.int8] | None = None,
-    look: Callable[[NDArray[np.int8], FloatArray], None] = lambda _, __: None,
+    look: Callable[[Sight], None] = lambda _: None,
     looks: int = 0,
     parallel: Parallel = one_after_the_other,
 ) -> Tempered:
@@ -226,45 +291,50 @@ def temper(
         When to end.
     rng
         Random numbers.
+    copies
+        Copies at each rung, a multiple of 64.
+    most_rounds
+        Rounds after which it ends in any case.
     start
         States to begin from, (K, copies, n), instead of states that are cooled from the base.
     look
-        Called with the states of all copies, (K, copies, n), and their energies, after rounds that count.
+        Called with the copies after rounds that count.
     looks
         How many times, in equal shares of the time; at least once, if any.
     parallel
         Spreads work over threads.
     """
     engine, K = path.engine, len(points)
-    assert isinstance(engine, SparseEngine | DenseEngine)
-    cost = operations_of_round(path, K)
+    cost = operations_of_round(path, K, copies)
     parallel = parallel if engine.n >= FEWEST_FOR_THREADS else one_after_the_other
+    around = neighbors(points)
     if start is None:
-        chains = engine.start(K * COPIES, rng, parallel)
+        chains = cast("Ladder", engine.start(K * copies, rng, parallel))
         for k in range(1, K):
             for _ in range(SWEEPS_DOWN):
                 clock.charge(cost)
-                chains.sweep_ladder(np.minimum(points, points[k]))
+                reached = np.minimum(points, points[k])
+                chains.sweep_ladder(reached, reached, reached)
     else:
-        chains = engine.start_from(start.reshape(K * COPIES, -1), rng, parallel)
-    kept: list[FloatArray] = []
-    births = np.arange(K * COPIES).reshape(K, COPIES)
-    visits = _Visits(K)
+        chains = cast("Ladder", engine.start_from(start.reshape(K * copies, -1), rng, parallel))
+    kept: list[Passed] = []
+    births = np.arange(K * copies).reshape(K, copies)
+    visits = _Visits(K, copies)
     tries, successes = np.zeros(K - 1), np.zeros(K - 1)
     rounds, stride, looked, begun = 0, 1, 0, deadline.left
     with catching_interrupt() as interrupt:
-        while rounds < 2 or deadline.left > 0.0:
+        while rounds < 2 or (deadline.left > 0.0 and rounds < most_rounds):
             clock.charge(cost)
-            energy = chains.sweep_ladder(points)
+            passed = Passed(*chains.sweep_ladder(around[0], points, around[1]))
             if rounds % stride == 0:
-                kept.append(energy)
-            done = 1.0 - deadline.left / begun if begun > 0.0 else 1.0
+                kept.append(passed)
+            done = max(_done(deadline, begun), (rounds + 1) / most_rounds)
             if (looked + 1) / (looks + 1) * (1.0 - SHARE_LEFT_OUT) < done - SHARE_LEFT_OUT and looked < looks:
                 looked += 1
-                look(chains.states().reshape(K, COPIES, -1), energy)
-            births[0] = K * COPIES + rounds * COPIES + np.arange(COPIES)
+                look(Sight(chains.states().reshape(K, copies, -1), passed, visits.are_visitors(births)))
+            births[0] = K * copies + rounds * copies + np.arange(copies)
             lower = np.arange(rounds % 2, K - 1, 2)
-            changes = _changes(energy, points, lower, rng)
+            changes = _changes(passed, lower, rng)
             chains.swap(lower, changes)
             births[lower], births[lower + 1] = (
                 np.where(changes, births[lower + 1], births[lower]),
@@ -280,22 +350,40 @@ def temper(
     if not kept:
         raise KeyboardInterrupt
     if looks and not looked:
-        energy = chains.sweep_ladder(points)
-        look(chains.states().reshape(K, COPIES, -1), energy)
+        passed = Passed(*chains.sweep_ladder(around[0], points, around[1]))
+        look(Sight(chains.states().reshape(K, copies, -1), passed, visits.are_visitors(births)))
     quarter, half = (int(share * len(kept)) for share in (0.5 * SHARE_LEFT_OUT, SHARE_LEFT_OUT))
-    early, counted = np.array(kept[quarter:half]), np.array(kept[half:])
+    early, counted = (_joined(part, K, copies) for part in (kept[quarter:half], kept[half:]))
     share = successes / np.maximum(tries, 1.0)
-    x = chains.states().reshape(K, COPIES, -1)
+    x = chains.states().reshape(K, copies, -1)
     return Tempered(points, counted, early, visits.totals, engine.log_z_of_base, share, rounds, x, interrupt.happened)
+
+
+def _done(deadline: Deadline, begun: float) -> float:
+    """Return the share of the time that has passed; ``begun`` is what was left at first."""
+    if begun == math.inf:
+        return 0.0
+    return 1.0 - deadline.left / begun if begun > 0.0 else 1.0
+
+
+def _joined(kept: list[Passed], rungs: int, copies: int) -> Passed:
+    """Return what copies passed in some rounds as one."""
+    if not kept:
+        return Passed(np.empty((0, rungs, copies)), np.empty((0, rungs, copies)))
+    return Passed(*(np.array(parts) for parts in zip(*kept, strict=True)))
 
 
 class _Visits:
     """Count the copies that arrive at each rung for the first time since they left the base."""
 
-    def __init__(self, rungs: int) -> None:
+    def __init__(self, rungs: int, copies: int = COPIES) -> None:
         self.totals = np.zeros(rungs, np.int64)
-        self._first = rungs * COPIES  # copies of the first way down do not count
+        self._first = rungs * copies  # copies of the first way down do not count
         self._highest = np.zeros(0, np.int64)
+
+    def are_visitors(self, births: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which copies have come from the base."""
+        return np.asarray(births >= self._first)
 
     def count(self, births: NDArray[np.int64]) -> None:
         """Count the copies that stand on rungs that they have not reached before."""
@@ -311,9 +399,7 @@ class _Visits:
         self._highest[numbers[reached]] = places[reached]
 
 
-def _changes(
-    energy: FloatArray, points: FloatArray, lower: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.bool_]:
+def _changes(passed: Passed, lower: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.bool_]:
     """Return which copies at some rungs change places with those at the next, by the rule of Metropolis."""
-    log_odds = (points[lower + 1] - points[lower])[:, None] * (energy[lower] - energy[lower + 1])
+    log_odds = passed.on[lower] + passed.back[lower + 1]
     return np.asarray(np.log1p(-rng.random(log_odds.shape)) < log_odds)

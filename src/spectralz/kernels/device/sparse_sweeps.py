@@ -26,7 +26,8 @@ from spectralz.kernels.coloring import TILE
 if TYPE_CHECKING:
     from jax import Array
 
-# Columns that a program draws with each of the two words that come at once; its threads are these warps.
+# Columns that a program draws with each of the two words that come at once, together a block; its threads are these
+# warps.
 COLUMNS, WARPS = 32, 4
 # Programs that add up energies, beside each other.
 PARTS = 2048
@@ -143,7 +144,7 @@ def _draw_kernel(
         rows = row + lax.broadcasted_iota(jnp.int32, (TILE, COLUMNS), 0)
         key = key_ref[0], key_ref[1] + step.astype(jnp.uint32)
         words = threefry(key, (rows.astype(jnp.uint32), columns[0].astype(jnp.uint32)))
-        beta = points_ref[step // sweeps]
+        beta = points_ref[step // sweeps, block]
         for total, half, word in zip(sums, columns, words, strict=True):
             plgpu.store(drawn_ref.at[rows, half], drawn(base + beta * (change + total), word))
 
@@ -229,8 +230,9 @@ def sweep_along(
 ) -> tuple[Array, Array, Array]:
     """Sweep at the first ``count`` of some points of the path; return the states, the next key, and E at each point.
 
-    Every sweep adds one to the second word of the key. A color has up to ``most`` tiles. The number of points that are
-    passed is not compiled for: kernels of others end at once.
+    ``points`` is (points, blocks of columns): states of different blocks may be at different points. Every sweep adds
+    one to the second word of the key. A color has up to ``most`` tiles. The number of points that are passed is not
+    compiled for: kernels of others end at once.
     """
     colors, tiles, blocks = len(path.first) - 1, len(path.begin) - 1, x.shape[1] // (2 * COLUMNS)
     parts = max(min(tiles, PARTS // blocks), 1)

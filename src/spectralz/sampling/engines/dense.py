@@ -12,6 +12,8 @@ from spectralz.kernels.coupling import frozen
 from spectralz.sampling.engines.lanes import CompiledEngine, SpinBySpin, log_z_of_fields
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from spectralz.kernels.coupling import Couplings
@@ -104,11 +106,8 @@ class DenseChains(SpinBySpin):
         super().take(places)
         self._h = self._taken_fields(places)
 
-    def _swap_chunks(self, chunk: int, is_swapped: NDArray[np.bool_]) -> None:
-        from spectralz.kernels.sampling.lanes import swap_lanes
-
-        super()._swap_chunks(chunk, is_swapped)
-        swap_lanes(self._h[chunk], self._h[chunk + 1], is_swapped)
+    def _arrays(self) -> Sequence[Any]:
+        return self._x, self._h
 
     def _room_for_fields(self) -> NDArray[Any]:
         return np.empty_like(self._x)

@@ -12,7 +12,7 @@ from spectralz.kernels.single_spin import log_2cosh
 from spectralz.sampling.engines.protocol import one_after_the_other
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -96,6 +96,24 @@ class Lanes:
         self._each(lambda chunk: take(x, places, taken, chunk))
         return taken
 
+    def swap(self, rungs: NDArray[np.int64], changes: NDArray[np.bool_]) -> None:
+        """Let copies at some rungs change places with those at the next (``Ladder``)."""
+        from spectralz.kernels.sampling.lanes import LANES, swap_lanes
+
+        each = changes.shape[1] // LANES
+        for rung, row in zip(rungs.tolist(), changes.reshape(len(rungs), each, LANES), strict=True):
+            for chunk, is_swapped in enumerate(row, rung * each):
+                for array in self._arrays():
+                    swap_lanes(array[chunk], array[chunk + each], is_swapped)
+
+    def _arrays(self) -> Sequence[Any]:
+        """Return the arrays whose chunks belong to the states."""
+        raise NotImplementedError
+
+    def _by_chunk(self, points: FloatArray) -> FloatArray:
+        """Return the point at which each chunk is, if all points have the same number of states."""
+        return np.repeat(points, self._chunks // len(points))
+
     def _joined(self, numbers: FloatArray) -> FloatArray:
         """Return numbers of all states at some points, (chunks, points, 64), as (points, states)."""
         return numbers.transpose(1, 0, 2).reshape(numbers.shape[1], self._lanes)[:, : self.size]
@@ -127,6 +145,9 @@ class SpinBySpin(Lanes):
         """Put given states into the lanes."""
         self._put(x, self._x)
 
+    def _arrays(self) -> Sequence[Any]:
+        return (self._x,)
+
     def take(self, places: NDArray[np.int64]) -> None:
         """Let the state at ``places[r]`` become the r-th."""
         self._x = self._taken(self._x, places)
@@ -146,23 +167,14 @@ class SpinBySpin(Lanes):
         joined = self._joined(energies)
         return (before - at)[:, None] * joined, (after - at)[:, None] * joined
 
-    def sweep_ladder(self, points: FloatArray) -> FloatArray:
-        """Sweep 64 states at each of some points, all states together; return E - E_0 of all, one row per point."""
+    def sweep_ladder(self, before: FloatArray, at: FloatArray, after: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Sweep the same number of states at each of some points, all states together (``Ladder``)."""
         self._refresh(1)
         energies = self._room(1, np.float64)
-        points = np.ascontiguousarray(points)
+        points = self._by_chunk(at)
         self._each(lambda chunk: self._sweep_rung(points, energies, chunk))
-        return np.asarray(energies[:, 0])
-
-    def swap(self, rungs: NDArray[np.int64], changes: NDArray[np.bool_]) -> None:
-        """Let copies at some rungs change places with those at the next; ``changes`` is (rungs, 64)."""
-        for rung, is_swapped in zip(rungs.tolist(), changes, strict=True):
-            self._swap_chunks(rung, is_swapped)
-
-    def _swap_chunks(self, chunk: int, is_swapped: NDArray[np.bool_]) -> None:
-        from spectralz.kernels.sampling.lanes import swap_lanes
-
-        swap_lanes(self._x[chunk], self._x[chunk + 1], is_swapped)
+        energy = energies.reshape(len(at), -1)
+        return (before - at)[:, None] * energy, (after - at)[:, None] * energy
 
     def _sweep_rung(self, at: FloatArray, energies: FloatArray, chunk: int) -> None:
         self._sweep(at[chunk : chunk + 1], 1, energies, chunk)

@@ -15,6 +15,7 @@ from spectralz.sampling.engines.collapsed import CollapsedChains, CollapsedEngin
 from spectralz.sampling.engines.lanes import log_z_of_fields
 
 if TYPE_CHECKING:
+    from spectralz.kernels.sampling.side_flips import Tables
     from spectralz.model import FloatArray, Ising
     from spectralz.sampling.engines.collapsed import Sides
 
@@ -40,11 +41,10 @@ class FlipChains(CollapsedChains):
         self, before: FloatArray, at: FloatArray, after: FloatArray, sweeps: int
     ) -> tuple[FloatArray, FloatArray]:
         """Sweep at one point of the path after the other."""
-        from spectralz.kernels.sampling.side_flips import Tables, fill_tables, sweep_flips
+        from spectralz.kernels.sampling.side_flips import fill_tables, sweep_flips
 
-        path = self._path
+        path, tables = self._path, self._tables()
         shape = path.weights.shape
-        tables = Tables(np.empty(shape, np.float32), np.empty(shape, np.float32), np.empty((shape[0], 2)))
         points = np.stack([before, at, after], axis=1)
         back, on = self._room(len(at), np.float64), self._room(len(at), np.float64)
         blocks = range(-(-shape[0] // ROWS_AT_ONCE))
@@ -60,9 +60,22 @@ class FlipChains(CollapsedChains):
 
             self._parallel(fill, blocks)
             self._each(work)
-        if len(at):
-            self._beta, self._given = float(at[-1]), None
+        self._now_at(at[-1:])
         return self._joined(back), self._joined(on)
+
+    def _sweep_rung(self, three: FloatArray, back: FloatArray, on: FloatArray, chunk: int) -> None:
+        from spectralz.kernels.sampling.side_flips import fill_tables, sweep_flips
+
+        tables = self._tables()
+        fill_tables(0, len(self._path.weights), float(three[0, 1]), self._path, tables)
+        arrays = self._v[chunk], self._pushes[chunk], self._random[chunk]
+        sweep_flips(*arrays, three[0], 1, self._path, tables, back[chunk, 0], on[chunk, 0])
+
+    def _tables(self) -> Tables:
+        from spectralz.kernels.sampling.side_flips import Tables
+
+        shape = self._path.weights.shape
+        return Tables(np.empty(shape, np.float32), np.empty(shape, np.float32), np.empty((shape[0], 2)))
 
 
 FlipEngine.chains = FlipChains

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from spectralz.sampling.moves.blocks import BlockTurns
     from spectralz.sampling.subgraph import Subgraph
 
-# Copies at a point of a ladder form so many groups, which exchange nothing.
-GROUPS = 8
+# Copies at a point of a ladder form groups of so many, which exchange nothing.
+COPIES_PER_GROUP = 8
 # Clusters are exchanged once in so many rounds at low temperature; less often if they hold this share of the spins.
 ROUNDS_OF_SMALL, LARGEST_CLUSTER, ROUNDS_OF_LARGE = 1, 0.3, 32
 
@@ -180,7 +180,7 @@ class SparseChains(SpinBySpin):
         from spectralz.kernels.sampling.lanes import LANES
 
         x, path = self._x[chunk], self._path
-        group, indptr, indices = LANES // GROUPS, path.indptr, path.indices
+        group, indptr, indices = COPIES_PER_GROUP, path.indptr, path.indices
         exchanged = exchange_clusters(x, self._random[chunk], group, self._is_even, indptr, indices)
         is_large = exchanged > LARGEST_CLUSTER * len(x) * (LANES // 2)
         self._waits[chunk] = ROUNDS_OF_LARGE if is_large else ROUNDS_OF_SMALL
