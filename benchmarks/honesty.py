@@ -73,12 +73,14 @@ def drawn(family: str, seed: int, index: int) -> tuple[Known, int]:
 
 
 def solved_row(family: str, seed: int, index: int, limit: dict[str, float]) -> Row:
-    """Return the answer of `auto`, or of `mps` alone, for one model, and the truth."""
+    """Return the answer of `auto`, or of one method alone, for one model, and the truth."""
     known, auto_seed = drawn(family, seed, index)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # answers that are not trusted may warn; the rows have that
         if "bond" in limit:
             found = sz.log_z(known.model, "mps", seed=auto_seed, bond=int(limit["bond"]))
+        elif "sweeps" in limit:
+            found = sz.log_z(known.model, "tempering", seed=auto_seed, sweeps=int(limit["sweeps"]))
         else:
             limit = limit or {"work": work_for(family, known.model.n)}
             found = sz.log_z(known.model, exclude=EXCLUDED, seed=auto_seed, **limit)
@@ -236,12 +238,13 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--work", type=float, help="operations per model; 1e9, or 1e10 for large first-order models")
     parser.add_argument("--budget", type=float, help="seconds per model, instead of work")
     parser.add_argument("--bond", type=int, help="run mps alone with this bond, instead of auto")
+    parser.add_argument("--sweeps", type=int, help="run tempering alone with so many sweeps, instead of auto")
     parser.add_argument("--workers", type=int, default=2, help="processes with one thread each")
     parser.add_argument("--json", type=Path, metavar="FILE", help="file to save the rows in")
     parser.add_argument("--before", type=Path, metavar="FILE", help="rows of an earlier run with the same seed")
     asked = parser.parse_args(argv)
-    if sum(map(bool, (asked.work, asked.budget, asked.bond))) > 1:
-        parser.error("give one of --work, --budget and --bond")
+    if sum(map(bool, (asked.work, asked.budget, asked.bond, asked.sweeps))) > 1:
+        parser.error("give one of --work, --budget, --bond and --sweeps")
     asked.families = [family for name in asked.families for family in groups.get(name, [name])]
     if min(asked.models, asked.workers) < 1 or asked.first < 0:
         parser.error("--models and --workers are 1 or more, --first 0 or more")
@@ -252,7 +255,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Parse the arguments, run, print; return the exit status."""
     asked = arguments(argv)
     seed = time.time_ns() // 10**6 % 10**9 if asked.seed is None else asked.seed
-    limit = {name: getattr(asked, name) for name in ("budget", "work", "bond") if getattr(asked, name)}
+    limit = {name: getattr(asked, name) for name in ("budget", "work", "bond", "sweeps") if getattr(asked, name)}
     print(", ".join([f"seed {seed}", *(f"{name} {value:g}" for name, value in limit.items()), processor()]), flush=True)
     jobs = [(family, seed, asked.first + i, limit) for i in range(asked.models) for family in asked.families]
     rows = sorted(

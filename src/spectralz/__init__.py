@@ -41,6 +41,7 @@ from spectralz.methods import (
     SDPBound,
     Spectral,
     States,
+    Tempering,
     TreeReweighted,
     WeightedMiniBucket,
 )
@@ -115,6 +116,7 @@ __all__ = [
     "States",
     "Status",
     "Temperature",
+    "Tempering",
     "Thermodynamics",
     "TreeReweighted",
     "Trial",

@@ -23,6 +23,7 @@ METHODS: Mapping[str, type[methods.Method]] = {
         methods.MatrixProduct,
         methods.Annealing,
         methods.States,
+        methods.Tempering,
         methods.Spectral,
         methods.BeliefPropagation,
         methods.ExpectationPropagation,

@@ -22,9 +22,14 @@ from spectralz.sampling.run import operations
 from spectralz.sampling.spread import crew_for
 from spectralz.sampling.tempering import (
     COPIES,
+    FEWEST_GROUPS,
+    LAG_SHARE,
+    STUDENT,
     at,
     can_temper,
+    drift,
     energies,
+    error_of,
     grouped,
     operations_of_round,
     respaced,
@@ -51,18 +56,10 @@ LOOKS, FEWEST_LOOKS, MOST_BYTES = 50, 4, 400_000_000
 SHARE_OF_SEARCH, STATES_TO_SEARCH = 0.1, 512
 # If it takes longer than expected, it ends so much of the whole time after the end.
 LATE_SHARE = 0.1
-# A phase is known if copies of so many groups have met it.
-FEWEST_GROUPS = 4
 # The first rungs are those of a quick survey; after so much of the time they are placed anew.
 SHARE_OF_FIRST = 0.15
 # What is left to sum up everything.
 SHARE_OF_SUMS = 0.06
-# Errors of so few groups are a little too small: the quantiles of Student's distribution are this much larger.
-STUDENT = 1.25
-# If copies approach equilibrium exponentially, they lag behind it at most by this share of how far they came since the
-# rounds before those that count.
-LAG_SHARE = 0.5
-
 Quantities = dict[str, tuple[float, "FloatArray"]]
 
 
@@ -159,9 +156,9 @@ def tempered_curves(
         for name in found[0]
     }
     above = np.minimum(np.searchsorted(ladder, points), len(ladder) - 1)
-    drift = np.maximum.accumulate(_drift(tempered))[above]
+    drifts = np.maximum.accumulate(drift(tempered))[above]
     visitors = tempered.visitors[above]
-    return TemperedCurves(curves, visitors, drift, missed, tempered.rounds, len(ladder), tempered.interrupted)
+    return TemperedCurves(curves, visitors, drifts, missed, tempered.rounds, len(ladder), tempered.interrupted)
 
 
 def _ladder(
@@ -242,29 +239,14 @@ def _with_errors(
     if len(before.passed.on):
         for name, (early, off_early) in _thermal(model, beta, point, before, at(before, point)).items():
             value, off = quantities[name]
-            noise = float(_error(off_early) ** 2 + _error(off) ** 2)
+            noise = float(error_of(off_early) ** 2 + error_of(off) ** 2)
             lags[name] = LAG_SHARE * math.sqrt(max((value - early) ** 2 - noise, 0.0))
     quantities |= _of_states(*sights.near(here))
     found = {}
     for name, (value, off) in quantities.items():
-        error = math.hypot(float(_error(off)), lags.get(name, 0.0), unseen.get(name, rare))
+        error = math.hypot(float(error_of(off)), lags.get(name, 0.0), unseen.get(name, rare))
         found[name] = value, STUDENT * error
     return found
-
-
-def _error(off: FloatArray) -> FloatArray:
-    """Return the standard error of the mean of groups, given how far each is off."""
-    return np.asarray(off.std(axis=-1, ddof=1) / np.sqrt(off.shape[-1]))
-
-
-def _drift(tempered: Tempered) -> FloatArray:
-    """Return by how many of its errors the mean energy of each rung has changed between the halves of the rounds."""
-    if len(tempered.energy) < 2:
-        return np.full(len(tempered.points), np.inf)
-    half = len(tempered.energy) // 2
-    change = grouped(tempered.energy[half:]) - grouped(tempered.energy[:half])
-    size = np.maximum(np.abs(tempered.energy).max(axis=(0, 2)), 1.0)
-    return np.asarray(np.abs(change.mean(axis=1)) / np.maximum(_error(change), 1e-12 * size))
 
 
 def _missed(

@@ -12,7 +12,7 @@ Copies at the base are drawn anew in every round: each of them that arrives at a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -25,10 +25,11 @@ from spectralz.errors import catching_interrupt
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.engines.sparse import COPIES_PER_GROUP, SparseEngine
 from spectralz.sampling.plan import Survey
-from spectralz.sampling.run import neighbors, operations
+from spectralz.sampling.populations import Run
+from spectralz.sampling.run import neighbors, operations, relax
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from numpy.typing import NDArray
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray
     from spectralz.sampling.engines.protocol import Ladder, Parallel
     from spectralz.sampling.path import Path
+    from spectralz.sampling.phases import Phases, Stratum
 
 # Copies at each rung.
 COPIES = 64
@@ -51,8 +53,19 @@ FEWEST_FOR_THREADS = 150
 SWEEPS_DOWN = 4
 # The rounds that are kept: at most twice this many; the first ones do not count.
 MOST_KEPT, SHARE_LEFT_OUT = 1000, 0.5
+# A phase is known if copies of so many groups have met it.
+FEWEST_GROUPS = 4
+# Sweeps that states of a phase make before they begin in it.
+SWEEPS_IN_PHASE = 20
 # Blocks of rounds whose scatter shows errors, beside that of the copies.
 BLOCKS = 8
+# Errors of so few groups are a little too small: the quantiles of Student's distribution are this much larger.
+STUDENT = 1.25
+# If copies approach equilibrium exponentially, they lag behind it at most by this share of how far they came since the
+# rounds before those that count.
+LAG_SHARE = 0.5
+# Log-weights that change by less do not change.
+ROUNDED_TO_NOTHING = 1e-12
 # Iterations for a ratio, which converge as Newton's do.
 ITERATIONS, TOLERANCE = 50, 1e-10
 
@@ -68,11 +81,19 @@ class Passed(NamedTuple):
 
 
 class Sight(NamedTuple):
-    """The states of all copies in a round, (K, copies, n), what they pass, and which of them came from the base."""
+    """The copies in a round.
+
+    Attributes
+    ----------
+    x, passed
+        Their states, (K, copies, n), and how their log-weights change.
+    births
+        When each came from the base, in order; below 0 for those that did not, during this run.
+    """
 
     x: NDArray[np.int8]
     passed: Passed
-    is_visitor: NDArray[np.bool_]
+    births: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -237,6 +258,34 @@ def grown(on: FloatArray, back: FloatArray) -> Step:
     return Step(growth, off.mean(axis=0), np.array([part.mean() for part in np.array_split(off, BLOCKS) if len(part)]))
 
 
+def integrated(tempered: Tempered) -> tuple[float, FloatArray]:
+    """Return log Z by integrating mean changes of log-weights, as a check; and how far each group is off.
+
+    The rule of trapezoids, with the derivatives at both ends of each step, which are variances (Euler and Maclaurin).
+    """
+    back, on = tempered.passed.back[:, 1:], tempered.passed.on[:, :-1]
+    off = 0.5 * (grouped(on) - grouped(back)).sum(axis=0)
+    curvature = float((back.var(axis=(0, 2)) - on.var(axis=(0, 2))).sum()) / 12.0
+    return tempered.log_z_of_base + float(off.mean()) - curvature, off - off.mean()
+
+
+def error_of(off: FloatArray) -> FloatArray:
+    """Return the standard error of the mean of groups, given how far each is off."""
+    return np.asarray(off.std(axis=-1, ddof=1) / np.sqrt(off.shape[-1]))
+
+
+def drift(tempered: Tempered) -> FloatArray:
+    """Return by how many of its errors the mean log-weight of each rung changed between the halves of the rounds."""
+    back, on = tempered.passed
+    changes = np.concatenate([on[:, :-1], back[:, -1:]], axis=1)
+    if len(changes) < 2:
+        return np.full(len(tempered.points), np.inf)
+    half = len(changes) // 2
+    change = grouped(changes[half:]) - grouped(changes[:half])
+    size = np.maximum(np.abs(changes).max(axis=(0, 2)), ROUNDED_TO_NOTHING)
+    return np.asarray(np.abs(change.mean(axis=1)) / np.maximum(error_of(change), 1e-12 * size))
+
+
 def can_temper(path: Path) -> bool:
     """Return whether the copies of a path can be at several points at once."""
     return not path.in_double and path.origin is None and hasattr(getattr(path.engine, "chains", None), "sweep_ladder")
@@ -331,7 +380,7 @@ def temper(
             done = max(_done(deadline, begun), (rounds + 1) / most_rounds)
             if (looked + 1) / (looks + 1) * (1.0 - SHARE_LEFT_OUT) < done - SHARE_LEFT_OUT and looked < looks:
                 looked += 1
-                look(Sight(chains.states().reshape(K, copies, -1), passed, visits.are_visitors(births)))
+                look(Sight(chains.states().reshape(K, copies, -1), passed, births - K * copies))
             births[0] = K * copies + rounds * copies + np.arange(copies)
             lower = np.arange(rounds % 2, K - 1, 2)
             changes = _changes(passed, lower, rng)
@@ -351,7 +400,7 @@ def temper(
         raise KeyboardInterrupt
     if looks and not looked:
         passed = Passed(*chains.sweep_ladder(around[0], points, around[1]))
-        look(Sight(chains.states().reshape(K, copies, -1), passed, visits.are_visitors(births)))
+        look(Sight(chains.states().reshape(K, copies, -1), passed, births - K * copies))
     quarter, half = (int(share * len(kept)) for share in (0.5 * SHARE_LEFT_OUT, SHARE_LEFT_OUT))
     early, counted = (_joined(part, K, copies) for part in (kept[quarter:half], kept[half:]))
     share = successes / np.maximum(tries, 1.0)
@@ -381,10 +430,6 @@ class _Visits:
         self._first = rungs * copies  # copies of the first way down do not count
         self._highest = np.zeros(0, np.int64)
 
-    def are_visitors(self, births: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which copies have come from the base."""
-        return np.asarray(births >= self._first)
-
     def count(self, births: NDArray[np.int64]) -> None:
         """Count the copies that stand on rungs that they have not reached before."""
         is_new = births >= self._first
@@ -403,3 +448,59 @@ def _changes(passed: Passed, lower: NDArray[np.int64], rng: np.random.Generator)
     """Return which copies at some rungs change places with those at the next, by the rule of Metropolis."""
     log_odds = passed.on[lower] + passed.back[lower + 1]
     return np.asarray(np.log1p(-rng.random(log_odds.shape)) < log_odds)
+
+
+# ------------------------------------------------------------------------------------------- states, and their phases
+
+
+class Sights:
+    """States at the model that were looked at, with their births."""
+
+    def __init__(self) -> None:
+        self._x: list[NDArray[np.int8]] = []
+        self._births: list[NDArray[np.int64]] = []
+
+    def add(self, sight: Sight) -> None:
+        """Keep the copies at the model."""
+        self._x.append(sight.x[-1].copy())
+        self._births.append(sight.births[-1].copy())
+
+    def run(self, log_z: float) -> Run:
+        """Return the states as a population, whose families are the copies that came from the base."""
+        x, births = np.concatenate(self._x), np.concatenate(self._births)
+        family = np.unique(births, return_inverse=True)[1]
+        return Run(log_z, x, np.full(len(x), 1.0 / len(x)), family, 0.0)
+
+    def groups_in(self, phases: Phases, numbers: Collection[int]) -> int:
+        """Return how many groups have copies that came from the base and are in one of some strata."""
+        is_in = np.array([np.isin(phases.numbers(x), list(numbers)) for x in self._x])
+        is_met = (is_in & (np.array(self._births) >= 0)).any(axis=0)
+        return int(np.count_nonzero(is_met.reshape(-1, COPIES_PER_GROUP).any(axis=1)))
+
+
+def unmet(phases: Phases, sights: Sights) -> Phases:
+    """Return the phases, with those strata that hold their states and that few copies from the base have met.
+
+    Valleys of a glass are many, and none has a large share. It is enough that copies of several groups, which know
+    nothing of each other, have found it. Copies that began in it prove nothing.
+    """
+
+    def is_met(stratum: Stratum) -> bool:
+        own = {stratum.number, phases.mirror(stratum.number)} if phases.is_mirrored else {stratum.number}
+        return sights.groups_in(phases, own) >= FEWEST_GROUPS
+
+    return replace(phases, strata=tuple(each for each in phases.strata if not (each.is_left or is_met(each))))
+
+
+def in_phases(
+    path: Path, phases: Phases, x: NDArray[np.int8], rng: np.random.Generator, parallel: Parallel
+) -> NDArray[np.int8]:
+    """Return states to begin from, (K, copies, n): on the colder half of the rungs, as many in each of the phases."""
+    start = x.copy()
+    rungs, copies, n = x.shape
+    count = len(phases.strata) + 1  # the others stay where they are
+    for k, stratum in enumerate(phases.strata, 1):
+        is_up = rng.random((len(range(k, copies, count)), n)) < expit(2.0 * stratum.base)
+        states = relax(path, np.where(is_up, 1, -1).astype(np.int8), SWEEPS_IN_PHASE, rng, parallel)
+        start[rungs // 2 :, k::count] = states
+    return start
