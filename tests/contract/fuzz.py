@@ -18,8 +18,9 @@ import numpy as np
 import scipy.sparse as sp
 
 import spectralz as sz
-from spectralz.errors import InaccurateWarning, ModelError, SpectralzError, TooLargeError
+from spectralz.errors import InaccurateWarning, ModelError, OptionError, SpectralzError, TooLargeError
 from spectralz.methods.base import Method
+from spectralz.sampling.engines.lanes import fits_single_precision
 from tests.reference import states
 
 # --- models ---------------------------------------------------------------------------------------------------------
@@ -100,6 +101,7 @@ METHODS: dict[str, Method] = {
     "mps, narrow": sz.MatrixProduct(bond=1, samples=0),
     "annealing": sz.Annealing(population=20, runs=2, step=1.0),
     "states": sz.States(population=20, runs=2, quenches=20),
+    "tempering": sz.Tempering(sweeps=8),
     "spectral": sz.Spectral(restarts=1, tol=1e-3),
     "spectral, zero": sz.Spectral(diagonal="zero"),
     "spectral, max_eigenvalue": sz.Spectral(diagonal="max_eigenvalue"),
@@ -120,6 +122,7 @@ METHODS: dict[str, Method] = {
 SELDOM = {
     "auto, nothing exact",
     "annealing",
+    "tempering",
     "ep",
     "mps",
     "spectral, zero",
@@ -173,9 +176,16 @@ REFUSALS: dict[str, tuple[Refusal, ...]] = {
     ),
     # With the steps of the paper a second direction is too much, however small the couplings are.
     "low_rank": (*HIGH_RANK, Refusal(TooLargeError, "max_cells", lambda model: term_count(model) > 1)),
+    "tempering": (
+        Refusal(
+            OptionError,
+            "log-odds are at most 1,000",
+            lambda model: not fits_single_precision(model.field, model.storage.for_kernels()),
+        ),
+    ),
 }
 # Of many models, the share that a method must answer at least.
-LEAST_ANSWERED = {"quadrature": 0.4, "low_rank": 0.4}
+LEAST_ANSWERED = {"quadrature": 0.4, "low_rank": 0.4, "tempering": 0.4}
 
 
 def is_predicted(name: str, model: sz.Ising, error: Exception) -> bool:

@@ -270,7 +270,9 @@ def integrated(tempered: Tempered) -> tuple[float, FloatArray]:
 
 
 def error_of(off: FloatArray) -> FloatArray:
-    """Return the standard error of the mean of groups, given how far each is off."""
+    """Return the standard error of the mean of groups, given how far each is off; infinity from a single group."""
+    if off.shape[-1] < 2:
+        return np.full(off.shape[:-1], np.inf)
     return np.asarray(off.std(axis=-1, ddof=1) / np.sqrt(off.shape[-1]))
 
 
