@@ -413,7 +413,7 @@ def test_a_phase_behind_a_first_order_transition_is_found_and_measured():
 )
 def test_where_there_is_no_transition_nothing_changes(model):
     """Small populations may miss valleys of a glass; what these weigh is measured, and counts once."""
-    result = sz.log_z(model, "annealing", population=200, runs=2)
+    result = sz.log_z(model, "annealing", population=500, runs=2)
     assert abs(result.log_z - sz.log_z(model).log_z) <= 4.0 * result.std_error < 1.0
     assert result.trusted
 
@@ -520,7 +520,7 @@ def test_ratios_in_the_trap_are_right(strength):
     (above, log_above), (below, log_below) = trap(30, strength + 0.3, seed=3), trap(30, strength, seed=3)
     found = sz.log_ratio(above, below, work=1e9, seed=1)
     assert found.trusted or strength == 4.72
-    assert abs(found.value - (log_above - log_below)) <= 4.0 * found.std_error < 0.2
+    assert abs(found.value - (log_above - log_below)) <= 4.0 * found.std_error < 0.25
 
 
 def test_equal_components_have_random_numbers_of_their_own(monkeypatch):
