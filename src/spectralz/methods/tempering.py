@@ -32,7 +32,7 @@ from spectralz.sampling.tempering import (
     unmet,
 )
 from spectralz.trust.strata import beside_unmeasured
-from spectralz.trust.tempering import judge_tempered
+from spectralz.trust.tempering import has_mixed, judge_tempered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -141,8 +141,9 @@ class Tempering(Method):
                     missed = unmet(phases, sights)
                 if missed.strata:
                     start = in_phases(path, missed, tempered.x, rng, crew.parallel)
-                    tempered, sights = self._climbed(crew, path, rng, tempered.points, start)
-                    missed = unmet(phases, sights)
+                    again, sights_again = self._climbed(crew, path, rng, tempered.points, start)
+                    if has_mixed(again):  # copies that stay where they began would be wrong by any amount
+                        tempered, sights, missed = again, sights_again, unmet(phases, sights_again)
         is_interrupted = tempered.interrupted or interrupt.happened
         judged = beside_unmeasured(judge_tempered(tempered, model.constant), missed, [], model.constant)
         words = (

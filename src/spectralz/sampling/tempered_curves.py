@@ -22,7 +22,6 @@ from spectralz.sampling.run import operations
 from spectralz.sampling.spread import crew_for
 from spectralz.sampling.tempering import (
     COPIES,
-    FEWEST_GROUPS,
     LAG_SHARE,
     STUDENT,
     at,
@@ -56,6 +55,8 @@ LOOKS, FEWEST_LOOKS, MOST_BYTES = 50, 4, 400_000_000
 SHARE_OF_SEARCH, STATES_TO_SEARCH = 0.1, 512
 # If it takes longer than expected, it ends so much of the whole time after the end.
 LATE_SHARE = 0.1
+# A phase is known if copies of so many groups have met it.
+FEWEST_GROUPS = 4
 # The first rungs are those of a quick survey; after so much of the time they are placed anew.
 SHARE_OF_FIRST = 0.15
 # What is left to sum up everything.

@@ -53,8 +53,8 @@ FEWEST_FOR_THREADS = 150
 SWEEPS_DOWN = 4
 # The rounds that are kept: at most twice this many; the first ones do not count.
 MOST_KEPT, SHARE_LEFT_OUT = 1000, 0.5
-# A phase is known if copies of so many groups have met it.
-FEWEST_GROUPS = 4
+# Fewer copies that came from the base may have missed a valley, or have a wrong share of a phase.
+FEWEST_VISITORS = 30
 # Sweeps that states of a phase make before they begin in it.
 SWEEPS_IN_PHASE = 20
 # Blocks of rounds whose scatter shows errors, beside that of the copies.
@@ -118,6 +118,8 @@ class Tempered:
         Rounds made, those that are not kept included.
     x
         The states in the end, (K, copies, n).
+    stayed
+        The share of copies at the model, in rounds that count, that have not been at the base during the run.
     interrupted
         Whether an interrupt ended it.
     """
@@ -130,6 +132,7 @@ class Tempered:
     accepted: FloatArray
     rounds: int
     x: NDArray[np.int8]
+    stayed: float = 0.0
     interrupted: bool = False
 
     @cached_property
@@ -258,15 +261,16 @@ def grown(on: FloatArray, back: FloatArray) -> Step:
     return Step(growth, off.mean(axis=0), np.array([part.mean() for part in np.array_split(off, BLOCKS) if len(part)]))
 
 
-def integrated(tempered: Tempered) -> tuple[float, FloatArray]:
-    """Return log Z by integrating mean changes of log-weights, as a check; and how far each group is off.
+def integrated(tempered: Tempered) -> tuple[float, float]:
+    """Return log Z by integrating mean changes of log-weights, as a check, and the scale of the rule's own error.
 
     The rule of trapezoids, with the derivatives at both ends of each step, which are variances (Euler and Maclaurin).
+    These make more difference than what is left out.
     """
     back, on = tempered.passed.back[:, 1:], tempered.passed.on[:, :-1]
-    off = 0.5 * (grouped(on) - grouped(back)).sum(axis=0)
-    curvature = float((back.var(axis=(0, 2)) - on.var(axis=(0, 2))).sum()) / 12.0
-    return tempered.log_z_of_base + float(off.mean()) - curvature, off - off.mean()
+    growth = 0.5 * (on.mean(axis=(0, 2)) - back.mean(axis=(0, 2)))
+    curvature = (back.var(axis=(0, 2)) - on.var(axis=(0, 2))) / 12.0
+    return tempered.log_z_of_base + float((growth - curvature).sum()), float(np.abs(curvature).sum())
 
 
 def error_of(off: FloatArray) -> FloatArray:
@@ -368,7 +372,7 @@ def temper(
                 chains.sweep_ladder(reached, reached, reached)
     else:
         chains = cast("Ladder", engine.start_from(start.reshape(K * copies, -1), rng, parallel))
-    kept: list[Passed] = []
+    kept: list[tuple[Passed, float]] = []
     births = np.arange(K * copies).reshape(K, copies)
     visits = _Visits(K, copies)
     tries, successes = np.zeros(K - 1), np.zeros(K - 1)
@@ -378,7 +382,7 @@ def temper(
             clock.charge(cost)
             passed = Passed(*chains.sweep_ladder(around[0], points, around[1]))
             if rounds % stride == 0:
-                kept.append(passed)
+                kept.append((passed, float((births[-1] < K * copies).mean())))
             done = max(_done(deadline, begun), (rounds + 1) / most_rounds)
             if (looked + 1) / (looks + 1) * (1.0 - SHARE_LEFT_OUT) < done - SHARE_LEFT_OUT and looked < looks:
                 looked += 1
@@ -404,10 +408,19 @@ def temper(
         passed = Passed(*chains.sweep_ladder(around[0], points, around[1]))
         look(Sight(chains.states().reshape(K, copies, -1), passed, births - K * copies))
     quarter, half = (int(share * len(kept)) for share in (0.5 * SHARE_LEFT_OUT, SHARE_LEFT_OUT))
-    early, counted = (_joined(part, K, copies) for part in (kept[quarter:half], kept[half:]))
-    share = successes / np.maximum(tries, 1.0)
-    x = chains.states().reshape(K, copies, -1)
-    return Tempered(points, counted, early, visits.totals, engine.log_z_of_base, share, rounds, x, interrupt.happened)
+    early, counted = (_joined([passed for passed, _ in part], K, copies) for part in (kept[quarter:half], kept[half:]))
+    return Tempered(
+        points=points,
+        passed=counted,
+        early=early,
+        visitors=visits.totals,
+        log_z_of_base=engine.log_z_of_base,
+        accepted=successes / np.maximum(tries, 1.0),
+        rounds=rounds,
+        x=chains.states().reshape(K, copies, -1),
+        stayed=float(np.mean([stayed for _, stayed in kept[half:]])),
+        interrupted=interrupt.happened,
+    )
 
 
 def _done(deadline: Deadline, begun: float) -> float:
@@ -473,23 +486,23 @@ class Sights:
         family = np.unique(births, return_inverse=True)[1]
         return Run(log_z, x, np.full(len(x), 1.0 / len(x)), family, 0.0)
 
-    def groups_in(self, phases: Phases, numbers: Collection[int]) -> int:
-        """Return how many groups have copies that came from the base and are in one of some strata."""
+    def visitors_in(self, phases: Phases, numbers: Collection[int]) -> int:
+        """Return how many copies that came from the base were in one of some strata."""
+        births = np.array(self._births)
         is_in = np.array([np.isin(phases.numbers(x), list(numbers)) for x in self._x])
-        is_met = (is_in & (np.array(self._births) >= 0)).any(axis=0)
-        return int(np.count_nonzero(is_met.reshape(-1, COPIES_PER_GROUP).any(axis=1)))
+        return len(np.unique(births[is_in & (births >= 0)]))
 
 
 def unmet(phases: Phases, sights: Sights) -> Phases:
     """Return the phases, with those strata that hold their states and that few copies from the base have met.
 
-    Valleys of a glass are many, and none has a large share. It is enough that copies of several groups, which know
-    nothing of each other, have found it. Copies that began in it prove nothing.
+    Where copies cross a barrier rarely, those that have done so stay, and more and more gather there: their share shows
+    nothing. Copies that began in a phase prove nothing either.
     """
 
     def is_met(stratum: Stratum) -> bool:
         own = {stratum.number, phases.mirror(stratum.number)} if phases.is_mirrored else {stratum.number}
-        return sights.groups_in(phases, own) >= FEWEST_GROUPS
+        return sights.visitors_in(phases, own) >= FEWEST_VISITORS
 
     return replace(phases, strata=tuple(each for each in phases.strata if not (each.is_left or is_met(each))))
 

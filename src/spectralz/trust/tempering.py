@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.sampling.tempering import LAG_SHARE, STUDENT, drift, error_of, integrated
+from spectralz.sampling.tempering import FEWEST_VISITORS, LAG_SHARE, STUDENT, drift, error_of, integrated
 from spectralz.trust.judgment import Judgment, with_rounding
 
 if TYPE_CHECKING:
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from spectralz.sampling.tempered_curves import TemperedCurves
     from spectralz.sampling.tempering import Tempered
 
-# Fewer copies that came from the base may have missed a valley.
-FEWEST_VISITORS = 30
 # The mean energies of both halves of the rounds differ by more of their errors than this only if copies still drift.
 LARGEST_DRIFT = 5.0
-# The integral of mean energies may differ by so many errors, and by so much per temperature.
-MOST_APART, APART_PER_STEP = 5.0, 0.01
+# The integral of mean log-weights may differ by so many errors, by so much per temperature, and by this share of what
+# the curvature of the integrand adds.
+MOST_APART, APART_PER_STEP, CURVATURE_SHARE = 3.0, 0.01, 0.25
+# No more than this share of the copies at the model may have stayed since before the run.
+MOST_STAYED = 0.1
 
 
 def trusted_temperatures(curves: TemperedCurves) -> NDArray[np.bool_]:
@@ -33,7 +34,7 @@ def trusted_temperatures(curves: TemperedCurves) -> NDArray[np.bool_]:
 
 def judge_tempered(tempered: Tempered, constant: float) -> Judgment:
     """Judge log Z at the end of a ladder; ``constant`` is added to it."""
-    log_z, apart = tempered.log_z
+    log_z, _ = tempered.log_z
     noise, lag = _noise(tempered), 0.0
     if len(tempered.early.on):
         before = replace(tempered, passed=tempered.early)
@@ -41,11 +42,13 @@ def judge_tempered(tempered: Tempered, constant: float) -> Judgment:
         lag = LAG_SHARE * math.sqrt(max(change**2 - noise**2 - _noise(before) ** 2, 0.0))
     visitors = int(tempered.visitors[-1])
     error = math.hypot(noise, lag, 1.0 / max(visitors, 1))
-    other, other_apart = integrated(tempered)
-    allowed = MOST_APART * float(error_of(other_apart - apart[-1])) + APART_PER_STEP * len(tempered.steps)
+    other, curvature = integrated(tempered)
+    allowed = MOST_APART * error + APART_PER_STEP * len(tempered.steps) + CURVATURE_SHARE * curvature
     doubts = []
     if visitors < FEWEST_VISITORS:
         doubts.append(f"fewer than {FEWEST_VISITORS} copies have come to the model")
+    if not has_mixed(tempered):
+        doubts.append(f"{tempered.stayed:.0%} of the copies at the model have never been at the base")
     if drift(tempered).max() > LARGEST_DRIFT:
         doubts.append("mean energies still drift")
     if abs(other - log_z[-1]) > allowed:
@@ -53,6 +56,11 @@ def judge_tempered(tempered: Tempered, constant: float) -> Judgment:
     value = float(log_z[-1]) + constant
     why = "".join(f"; {doubt}" for doubt in doubts) + ("; do not trust" if doubts else "")
     return Judgment(value, with_rounding(error, value), not doubts, why)
+
+
+def has_mixed(tempered: Tempered) -> bool:
+    """Return whether nearly all copies at the model have come from the base during the run."""
+    return tempered.stayed <= MOST_STAYED
 
 
 def _noise(tempered: Tempered) -> float:
