@@ -13,7 +13,7 @@ from scipy.special import ndtr
 import spectralz as sz
 from spectralz._support import devices
 from spectralz._support.deadline import Deadline
-from spectralz.errors import OptionError
+from spectralz.errors import OptionError, TooLargeError
 from spectralz.sampling import tempering
 from spectralz.sampling.engines import device_sparse
 from spectralz.sampling.engines.collapsed import sides_of
@@ -288,11 +288,12 @@ def test_a_frozen_ladder_is_not_trusted():
     assert "do not trust" in str(found.status)
 
 
-def test_an_interrupt_keeps_what_there_is(monkeypatch):
+@pytest.mark.parametrize("call", [20, 100], ids=["on the first ladder", "on the second"])
+def test_an_interrupt_keeps_what_there_is(monkeypatch, call):
     calls = iter(range(10**6))
 
     def interrupted(passed, lower, rng, changes=tempering._changes):
-        if next(calls) == 60:
+        if next(calls) == call:
             raise KeyboardInterrupt
         return changes(passed, lower, rng)
 
@@ -301,3 +302,19 @@ def test_an_interrupt_keeps_what_there_is(monkeypatch):
     assert found.interrupted
     assert not found.trusted
     assert math.isfinite(found.log_z)
+    assert next(calls) == call + 1  # it ends at once
+
+
+def test_ladders_that_would_not_fit_into_memory_are_refused(monkeypatch):
+    monkeypatch.setattr("spectralz.methods.tempering.MOST_MEMORY", 100_000)
+    with pytest.raises(
+        TooLargeError, match=r"64 copies of 27 spins at \d+ temperatures take .*, more than 97.7 KiB; use"
+    ):
+        sz.log_z(GLASS, "tempering")
+
+
+def test_many_rounds_are_thinned(monkeypatch):
+    monkeypatch.setattr(tempering, "MOST_KEPT", 100)
+    found = temper(path_to(GLASS), POINTS, Deadline(), np.random.default_rng(0), copies=128, most_rounds=400)
+    assert found.rounds == 400
+    assert len(found.passed.on) == 50  # the second half of every fourth

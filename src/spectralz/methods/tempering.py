@@ -11,13 +11,13 @@ import numpy as np
 
 from spectralz._support.deadline import current, is_past
 from spectralz._support.devices import device_option, using_device
-from spectralz._support.options import count, option, or_none, repetitions, threads_option
-from spectralz.errors import OptionError, catching_interrupt, warn_inaccurate
+from spectralz._support.options import bytes_in_words, count, option, or_none, repetitions, threads_option
+from spectralz.errors import OptionError, TooLargeError, catching_interrupt, warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
 from spectralz.parts.leading import leading_directions
 from spectralz.sampling.path import path_to
 from spectralz.sampling.phases import DIRECTIONS, Phases, find_phases
-from spectralz.sampling.plan import survey
+from spectralz.sampling.plan import bytes_per_state, survey
 from spectralz.sampling.populations import marginals_of, sample_of
 from spectralz.sampling.spread import crew_for
 from spectralz.sampling.tempering import (
@@ -48,7 +48,9 @@ FEWEST_SWEEPS = 1000
 # The first rungs are those of a quick survey; after so much of the sweeps they are placed anew.
 SHARE_OF_FIRST = 0.15
 # How often states are kept, and the most bytes of all copies that are looked at for that.
-LOOKS, MOST_BYTES = 100, 4e9
+LOOKS, MOST_BYTES_SEEN = 100, 4e9
+# The most bytes of all copies.
+MOST_MEMORY = 8 * 2**30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,13 +175,26 @@ class Tempering(Method):
         done = 0
         if points is None:
             points = rungs(survey(path, rng, crew.parallel), self.temperatures)
-            first = climbed(points, most_rounds=math.ceil(SHARE_OF_FIRST * self._sweeps(len(points))))
+            self._refuse_too_large(path, len(points))
+            sights = Sights()
+            few = math.ceil(SHARE_OF_FIRST * self._sweeps(len(points)))
+            first = climbed(points, most_rounds=few, look=sights.add, looks=1)
+            if first.interrupted:
+                return first, sights
             points, start = respaced(first, self.temperatures)
             done = first.rounds
         sights = Sights()
-        looks = int(max(min(MOST_BYTES / (len(points) * self.copies * max(path.n, 1)), LOOKS), 1))
+        looks = int(max(min(MOST_BYTES_SEEN / (len(points) * self.copies * max(path.n, 1)), LOOKS), 1))
         rounds = max(self._sweeps(len(points)) - done, 2)
         return climbed(points, most_rounds=rounds, start=start, look=sights.add, looks=looks), sights
+
+    def _refuse_too_large(self, path: Path, rungs: int) -> None:
+        memory = rungs * self.copies * bytes_per_state(path)
+        if memory > MOST_MEMORY:
+            raise TooLargeError(
+                f"{self.copies} copies of {path.n} spins at {rungs} temperatures take {bytes_in_words(memory)}, more "
+                f"than {bytes_in_words(MOST_MEMORY)}; use fewer, or annealing, which needs no ladder"
+            )
 
     def _sweeps(self, rungs: int) -> int:
         return max(FEWEST_SWEEPS, rungs**2) if self.sweeps is None else self.sweeps

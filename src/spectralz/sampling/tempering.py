@@ -51,8 +51,8 @@ LEAST_ACCEPTED = 0.02
 FEWEST_FOR_THREADS = 150
 # Sweeps at each rung on the first way down, when copies are cooled.
 SWEEPS_DOWN = 4
-# The rounds that are kept: at most twice this many; the first ones do not count.
-MOST_KEPT, SHARE_LEFT_OUT = 1000, 0.5
+# The rounds that are kept: at most twice this many, fewer of many copies; the first ones do not count.
+MOST_KEPT, FEWEST_KEPT, SHARE_LEFT_OUT = 1000, 50, 0.5
 # Fewer copies that came from the base may have missed a valley, or have a wrong share of a phase.
 FEWEST_VISITORS = 30
 # Sweeps that states of a phase make before they begin in it.
@@ -377,6 +377,7 @@ def temper(
     visits = _Visits(K, copies)
     tries, successes = np.zeros(K - 1), np.zeros(K - 1)
     rounds, stride, looked, begun = 0, 1, 0, deadline.left
+    most_kept = max(MOST_KEPT * COPIES // copies, FEWEST_KEPT)
     with catching_interrupt() as interrupt:
         while rounds < 2 or (deadline.left > 0.0 and rounds < most_rounds):
             clock.charge(cost)
@@ -399,7 +400,7 @@ def temper(
             tries[lower] += 1.0
             successes[lower] += changes.mean(axis=1)
             rounds += 1
-            if len(kept) > 2 * MOST_KEPT:
+            if len(kept) > 2 * most_kept:
                 kept, stride = kept[::2], 2 * stride
             report("tempering", done)
     if not kept:
