@@ -308,7 +308,7 @@ def test_an_interrupt_keeps_what_there_is(monkeypatch, call):
 def test_ladders_that_would_not_fit_into_memory_are_refused(monkeypatch):
     monkeypatch.setattr("spectralz.methods.tempering.MOST_MEMORY", 10_000)
     with pytest.raises(
-        TooLargeError, match=r"64 copies of 27 spins at \d+ temperatures take .*, more than 9.8 KiB; use"
+        TooLargeError, match=r"64 copies of 27 spins at \d+ temperatures take .*, more than 9.77 KiB; use"
     ):
         sz.log_z(GLASS, "tempering")
 
