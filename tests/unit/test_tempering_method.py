@@ -121,6 +121,7 @@ def test_integration_and_ratios_give_what_normal_energies_have():
     assert found.energy[:, -1] == pytest.approx(-found.passed.back[:, -1] / 0.25)
 
 
+@pytest.mark.slow
 def test_curved_integrals_are_right_to_the_third_order():
     """Two spins: the mean change of log-weights is a hyperbolic tangent, and there are few points."""
     rng, K = np.random.default_rng(5), 1.5
@@ -225,7 +226,12 @@ def map_all(work, numbers):
 
 @pytest.mark.parametrize(
     "model",
-    [GLASS, sz.generators.sk(14, 1.5, seed=1), BIPARTITE, sz.generators.torus(4, 5, 0.5)],
+    [
+        GLASS,
+        pytest.param(sz.generators.sk(14, 1.5, seed=1), marks=pytest.mark.slow),
+        BIPARTITE,
+        pytest.param(sz.generators.torus(4, 5, 0.5), marks=pytest.mark.slow),
+    ],
     ids=["sparse", "dense", "bipartite", "ferromagnet"],
 )
 def test_log_z_marginals_and_samples_are_right(model):
@@ -265,6 +271,7 @@ def test_options_say_what_they_do():
         sz.log_z(GLASS.scaled(1e5), "tempering")
 
 
+@pytest.mark.slow
 def test_threads_do_not_change_the_answer():
     model = sz.generators.spin_glass_3d(6, 1.0, seed=1)
     one, two = (sz.log_z(model, "tempering", sweeps=20, threads=threads).log_z for threads in (1, 2))
