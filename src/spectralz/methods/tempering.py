@@ -15,7 +15,7 @@ from spectralz._support.options import bytes_in_words, count, option, or_none, r
 from spectralz.errors import OptionError, TooLargeError, catching_interrupt, warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
 from spectralz.parts.leading import leading_directions
-from spectralz.sampling.path import path_to
+from spectralz.sampling.path import from_coins
 from spectralz.sampling.phases import DIRECTIONS, Phases, find_phases
 from spectralz.sampling.plan import bytes_per_state, survey
 from spectralz.sampling.populations import marginals_of, sample_of
@@ -57,8 +57,8 @@ MOST_MEMORY = 8 * 2**30
 class Tempering(Method):
     """Estimate Z by parallel tempering, with an error bar; gives marginals and samples too.
 
-    Copies of the model are at several temperatures at once, from independent spins to the model, and change places with
-    their neighbors after every sweep. A copy that is stuck in a valley climbs to high temperature, forgets it, and
+    Copies of the model are at several temperatures at once, from fair coins to the model, and change places with their
+    neighbors after every sweep. A copy that is stuck in a valley climbs to high temperature, forgets it, and
     comes back to another. Log Z grows from temperature to temperature by Bennett's acceptance ratio. This is for cold
     glasses, in which annealed states freeze.
 
@@ -201,11 +201,14 @@ class Tempering(Method):
 
 
 def _path_to(model: Ising) -> Path:
-    """Return the path that suits a model, on the CPU if the engine of a device has no ladders."""
-    path = path_to(model, block_width=0)
+    """Return the path from fair coins, on the CPU if the engine of a device has no ladders.
+
+    A base in the fields of the model is nearer, but strong fields would leave its copies in one of several phases.
+    """
+    path = from_coins(model, block_width=0)
     if not can_temper(path):
         with using_device("cpu"):
-            path = path_to(model, block_width=0)
+            path = from_coins(model, block_width=0)
             can_be_done = can_temper(path)  # makes the engine
         if not can_be_done:
             raise OptionError(
