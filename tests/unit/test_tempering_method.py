@@ -284,7 +284,7 @@ def test_threads_do_not_change_the_answer():
 def test_models_without_couplings(model):
     found = sz.log_z(model, "tempering", sweeps=40)
     assert found.trusted
-    assert found.log_z == pytest.approx(sz.log_z(model, "exact").log_z, abs=1e-9)
+    assert abs(found.log_z - sz.log_z(model, "exact").log_z) <= 4.0 * found.std_error < 0.2
 
 
 def test_a_frozen_ladder_is_not_trusted():
