@@ -195,6 +195,7 @@ def test_it_is_refused_where_there_are_no_clusters():
         sz.log_z(sz.generators.torus(4, 4, 0.3), "annealing", clusters="yes")
 
 
+@pytest.mark.slow
 def test_threads_make_no_difference():
     model = sz.generators.torus(20, 20, 0.45)
     first, second = (

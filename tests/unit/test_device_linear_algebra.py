@@ -69,6 +69,7 @@ def test_repelling_pairs_have_a_known_solution():
     assert found.diagonal == pytest.approx(-1.0, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_the_method_sdp_has_the_device_and_progress():
     model = sz.generators.complete(N - 1, 1.0, seed=0)
     with heard() as seen:

@@ -267,6 +267,7 @@ def test_annealing_on_both_devices_agrees(on_jax, name):
     assert abs(there.log_z - exact) <= 4.0 * there.std_error
 
 
+@pytest.mark.slow
 def test_chains_begin_where_they_should_and_take_what_they_should(on_jax):
     rng = np.random.default_rng(0)
     x = rng.choice(np.array([-1, 1], np.int8), (5, MODEL.n))
@@ -281,6 +282,7 @@ def test_chains_begin_where_they_should_and_take_what_they_should(on_jax):
     assert engine.points_together > 1
 
 
+@pytest.mark.slow
 def test_states_relax_in_parts(on_jax):
     """As many sweeps as asked for: the key counts them."""
     with devices.using_device("gpu"):

@@ -373,6 +373,7 @@ def test_quenched_random_states_include_the_heaviest_that_were_not_tried():
     assert random_candidates(path, heaviest, rng, one_after_the_other, 0) == []
 
 
+@pytest.mark.slow
 def test_no_run_finds_states_and_measures_their_share(monkeypatch):
     seen = []
 

@@ -116,6 +116,7 @@ def test_more_than_500_spins_take_one_thread_of_linear_algebra():
         assert {each["num_threads"] for each in threads._controller().info() if each["user_api"] == "blas"} == {1}
 
 
+@pytest.mark.slow
 def test_another_seed_says_something_else():
     assert solve("dense").log_z != solve("dense", seed=1).log_z
 
