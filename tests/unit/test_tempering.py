@@ -14,7 +14,7 @@ from spectralz.kernels.sampling.lanes import LANES
 from spectralz.sampling import tempering
 from spectralz.sampling.path import from_coins, path_to
 from spectralz.sampling.tempered_curves import TemperedCurves
-from spectralz.sampling.tempering import COPIES, Passed, at, by_group, respaced, temper
+from spectralz.sampling.tempering import COPIES, Passed, at, respaced, temper
 from spectralz.trust.tempering import trusted_temperatures
 from tests.reference.states import all_states
 
@@ -185,8 +185,7 @@ def test_the_ratio_of_two_gaussians():
     rng, d, m, v = np.random.default_rng(7), 0.7, 2.0, 3.0
     low = rng.normal(m, np.sqrt(v), size=(3000, COPIES))
     high = rng.normal(m + d * v, np.sqrt(v), size=(3000, COPIES))
-    found, off, _ = tempering.grown(d * low, -d * high)
-    apart = by_group(off)
+    found, apart, _ = tempering.grown(d * low, -d * high)
     assert found == pytest.approx(d * m + d * d * v / 2, abs=0.01)
     assert apart.mean() == pytest.approx(0.0, abs=1e-9)
     assert 0.5 < apart.std(ddof=1) / np.sqrt(GROUPS) / abs(0.7 * np.sqrt(v / low.size)) < 3.0

@@ -22,6 +22,7 @@ from scipy.special import erfcinv, expit
 from spectralz._support import clock, costs
 from spectralz._support.progress import report
 from spectralz.errors import catching_interrupt
+from spectralz.sampling.engines.lanes import swap_places
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.engines.sparse import COPIES_PER_GROUP, SparseEngine
 from spectralz.sampling.plan import Survey
@@ -151,7 +152,7 @@ class Tempered:
         """Return log Z at each rung, and how far each group is off to first order: K numbers, and (K, groups)."""
         growth = np.array([0.0, *(step.growth for step in self.steps)])
         none = np.zeros(self.passed.on.shape[2] // COPIES_PER_GROUP)
-        apart = np.array([none, *(by_group(step.off) for step in self.steps)])
+        apart = np.array([none, *(step.off for step in self.steps)])
         return self.log_z_of_base + np.cumsum(growth), np.cumsum(apart, axis=0)
 
 
@@ -224,11 +225,6 @@ def grouped(values: FloatArray) -> FloatArray:
     return np.asarray(by_group.mean(axis=(0, -1)))
 
 
-def by_group(off: FloatArray) -> FloatArray:
-    """Return the means of groups of copies, from means over their rounds."""
-    return np.asarray(off.reshape(-1, COPIES_PER_GROUP).mean(axis=1))
-
-
 class Step(NamedTuple):
     """The growth of log Z from a rung to the next, by acceptance ratios.
 
@@ -237,7 +233,7 @@ class Step(NamedTuple):
     growth
         The growth.
     off
-        How far each copy is off to first order, as the mean over its rounds.
+        How far each group of copies is off to first order.
     off_in_time
         How far each of some blocks of rounds is off, as the mean over its copies.
     """
@@ -258,7 +254,7 @@ def grown(on: FloatArray, back: FloatArray) -> Step:
         if abs(change) < TOLERANCE:
             break
     off = (there - here) / max(slope, 1e-300)
-    return Step(growth, off.mean(axis=0), np.array([part.mean() for part in np.array_split(off, BLOCKS) if len(part)]))
+    return Step(growth, grouped(off), np.array([part.mean() for part in np.array_split(off, BLOCKS) if len(part)]))
 
 
 def integrated(tempered: Tempered) -> tuple[float, float]:
@@ -392,10 +388,7 @@ def temper(
             lower = np.arange(rounds % 2, K - 1, 2)
             changes = _changes(passed, lower, rng)
             chains.swap(lower, changes)
-            births[lower], births[lower + 1] = (
-                np.where(changes, births[lower + 1], births[lower]),
-                np.where(changes, births[lower], births[lower + 1]),
-            )
+            swap_places(births, lower, changes)
             visits.count(births)
             tries[lower] += 1.0
             successes[lower] += changes.mean(axis=1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spectralz.sampling.engines.lanes import CompiledEngine
+from spectralz.sampling.engines.lanes import CompiledEngine, changes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +87,7 @@ class BetweenChains:
             chains.sweep(ones, ones, ones, 1)
             self._x = chains.states()
             energies[k] = difference_of(first, second, self._x)
-        return (before - at)[:, None] * energies, (after - at)[:, None] * energies
+        return changes_of(before, at, after, energies)
 
     def take(self, places: NDArray[np.int64]) -> None:
         """Replace the r-th state by the one at ``places[r]``."""

@@ -15,7 +15,7 @@ from spectralz._support import costs
 from spectralz._support.devices import computing_on, refuse_too_large
 from spectralz.sampling.engines.collapsed import collapsed_path
 from spectralz.sampling.engines.dense import POINTS_PER_REFRESH
-from spectralz.sampling.engines.lanes import CompiledEngine, log_z_of_fields
+from spectralz.sampling.engines.lanes import CompiledEngine, changes_of, log_z_of_fields
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -177,7 +177,7 @@ class DeviceDenseChains(Columns):
                     )
                 rows.append(self._energy)
             energy = np.array([np.asarray(row) for row in rows]).reshape(len(at), self.lanes)[:, : self.size]
-        return (before - at)[:, None] * energy, (after - at)[:, None] * energy
+        return changes_of(before, at, after, energy)
 
     def take(self, places: NDArray[np.int64]) -> None:
         """Let the state at ``places[r]`` become the r-th."""

@@ -11,7 +11,7 @@ from spectralz._support import costs
 from spectralz._support.devices import computing_on, refuse_too_large
 from spectralz.errors import DeviceError
 from spectralz.sampling.engines.device import Columns, DeviceEngine, padded, put
-from spectralz.sampling.engines.lanes import log_z_of_fields
+from spectralz.sampling.engines.lanes import changes_of, log_z_of_fields, swap_places
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -153,22 +153,19 @@ class DeviceSparseChains(Columns):
         """Sweep at one point of the path after the other."""
         parts = [self._swept(at[k : k + POINTS_AT_ONCE], sweeps) for k in range(0, len(at), POINTS_AT_ONCE)]
         energy = np.concatenate([np.empty((0, self.size)), *parts])
-        return (before - at)[:, None] * energy, (after - at)[:, None] * energy
+        return changes_of(before, at, after, energy)
 
     def sweep_ladder(self, before: FloatArray, at: FloatArray, after: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Sweep the same number of states at each of some points, all states together (``Ladder``)."""
         points = np.repeat(at, self.size // len(at) // STATES_PER_BLOCK)
         blocks = np.pad(points, (0, self.lanes // STATES_PER_BLOCK - len(points)))
         energy = self._swept_at(blocks[None], 1, 1).reshape(len(at), -1)
-        return (before - at)[:, None] * energy, (after - at)[:, None] * energy
+        return changes_of(before, at, after, energy)
 
     def swap(self, rungs: NDArray[np.int64], changes: NDArray[np.bool_]) -> None:
         """Let copies at some rungs change places with those at the next (``Ladder``)."""
         places = np.arange(self.size).reshape(-1, changes.shape[1])
-        places[rungs], places[rungs + 1] = (
-            np.where(changes, places[rungs + 1], places[rungs]),
-            np.where(changes, places[rungs], places[rungs + 1]),
-        )
+        swap_places(places, rungs, changes)
         self.take(places.ravel())
 
     def _swept(self, at: FloatArray, sweeps: int) -> FloatArray:

@@ -37,6 +37,19 @@ def log_z_of_fields(theta: FloatArray) -> float:
     return float(log_2cosh(theta).sum())
 
 
+def changes_of(
+    before: FloatArray, at: FloatArray, after: FloatArray, energy: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return how log-weights change from points to those before and after, given E - E_0 of states, a row per point."""
+    return (before - at)[:, None] * energy, (after - at)[:, None] * energy
+
+
+def swap_places(numbers: NDArray[np.int64], rungs: NDArray[np.int64], changes: NDArray[np.bool_]) -> None:
+    """Let numbers of copies at some rungs, (K, copies), change places with those at the next."""
+    lower, upper = numbers[rungs], numbers[rungs + 1]
+    numbers[rungs], numbers[rungs + 1] = np.where(changes, upper, lower), np.where(changes, lower, upper)
+
+
 class CompiledEngine:
     """What engines have in common; by default lanes of 64 states, in threads."""
 
@@ -165,7 +178,7 @@ class SpinBySpin(Lanes):
         energies = self._room(len(at), np.float64)
         self._parallel(partial(self._sweep, at, sweeps, energies), range(self._chunks))
         joined = self._joined(energies)
-        return (before - at)[:, None] * joined, (after - at)[:, None] * joined
+        return changes_of(before, at, after, joined)
 
     def sweep_ladder(self, before: FloatArray, at: FloatArray, after: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Sweep the same number of states at each of some points, all states together (``Ladder``)."""
@@ -174,7 +187,7 @@ class SpinBySpin(Lanes):
         points = self._by_chunk(at)
         self._each(lambda chunk: self._sweep_rung(points, energies, chunk))
         energy = energies.reshape(len(at), -1)
-        return (before - at)[:, None] * energy, (after - at)[:, None] * energy
+        return changes_of(before, at, after, energy)
 
     def _sweep_rung(self, at: FloatArray, energies: FloatArray, chunk: int) -> None:
         self._sweep(at[chunk : chunk + 1], 1, energies, chunk)
