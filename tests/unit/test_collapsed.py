@@ -306,6 +306,17 @@ def test_a_base_between_two_phases_loses_neither():
     assert down == pytest.approx(truth, abs=0.05)
 
 
+def test_a_base_loses_no_phase_that_coins_come_to():
+    """A machine with strong weights: the base that suits what its fields lead to would miss all but exp(-6) of Z."""
+    model = sz.generators.rbm(12, 20, 2.0, seed=430_007)
+    sides = two_sides(model)
+    engine = collapsed_engine(model, sides, base_rates(model, sides))
+    chains = engine.start(1000, np.random.default_rng(0))
+    _, on = chains.sweep(*steps_of(np.linspace(0.0, 1.0, 101)), 1)
+    found = logsumexp(on.sum(axis=0)) - math.log(1000) + engine.log_z_of_base + model.constant
+    assert found == pytest.approx(sz.log_z(model, "exact").log_z, abs=0.5)
+
+
 def test_a_trained_machine_has_even_weights():
     neural_network = pytest.importorskip("sklearn.neural_network")
     from sklearn.datasets import load_digits

@@ -15,7 +15,7 @@ from spectralz.parts.leading import leading_directions
 from spectralz.parts.outcome import exact_outcome
 from spectralz.portfolio import schedule
 from spectralz.portfolio.steps import anneal as anneal_step
-from spectralz.sampling.candidates import heavy_candidates, random_candidates, turned_candidates
+from spectralz.sampling.candidates import cooled_candidates, heavy_candidates, random_candidates, turned_candidates
 from spectralz.sampling.engines.collapsed import sides_of
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.met import (
@@ -26,7 +26,7 @@ from spectralz.sampling.met import (
     _summed_around,
     with_most_entropy,
 )
-from spectralz.sampling.path import from_fields, path_to
+from spectralz.sampling.path import from_coins, from_fields, path_to
 from spectralz.sampling.phases import Phase, Phases, Stratum, find_phases, heaviest_of, seed_states
 from spectralz.sampling.plan import STEP, spaced_by
 from spectralz.sampling.populations import Run, log_mean_z, marginals_of
@@ -371,6 +371,18 @@ def test_quenched_random_states_include_the_heaviest_that_were_not_tried():
     assert {state.tobytes() for state in heaviest[2:]} <= keys
     assert not {state.tobytes() for state in heaviest[:2]} & keys
     assert random_candidates(path, heaviest, rng, one_after_the_other, 0) == []
+
+
+def test_states_are_cooled_from_coins_where_a_path_begins_from_fields():
+    """A ferromagnet whose fields, strong at the base, hold all states of its path in one of two phases."""
+    model = sz.Ising(np.full(16, 0.05), 0.2 * (1.0 - np.eye(16)))
+    up, rng = np.ones((1, 16), dtype=np.int8), np.random.default_rng(0)
+    path = from_fields(model, np.full(16, 4.0))
+    found = {state.tobytes() for state, _ in cooled_candidates(path, up, rng, one_after_the_other, 12)}
+    assert (-up).tobytes() in found
+    assert up.tobytes() not in found
+    assert cooled_candidates(path, up, rng, one_after_the_other, 0) == []
+    assert cooled_candidates(from_coins(model), up, rng, one_after_the_other, 12) == []
 
 
 @pytest.mark.slow

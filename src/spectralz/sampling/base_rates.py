@@ -1,4 +1,4 @@
-"""The independent spins from which annealing reaches a bipartite model best, found by three short runs.
+"""The independent spins from which annealing reaches a bipartite model best, found by four short runs.
 
 Their means play the part of the base rates of an RBM's units, from which annealed importance sampling is usually begun.
 """
@@ -27,7 +27,7 @@ MEAN_FIELD_STEPS = 30
 # Short runs that try a base: points of the path, fewer if they would take more operations than this, and states.
 FEWEST_POINTS, MOST_POINTS, MOST_CHAINS, PILOT_OPERATIONS = 20, 100, 256, 1e8
 # How many there are, and the most of the time left that they may take.
-PILOTS, MOST_OF_LEFT = 3, 0.5
+PILOTS, MOST_OF_LEFT = 4, 0.5
 # The means of a base come from at least this many effective states; this is the largest mean.
 FEWEST_POOLED, SUREST = 64.0, 0.95
 # A base that leads to a Z smaller than another one's by a factor of e to this has lost something.
@@ -69,17 +69,19 @@ class Pilot:
 def base_rates(model: Ising, sides: Sides) -> FloatArray:
     """Return the fields of independent spins from which short runs reach the model with the least scatter.
 
-    This anneals three pilots of up to 1e8 operations each, unless the model has no fields; if there is no time for
+    This anneals four pilots of up to 1e8 operations each, unless the model has no fields; if there is no time for
     them, the base has the model's own fields. The pilots begin from these; from mean fields halfway between two phases;
-    and from fields with the means of the states that the first two arrive at. A base that leads to a smaller Z than
-    another has lost a phase, however little its weights scatter, and is not chosen: an unbiased estimate exceeds Z by a
-    factor e^c with probability at most e^-c.
+    from fair coins, which come to every phase that is reached from high temperature; and from fields with the means of
+    the states that the others arrive at. A base that leads to a smaller Z than another has lost a phase, however little
+    its weights scatter, and is not chosen: an unbiased estimate exceeds Z by a factor e^c with probability at most
+    e^-c.
     """
     if not np.any(model.field):
         return np.zeros(model.n)
     if deadline.current().left * MOST_OF_LEFT < PILOTS * PILOT_OPERATIONS / clock.OPERATIONS_PER_SECOND:
         return model.field.copy()
-    runs = [pilot(model, sides, base) for base in (model.field.copy(), _between_phases(model, sides))]
+    bases = model.field.copy(), _between_phases(model, sides), np.zeros(model.n)
+    runs = [pilot(model, sides, base) for base in bases]
     x, weight = _pooled(runs)
     mean = np.clip(weight @ x, -SUREST, SUREST)  # a few states cannot tell more
     runs.append(pilot(model, sides, _weakened(np.arctanh(mean), sides, x, weight)))

@@ -7,12 +7,14 @@ eigenvector shows.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
+from spectralz._support import clock
 from spectralz.parts.leading import leading_directions
 from spectralz.sampling.pool import fill, search, state_pool
 from spectralz.sampling.quench import quench
@@ -37,6 +39,8 @@ WIDE_GAP, MOST_GAPS, MOST_ENTRIES = 0.4, 3, 4_000_000
 MOST_PARTS = 6
 # Of quenched random states, as many of the heaviest and as many others are candidates; so many are quenched for each.
 HEAVIEST, OTHERS, QUENCHES_EACH = 8, 4, 16
+# States that are cooled from fair coins, and the points that they are cooled through, from this share of the model on.
+COOLED, COOLING_POINTS, HOTTEST = 64, 48, 0.02
 # To search for heavy states of a side: most states to keep, random ones to begin with, and seconds.
 STATES_OF_SIDE, QUENCHES_OF_SIDE, SECONDS_TO_SEARCH = 20_000, 30, 5.0
 # However little time there is, so many are returned.
@@ -76,9 +80,34 @@ def random_candidates(
     """
     most = max(min(most, HEAVIEST + OTHERS), 0)
     random = rng.choice(np.array([-1, 1], dtype=np.int8), size=(int(QUENCHES_EACH * most), path.n))
+    return _heaviest_and_others(path, random, tried, most, parallel)
+
+
+def cooled_candidates(
+    path: Path, tried: Sequence[NDArray[np.int8]], rng: np.random.Generator, parallel: Parallel, most: float
+) -> list[Candidate]:
+    """Return states that were cooled from fair coins, if the path begins from fields: these may hide a phase.
+
+    Of the states that were not tried, they are the heaviest, and some others.
+    """
+    most = max(min(most, HEAVIEST + OTHERS), 0)
+    if most < 1 or not path.base.any():
+        return []
+    from_coins = replace(path, base=np.zeros(path.n), subgraph=None)
+    betas = np.geomspace(HOTTEST, 1.0, COOLING_POINTS)
+    clock.charge(COOLED * len(betas) * from_coins.engine.operations)
+    chains = from_coins.engine.start(COOLED, rng, parallel)
+    chains.sweep(betas, betas, betas, 1)
+    return _heaviest_and_others(path, chains.states(), tried, most, parallel)
+
+
+def _heaviest_and_others(
+    path: Path, states: NDArray[np.int8], tried: Sequence[NDArray[np.int8]], most: float, parallel: Parallel
+) -> list[Candidate]:
+    """Return so many of what states are quenched to and that was not tried: the heaviest, and some others."""
     known = {state.tobytes() for state in tried}
     everywhere = np.ones(path.n, dtype=np.bool_)
-    found = _quenched(path, [(state, everywhere) for state in random], parallel)
+    found = _quenched(path, [(state, everywhere) for state in states], parallel)
     new = [start for start in found if start[0].tobytes() not in known]
     weights = path.model.log_weight(np.array([state for state, _ in new], dtype=np.int8).reshape(-1, path.n))
     heaviest = np.argsort(-weights, kind="stable")[: int(most * HEAVIEST / (HEAVIEST + OTHERS))].tolist()

@@ -175,8 +175,8 @@ def path_to(
 ) -> Path:
     """Return the path that suits a model.
 
-    It begins from independent spins in the model's own fields; from fields that three short pilot runs find
-    (:func:`base_rates`, up to 3e8 operations) if a side of the model is summed out; from fair coins if its fields are
+    It begins from independent spins in the model's own fields; from fields that four short pilot runs find
+    (:func:`base_rates`, up to 4e8 operations) if a side of the model is summed out; from fair coins if its fields are
     too large for single precision. Choosing blocks takes a second or two for 2,000 spins.
 
     Parameters

@@ -18,7 +18,7 @@ import numpy as np
 from spectralz._support import deadline
 from spectralz._support.deadline import Deadline, LateError
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.sampling.candidates import heavy_candidates, random_candidates, turned_candidates
+from spectralz.sampling.candidates import cooled_candidates, heavy_candidates, random_candidates, turned_candidates
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.met import (
     CHAINS_GOING_ON,
@@ -252,7 +252,8 @@ def find_phases(
     starts = heavy_candidates(path, x, rng, parallel, min(most, MOST_HEAVY), limit.left)
     starts += turned_candidates(path, x, directions, rng, most - len(starts), parallel)
     tried = [*quench(path, x, parallel), *(state for state, _ in starts)]
-    new = random_candidates(path, tried, rng, parallel, most - len(starts))
+    new = cooled_candidates(path, tried, rng, parallel, most - len(starts))
+    new += random_candidates(path, [*tried, *(state for state, _ in new)], rng, parallel, most - len(starts) - len(new))
     starts, tried = [*starts, *new], [*tried, *(state for state, _ in new)]
     with suppress(LateError):
         while len(found.phases) > before and (before < 0 or limit.left):
