@@ -187,14 +187,15 @@ def sparse(options: Options) -> str:
                 continue
             found = timed(partial(sz.log_z, model, budget=options.seconds, seed=seed))
             answer = found.answer
+            chosen = ", ".join(trial.method for trial in answer.tried if trial.verdict is sz.Verdict.CHOSEN)
             each = answer.std_error / model.n
             off = "-" if truth is None else f"{(answer.log_z - truth) / answer.std_error:+.2f}"
             row = [name, str(seed), f"{answer.log_z:.3f}", f"{each:.1e}", f"{target:.0e}"]
-            row += ["yes" if answer.trusted else "no", off, answer.method]
+            row += ["yes" if answer.trusted else "no", off, chosen, f"{answer.details.get('temperatures', 0):,}"]
             row += [f"{answer.seconds:.1f}", f"{found.seconds:.1f}"]
             print(" | ".join([*row, str(answer.status)]), file=sys.stderr, flush=True)
             rows.append(row)
-    headings = ["model", "seed", "log Z", "std_error / n", "wanted", "trusted", "error / std_error", "by"]
+    headings = ["model", "seed", "log Z", "std_error / n", "wanted", "trusted", "error / std_error", "by", "points"]
     return table([*headings, "seconds", "with compilation"], rows)
 
 
