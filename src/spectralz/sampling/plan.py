@@ -164,14 +164,17 @@ def _seconds_at(path: Path, beta: float, chains: Chains, sweeps: int) -> float:
     points = np.full(TIMED_POINTS * together, beta)
     first = points[:together]
     chains.sweep(first, first, first, sweeps)  # compiles, and sums up fields
-    waits = path.device is not None and not clock.counts_operations()
-    awake = clock.seconds() + waits * min(SECONDS_TO_WAKE, SHARE_TO_WAKE * deadline.current().left)
+    wait = 0.0
+    if path.device is not None and not clock.counts_operations():
+        wait = min(SECONDS_TO_WAKE, SHARE_TO_WAKE * deadline.current().left)
     while True:
         began = clock.now()
         clock.charge(operations(path.engine, len(points), chains.size, sweeps))
         chains.sweep(points, points, points, sweeps)
-        if clock.seconds() >= awake:
-            return (clock.now() - began) / len(points)
+        seconds = clock.now() - began
+        wait -= seconds
+        if wait <= 0.0:
+            return seconds / len(points)
 
 
 def predicted_seconds(path: Path, points: int, size: int) -> float:
