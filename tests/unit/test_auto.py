@@ -14,6 +14,7 @@ import pytest
 
 import spectralz as sz
 from spectralz._support.deadline import Deadline
+from spectralz._support.progress import listening
 from spectralz.methods.base import Outcome
 from spectralz.portfolio import auto, bounders, policy, schedule
 from spectralz.portfolio.answers import Answers
@@ -21,6 +22,7 @@ from spectralz.portfolio.components import added, error_of_sum
 from spectralz.portfolio.steps import anneal as annealing
 from spectralz.portfolio.steps import propagate
 from spectralz.sampling.run import anneal
+from spectralz.trust.strata import judge_strata
 from tests.helpers import (
     answer,
     bracket,
@@ -287,6 +289,61 @@ def test_components_share_the_budget_by_their_spins(clock):
     small, large = (part["budget"] for part in result.details["components"])
     assert small == pytest.approx(5 * 10 / 25, abs=1e-3)
     assert 3.0 < large < 5.0  # what the small one left is its own share and more
+
+
+# ------------------------------------------------------------------------------------------------------- tempering
+
+WITHOUT_OTHERS = ("exact", "quadrature", "mps", "ep", "bp", "states")
+
+
+@pytest.fixture
+def distrusted(monkeypatch):
+    """Annealing that never trusts itself."""
+
+    def judge(*args):
+        return replace(judge_strata(*args), trusted=False)
+
+    monkeypatch.setattr(annealing, "judge_strata", judge)
+    monkeypatch.setattr(policy, "FEWEST_TO_TEMPER", 30)
+
+
+@pytest.mark.usefixtures("distrusted")
+def test_tempering_takes_over_where_annealing_is_not_trusted():
+    model = sz.generators.grid(6, 1.0, seed=0)
+    result = sz.log_z(model, exclude=WITHOUT_OTHERS, work=1e9)
+    assert result.trusted
+    assert verdicts(result)["tempering"] is sz.Verdict.CHOSEN
+    assert verdicts(result)["annealing"] is sz.Verdict.NOT_TRUSTED
+    assert abs(result.log_z - sz.log_z(model, "exact").log_z) < 5 * result.std_error < 0.5
+    found, truth = sz.marginals(model, exclude=WITHOUT_OTHERS, work=1e9), sz.marginals(model, "exact")
+    assert np.abs(found.mean - truth.mean).max() < 0.15
+    without = sz.log_z(model, exclude=[*WITHOUT_OTHERS, "tempering"], work=1e9)
+    assert not without.trusted
+    assert "tempering" not in verdicts(without)
+
+
+@pytest.mark.usefixtures("distrusted")
+def test_tempering_needs_time_for_its_copies_to_climb():
+    result = sz.log_z(sz.generators.grid(12, 1.0, seed=0), exclude=WITHOUT_OTHERS, work=1e8)
+    assert "tempering" not in verdicts(result)
+
+
+def test_tempering_waits_until_annealing_is_not_trusted():
+    result = sz.log_z(sz.generators.grid(6, 1.0, seed=0), exclude=WITHOUT_OTHERS, work=1e9)
+    assert result.trusted
+    assert "tempering" not in verdicts(result)
+
+
+@pytest.mark.usefixtures("distrusted")
+def test_an_interrupt_while_copies_climb_keeps_their_answer():
+    def tell(task, fraction):
+        if task == "tempering" and fraction > 0.5:
+            raise KeyboardInterrupt
+
+    with listening(tell):
+        result = sz.log_z(sz.generators.grid(6, 1.0, seed=0), exclude=WITHOUT_OTHERS, work=1e9)
+    assert result.interrupted
+    assert "tempering" in verdicts(result)
 
 
 # ------------------------------------------------------------------------------------------------------ interrupts

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 FEWEST_SWEEPS = 1000
 # The first rungs are those of a quick survey; after so much of the sweeps they are placed anew.
 SHARE_OF_FIRST = 0.15
+# If there is a deadline, a climb takes at most this share of what is left: phases are searched for after it.
+SHARE_OF_CLIMB = 0.75
 # How often states are kept, and the most bytes of all copies that are looked at for that.
 LOOKS, MOST_BYTES_SEEN = 100, 4e9
 # The most bytes of all copies.
@@ -111,16 +113,16 @@ class Tempering(Method):
     gives_all_pairs: ClassVar[bool] = True
 
     def _solve(self, model: Ising) -> Outcome:
-        outcome, _ = self._run(model)
+        outcome, _ = self.climb(model)
         return outcome
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
-        outcome, run = self._run(model)
+        outcome, run = self.climb(model)
         return marginals_of(model, [run], outcome)
 
     def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         needed = replace(self, population=max(self.copies, -(-2 * size // LOOKS)), seed=int(rng.integers(2**32)))
-        outcome, run = needed._run(model)
+        outcome, run = needed.climb(model)
         if not outcome.status.converged:
             warn_inaccurate(f"the states drawn by tempering may not follow P(x): {outcome.status}")
         return sample_of([run], size, rng)
@@ -130,8 +132,8 @@ class Tempering(Method):
         """Copies at each temperature."""
         return COPIES * -(-(self.population or COPIES) // COPIES)
 
-    def _run(self, model: Ising) -> tuple[Outcome, Run]:
-        """Climb a ladder, and once more from the phases that its copies have missed."""
+    def climb(self, model: Ising) -> tuple[Outcome, Run]:
+        """Return the outcome, and states at the model: copies climb once more from phases that they have missed."""
         path = _path_to(model)
         rng = np.random.default_rng(self.seed)
         with crew_for(path) as crew:
@@ -171,7 +173,8 @@ class Tempering(Method):
         start: NDArray[np.int8] | None = None,
     ) -> tuple[Tempered, Sights]:
         """Climb a ladder, whose rungs are found first unless they are given; return also states at the model."""
-        climbed = partial(temper, path, deadline=current(), rng=rng, copies=self.copies, parallel=crew.parallel)
+        deadline = current().share(SHARE_OF_CLIMB)
+        climbed = partial(temper, path, deadline=deadline, rng=rng, copies=self.copies, parallel=crew.parallel)
         done = 0
         if points is None:
             points = rungs(survey(path, rng, crew.parallel), self.temperatures)

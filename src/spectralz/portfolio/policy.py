@@ -10,8 +10,12 @@ from __future__ import annotations
 # Methods whose error is not a scatter of samples: if a sampler disagrees with them, the sampler is preferred.
 WITHOUT_SAMPLES = ("ep", "bp")
 # Methods of one kind are likely to be wrong together, so they do not check each other: `states` sums over the
-# populations of `annealing`. A method that is not named here is a kind of its own.
-KINDS = {**dict.fromkeys(WITHOUT_SAMPLES, "without samples"), **dict.fromkeys(("annealing", "states"), "populations")}
+# populations of `annealing`, and `tempering` has the same sweeps and the same search for phases. A method that is not
+# named here is a kind of its own.
+KINDS = {
+    **dict.fromkeys(WITHOUT_SAMPLES, "without samples"),
+    **dict.fromkeys(("annealing", "states", "tempering"), "populations"),
+}
 # Methods whose doubtful answers still test those of others.
 SAMPLERS = ("annealing",)
 
@@ -71,6 +75,10 @@ HOPELESS_SPREAD_SPINS, LEAST_HOPELESS_SPREAD, MOST_HOPELESS_SPREAD = 40_000.0, 4
 # The same where clusters are turned, in few states. They are if there is time for this many points with clusters.
 HOPELESS_SPREAD_OF_FEW, FEWEST_CLUSTER_POINTS = 1.0, 100
 BOTH_WAYS_TIMES = 2.6
+# If annealing is not trusted, copies climb a ladder for this share of what is left, if there is time for so many rounds
+# per spin. A round takes about this many times as long as its sweeps. Fewer spins than the last number are better
+# annealed.
+TEMPERING_SHARE, ROUNDS_PER_SPIN, TEMPERING_TIMES, FEWEST_TO_TEMPER = 0.9, 8.0, 1.7, 100
 # If samples are available, marginals come from a pool of states only if it holds this share of P(x).
 SHARE_FOR_MARGINALS = 0.99
 # Marginals are averages over this many states, or as many as have this many spins in total.
