@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 import spectralz as sz
+from benchmarks.bipartite import read
 from benchmarks.harness import processor, table
 
 FIRST_SEED = 420_000
@@ -42,11 +43,7 @@ def cube(side: int, beta: float) -> Callable[[int], sz.Ising]:
 
 
 def machine(path: Path) -> Callable[[int], sz.Ising]:
-    def make(_: int) -> sz.Ising:
-        model = sz.read(path)
-        return model.to_ising() if isinstance(model, sz.RBM) else model
-
-    return make
+    return lambda _: read(str(path)).to_ising()
 
 
 def cases(machines: Sequence[Path]) -> dict[str, Case]:
