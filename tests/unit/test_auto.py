@@ -81,7 +81,7 @@ def test_answers_are_good_and_their_errors_honest(family, strength):
     truth = sz.log_z(model, "exact").log_z
     result = sz.log_z(model, exclude=["exact"], work=2e9)
     assert abs(result.log_z - truth) <= 3 * result.std_error
-    assert result.std_error < 0.003
+    assert result.std_error < 0.006
     assert result.lower <= truth <= result.upper
     assert result.kind is sz.Kind.ESTIMATE
     assert result.trusted

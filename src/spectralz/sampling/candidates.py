@@ -34,7 +34,7 @@ LARGE = 0.5
 FEWEST_SPINS = 6
 # Parts are held together by couplings above a gap: logarithms of sizes that differ by this much, with none in between.
 # At most this many of the widest gaps are tried, in couplings of up to this many entries.
-WIDE_GAP, MOST_GAPS, MOST_ENTRIES = 0.4, 3, 4_000_000
+WIDE_GAP, MOST_GAPS, MOST_ENTRIES = 0.4, 3, 2_000_000
 # Most parts that are turned.
 MOST_PARTS = 6
 # Of quenched random states, as many of the heaviest and as many others are candidates; so many are quenched for each.
@@ -93,7 +93,7 @@ def cooled_candidates(
     most = max(min(most, HEAVIEST + OTHERS), 0)
     if most < 1 or not path.base.any():
         return []
-    from_coins = replace(path, base=np.zeros(path.n), subgraph=None)
+    from_coins = replace(path, base=np.zeros(path.n), blocks=None, clusters=False, subgraph=None)
     betas = np.geomspace(HOTTEST, 1.0, COOLING_POINTS)
     clock.charge(COOLED * len(betas) * from_coins.engine.operations)
     chains = from_coins.engine.start(COOLED, rng, parallel)
