@@ -14,7 +14,7 @@ from tests.contract.fuzz import (
     random_model,
 )
 
-IN_EVERY_RUN, MODELS = 100, 10_100
+IN_EVERY_RUN, MODELS = 50, 10_050
 BINARY_IN_EVERY_RUN, BINARY_MODELS = 50, 2_050
 EACH, EACH_IF_SLOW = 50, 200
 

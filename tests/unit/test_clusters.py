@@ -160,7 +160,13 @@ def error_of_runs(model, clusters):
         return summary_of(list(anneal_many(crew, path, points, 192, 2, rng))).std_error
 
 
-@pytest.mark.parametrize(("shape", "K"), [((20, 20), CRITICAL), ((20, 20), -0.5), ((6, 50), 0.6)])
+@pytest.mark.parametrize(
+    ("shape", "K"),
+    [
+        ((20, 20), CRITICAL),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in (((20, 20), -0.5), ((6, 50), 0.6))),
+    ],
+)
 def test_log_z_is_that_of_the_closed_form(shape, K):
     model, truth = sz.generators.torus(*shape, K), sz.closed_forms.torus(*shape, K)
     found = sz.log_z(model, "annealing", population=192, runs=2, clusters=None, block_width=0, step=0.01, seed=1)

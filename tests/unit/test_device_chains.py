@@ -165,7 +165,7 @@ def test_sides_are_drawn_and_weighed_as_they_should(computing):
     assert changes[1] == pytest.approx(weight(0.8) - weight(0.6), abs=1e-5)
 
 
-@pytest.mark.parametrize("scale", [0.5, 3.0, 30.0])
+@pytest.mark.parametrize("scale", [pytest.param(0.5, marks=pytest.mark.slow), 3.0, 30.0])
 def test_flips_of_a_side_are_those_of_the_sum_over_the_other(computing, scale):
     rng = np.random.default_rng(6)
     kept, summed, beta = 5, 30, 0.7
