@@ -113,7 +113,7 @@ def test_a_huge_fixed_parameter_is_refused(name, key, value):
 
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("key", [0, (0, 1)])
-@pytest.mark.parametrize("value", [1e100, -1e30, 1000.0])
+@pytest.mark.parametrize("value", [1e100, *(pytest.param(each, marks=pytest.mark.slow) for each in (-1e30, 1000.0))])
 def test_a_large_fixed_parameter_warns_of_nothing_but_the_fit(name, key, value):
     """As always, warnings of numpy are errors here."""
     with warnings.catch_warnings(action="ignore", category=InaccurateWarning):

@@ -9,10 +9,13 @@ import pytest
 from benchmarks import first_order_models, honest_verbs, honesty, known_models
 
 import spectralz as sz
+from tests.helpers import with_slow
 from tests.reference import states
 
+SLOW = ["torus", "planar", "one_hot", "kings", "cubic", "linked_traps", "blocks", "potts", "copies", "strong_units"]
 
-@pytest.mark.parametrize("family", honesty.FAMILIES)
+
+@pytest.mark.parametrize("family", with_slow(honesty.FAMILIES, SLOW))
 def test_references_against_all_states(family):
     seen = 0
     for seed in range(8):

@@ -278,7 +278,7 @@ def layers(strength, seed):
     return sz.Ising.from_edges(14, pairs, strength * rng.standard_normal(len(pairs)), field=rng.standard_normal(14))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(each, marks=pytest.mark.slow) for each in (1, 2))])
 @pytest.mark.parametrize("strength", [0.4, 1.5])
 @pytest.mark.parametrize("is_bipartite", [False, True])
 def test_what_a_cold_set_weighs_is_summed_around_its_states(is_bipartite, strength, seed):
