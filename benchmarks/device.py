@@ -191,11 +191,11 @@ def sparse(options: Options) -> str:
             each = answer.std_error / model.n
             off = "-" if truth is None else f"{(answer.log_z - truth) / answer.std_error:+.2f}"
             row = [name, str(seed), f"{answer.log_z:.3f}", f"{each:.1e}", f"{target:.0e}"]
-            row += ["yes" if answer.trusted else "no", off, chosen, f"{answer.details.get('temperatures', 0):,}"]
+            row += ["yes" if answer.trusted else "no", off, chosen]
             row += [f"{answer.seconds:.1f}", f"{found.seconds:.1f}"]
             print(" | ".join([*row, str(answer.status)]), file=sys.stderr, flush=True)
             rows.append(row)
-    headings = ["model", "seed", "log Z", "std_error / n", "wanted", "trusted", "error / std_error", "by", "points"]
+    headings = ["model", "seed", "log Z", "std_error / n", "wanted", "trusted", "error / std_error", "by"]
     return table([*headings, "seconds", "with compilation"], rows)
 
 

@@ -81,7 +81,8 @@ def test_answers_are_good_and_their_errors_honest(family, strength):
     truth = sz.log_z(model, "exact").log_z
     result = sz.log_z(model, exclude=["exact"], work=2e9)
     assert abs(result.log_z - truth) <= 3 * result.std_error
-    assert result.std_error < 0.006
+    # The error of a sum over 39 states that hold all of P(x) covers what populations may have missed.
+    assert result.std_error < (0.006 if (strength, family) == (8.0, "complete") else 0.003)
     assert result.lower <= truth <= result.upper
     assert result.kind is sz.Kind.ESTIMATE
     assert result.trusted

@@ -252,9 +252,9 @@ def find_phases(
     starts = heavy_candidates(path, x, rng, parallel, min(most, MOST_HEAVY), limit.left)
     starts += turned_candidates(path, x, directions, rng, most - len(starts), parallel)
     tried = [*quench(path, x, parallel), *(state for state, _ in starts)]
-    new = cooled_candidates(path, tried, rng, parallel, most - len(starts))
-    new += random_candidates(path, [*tried, *(state for state, _ in new)], rng, parallel, most - len(starts) - len(new))
-    starts, tried = [*starts, *new], [*tried, *(state for state, _ in new)]
+    for candidates in (cooled_candidates, random_candidates):
+        new = candidates(path, tried, rng, parallel, most - len(starts))
+        starts, tried = [*starts, *new], [*tried, *(state for state, _ in new)]
     with suppress(LateError):
         while len(found.phases) > before and (before < 0 or limit.left):
             before = len(found.phases)

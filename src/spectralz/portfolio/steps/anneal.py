@@ -151,25 +151,23 @@ def _rounds(progress: _Progress, whole: Round) -> Iterator[Answers]:
     plan, goes_both_ways = _first_plan(progress.way, whole)
     while plan is not None and not goes_both_ways:
         progress = yield from _round(progress, plan)
-        progress = yield from _tempered(progress)
         plan, goes_both_ways = _next_plan(progress)
     if plan is not None:
-        progress = yield from _tempered(progress)
+        if _is_to_temper(progress):
+            progress = yield from _tempered(progress)
         yield from _both_ways(progress, plan)
-
-
-def _tempered(progress: _Progress) -> Generator[Answers, None, _Progress]:
-    """Temper, if that is better than to go on."""
-    if _is_to_temper(progress):
-        for answers in temper(progress.way, progress.answers):
-            progress = replace(progress, answers=answers)
-            yield answers
-    return progress
 
 
 def _is_to_temper(progress: _Progress) -> bool:
     """Return whether annealing is not trusted, and there is time to temper."""
     return not progress.answers.trusts("annealing") and suits_ladder(progress.way, progress.answers)
+
+
+def _tempered(progress: _Progress) -> Generator[Answers, None, _Progress]:
+    for answers in temper(progress.way, progress.answers):
+        progress = replace(progress, answers=answers)
+        yield answers
+    return progress
 
 
 def _first_plan(way: Way, whole: Round) -> tuple[Round | None, bool]:
@@ -248,7 +246,7 @@ def _round(progress: _Progress, plan: Round) -> Generator[Answers, None, _Progre
     began = clock.seconds()
     progress = replace(progress, answers=answers, pace=pace, rounds=progress.rounds + 1)
     if _is_to_temper(progress):  # which has a search for phases of its own
-        return progress
+        return (yield from _tempered(progress))
     if way.path.flips:
         progress = replace(progress, answers=_collected(progress, before))
         if _has_most_states(progress.answers):
