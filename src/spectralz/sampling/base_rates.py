@@ -80,8 +80,10 @@ def base_rates(model: Ising, sides: Sides) -> FloatArray:
         return np.zeros(model.n)
     if deadline.current().left * MOST_OF_LEFT < PILOTS * PILOT_OPERATIONS / clock.OPERATIONS_PER_SECOND:
         return model.field.copy()
-    bases = model.field.copy(), _between_phases(model, sides), np.zeros(model.n)
-    runs = [pilot(model, sides, base) for base in bases]
+    runs = [pilot(model, sides, base) for base in (model.field.copy(), _between_phases(model, sides))]
+    coins = pilot(model, sides, np.zeros(model.n))
+    if coins.log_z > max(run.log_z_without_largest for run in runs) - LOST:  # else they are lost themselves
+        runs.append(coins)
     x, weight = _pooled(runs)
     mean = np.clip(weight @ x, -SUREST, SUREST)  # a few states cannot tell more
     runs.append(pilot(model, sides, _weakened(np.arctanh(mean), sides, x, weight)))
