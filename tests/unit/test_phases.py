@@ -32,7 +32,16 @@ from spectralz.sampling.plan import STEP, spaced_by
 from spectralz.sampling.populations import Run, log_mean_z, marginals_of
 from spectralz.sampling.run import anneal
 from spectralz.sampling.spread import anneal_many, crew_for
-from spectralz.sampling.strata import annealed_to_phases, merged, outside, path_to_stratum, run_by_run, within
+from spectralz.sampling.strata import (
+    MORE_THAN_CHANCE,
+    annealed_to_phases,
+    counted,
+    merged,
+    outside,
+    path_to_stratum,
+    run_by_run,
+    within,
+)
 from spectralz.trust.judgment import Judgment
 from spectralz.trust.strata import (
     beside_sum,
@@ -186,6 +195,30 @@ def test_errors_of_strata_by_hand():
     assert found.run_error == pytest.approx(math.hypot(1.0, 1.0 / 50.0) / 7.0)
     assert found.families == pytest.approx(100.0 * 3.5 / 3.0)
     assert summary_of_strata(groups[:1]).families == pytest.approx(100.0)
+
+
+def run_in(log_z, x):
+    """A population of states of equal weight."""
+    size = len(x)
+    return Run(log_z, np.array(x, dtype=np.int8), np.full(size, 1.0 / size), np.arange(size), 0.0)
+
+
+@pytest.mark.parametrize("is_mirrored", [False, True])
+def test_runs_that_miss_the_weight_of_their_stratum_do_not_count(is_mirrored):
+    """Other runs find e^3 times as much there: that happens by chance with probability e^-3 at most."""
+    n = 8
+    inside, elsewhere = np.ones(n), np.tile([1.0, -1.0], n // 2)
+    rule = small_phases(is_mirrored=is_mirrored)
+    phases = with_strata(rule, {int(rule.numbers(inside[None])[0]): np.zeros(n)})
+    assert phases.have(phases.strata, np.array([inside, -inside, elsewhere])).tolist() == [True, is_mirrored, False]
+    ordinary = run_in(1.0, [inside, -inside, elsewhere, elsewhere])
+    met = 1.0 + math.log(0.5 if is_mirrored else 0.25)
+    doubled = math.log(2.0) if is_mirrored else 0.0
+    for gap, counts in ((MORE_THAN_CHANCE + 0.01, False), (MORE_THAN_CHANCE - 0.01, True)):
+        rest, part = counted(phases, [ordinary], [[run_in(met - gap - doubled, [inside, inside])]])
+        assert bool(part) == counts
+        expected = 1.0 if not counts else 1.0 + math.log(0.5 if is_mirrored else 0.75)
+        assert log_mean_z(rest) == pytest.approx(expected)
 
 
 # ------------------------------------------------------------------------------------------- what was not measured

@@ -34,7 +34,7 @@ from spectralz.sampling.run import relax
 from spectralz.sampling.state_space import distinct
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -181,6 +181,13 @@ class Phases:
     def mirror(self, number: int) -> int:
         """Return the stratum that mirrors another."""
         return sum(1 << (k ^ 1) for k in range(len(self.phases)) if number >> k & 1)
+
+    def have(self, strata: Iterable[Stratum], x: NDArray[np.int8]) -> NDArray[np.bool_]:
+        """Return which states are in some strata or, without fields, in their mirror images."""
+        numbers = {stratum.number for stratum in strata}
+        if self.is_mirrored:
+            numbers |= {self.mirror(number) for number in numbers}
+        return np.isin(self.numbers(x), list(numbers))
 
     def combinations(self) -> list[tuple[int, ...]]:
         """Return the sets of two or more phases that hold different spins, up to a limit, the smallest first."""

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from spectralz.sampling.phases import Phases, Stratum
     from spectralz.sampling.spread import Crew
 
+# Runs towards a stratum have missed it if others find more there by this factor, as a logarithm.
+MORE_THAN_CHANCE = 3.0
+
 
 def annealed_to_phases(
     crew: Crew,
@@ -55,11 +58,26 @@ def path_to_stratum(path: Path, stratum: Stratum) -> Path:
 def counted(phases: Phases, runs: Sequence[Run], runs_to: Sequence[Sequence[Run]]) -> list[list[Run]]:
     """Return the parts of runs that count for each stratum, first for what is in none, given the runs to each.
 
-    Strata without runs, or without a state that has ended there, count as none.
+    Strata without runs, or without a state that has ended there, count as none. So do those in which other runs have
+    met much more weight than the runs towards them, which therefore have missed most of it.
     """
-    parts = [within(phases, stratum, to) for stratum, to in zip(phases.strata, runs_to, strict=False)]
-    measured = [stratum for stratum, part in zip(phases.strata, parts, strict=False) if is_measured(part)]
+    pairs = list(zip(phases.strata, runs_to, strict=False))
+    parts = [_unless_missed(within(phases, stratum, to), _met(phases, stratum, runs)) for stratum, to in pairs]
+    measured = [stratum for (stratum, _), part in zip(pairs, parts, strict=True) if is_measured(part)]
     return [outside(replace(phases, strata=tuple(measured)), runs), *parts]
+
+
+def _met(phases: Phases, stratum: Stratum, runs: Sequence[Run]) -> float:
+    """Return the log of the weight in a stratum by runs that were not made for it; minus infinity if they missed it."""
+    return log_mean_z([_part(run, phases.have([stratum], run.x)) for run in runs]) if runs else -math.inf
+
+
+def _unless_missed(part: list[Run], met: float) -> list[Run]:
+    """Return the parts of runs in a stratum, or none if others have met more than they can have by chance.
+
+    Both are unbiased and positive, so that the others exceed the truth by a factor c with probability 1/c at most.
+    """
+    return part if not is_measured(part) or met < log_mean_z(part) + MORE_THAN_CHANCE else []
 
 
 def within(phases: Phases, stratum: Stratum, runs: Sequence[Run]) -> list[Run]:
@@ -83,12 +101,7 @@ def _is_turned(family: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 def outside(phases: Phases, runs: Sequence[Run]) -> list[Run]:
     """Return the parts of runs that are in none of the strata."""
-    if not phases.strata:
-        return list(runs)
-    numbers = {stratum.number for stratum in phases.strata}
-    if phases.is_mirrored:
-        numbers |= {phases.mirror(number) for number in numbers}
-    return [_part(run, ~np.isin(phases.numbers(run.x), list(numbers))) for run in runs]
+    return [_part(run, ~phases.have(phases.strata, run.x)) for run in runs] if phases.strata else list(runs)
 
 
 def _part(run: Run, is_in: NDArray[np.bool_]) -> Run:

@@ -295,11 +295,9 @@ def _misses_phase(
     doubtful = [stratum for stratum in found.strata if not stratum.is_left]
     if not doubtful:
         return False
-    numbers = found.numbers(states).reshape(
-        -1, COPIES // COPIES_PER_GROUP, COPIES_PER_GROUP
-    )  # by looks and rungs, groups, copies
+    by_groups = (-1, COPIES // COPIES_PER_GROUP, COPIES_PER_GROUP)  # by looks and rungs, groups, copies
     for stratum in doubtful:
-        own = {stratum.number, found.mirror(stratum.number)} if found.is_mirrored else {stratum.number}
-        if np.count_nonzero(np.isin(numbers, list(own)).any(axis=(0, 2))) < FEWEST_GROUPS:
+        is_in = found.have([stratum], states).reshape(by_groups)
+        if np.count_nonzero(is_in.any(axis=(0, 2))) < FEWEST_GROUPS:
             return True
     return False

@@ -30,7 +30,7 @@ from spectralz.sampling.populations import Run
 from spectralz.sampling.run import neighbors, operations, relax
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -480,10 +480,10 @@ class Sights:
         family = np.unique(births, return_inverse=True)[1]
         return Run(log_z, x, np.full(len(x), 1.0 / len(x)), family, 0.0)
 
-    def visitors_in(self, phases: Phases, numbers: Collection[int]) -> int:
-        """Return how many copies that came from the base were in one of some strata."""
+    def visitors_in(self, phases: Phases, stratum: Stratum) -> int:
+        """Return how many copies that came from the base were in a stratum."""
         births = np.array(self._births)
-        is_in = np.array([np.isin(phases.numbers(x), list(numbers)) for x in self._x])
+        is_in = np.array([phases.have([stratum], x) for x in self._x])
         return len(np.unique(births[is_in & (births >= 0)]))
 
 
@@ -495,8 +495,7 @@ def unmet(phases: Phases, sights: Sights) -> Phases:
     """
 
     def is_met(stratum: Stratum) -> bool:
-        own = {stratum.number, phases.mirror(stratum.number)} if phases.is_mirrored else {stratum.number}
-        return sights.visitors_in(phases, own) >= FEWEST_VISITORS
+        return sights.visitors_in(phases, stratum) >= FEWEST_VISITORS
 
     return replace(phases, strata=tuple(each for each in phases.strata if not (each.is_left or is_met(each))))
 
